@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
+UNSURE = " (?)"  # after a number that depends on probabilities whose weights are of other things
+
 
 @command(keeps=True)
 def audit(
@@ -73,7 +75,7 @@ def audit(
     threshold: Annotated[
         float, typer.Option(help="Probability from which the mask leaves a pair out.", min=0.0, max=1.0)
     ] = 0.2,
-    batch_size: Annotated[int, typer.Option(help="Pairs of a batch.", min=2)] = 128,
+    batch_size: Annotated[int, typer.Option(help="Pairs of a batch.", min=2, max=4096)] = 128,
     top: Annotated[
         int | None,
         typer.Option(
@@ -183,23 +185,30 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
     sides = relations.sides
     items = f"{relations.first:,} {plural(sides.first)}"
     items += "" if sides.second is None else f" and {relations.second:,} {plural(sides.second)}"
+    mark = UNSURE if result.is_of_other_things else ""
+
+    def percent(estimate: Estimate) -> str:
+        return f"{_percent(estimate)}{mark}"
+
     lines = [f"{result.name}: {items}", f"Probabilities are {status(result)}.", ""]
-    lines.append(f"false negatives among the negatives of a batch   {_percent(result.rate)}")
-    lines.append(f"queries with one in a batch of {result.batch_size:<6}            {result.per_query:.1%}")
+    lines.append(f"false negatives among the negatives of a batch   {percent(result.rate)}")
+    lines.append(f"queries with one in a batch of {result.batch_size:<6}            {result.per_query:.1%}{mark}")
     for one in result.weights:
         epoch = "" if one.epoch is None else f", epoch {one.epoch}"
-        lines.append(f"gradient weight on them, {one.objective}{epoch}   {_percent(one.share)}")
+        source = f", {one.source}" if len({other.source for other in result.weights}) > 1 else ""
+        lines.append(f"gradient weight on them, {one.objective}{source}{epoch}   {percent(one.share)}")
     lines += [f"not weighed: {reason}" for reason in result.not_weighed]
-    lines.append("")
-    lines.append("leave out from   of negatives   precision            recall")
+    lines += ["", f"{'leave out from':<16}{'of negatives':<15}{'precision':<29}recall"]
     for row in result.accuracy:
-        mark = " *" if row.threshold == result.threshold else ""
-        lines.append(
-            f"p >= {row.threshold:<11g} {row.hidden:<14.3%} {_percent(row.precision):<20} {_percent(row.recall)}{mark}"
-        )
+        chosen = " *" if row.threshold == result.threshold else ""
+        hidden = f"{row.hidden:.3%}{mark}"
+        lines.append(f"p >= {row.threshold:<11g}{hidden:<15}{percent(row.precision):<29}{percent(row.recall)}{chosen}")
+    lines.append(
+        "* is --threshold." + (f" {mark.strip()} rests on weights of other things: label pairs." if mark else "")
+    )
     lines.append("")
     copies = int(result.suspects.copy.sum())
-    text = f"{len(result.suspects.probability):,} suspects of {result.examined:,} pairs that were looked at"
+    text = f"{len(result.suspects.probability):,}{mark} suspects of {result.examined:,} pairs that were looked at"
     lines.append(text + (f", {copies:,} of them copies" if copies else "") + f" ({result.pairs:,} in all).")
     if result.quality is not None:
         q = result.quality
@@ -216,8 +225,10 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
 
 
 def _percent(estimate: Estimate) -> str:
+    if estimate.value != estimate.value:
+        return "–"
     digits = 3 if abs(estimate.value) < 0.01 else 1
-    value = f"{estimate.value:.{digits}%}" if estimate.value == estimate.value else "–"
+    value = f"{estimate.value:.{digits}%}"
     if estimate.low is None or estimate.high is None:
         return value
     return f"{value} ({estimate.low:.{digits}%} to {estimate.high:.{digits}%})"

@@ -16,6 +16,7 @@ REQUIRED = {
     "launchers": ("at_once", "start"),
     "masks": ("needs", "hidden"),
     "findings": ("severity", "examine"),
+    "signals": ("group", "because", "values", "name"),
 }
 """Kind -> attributes that its entries must have; encoders must inherit EncoderSpec, which the encoders check."""
 BASES = {
@@ -27,6 +28,7 @@ BASES = {
     "launchers": "have what lossscope.studies.launchers.base.Launcher says",
     "masks": "have what lossscope.core.masks.base.NegativeMask says",
     "findings": "inherit Check of lossscope.doctor.base",
+    "signals": "inherit Signal of lossscope.audit.base, and say `because` what a high value says",
 }
 """Kind -> what an entry must do, for messages."""
 RENAMED = {

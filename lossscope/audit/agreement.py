@@ -24,6 +24,7 @@ class Agreement(Signal):
             raise NotKnown("agreement is of several sources; it has fewer than two")
         votes = np.zeros(len(pairs), np.float32)
         for model in material.models:
-            positive = model.best_positive[pairs.left]
+            positive = model.positive(pairs)
             votes += model.similarity(pairs) >= positive - (1 - self.share) * np.abs(positive)
-        return votes / len(material.models)
+        share: Floats = (votes / len(material.models)).astype(np.float32)
+        return share

@@ -20,7 +20,7 @@ from .types import PairRows as PairRows
 class Signal(ABC):
     """A file of this package. The first line of its docstring is the formula."""
 
-    group: ClassVar[Group] = "texts"
+    group: ClassVar[Group] = "own"
     because: ClassVar[str]  # what a high value says of a candidate, as part of a sentence
 
     @abstractmethod
@@ -34,8 +34,9 @@ class Signal(ABC):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of its file, which is that of its column."""
-        return cls.__module__.rpartition(".")[2]
+        """Return the name of its column: that of its file; of a plug-in that of its class."""
+        package, _, file = cls.__module__.rpartition(".")
+        return file if package == __package__ else cls.__name__
 
 
 @dataclass(frozen=True)

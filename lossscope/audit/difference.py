@@ -19,4 +19,4 @@ class Difference(ModelSignal):
     because: ClassVar[str] = "the model puts it near or above the positive"
 
     def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
-        return model.similarity(pairs) - model.best_positive[pairs.left]
+        return model.similarity(pairs) - model.positive(pairs)

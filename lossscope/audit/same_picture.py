@@ -17,9 +17,9 @@ from .parts.material import Material
 class SamePicture(Signal):
     """value = 1 where the pictures are one, perhaps in another size or quality; else 0.
 
-    A perceptual hash of 768 bits says of 16 x 16 places of each colour whether they are brighter than the one to their left;
-    where at most `bits` differ, the means of these places are compared, as pictures of plain grounds share their hashes.
-    Pictures with hardly any detail have none. Source: difference hash (Krawetz 2013).
+    A perceptual hash of 768 bits says of 16 x 16 places of each colour whether they are brighter than the one to their
+    left; where at most `bits` differ, the means of these places are compared, as pictures of plain grounds share their
+    hashes. Pictures with hardly any detail have none. Source: difference hash (Krawetz 2013).
     """
 
     bits: int = 38  # 5 % of the hash

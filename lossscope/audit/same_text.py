@@ -15,7 +15,7 @@ from .parts.material import Material
 
 @dataclass(frozen=True)
 class SameText(Signal):
-    """value = 1 where the candidate's text equals that of a positive, but for case, blanks and forms of letters; else 0.
+    """value = 1 where the candidate's text is that of a positive, but for case, blanks and forms of letters; else 0.
 
     Such a pair matches, whatever else is known of it.
     """

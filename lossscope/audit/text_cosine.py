@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Floats, PairRows, Signal
+from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
 from .parts.text_products import best_sparse_product
 
@@ -18,6 +18,7 @@ class TextCosine(Signal):
     """
 
     because: ClassVar[str] = "its text uses the words of the query's own texts"
+    group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
         space = material.texts

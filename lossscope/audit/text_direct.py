@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Floats, NotKnown, PairRows, Signal
+from .base import Floats, Group, NotKnown, PairRows, Signal
 from .parts.material import Material
 from .parts.text_products import sparse_product
 
@@ -15,6 +15,7 @@ class TextDirect(Signal):
     """value = cos(query, candidate) of TF-IDF vectors of stems, where both sides are texts."""
 
     because: ClassVar[str] = "its text uses the words of the query"
+    group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
         space = material.texts

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Floats, PairRows, Signal
+from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
 from .parts.text_products import item_product
 
 
 @dataclass(frozen=True)
 class TextItems(Signal):
-    """value = cos(sum of the query's texts, sum of the texts of the candidate's items), the candidate left out of the first.
+    """value = cos(sum of the query's texts, sum of the texts of the candidate's items), in the space of text_siblings.
 
-    Of the space of `text_siblings`.
+    The candidate is left out of the query's texts.
     """
 
     because: ClassVar[str] = "the query and its own item are described alike"
+    group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        return item_product(material, pairs)
+        return item_product(material.query_texts, pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Floats, PairRows, Signal
+from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
 from .parts.text_products import unsaid_weight
 
@@ -18,6 +18,7 @@ class TextMissing(Signal):
     """
 
     because: ClassVar[str] = "it says little that the query's texts do not say"
+    group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        return -unsaid_weight(material, pairs)
+        return -unsaid_weight(material.query_texts, pairs)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Floats, PairRows, Signal
+from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
-from .parts.model_view import nearest_reference
+from .parts.pair_products import nearest_reference
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class TextSiblings(Signal):
     """
 
     because: ClassVar[str] = "its text says what a text of the query says"
+    group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
         return nearest_reference(material.texts.siblings, pairs, material.positives_of_queries)

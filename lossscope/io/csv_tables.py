@@ -38,7 +38,7 @@ def read_csv(path: Path | str, types: Mapping[str, ColumnType] | None = None, gr
         text = read_utf8(path)
         text = text[: text.rfind("\n") + 1] if growing else text
         _require_rectangle(text, show_path(path))
-        table: pd.DataFrame = _map_texts(pd.read_csv(io.StringIO(text)), _restore)
+        table: pd.DataFrame = _map_texts(pd.read_csv(io.StringIO(text)), restore_text)
         require_types(table, types or {}, show_path(path))
         return table
 
@@ -75,7 +75,7 @@ def _disarm(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def _restore(text: str) -> str:
+def restore_text(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.known_pairs import KnownPairs, audited_file
+from lossscope.core.known_pairs import audited_file, read_known_pairs
 from lossscope.core.masks.base import NegativeMask
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
@@ -75,14 +75,18 @@ def fingerprints_of(
     files = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}
     code = {name: "".join(plugin_fingerprints([getattr(recipe, name)]).values()) for name in ("objective", "encoder")}
     files |= {name: value for name, value in code.items() if value}
-    masks = [audited_file(path) for rule in rules if (path := getattr(rule, "file", None)) is not None]
-    files |= {"mask": fingerprint_of(*map(fingerprint, masks))} if masks else {}
+    masks = _pair_files(rules)
+    files |= {"mask": fingerprint_of(*(fingerprint(audited_file(path)) for path in masks))} if masks else {}
     return files | ({"offline": candidates.fingerprint} if candidates else {})
 
 
 def require_known_pairs(rules: Sequence[NegativeMask], split: Split) -> None:
     """Raise InputError where a rule's file cannot be read, or is of other items than those of the split."""
-    for rule in rules:
-        known: KnownPairs | None = getattr(rule, "known", None)
-        if known is not None:
-            known.require_items(split.image_ids, split.caption_ids)
+    for file in _pair_files(rules):
+        read_known_pairs(file).require_items(split.image_ids, split.caption_ids)
+
+
+def _pair_files(rules: Sequence[NegativeMask]) -> list[Path]:
+    """Return the files of pairs that rules decide by."""
+    files = (getattr(rule, "file", None) for rule in rules if rule.needs == "items")
+    return [file for file in files if isinstance(file, Path)]

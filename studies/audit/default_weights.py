@@ -61,7 +61,7 @@ def judged(material: Material, file: str) -> tuple[PairRows, np.ndarray]:
     """Return the judged pairs of a file that are not known to match, and whether people called them a match."""
     found = read_judgements(Path(file))
     rows = resolve_pairs(material, found.first, found.second, found.where)
-    pairs, answers = PairRows(*rows), np.array(found.positive)
+    answers = np.array(found.positive)
     known = np.array(
         [material.relations.is_positive(*np.array(pair)[:, None])[0, 0] for pair in zip(*rows, strict=True)]
     )

@@ -1,15 +1,14 @@
-"""How good is a threshold: precision and recall of what the mask leaves out; and how well do probabilities fit?"""
+"""How good is the threshold? Precision and recall of what the mask leaves out, and how probabilities fit labels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from .calibration import Calibration, Doubles, interval
-from .rates import BatchPairs, Estimate
+from .calibration import Doubles
+from .rates import Estimate, Quantity
 
 
 @dataclass(frozen=True)
@@ -22,27 +21,20 @@ class Accuracy:
     recall: Estimate  # share of the false negatives that are left out
 
 
-def accuracies(pairs: BatchPairs, calibration: Calibration, thresholds: Sequence[float]) -> tuple[Accuracy, ...]:
-    """Return what thresholds leave out, as the probabilities say.
+def precision(above: npt.NDArray[np.bool_]) -> Quantity:
+    """Return the expected share of the pairs that are left out that match; NaN where none is."""
+    number = int(above.sum())
+    return lambda p: float(p[above].sum()) / number if number else float("nan")
 
-    Intervals are of draws of the weights; NaN where nothing is left out.
-    """
-    p = pairs.probabilities(calibration)
-    above = np.stack([p >= one for one in thresholds], 1)
-    hidden, inside, whole = above.sum(0), p @ above, float(p.sum())
-    draws = None
-    if calibration.draws is not None:
-        draws = pairs.sums(calibration, np.c_[above, np.ones(len(p))].astype(np.float64))
-    found = []
-    for place, threshold in enumerate(thresholds):
-        n = int(hidden[place])
-        precision = Estimate(float(inside[place]) / n if n else float("nan"))
-        recall = Estimate(float(inside[place]) / whole if whole else float("nan"))
-        if draws is not None and n:
-            precision = Estimate(precision.value, *interval(draws[:, place] / n))
-            recall = Estimate(recall.value, *interval(draws[:, place] / draws[:, -1]))
-        found.append(Accuracy(threshold, n / len(p), precision, recall))
-    return tuple(found)
+
+def recall(above: npt.NDArray[np.bool_]) -> Quantity:
+    """Return the expected share of the false negatives that are left out; NaN without any."""
+
+    def share(p: Doubles) -> float:
+        whole = float(p.sum())
+        return float(p[above].sum()) / whole if whole > 0 else float("nan")
+
+    return share
 
 
 def calibration_error(p: Doubles, answers: npt.NDArray[np.bool_], bins: int = 10) -> float:

@@ -1,4 +1,4 @@
-"""From signals to a probability: logistic regression, its prior from human judgements, with draws of what labels leave open."""
+"""From signals to a probability: logistic regression, its prior from human judgements, with draws of the posterior."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def posterior_mode(Z: Doubles, answers: npt.NDArray[np.bool_], mean: Doubles) ->
     best: Doubles = minimize(objective, mean, jac=True, method="L-BFGS-B", options={"maxiter": 2000}).x
     p = expit(X @ best)
     curvature = (X * (p * (1 - p))[:, None]).T @ X + np.diag(1 / sd**2)
-    return best, np.linalg.inv(curvature)
+    covariance: Doubles = np.linalg.inv(curvature)
+    return best, covariance
 
 
 def posterior_draws(
@@ -110,7 +111,8 @@ def posterior_draws(
         if step >= _WARM:
             kept.append(mean + b)
     chosen = np.linspace(0, len(kept) - 1, _DRAWS).round().astype(int)
-    return np.array(kept)[chosen]
+    draws: Doubles = np.array(kept)[chosen]
+    return draws
 
 
 def interval(values: Sequence[float] | Doubles) -> tuple[float, float]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import member, read_json
 
-from .calibration import Calibration
+from .calibration import Calibration, Doubles
 
 FILE = Path(__file__).with_name("default_weights.json")
 _DRAWS = 400
@@ -20,35 +20,71 @@ _WITHOUT = 0.0  # weight of a signal that the judgements did not have, such as t
 LIKE_TEXT_COSINE = "text_direct"  # of two sides of texts, which the judgements are not of
 
 
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A logistic regression on judgements."""
+
+    names: tuple[str, ...]  # k signals
+    weights: Doubles  # (k + 1,) the intercept first
+    covariance: Doubles  # (k + 1, k + 1)
+
+    def without(self, dropped: Sequence[str]) -> Fit:
+        """Return the fit of the other signals: of the weights of those, a normal distribution, given 0 for the dropped.
+
+        It is what a fit without them would give where the likelihood is a parabola: signals that go with a dropped one
+        take its part. The intercept stays, because judged pairs are closer than pairs of random batches are.
+        """
+        keep = [place for place, name in enumerate(self.names) if name not in dropped]
+        drop = [place for place, name in enumerate(self.names) if name in dropped]
+        if not drop:
+            return self
+        b, H = self.weights[1:], np.linalg.inv(self.covariance)[1:, 1:]
+        weights = b[keep] + np.linalg.solve(H[np.ix_(keep, keep)], H[np.ix_(keep, drop)] @ b[drop])
+        places = [0, *(1 + place for place in keep)]
+        precision = np.linalg.inv(self.covariance)[np.ix_(places, places)]
+        names = tuple(self.names[place] for place in keep)
+        return Fit(names, np.r_[self.weights[0], weights], np.linalg.inv(precision))
+
+
 def default_calibration(names: Sequence[str]) -> Calibration:
     """Return the weights for the signals that there are.
 
-    They were fitted on the experts' and the crowd's judgements of Flickr8k, equal in sum, with texts, with embeddings of a
-    small model, and with both: the fit with the same groups is taken. Signals that it does not have get 0.
+    They were fitted on the experts' and the crowd's judgements of Flickr8k, equal in sum, with texts, with embeddings
+    of a small model, and with both: the fit with the same groups is taken, without the signals that are not there
+    (`Fit.without`). A signal that no fit has gets 0.
 
     Raises:
-        InputError: no signal.
+        InputError: no signal that a fit has.
     """
     stored = read_json(FILE)
-    fits = member(stored, "fits", dict, str(FILE))
-    texts = any(name.startswith("text_") for name in names)
-    embeddings = any(name in fits["embeddings"]["weights"] for name in names)
-    if not (texts or embeddings):
-        raise InputError("an audit needs texts or embeddings: name a SOURCE, or data with texts by --data")
-    fit = fits["both" if texts and embeddings else "texts" if texts else "embeddings"]
-    weights = dict(fit["weights"])
-    if LIKE_TEXT_COSINE in names:
-        weights[LIKE_TEXT_COSINE] = weights.get("text_cosine", _WITHOUT)
-    values = [fit["intercept"], *[weights.get(name, _WITHOUT) for name in names]]
-    draws = _draws(fit, names) if LIKE_TEXT_COSINE not in names else None
-    return Calibration(tuple(names), np.array(values), draws, origin=member(stored, "origin", str, str(FILE)))
+    origin = str(member(stored, "origin", str, str(FILE)))
+    fits = {name: _fit(one) for name, one in member(stored, "fits", dict, str(FILE)).items()}
+    known = [("text_cosine" if name == LIKE_TEXT_COSINE else name) for name in names]
+    groups = [group for group in ("texts", "embeddings") if set(known) & set(fits[group].names)]
+    if not groups:
+        raise InputError(
+            "an audit needs texts or embeddings, and signals that read them: name a SOURCE, or data with texts by "
+            f"--data; got {'the signals ' + ', '.join(names) if names else 'no signal'}, which have no weight yet"
+        )
+    whole = fits["both" if len(groups) == 2 else groups[0]]
+    dropped = [name for name in whole.names if name not in known]
+    fit = whole.without(dropped)
+    if dropped:
+        origin += f", of which {', '.join(dropped)} {'is' if len(dropped) == 1 else 'are'} left out"
+    places = [1 + fit.names.index(name) if name in fit.names else None for name in known]
+    values = [fit.weights[0], *(_WITHOUT if place is None else fit.weights[place] for place in places)]
+    draws = None if LIKE_TEXT_COSINE in names else _draws(fit, places)
+    return Calibration(tuple(names), np.array(values), draws, origin=origin)
 
 
-def _draws(fit: Any, names: Sequence[str]) -> npt.NDArray[np.float64]:
+def _fit(stored: Any) -> Fit:
+    weights = np.array([stored["intercept"], *stored["weights"].values()], np.float64)
+    return Fit(tuple(stored["weights"]), weights, np.array(stored["covariance"], np.float64))
+
+
+def _draws(fit: Fit, places: Sequence[int | None]) -> Doubles:
     """Return draws of the weights by their covariance, (m, k + 1); a signal that the fit lacks stays at 0."""
-    known = list(fit["weights"])
-    mean = np.array([fit["intercept"], *fit["weights"].values()])
-    drawn = np.random.default_rng(0).multivariate_normal(mean, np.array(fit["covariance"]), _DRAWS)
-    columns = [drawn[:, 0]]
-    columns += [drawn[:, 1 + known.index(name)] if name in known else np.full(_DRAWS, _WITHOUT) for name in names]
-    return np.stack(columns, 1)
+    drawn = np.random.default_rng(0).multivariate_normal(fit.weights, fit.covariance, _DRAWS)
+    columns = [np.full(_DRAWS, _WITHOUT) if place is None else drawn[:, place] for place in places]
+    draws: Doubles = np.stack([drawn[:, 0], *columns], 1)
+    return draws

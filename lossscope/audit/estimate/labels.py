@@ -9,84 +9,90 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.pair_rows import resolve_pairs
-from lossscope.core.sides import Sides
 from lossscope.errors import InputError
-from lossscope.io.csv_tables import read_csv
 from lossscope.io.json_files import shorten
-from lossscope.io.reading import show_path
 
 from ..parts.material import Material
+from ..search.known import are_known
 from ..types import PairRows
+from .pair_file import PairFile, answer_column, read_pair_file
 
-ANSWER = "answer"
 _WORDS = {
-    "yes": True, "y": True, "1": True, "true": True, "positive": True,
-    "no": False, "n": False, "0": False, "false": False, "negative": False,
+    "yes": True, "y": True, "1": True, "1.0": True, "true": True, "positive": True,
+    "no": False, "n": False, "0": False, "0.0": False, "false": False, "negative": False,
+    "": None, "unsure": None, "u": None, "?": None, "nan": None,
 }  # fmt: skip
-_SKIPPED = ("", "unsure", "u", "?", "nan")
+_LEAST = 10  # answers
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Pairs with their answers, unsure and unanswered ones left out."""
+    """Different pairs with their answers, unsure and unanswered ones left out."""
 
     pairs: PairRows
     answers: npt.NDArray[np.bool_]  # (n,)
-    skipped: int  # pairs without an answer
+    skipped: int  # rows without an answer
+    known: int  # answered pairs that are known to match, and were left out
+    where: str  # the file, as messages name it
 
-
-def pair_columns(sides: Sides) -> tuple[str, str]:
-    """Return the columns of a file of pairs: the names of the sides; of one set `item` and `item_2`.
-
-    >>> pair_columns(Sides("query", "document")), pair_columns(Sides("item", None))
-    (('query', 'document'), ('item', 'item_2'))
-    """
-    return sides.first, f"{sides.first}_2" if sides.second is None else sides.second
-
-
-def read_pairs(path: Path | str, material: Material) -> tuple[PairRows, list[str], list[str], list[str] | None]:
-    """Return the pairs of a CSV file, their ids as they are written, and its answers where it has that column.
-
-    Raises InputError for a file without the columns of the sides, and ids that are of no item.
-    """
-    table, where = read_csv(path), show_path(Path(path))
-    first, second = pair_columns(material.relations.sides)
-    missing = [name for name in (first, second) if name not in table]
-    if missing:
-        got = ", ".join(map(str, table.columns))
-        raise InputError(f"{where} must have the columns {first} and {second}; got {got}")
-    for name in (first, second):
-        if bool(table[name].isna().any()):
-            row = int(table[name].isna().to_numpy().argmax())
-            raise InputError(f"column {name} of {where} must name an item in every row; row {row} is empty")
-    left, right = ([str(value) for value in table[name]] for name in (first, second))
-    rows = resolve_pairs(material, left, right, where)
-    answers = [str(value).strip().lower() for value in table[ANSWER]] if ANSWER in table else None
-    return PairRows(*rows), left, right, answers
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What was left out of them."""
+        if not self.known:
+            return ()
+        return (f"{self.known} answered pairs of {self.where} are known to match, and say nothing of the others",)
 
 
 def read_labels(path: Path | str, material: Material) -> Labels:
-    """Return the labelled pairs of a sheet.
+    """Return the labelled pairs of a sheet, a pair that is answered twice alike once.
 
-    Raises InputError for words that are no answers, pairs of which all are answered alike, and less than ten answers.
+    Pairs that are known to match are left out: they do not say which of the others do. Of one set, (a, b) is (b, a).
+    Raises InputError for words that are no answers, items that are none of the split, an item with itself, a pair with
+    both answers, less than ten answers, and answers that are all the same.
     """
-    where = show_path(Path(path))
-    pairs, left, right, words = read_pairs(path, material)
-    if words is None:
-        raise InputError(f"{where} must have the column {ANSWER}, with yes, no or unsure; it has none")
-    for row, word in enumerate(words):
-        if word not in _WORDS and word not in _SKIPPED and word not in ("1.0", "0.0"):
-            raise InputError(f"{ANSWER} of {where} must be yes, no or unsure; row {row} has {shorten(word)}")
-    given = np.array([word not in _SKIPPED for word in words])
-    answers = np.array([_WORDS.get(word.removesuffix(".0"), False) for word in words])
-    seen: dict[tuple[int, int], bool] = {}
-    for a, b, answer in zip(pairs.left[given].tolist(), pairs.right[given].tolist(), answers[given], strict=True):
-        if seen.setdefault((a, b), bool(answer)) != bool(answer):
-            raise InputError(f"{where} must answer a pair in one way; rows {a} and {b} have both answers")
-    keep = np.nonzero(given)[0]
+    file = read_pair_file(path, material.relations.sides)
+    given = _answers(file, answer_column(material.relations.sides))
+    left, right = resolve_pairs(material, file.left, file.right, file.where, file.lines)
+    relations = material.relations
+    places: dict[tuple[int, int], int] = {}  # pair -> where its answer stands
+    for place, (a, b, answer) in enumerate(zip(left.tolist(), right.tolist(), given, strict=True)):
+        if answer is None:
+            continue
+        if relations.one_set and a == b:
+            raise InputError(f"a pair must be of two items; line {file.lines[place]} of {file.where} has one twice")
+        first = places.setdefault((b, a) if relations.one_set and b < a else (a, b), place)
+        if given[first] != answer:
+            raise InputError(
+                f"a pair must have one answer; lines {file.lines[first]} and {file.lines[place]} of {file.where} "
+                f"answer the same pair with {_written(file, first)} and {_written(file, place)}"
+            )
+    distinct = np.array(list(places.values()), np.int64)
+    known = are_known(relations, PairRows(left[distinct], right[distinct]))
+    keep = distinct[~known]
+    answers = np.array([bool(given[place]) for place in keep.tolist()], bool)
     if len(keep) < _LEAST:
-        raise InputError(f"{where} must have at least {_LEAST} answers, yes or no; got {len(keep)}")
-    return Labels(PairRows(pairs.left[keep], pairs.right[keep]), answers[keep], int((~given).sum()))
+        others = f" of pairs that are not known to match ({int(known.sum())} are)" if known.any() else ""
+        raise InputError(f"{file.where} must have at least {_LEAST} answers, yes or no{others}; got {len(keep)}")
+    if answers.all() or not answers.any():
+        word = "yes" if answers.all() else "no"
+        raise InputError(
+            f"{file.where} must have answers of both kinds, yes and no; all {len(answers)} are {word}. Label more pairs"
+        )
+    return Labels(
+        PairRows(left[keep], right[keep]), answers, sum(one is None for one in given), int(known.sum()), file.where
+    )
 
 
-_LEAST = 10
+def _written(file: PairFile, place: int) -> str:
+    """Return an answer as it is written."""
+    return "" if file.answers is None else shorten(file.answers[place])
+
+
+def _answers(file: PairFile, column: str) -> list[bool | None]:
+    """Return the answer of each row, None where there is none."""
+    if file.answers is None:
+        raise InputError(f"{file.where} must have the column {column}, with yes, no or unsure; it has none")
+    for line, word in zip(file.lines, file.answers, strict=True):
+        if word not in _WORDS:
+            raise InputError(f"{column} of {file.where} must be yes, no or unsure; line {line} has {shorten(word)}")
+    return [_WORDS[word] for word in file.answers]

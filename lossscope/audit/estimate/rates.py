@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import expit
 
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.types import Rows
+from lossscope.core.types import Progress, Rows
 from lossscope.engine.small_batches import rows_of_stack
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -21,7 +20,6 @@ from lossscope.probes.views.view import DenseRows
 from .calibration import Calibration, Doubles, interval
 
 _SEED = 1
-_ROWS = 1 << 14  # pairs whose probabilities are computed at a time, under all draws
 
 
 @dataclass(frozen=True)
@@ -58,23 +56,6 @@ class BatchPairs:
         p: Doubles = np.where(self.copy > 0, 1.0, calibration.probability(self.Z, weights))
         return p
 
-    def sums(self, calibration: Calibration, columns: Doubles) -> Doubles:
-        """Return Σ p · column of each column, for each draw of the weights, (m, s); one pass over the pairs.
-
-        Args:
-            calibration: with draws.
-            columns: (n, s).
-        """
-        assert calibration.draws is not None
-        total = np.zeros((len(calibration.draws), columns.shape[1]))
-        draws = calibration.draws.astype(np.float32)
-        for start in range(0, len(self.Z), _ROWS):
-            part = slice(start, start + _ROWS)
-            p = expit(draws[:, :1] + draws[:, 1:] @ self.Z[part].T.astype(np.float32))  # (m, rows)
-            p[:, self.copy[part] > 0] = 1
-            total += p @ columns[part]
-        return total
-
     def of_batches(self, p: Doubles) -> list[Doubles]:
         """Return probabilities (b, c) of each batch, 0 where items are not negatives."""
         split = np.split(p, np.cumsum([int(mask.sum()) for mask in self.negative])[:-1])
@@ -86,17 +67,55 @@ class BatchPairs:
         return filled
 
 
-def rate(pairs: BatchPairs, calibration: Calibration) -> Estimate:
-    """Return the expected share of the negatives of a batch that match their query.
+Quantity = Callable[[Doubles], float]
+"""Of the probabilities of the pairs, (n,)."""
 
-    Its interval has what labels leave open, by draws of the weights, and that batches are a sample.
+
+def estimates(
+    pairs: BatchPairs,
+    calibration: Calibration,
+    quantities: Sequence[Quantity],
+    progress: Progress | None = None,
+) -> list[Estimate]:
+    """Return numbers that depend on probabilities, with intervals by draws of the weights, all of one pass over these.
+
+    Args:
+        pairs: of random batches.
+        calibration: says p; without draws there are no intervals.
+        quantities: of p; NaN where one is not defined, which has no interval.
+        progress: called with (label, done, of).
     """
     p = pairs.probabilities(calibration)
+    values = [quantity(p) for quantity in quantities]
     if calibration.draws is None:
-        return Estimate(float(p.mean()))
-    number = pairs.sums(calibration, np.ones((len(p), 1)))[:, 0]
-    drawn = np.random.default_rng(_SEED).poisson(number)  # which of the pairs are false is not known either
-    return Estimate(float(p.mean()), *interval(np.minimum(drawn / len(p), 1)))
+        return [Estimate(value) for value in values]
+    table = np.empty((len(calibration.draws), len(quantities)))
+    for row, weights in enumerate(calibration.draws):
+        p = pairs.probabilities(calibration, weights)
+        table[row] = [quantity(p) for quantity in quantities]
+        if progress:
+            progress("intervals", row + 1, len(table))
+    return [Estimate(value, *_interval(column)) for value, column in zip(values, table.T, strict=True)]
+
+
+def _interval(draws: Doubles) -> tuple[float | None, float | None]:
+    return interval(draws) if np.isfinite(draws).all() else (None, None)
+
+
+def mean_rate(p: Doubles) -> float:
+    """Return the expected share of the negatives of a batch that match their query."""
+    return float(p.mean())
+
+
+def sampled_rate() -> Quantity:
+    """Return a quantity that draws the share of the pairs that match, given p: which of them do is not known either."""
+    random = np.random.default_rng(_SEED)
+
+    def drawn(p: Doubles) -> float:
+        spread = np.sqrt((p * (1 - p)).sum()) / len(p)
+        return float(np.clip(random.normal(p.mean(), spread), 0, 1))
+
+    return drawn
 
 
 def per_query(pairs: BatchPairs, calibration: Calibration) -> float:
@@ -105,43 +124,50 @@ def per_query(pairs: BatchPairs, calibration: Calibration) -> float:
     return float(np.concatenate([1 - np.prod(1 - block, axis=1) for block in blocks]).mean())
 
 
-def weight_share(
+@dataclass(frozen=True, eq=False)
+class NegativeWeights:
+    """The gradient weight of an objective on every negative of the batches, under one source."""
+
+    source: str
+    objective: str
+    flat: Doubles  # (n,) |W| of both directions together
+    epoch: int | None = None
+
+    def share(self, p: Doubles) -> float:
+        """Return Σ |W| p / Σ |W|: the share of the weight that is on false negatives."""
+        return float(self.flat @ p) / float(self.flat.sum())
+
+
+def negative_weights(
     pairs: BatchPairs,
-    calibration: Calibration,
     split: SplitEmbeddings,
     objective: Objective,
     name: str,
-    threshold: float,
     epoch: int | None = None,
-) -> WeightShare:
-    """Return Σ |W| p / Σ |W| over the negatives of both directions.
+    progress: Progress | None = None,
+) -> NegativeWeights:
+    """Return the weights of the negatives of random batches.
 
     Args:
-        pairs: of random batches.
-        calibration: says p.
+        pairs: of these batches.
         split: whose similarities the weights are of.
         objective: whose weights.
         name: of the objective.
-        threshold: probability from which the mask leaves a pair out.
         epoch: of the source.
+        progress: called with (label, done, of).
 
     Raises:
-        InputError: an objective that does not take these batches.
+        InputError: an objective that does not take these batches, or has no weight on their negatives.
     """
-    weights = [
-        _weights(split, batch, mask, objective) for batch, mask in zip(pairs.batches, pairs.negative, strict=True)
-    ]
-    total = sum(float(one.sum()) for one in weights)
-    if total == 0:
+    flat = []
+    for number, (batch, mask) in enumerate(zip(pairs.batches, pairs.negative, strict=True), 1):
+        flat.append(_weights(split, batch, mask, objective)[mask])
+        if progress:
+            progress(f"weights of {name}", number, len(pairs.batches))
+    whole = np.concatenate(flat)
+    if float(whole.sum()) == 0:
         raise InputError(f"{name} must have weights on negatives; it has none in batches of {split.name}")
-    flat = np.concatenate([one[mask] for one, mask in zip(weights, pairs.negative, strict=True)])
-
-    p = pairs.probabilities(calibration)
-    bounds = (None, None)
-    if calibration.draws is not None:
-        bounds = interval(pairs.sums(calibration, flat[:, None])[:, 0] / total)
-    estimate = Estimate(float(flat @ p) / total, *bounds)
-    return WeightShare(split.name, name, estimate, float(flat[p >= threshold].sum()) / total, epoch)
+    return NegativeWeights(split.name, name, whole, epoch)
 
 
 def _weights(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,8 +19,8 @@ _LAST = (0, 1e-3, 1e-2, 5e-2, 0.2, 1.0)
 def draw_sheet(logit: Doubles, Z: Doubles, size: int, seed: int) -> Rows:
     """Return the places of pairs to label, (size,) or fewer, in random order.
 
-    About half are drawn evenly from strata of the probability's rank, whose widths grow by factors of three; most others
-    from strata of each signal, because a signal that the weights underrate would not be seen otherwise.
+    About half are drawn evenly from strata of the probability's rank, whose widths grow by factors of three; most
+    others from strata of each signal, because a signal that the weights underrate would not be seen otherwise.
 
     Args:
         logit: (n,) log-odds of pairs that stand for all pairs.
@@ -32,7 +33,7 @@ def draw_sheet(logit: Doubles, Z: Doubles, size: int, seed: int) -> Rows:
 
     def draw(values: Doubles, each: int, edges: Sequence[float]) -> None:
         order = np.lexsort((np.arange(len(values)), -values))
-        for low, high in zip(edges, edges[1:], strict=False):
+        for low, high in pairwise(edges):
             stratum = [
                 one for one in order[int(low * len(order)) : int(high * len(order))].tolist() if one not in chosen
             ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lossscope.core.types import Rows
+from lossscope.core.types import Progress, Rows
 
 from ..base import Signal
 from ..parts.material import Material
@@ -28,20 +28,29 @@ class SignalTable:
     unknown: Mapping[str, str]  # name of a signal that cannot be had -> why
     mean: Doubles = field(default_factory=lambda: np.zeros(0))  # (k,) of random pairs
     sd: Doubles = field(default_factory=lambda: np.zeros(0))
+    of_random: Floats = field(
+        default_factory=lambda: np.zeros((0, 0), np.float32)
+    )  # (n, k) signals of the random pairs
 
     @classmethod
-    def of(cls, material: Material, signals: Sequence[Signal], random_pairs: PairRows) -> SignalTable:
+    def of(
+        cls, material: Material, signals: Sequence[Signal], random_pairs: PairRows, progress: Progress | None = None
+    ) -> SignalTable:
         """Find out which signals there are, and measure them on random pairs.
 
         Args:
             material: what is known.
             signals: that are wanted.
             random_pairs: of items that are not known to match.
+            progress: called with (label, done, of).
         """
         weighed, copies, unknown, columns = [], [], {}, []
-        for signal in signals:
+        parts = [random_pairs.part(start, start + _CHUNK) for start in range(0, max(len(random_pairs), 1), _CHUNK)]
+        for number, signal in enumerate(signals):
+            if progress:
+                progress("measuring signals", number, len(signals))
             try:
-                column = signal.values(material, random_pairs)
+                column = np.concatenate([signal.values(material, part) for part in parts])
             except NotKnown as error:
                 unknown[signal.name()] = error.reason
                 continue
@@ -49,25 +58,27 @@ class SignalTable:
                 copies.append(signal)
                 continue
             weighed.append(signal)
-            columns.append(column.astype(np.float64))
-        table = np.stack(columns, 1) if columns else np.zeros((len(random_pairs), 0))
-        with np.errstate(invalid="ignore"):
-            mean, sd = np.nanmean(table, 0) if len(table) else table.sum(0), np.nanstd(table, 0)
-        sd = np.where(sd > 0, sd, 1)
-        return cls(material, tuple(weighed), tuple(copies), unknown, np.nan_to_num(mean), sd)
+            columns.append(column)
+        if progress:
+            progress("measuring signals", len(signals), len(signals))
+        table = np.stack(columns, 1) if columns else np.zeros((len(random_pairs), 0), np.float32)
+        mean, sd = _moments(table)
+        return cls(material, tuple(weighed), tuple(copies), unknown, mean, sd, table)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the signals that are weighed."""
         return tuple(signal.name() for signal in self.signals)
 
-    def raw(self, pairs: PairRows) -> Floats:
+    def raw(self, pairs: PairRows, progress: Progress | None = None) -> Floats:
         """Return the signals of pairs as they are, (n, k); NaN where a pair has none."""
         table = np.empty((len(pairs), len(self.signals)), np.float32)
         for start in range(0, len(pairs), _CHUNK):
             part = pairs.part(start, start + _CHUNK)
             for place, signal in enumerate(self.signals):
                 table[start : start + _CHUNK, place] = signal.values(self.material, part)
+            if progress:
+                progress("signals of pairs", min(start + _CHUNK, len(pairs)), len(pairs))
         return table
 
     def standardised(self, raw: Floats) -> Doubles:
@@ -82,3 +93,12 @@ class SignalTable:
             for start in range(0, len(pairs), _CHUNK):
                 copy[start : start + _CHUNK] |= signal.values(self.material, pairs.part(start, start + _CHUNK)) > 0
         return copy
+
+
+def _moments(table: Floats) -> tuple[Doubles, Doubles]:
+    """Return mean and standard deviation of each column, NaN left out; 1 where a column has one value or none."""
+    present = np.isfinite(table)
+    number = np.maximum(present.sum(0), 1)
+    mean = np.where(present, table, 0).sum(0, dtype=np.float64) / number
+    sd = np.sqrt((np.where(present, table - mean, 0) ** 2).sum(0) / number)
+    return mean, np.where(sd > 0, sd, 1.0)

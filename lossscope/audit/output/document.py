@@ -19,9 +19,8 @@ def status(result: AuditResult) -> str:
     calibration = result.calibration
     if result.is_calibrated:
         return f"calibrated on {calibration.labels} labels of {calibration.origin}"
-    if result.material.relations.sides.is_image_text:
-        return f"{UNCALIBRATED}: weights of {calibration.origin}"
-    return f"{UNCALIBRATED}: weights of {calibration.origin}, which are other things than these"
+    others = ", which are other things than these" if result.is_of_other_things else ""
+    return f"{UNCALIBRATED}: weights of {calibration.origin}{others}"
 
 
 def document(result: AuditResult) -> dict[str, Any]:
@@ -33,7 +32,8 @@ def document(result: AuditResult) -> dict[str, Any]:
         "sides": relations.sides.text,
         "items": [relations.first, relations.second],
         "calibration": {
-            "is_calibrated": result.is_calibrated, "status": status(result), "labels": result.calibration.labels,
+            "is_calibrated": result.is_calibrated, "is_of_other_things": result.is_of_other_things,
+            "status": status(result), "labels": result.calibration.labels,
             "origin": result.calibration.origin, "intercept": float(result.calibration.weights[0]),
             "weights": {n: float(b) for n, b in zip(result.signals, result.calibration.weights[1:], strict=True)},
         },

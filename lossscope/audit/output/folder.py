@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,22 @@ from .document import document
 from .pages import write_pages
 from .tables import sheet_table, suspects_table
 
-FILES = ("suspects.parquet", "mask.npz", "sheet.csv", "sheet.html", "index.html", "audit.json")
+FILES = (
+    "suspects.parquet",
+    "mask.npz",
+    "sheet.csv",
+    "sheet.html",
+    "index.html",
+    "audit.json",
+)  # in the order in which they are replaced
+_PART = ".part"  # folder of files that are not all written yet
 
 
 def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
     """Write everything; return the path of the page.
 
-    audit.json is written last: a folder without it is of an audit that did not end.
+    Files are written beside those of an earlier audit, and replace them when all are there, audit.json last: a folder
+    without it is of an audit that was killed while files were replaced.
 
     Args:
         result: of the audit.
@@ -33,15 +43,22 @@ def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
         shown: pairs on the page.
     """
     with explain_write_errors(out), lock_folder(out):
-        (out / "audit.json").unlink(missing_ok=True)
-        write_parquet(out / "suspects.parquet", suspects_table(result))
-        mask_of(result).write(out / "mask.npz")
-        write_text(out / "sheet.csv", format_csv(sheet_table(result)))
-        page = write_pages(result, out, shown)
-        write_text(
-            out / "audit.json", json.dumps(document(result), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        )
-    return page
+        part = out / _PART
+        shutil.rmtree(part, ignore_errors=True)  # of a killed one
+        part.mkdir()
+        try:
+            write_parquet(part / "suspects.parquet", suspects_table(result))
+            mask_of(result).write(part / "mask.npz")
+            write_text(part / "sheet.csv", format_csv(sheet_table(result)))
+            page = write_pages(result, part, shown)
+            facts = json.dumps(document(result), indent=1, ensure_ascii=False, allow_nan=False)
+            write_text(part / "audit.json", facts + "\n")
+            (out / "audit.json").unlink(missing_ok=True)
+            for name in FILES:
+                (part / name).replace(out / name)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+    return out / page.name
 
 
 def mask_of(result: AuditResult) -> KnownPairs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..estimate.labels import ANSWER, pair_columns
+from ..estimate.pair_file import answer_column, pair_columns
 from ..steps.result import AuditResult, ScoredPairs
 from ..types import Floats
 
@@ -19,7 +19,7 @@ def signal_columns(result: AuditResult, scored: ScoredPairs) -> dict[str, Floats
 
 
 def suspects_table(result: AuditResult) -> pd.DataFrame:
-    """Return the suspects, the most probable first: ids, rows, probability, rank among the query's, signals."""
+    """Return the suspects, the most probable first: ids, rows, probability, place among the query's, signals."""
     material, scored = result.material, result.suspects
     first, second = pair_columns(material.relations.sides)
     left, right = scored.pairs.left, scored.pairs.right
@@ -27,21 +27,21 @@ def suspects_table(result: AuditResult) -> pd.DataFrame:
         {
             first: [material.image_ids[row] for row in left.tolist()],
             second: [material.caption_ids[row] for row in right.tolist()],
-            f"{first}_row": left, f"{second}_row": right, "probability": scored.probability, "rank": result.ranks(),
+            f"{first}_row": left, f"{second}_row": right, "probability": scored.probability, "place": result.places(),
             **signal_columns(result, scored),
         }
     )  # fmt: skip
 
 
 def sheet_table(result: AuditResult) -> pd.DataFrame:
-    """Return the pairs to label, in random order: ids, what the query says, what the candidate says, an empty answer."""
+    """Return the pairs to label, in random order: ids, an empty answer, what query and candidate say."""
     material, pairs = result.material, result.sheet.pairs
     first, second = pair_columns(material.relations.sides)
     split = material.split
     columns = {
         first: [material.image_ids[row] for row in pairs.left.tolist()],
         second: [material.caption_ids[row] for row in pairs.right.tolist()],
-        ANSWER: [""] * len(pairs),
+        answer_column(material.relations.sides): [""] * len(pairs),
     }
     if split is not None:
         own = material.first_texts

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
 from ..types import Floats, PairRows
-from .material import Material
-from .model_view import products
+from .pair_products import products
+from .query_texts import QueryTexts
 from .text_space import unit
 
 _CHUNK = 1 << 15  # pairs whose sparse rows are gathered at a time
@@ -36,49 +37,44 @@ def best_sparse_product(vectors: Any, rows: Rows, references: Rows) -> Floats:
     return np.where(np.isfinite(best), best, np.nan).astype(np.float32)
 
 
-def item_product(material: Material, pairs: PairRows) -> Floats:
+def item_product(texts: QueryTexts, pairs: PairRows) -> Floats:
     """Return the cosine of the query's texts together with those of the candidate's items together, (n,).
 
     The candidate itself is left out of the query's texts, and stands for itself where it belongs to no item.
     """
-    texts = material.texts.siblings
-    lists = material.positives_of_queries
-    sums = np.zeros((len(lists), texts.shape[1]), np.float32)
-    for column in lists.T:
-        rows = np.nonzero(column != NONE)[0]
-        sums[rows] += texts[column[rows]]
-    units = unit(sums)
-    owner = material.positives_of_candidates[:, 0]
-    own = np.where(owner[:, None] == NONE, texts, units[owner])
-    value = products(units, own, pairs.left, pairs.right)
-    among = np.nonzero((lists[pairs.left] == pairs.right[:, None]).any(1))[0]  # a pair that is known to match
+    siblings = texts.space.siblings
+    value = products(texts.units, texts.of_candidates, pairs.left, pairs.right)
+    among = np.nonzero(is_own(texts, pairs))[0]
     if len(among):
-        rest = unit(sums[pairs.left[among]] - texts[pairs.right[among]])
-        value[among] = (rest * texts[pairs.right[among]]).sum(1)
-    empty = ~sums[pairs.left].any(1)
-    value[empty] = np.nan
+        rest = texts.sums[pairs.left[among]] - siblings[pairs.right[among]]
+        alone = (texts.positives[pairs.left[among]] != NONE).sum(1) == 1  # nothing but rounding is left
+        value[among] = np.where(alone, np.nan, (unit(rest) * siblings[pairs.right[among]]).sum(1))
+    value[~texts.sums[pairs.left].any(1)] = np.nan
     return value
 
 
-def unsaid_weight(material: Material, pairs: PairRows) -> Floats:
-    """Return log(1 + weight of the candidate's phrases that no text of the query has), (n,); NaN without texts."""
-    space, lists = material.texts, material.positives_of_queries
-    rows, places = np.nonzero(lists != NONE)
-    shape = len(lists), space.phrases.shape[0]
-    belongs = sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, lists[rows, places])), shape=shape)
-    counts = (belongs @ space.phrases).tocsr()  # (N, P) in how many texts of the query a phrase is
-    weights = sparse.diags(space.phrase_weights)
-    weighted = (space.phrases @ weights).tocsr()
-    total = np.asarray(weighted.sum(1)).ravel()
+def unsaid_weight(texts: QueryTexts, pairs: PairRows) -> Floats:
+    """Return log(1 + weight of the candidate's phrases that no text of the query has), (n,); NaN without texts.
+
+    The candidate itself is left out of the query's texts.
+    """
+    phrases = texts.space.phrases
     result = np.empty(len(pairs), np.float32)
     for start in range(0, len(pairs), _CHUNK):
-        left, right = pairs.left[start : start + _CHUNK], pairs.right[start : start + _CHUNK]
-        among = (lists[left] == right[:, None]).any(1)  # a pair that is known to match: its own text is left out
-        present = counts[left]
-        if among.any():
-            present = present - sparse.diags(among.astype(np.float32)) @ space.phrases[right]
+        part = pairs.part(start, start + _CHUNK)
+        own = is_own(texts, part)
+        present = texts.phrase_counts[part.left]
+        if own.any():
+            present = present - sparse.diags(own.astype(np.float32)) @ phrases[part.right]
         present.data = (present.data > 0).astype(np.float32)
-        said = np.asarray(present.multiply(weighted[right]).sum(1)).ravel()
-        result[start : start + _CHUNK] = np.log1p(np.maximum(total[right] - said, 0))
-    result[(lists[pairs.left] == NONE).all(1)] = np.nan
+        said = np.asarray(present.multiply(texts.weighted_phrases[part.right]).sum(1)).ravel()
+        result[start : start + _CHUNK] = np.log1p(np.maximum(texts.phrase_weight[part.right] - said, 0))
+    others = (texts.positives[pairs.left] != NONE).sum(1) - is_own(texts, pairs)
+    result[others == 0] = np.nan
     return result
+
+
+def is_own(texts: QueryTexts, pairs: PairRows) -> npt.NDArray[np.bool_]:
+    """Return (n,) whether the candidate is one of the query's texts, as of a pair that is known to match."""
+    own: npt.NDArray[np.bool_] = (texts.positives[pairs.left] == pairs.right[:, None]).any(1)
+    return own

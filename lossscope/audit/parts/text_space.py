@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,9 @@ class TextSpace:
 def sibling_projection(X: Any, item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return (V, k) and (k,): x P − c has unit variance within items, and k directions in which items differ most.
 
-    Latent semantics first (the largest singular vectors of X), then the generalised eigenvectors of the scatter between
-    items against that within, shrunk towards a sphere. Where no item has two texts the singular vectors stay as they are.
+    Latent semantics first (the largest singular vectors of X), then the generalised eigenvectors of the scatter
+    between items against that within, shrunk towards a sphere. Where no item has two texts the singular vectors stay as
+    they are.
 
     Args:
         X: (n, V) sparse, a row each text.
@@ -142,7 +144,7 @@ def stems(text: str) -> list[str]:
 def phrases(text: str) -> list[str]:
     """Return the stems of a text, and its pairs of stems that follow each other."""
     words = stems(text)
-    return words + [f"{a} {b}" for a, b in zip(words, words[1:], strict=False)]
+    return words + [f"{a} {b}" for a, b in pairwise(words)]
 
 
 def normal_text(text: str) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
 from ..parts.material import Material
-from ..parts.text_space import unit
 from ..types import NotKnown, PairRows
+from .known import are_known
 from .list_lengths import ALL_PAIRS, reverse_top
 from .top_lists import TopLists, top_lists
 
@@ -34,12 +33,7 @@ def candidate_pairs(material: Material, top: int) -> PairRows:
 
 def without_known(material: Material, pairs: PairRows) -> PairRows:
     """Return the pairs that are not known to match, an item with itself left out."""
-    relations = material.relations
-    if relations.labels is not None:
-        keep = relations.labels[pairs.left] != relations.labels[pairs.right]
-    else:
-        known = relations.positives[:, 0] * relations.second + relations.positives[:, 1]
-        keep = ~np.isin(pairs.left * relations.second + pairs.right, known)
+    keep = ~are_known(material.relations, pairs)
     return PairRows(pairs.left[keep], pairs.right[keep])
 
 
@@ -55,16 +49,13 @@ def _of_models(material: Material) -> list[Rows]:
 def _of_texts(material: Material, top: int) -> list[Rows]:
     """Keys of the lists by texts: candidates beside the sum of a query's texts, and the other way round."""
     try:
-        texts = material.texts.siblings
+        texts = material.query_texts
     except NotKnown:
         return []
-    sums = np.zeros((material.relations.first, texts.shape[1]), np.float32)
-    for column in material.positives_of_queries.T:
-        rows = np.nonzero(column != NONE)[0]
-        sums[rows] += texts[column[rows]]
-    queries, M, one_set = unit(sums), material.relations.second, material.relations.one_set
-    forward = top_lists(queries, texts, None, top, one_set, material.progress)
-    reverse = top_lists(texts, queries, None, reverse_top(material.relations, top), one_set, material.progress)
+    queries, candidates = texts.units, texts.space.siblings
+    M, one_set = material.relations.second, material.relations.one_set
+    forward = top_lists(queries, candidates, None, top, one_set, material.progress)
+    reverse = top_lists(candidates, queries, None, reverse_top(material.relations, top), one_set, material.progress)
     return [_keys(forward, M), _turned_keys(reverse, M)]
 
 

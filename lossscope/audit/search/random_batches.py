@@ -14,16 +14,17 @@ from lossscope.errors import InputError
 from ..types import PairRows
 
 _PAIRS = 300_000  # of queries and candidates in all batches together
+_LARGE = 2048  # items of a batch from which one is enough
 
 
 def random_batches(relations: Relations, size: int, seed: int) -> list[Batch]:
-    """Return batches of one pass over the split, as many as have about 300,000 pairs, two at least.
+    """Return batches of one pass over the split, as many as have about 300,000 pairs, two at least of up to 2,048.
 
     Raises InputError for a set without a batch of two.
     """
     mode = "classes" if relations.one_set else "pairs"
     sampling = Sampling(mode, size, seed, min_batch_size=2, per_class=2)  # type: ignore[arg-type]
-    count = max(2, -(-_PAIRS // (size * size)))
+    count = max(1 if size > _LARGE else 2, -(-_PAIRS // (size * size)))
     batches = [batch for batch in islice(sampling.batches(relations), count) if len(batch.images) > 1]
     if not batches:
         raise InputError(f"a batch of {size} must have two pairs; the split has fewer")

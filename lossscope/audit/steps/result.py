@@ -73,12 +73,17 @@ class AuditResult:
         """Whether labels of these very data were given."""
         return self.calibration.labels > 0
 
-    def ranks(self) -> Rows:
+    @property
+    def is_of_other_things(self) -> bool:
+        """Whether the weights are of photos and captions, and the data are not: its numbers are marked."""
+        return not (self.is_calibrated or self.material.relations.sides.is_image_text)
+
+    def places(self) -> Rows:
         """Return the place of each suspect among those of its query, from 1."""
         left = self.suspects.pairs.left
         order = np.lexsort((np.arange(len(left)), left))
         starts = np.r_[0, np.nonzero(np.diff(left[order]))[0] + 1] if len(left) else np.zeros(0, np.int64)
         sizes = np.diff(np.r_[starts, len(left)])
-        ranks = np.empty(len(left), np.int64)
-        ranks[order] = np.arange(len(left)) - np.repeat(starts, sizes) + 1
-        return ranks
+        places = np.empty(len(left), np.int64)
+        places[order] = np.arange(len(left)) - np.repeat(starts, sizes) + 1
+        return places

@@ -7,16 +7,26 @@ from pathlib import Path
 
 import numpy as np
 
-from lossscope.core.types import Rows
+from lossscope.core.types import Progress, Rows
 from lossscope.engine.selection import USUAL_OBJECTIVES
 from lossscope.errors import InputError
 from lossscope.registry import build, short_spec
 
-from ..estimate.accuracy import Accuracy, accuracies, calibration_error
+from ..estimate.accuracy import Accuracy, calibration_error, precision, recall
 from ..estimate.calibration import Calibration
 from ..estimate.default_weights import default_calibration
 from ..estimate.labels import Labels, read_labels
-from ..estimate.rates import BatchPairs, WeightShare, per_query, rate, weight_share
+from ..estimate.rates import (
+    BatchPairs,
+    Estimate,
+    NegativeWeights,
+    WeightShare,
+    estimates,
+    mean_rate,
+    negative_weights,
+    per_query,
+    sampled_rate,
+)
 from ..estimate.sheet import draw_sheet
 from ..estimate.signal_table import SignalTable
 from ..search.candidates import candidate_pairs
@@ -49,18 +59,20 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
     material = inputs.material
     batches = random_batches(material.relations, options.batch_size, options.seed)
     random_pairs, negative = pairs_of(batches, material.relations)
-    table = SignalTable.of(material, build_signals(options.signals), random_pairs)
+    table = SignalTable.of(
+        material, build_signals(options.signals, material.relations.sides), random_pairs, options.progress
+    )
     calibration = default_calibration(table.names)
     labels = None if options.labels is None else read_labels(options.labels, material)
     quality = None
     if labels is not None:
-        calibration, quality = calibrate(table, calibration, labels, str(options.labels))
-    raw = table.raw(random_pairs)
-    sample = BatchPairs(batches, negative, table.standardised(raw), table.is_copy(random_pairs))
+        calibration, quality = calibrate(table, calibration, labels, labels.where, options.progress)
+    sample = BatchPairs(batches, negative, table.standardised(table.of_random), table.is_copy(random_pairs))
     suspects, examined = _suspects(table, calibration, options)
-    thresholds = accuracies(sample, calibration, sorted({*THRESHOLDS, options.threshold}))
+    weights, reasons = _weights(inputs, sample, options)
     number = _number_of_pairs(inputs)
-    weights, reasons = _weight_shares(inputs, sample, calibration, options)
+    rate, accuracies, shares = _estimates(sample, calibration, weights, options)
+    drawn = ScoredPairs(random_pairs, table.of_random, sample.Z, sample.copy, sample.probabilities(calibration))
     return AuditResult(
         material=material,
         name=", ".join(one.name for one in inputs.sources) or f"{options.data}, {options.split}",
@@ -70,20 +82,22 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
         copy_names=tuple(one.name() for one in table.copies),
         unknown=table.unknown,
         batch_size=options.batch_size,
-        rate=rate(sample, calibration),
+        rate=rate,
         per_query=per_query(sample, calibration),
-        weights=weights,
+        weights=shares,
         not_weighed=reasons,
-        accuracy=thresholds,
+        accuracy=accuracies,
         threshold=options.threshold,
         suspects=suspects,
-        sheet=_sheet(suspects, random_pairs, raw, sample, calibration, options),
+        sheet=_sheet(table, calibration, suspects, drawn, labels, options),
         examined=examined,
         pairs=number,
         quality=quality,
         notices=(
             *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
-            *_missed(suspects, thresholds, options.threshold, examined, number),
+            *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
+            *([] if labels is None else labels.notices),
+            *_missed(suspects, accuracies, options.threshold, examined, number),
         ),
     )
 
@@ -96,20 +110,17 @@ def score(table: SignalTable, calibration: Calibration, pairs: PairRows) -> Scor
 
 
 def calibrate(
-    table: SignalTable, calibration: Calibration, labels: Labels, origin: str
+    table: SignalTable, calibration: Calibration, labels: Labels, origin: str, progress: Progress | None = None
 ) -> tuple[Calibration, LabelQuality]:
-    """Return the calibration after labels, and how well it predicts pairs of queries that it has not seen.
-
-    Raises InputError where all answers are the same.
-    """
-    if labels.answers.all() or not labels.answers.any():
-        word = "yes" if labels.answers.all() else "no"
-        raise InputError(f"{origin} must have answers of both kinds; all {len(labels.answers)} are {word}")
+    """Return the calibration after labels, and how well it predicts pairs of queries that it has not seen."""
     Z = table.standardised(table.raw(labels.pairs))
-    return calibration.fitted(Z, labels.answers, origin), _quality(calibration, Z, labels)
+    if progress:
+        progress("fitting labels", 0, _FOLDS + 1)
+    fitted = calibration.fitted(Z, labels.answers, origin)
+    return fitted, _quality(calibration, Z, labels, progress)
 
 
-def _quality(prior: Calibration, Z: np.ndarray, labels: Labels) -> LabelQuality:
+def _quality(prior: Calibration, Z: np.ndarray, labels: Labels, progress: Progress | None) -> LabelQuality:
     """Fit without a fifth of the queries, predict that fifth."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -117,9 +128,11 @@ def _quality(prior: Calibration, Z: np.ndarray, labels: Labels) -> LabelQuality:
     fold = np.random.default_rng(0).permutation(int(fold.max()) + 1)[fold] % _FOLDS
     p = np.zeros(len(Z))
     for one in range(_FOLDS):
-        inside = fold == one
-        rest = ~inside
-        p[inside] = prior.fitted(Z[rest], labels.answers[rest], "").probability(Z[inside]) if rest.any() else 0.5
+        inside, rest = fold == one, fold != one
+        if inside.any():
+            p[inside] = prior.fitted(Z[rest], labels.answers[rest], "").probability(Z[inside])
+        if progress:
+            progress("fitting labels", one + 2, _FOLDS + 1)
     y = labels.answers
     return LabelQuality(
         len(y), int(y.sum()), float(roc_auc_score(y, p)), float(average_precision_score(y, p)), calibration_error(p, y)
@@ -141,27 +154,30 @@ def _suspects(table: SignalTable, calibration: Calibration, options: AuditOption
 
 
 def _sheet(
-    suspects: ScoredPairs, random_pairs: PairRows, raw: np.ndarray, sample: BatchPairs, calibration: Calibration,
+    table: SignalTable, calibration: Calibration, suspects: ScoredPairs, drawn: ScoredPairs, labels: Labels | None,
     options: AuditOptions,
 ) -> ScoredPairs:  # fmt: skip
-    """Return pairs to label: a fifth of them suspects, the others from random batches."""
-    copy = sample.copy > 0
-    everyone = ScoredPairs(random_pairs, raw, sample.Z, sample.copy, sample.probabilities(calibration))
-    open_pairs = everyone.take(np.nonzero(~copy)[0])  # what a copy proves needs no label
-    doubtful = suspects.take(np.nonzero(suspects.copy == 0)[0])
-    few = min(options.sheet // 5, len(doubtful.probability))
+    """Return pairs to label: a fifth of them suspects, the others of random batches; none that is answered already."""
+    relations = table.material.relations
+
+    def keys(pairs: PairRows) -> Rows:
+        low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
+        return low * relations.second + high if relations.one_set else pairs.left * relations.second + pairs.right
+
+    def open_pairs(scored: ScoredPairs, closed: Rows) -> ScoredPairs:
+        """Each pair once, without those that copies prove and those that are closed."""
+        own = keys(scored.pairs)
+        first = np.sort(np.unique(own, return_index=True)[1])
+        return scored.take(first[(scored.copy[first] == 0) & ~np.isin(own[first], closed)])
+
+    closed = np.zeros(0, np.int64) if labels is None else keys(labels.pairs)
+    doubtful = open_pairs(suspects, closed)
+    few = min(options.sheet // 5, len(doubtful.pairs))
     first = doubtful.take(draw_sheet(calibration.logit(doubtful.Z), doubtful.Z[:, :0], few, options.seed))
-    logit = calibration.logit(open_pairs.Z)
-    rest = open_pairs.take(draw_sheet(logit, open_pairs.Z, options.sheet - few, options.seed))
+    others = open_pairs(drawn, np.r_[closed, keys(first.pairs)])
+    rest = others.take(draw_sheet(calibration.logit(others.Z), others.Z, options.sheet - few, options.seed))
     both = _concatenate([first, rest])
-    keys = both.pairs.left * table_width(both) + both.pairs.right
-    unique = np.unique(keys, return_index=True)[1]
-    return both.take(np.random.default_rng(options.seed).permutation(unique))
-
-
-def table_width(scored: ScoredPairs) -> int:
-    """Return a number above every row of the second side."""
-    return int(scored.pairs.right.max(initial=0)) + 1
+    return both.take(np.random.default_rng(options.seed).permutation(len(both.pairs)))
 
 
 def _concatenate(parts: Sequence[ScoredPairs]) -> ScoredPairs:
@@ -171,26 +187,46 @@ def _concatenate(parts: Sequence[ScoredPairs]) -> ScoredPairs:
     )
 
 
-def _weight_shares(
-    inputs: Inputs, sample: BatchPairs, calibration: Calibration, options: AuditOptions
-) -> tuple[tuple[WeightShare, ...], tuple[str, ...]]:
-    """Return the share of weight on false negatives under every source and objective, and why some have none."""
-    shares, reasons = [], []
+def _weights(
+    inputs: Inputs, sample: BatchPairs, options: AuditOptions
+) -> tuple[list[NegativeWeights], tuple[str, ...]]:
+    """Return the weights of negatives under every source and objective, and why some have none."""
+    weights, reasons = [], []
     for source, epoch in zip(inputs.sources, inputs.epochs, strict=True):
         specs = options.objectives or ((source.objective,) if source.objective else USUAL_OBJECTIVES)
         for spec in specs:
             objective = build("objectives", spec)
             try:
-                shares.append(
-                    weight_share(
-                        sample, calibration, source, objective, short_spec(objective), options.threshold, epoch
-                    )
-                )
+                one = negative_weights(sample, source, objective, short_spec(objective), epoch, options.progress)
             except InputError as error:
                 reasons.append(f"{spec} under {source.name}: {error}")
+                continue
+            weights.append(one)
     if options.objectives and not inputs.sources:
         reasons.append("weights need a SOURCE, whose similarities an objective weighs")
-    return tuple(shares), tuple(reasons)
+    return weights, tuple(reasons)
+
+
+def _estimates(
+    sample: BatchPairs, calibration: Calibration, weights: Sequence[NegativeWeights], options: AuditOptions
+) -> tuple[Estimate, tuple[Accuracy, ...], tuple[WeightShare, ...]]:
+    """Return the rate, what thresholds leave out, and the shares of weight, with intervals."""
+    p = sample.probabilities(calibration)
+    thresholds = sorted({*THRESHOLDS, options.threshold})
+    left_out = [p >= threshold for threshold in thresholds]
+    quantities = [sampled_rate(), *map(precision, left_out), *map(recall, left_out), *(one.share for one in weights)]
+    rate, *others = estimates(sample, calibration, quantities, options.progress)
+    n = len(thresholds)
+    accuracies = tuple(
+        Accuracy(threshold, float(above.mean()), one, other)
+        for threshold, above, one, other in zip(thresholds, left_out, others[:n], others[n : 2 * n], strict=True)
+    )
+    above = p >= options.threshold
+    shares = tuple(
+        WeightShare(one.source, one.objective, share, float(one.flat[above].sum() / one.flat.sum()), one.epoch)
+        for one, share in zip(weights, others[2 * n :], strict=True)
+    )
+    return Estimate(mean_rate(p), rate.low, rate.high), accuracies, shares
 
 
 def _missed(
@@ -202,8 +238,8 @@ def _missed(
     if examined == number or held >= _ENOUGH * expected:
         return ()
     return (
-        f"the mask has {held:,} pairs with a probability of {threshold:g} or more, of about {expected:,.0f} that random "
-        "batches let expect: the lists end before. A larger --top finds more",
+        f"the mask has {held:,} pairs with a probability of {threshold:g} or more, of about {expected:,.0f} that "
+        "random batches let expect: the lists end before. A larger --top finds more",
     )
 
 

@@ -10,12 +10,11 @@ import pandas as pd
 from lossscope.core.pair_rows import ABSENT, resolve_pairs
 from lossscope.core.relations import Relations
 from lossscope.errors import InputError
-from lossscope.io.csv_tables import read_csv
-from lossscope.io.reading import show_path
 
 from ..estimate.calibration import Calibration
 from ..estimate.default_weights import default_calibration
-from ..estimate.labels import pair_columns, read_labels
+from ..estimate.labels import read_labels
+from ..estimate.pair_file import PairFile, pair_columns, read_pair_file
 from ..estimate.signal_table import SignalTable
 from ..search.random_batches import pairs_of, random_batches
 from ..types import PairRows
@@ -30,9 +29,9 @@ def score_pairs(
 ) -> tuple[pd.DataFrame, Calibration, Relations]:
     """Return a row for each pair of the file, in its order, what the probabilities were fitted on, and the positives.
 
-    The columns are the ids as they are written, `probability`, and one for each signal; `is_copy` is 1 where a copy proves
-    the match. A pair that is known to match is scored without its own text among the query's. Ids may be of any split of
-    the data; where they are not all of the one that is named, all splits are taken together.
+    The columns are the ids as they are written, `probability`, and one for each signal; `is_copy` is 1 where a copy
+    proves the match. A pair that is known to match is scored without its own text among the query's. Ids may be of any
+    split of the data; where they are not all of the one that is named, all splits are taken together.
 
     Args:
         sources: models; none: texts alone.
@@ -43,26 +42,19 @@ def score_pairs(
         InputError: ids that are of no item, naming the first.
     """
     inputs = read_inputs(sources, options)
-    table, where = read_csv(file), show_path(file)
-    columns = pair_columns(inputs.material.relations.sides)
-    missing = [name for name in columns if name not in table]
-    if missing:
-        got = ", ".join(map(str, table.columns))
-        raise InputError(f"{where} must have the columns {' and '.join(columns)}; got {got}")
-    for name in columns:
-        if bool(table[name].isna().any()):
-            row = int(table[name].isna().to_numpy().argmax())
-            raise InputError(f"column {name} of {where} must name an item in every row; row {row} is empty")
-    left, right = ([str(value) for value in table[name]] for name in columns)
-    inputs, pairs = _resolve(inputs, sources, left, right, where, options)
+    sides = inputs.material.relations.sides
+    named = read_pair_file(file, sides)
+    inputs, pairs = _resolve(inputs, sources, named, options)
     material = inputs.material
     random_pairs, _ = pairs_of(random_batches(material.relations, options.batch_size, options.seed), material.relations)
-    signals = SignalTable.of(material, build_signals(options.signals), random_pairs)
+    signals = SignalTable.of(material, build_signals(options.signals, sides), random_pairs, options.progress)
     calibration = default_calibration(signals.names)
     if options.labels is not None:
-        calibration, _ = calibrate(signals, calibration, read_labels(options.labels, material), str(options.labels))
+        labels = read_labels(options.labels, material)
+        calibration, _ = calibrate(signals, calibration, labels, labels.where, options.progress)
     scored = score(signals, calibration, pairs)
-    result = pd.DataFrame({columns[0]: left, columns[1]: right, "probability": scored.probability})
+    first, second = pair_columns(sides)
+    result = pd.DataFrame({first: named.left, second: named.right, "probability": scored.probability})
     for place, name in enumerate(signals.names):
         result[name] = scored.raw[:, place]
     result["is_copy"] = scored.copy
@@ -70,17 +62,15 @@ def score_pairs(
 
 
 def _resolve(
-    inputs: Inputs, sources: Sequence[Path | str], left: list[str], right: list[str], where: str, options: AuditOptions
+    inputs: Inputs, sources: Sequence[Path | str], file: PairFile, options: AuditOptions
 ) -> tuple[Inputs, PairRows]:
     """Return the rows that a file names, of the split that was asked for or of all splits together."""
     try:
-        rows = resolve_pairs(inputs.material, left, right, where, absent="mark")
+        rows = resolve_pairs(inputs.material, file.left, file.right, file.where, file.lines, absent="mark")
         if all((column != ABSENT).all() for column in rows):
             return inputs, PairRows(*rows)
     except InputError:
         pass  # all splits may know what this one does not; if not, the message is of them
     names = split_names(sources, options)
-    if len(names) == 1:
-        return inputs, PairRows(*resolve_pairs(inputs.material, left, right, where))
-    whole = read_inputs(sources, options, names)
-    return whole, PairRows(*resolve_pairs(whole.material, left, right, where))
+    whole = read_inputs(sources, options, names) if len(names) > 1 else inputs
+    return whole, PairRows(*resolve_pairs(whole.material, file.left, file.right, file.where, file.lines))

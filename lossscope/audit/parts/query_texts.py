@@ -1,0 +1,68 @@
+"""The texts of each query taken together, computed once for all pairs."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from lossscope.core.relations import NONE
+from lossscope.core.types import Rows
+
+from ..types import Floats
+from .text_space import TextSpace, unit
+
+
+class QueryTexts:
+    """Sums over the texts of each of N queries, which are its positives, in the spaces of M texts."""
+
+    def __init__(self, space: TextSpace, positives: Rows, owners: Rows) -> None:
+        """Keep what the sums are of.
+
+        Args:
+            space: of the texts.
+            positives: (N, k) rows of the texts of each query; −1 where it has fewer.
+            owners: (M, k) rows of the items that a text belongs to.
+        """
+        self.space, self.positives, self.owners = space, positives, owners
+
+    @cached_property
+    def sums(self) -> Floats:
+        """(N, d) sum of the texts of each query, in the space of siblings."""
+        sums = np.zeros((len(self.positives), self.space.siblings.shape[1]), np.float32)
+        for column in self.positives.T:
+            rows = np.nonzero(column != NONE)[0]
+            sums[rows] += self.space.siblings[column[rows]]
+        return sums
+
+    @cached_property
+    def units(self) -> Floats:
+        """(N, d) the sums, of unit length."""
+        return unit(self.sums)
+
+    @cached_property
+    def of_candidates(self) -> Floats:
+        """(M, d) what the first item of each text sums to, of unit length; a text that belongs to none itself."""
+        owner = self.owners[:, 0]
+        return np.where(owner[:, None] == NONE, self.space.siblings, self.units[owner])
+
+    @cached_property
+    def phrase_counts(self) -> Any:
+        """(N, P) sparse, in how many texts of each query a phrase is."""
+        rows, places = np.nonzero(self.positives != NONE)
+        shape = len(self.positives), self.space.phrases.shape[0]
+        belongs = sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, self.positives[rows, places])), shape=shape)
+        return (belongs @ self.space.phrases).tocsr()
+
+    @cached_property
+    def weighted_phrases(self) -> Any:
+        """(M, P) sparse, the weight of each phrase of each text."""
+        return (self.space.phrases @ sparse.diags(self.space.phrase_weights)).tocsr()
+
+    @cached_property
+    def phrase_weight(self) -> npt.NDArray[np.float64]:
+        """(M,) weight of all phrases of each text."""
+        return np.asarray(self.weighted_phrases.sum(1), np.float64).ravel()

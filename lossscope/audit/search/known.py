@@ -1,0 +1,19 @@
+"""Which pairs does the data set say match?"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from lossscope.core.relations import Relations
+
+from ..types import PairRows
+
+
+def are_known(relations: Relations, pairs: PairRows) -> npt.NDArray[np.bool_]:
+    """Return (n,) whether pairs are positives of the data; of a labelled set, of one label, an item with itself too."""
+    if relations.labels is not None:
+        same: npt.NDArray[np.bool_] = relations.labels[pairs.left] == relations.labels[pairs.right]
+        return same
+    known = relations.positives[:, 0] * relations.second + relations.positives[:, 1]
+    return np.isin(pairs.left * relations.second + pairs.right, known)
