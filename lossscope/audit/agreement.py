@@ -13,7 +13,7 @@ from .parts.material import Material
 
 @dataclass(frozen=True)
 class Agreement(Signal):
-    """value = share of the models under which s >= s₊ − (1 − share) |s₊|; of one model it is not computed."""
+    """value = share of the models under which s >= s₊ − (1 − share) |s₊|; it needs two models."""
 
     share: float = 0.95  # of the positive's similarity, as in `--mask percent`
     because: ClassVar[str] = "several models agree"
@@ -25,6 +25,7 @@ class Agreement(Signal):
         votes = np.zeros(len(pairs), np.float32)
         for model in material.models:
             positive = model.positive(pairs)
+            votes[np.isnan(positive)] = np.nan
             votes += model.similarity(pairs) >= positive - (1 - self.share) * np.abs(positive)
         share: Floats = (votes / len(material.models)).astype(np.float32)
         return share

@@ -18,6 +18,6 @@ class Rank(ModelSignal):
     because: ClassVar[str] = "it is near the top of the query's candidates"
 
     def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
-        above = model.top_of_queries.rank(pairs.left, model.similarity(pairs))
+        above = model.top_of_queries.rank(pairs.left, pairs.right, model.similarity(pairs))
         rank: Floats = -np.log2(1 + above)
         return rank

@@ -18,6 +18,6 @@ class ReverseRank(ModelSignal):
     because: ClassVar[str] = "the query is near the top of its queries"
 
     def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
-        above = model.top_of_candidates.rank(pairs.right, model.similarity(pairs))
+        above = model.top_of_candidates.rank(pairs.right, pairs.left, model.similarity(pairs))
         rank: Floats = -np.log2(1 + above)
         return rank

@@ -91,9 +91,18 @@ class Material(AuditedItems):
 
 
 def _groups(split: Split) -> list[list[str]]:
-    """Texts that say the same thing: those of one item of the first side, its own among them."""
-    owned = isinstance(split.images, Texts)
-    groups = [[split.images.texts[row]] if owned else [] for row in range(len(split.image_ids))]  # type: ignore[attr-defined]
-    for first, second in split.relations.positives.tolist():
+    """Texts that say the same thing: those of one item of the first side, its own among them; each other text alone.
+
+    Of one set, those of one label.
+    """
+    relations = split.relations
+    if relations.labels is not None:
+        order = np.argsort(relations.labels, kind="stable")
+        ends = np.nonzero(np.diff(relations.labels[order]))[0] + 1
+        return [[split.captions[row] for row in rows] for rows in np.split(order, ends)]
+    own = split.images.texts if isinstance(split.images, Texts) else None
+    groups = [[] if own is None else [own[row]] for row in range(len(split.image_ids))]
+    for first, second in relations.positives.tolist():
         groups[first].append(split.captions[second])
-    return [group for group in groups if group]
+    alone = np.setdiff1d(np.arange(relations.second), relations.positives[:, 1])
+    return [*(group for group in groups if group), *([split.captions[row]] for row in alone.tolist())]

@@ -108,7 +108,8 @@ def sibling_projection(X: Any, item: npt.NDArray[np.int64]) -> tuple[npt.NDArray
     if width < 2:
         return np.eye(X.shape[1]), np.zeros(X.shape[1])
     svd = TruncatedSVD(width, random_state=_SEED)
-    Z = svd.fit_transform(X)
+    with np.errstate(divide="ignore", invalid="ignore"):  # the share of variance, which is not read, of equal texts
+        Z = svd.fit_transform(X)
     sizes = np.bincount(item)
     free = len(Z) - len(sizes)
     if free < 2 * width:  # too few siblings to tell what varies within an item

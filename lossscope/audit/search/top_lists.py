@@ -12,8 +12,7 @@ from lossscope.core.types import Progress, Rows
 from ..types import Floats
 
 _ENTRIES = 1 << 26  # similarities of a block of rows
-_ROWS = 1 << 13  # lists that are compared at a time
-_ROUNDING = np.float32(1e-6)  # by which a product differs when it is computed in another order
+_CHUNK = 1 << 13  # pairs whose lists are gathered at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,14 +22,23 @@ class TopLists:
     rows: Rows  # (n, k)
     values: Floats  # (n, k)
 
-    def rank(self, queries: Rows, similarity: Floats) -> Floats:
-        """Return how many candidates of each query lie above a similarity, (n,); k where all of the list do."""
-        above = np.empty(len(queries), np.float32)
-        for start in range(0, len(queries), _ROWS):
-            part = slice(start, start + _ROWS)
-            limit = similarity[part, None] + _ROUNDING  # a pair of the list is not above itself
-            above[part] = (self.values[queries[part]] > limit).sum(1)
-        return above
+    def rank(self, queries: Rows, candidates: Rows, similarity: Floats) -> Floats:
+        """Return how many other candidates of each query lie above one, (n,); k where all of the list do.
+
+        A candidate of the list has the similarity that the list gives it: the last bits of another product may differ.
+
+        Args:
+            queries: (n,) rows.
+            candidates: (n,) rows.
+            similarity: (n,) of each candidate, for those that are not in the list.
+        """
+        rank = np.empty(len(queries), np.float32)
+        for start in range(0, len(queries), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            values, own = self.values[queries[part]], self.rows[queries[part]] == candidates[part, None]
+            level = np.where(own.any(1), values[np.arange(len(own)), own.argmax(1)], similarity[part])
+            rank[part] = (values > level[:, None]).sum(1)
+        return rank
 
 
 def top_lists(

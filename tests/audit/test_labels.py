@@ -1,0 +1,158 @@
+"""Labels are read as they were given, and every file that cannot be read says where it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lossscope.audit.estimate.labels import read_labels
+from lossscope.audit.estimate.pair_file import answer_column, pair_columns, read_pair_file
+from lossscope.audit.output.page import label_columns
+from lossscope.audit.parts.material import Material
+from lossscope.core.relations import Relations
+from lossscope.core.sides import Sides
+from lossscope.errors import InputError
+from lossscope.io.csv_tables import format_csv
+from tests.audit.small import material, source, split, vectors
+
+PAIRS = [(q, c) for q in range(4) for c in range(12) if c // 3 != q][:12]
+
+
+def write(path: Path, answers: Sequence[str], pairs: Sequence[tuple[int, int]] = PAIRS) -> Path:
+    rows = [f"i{q},c{c},{word}" for (q, c), word in zip(pairs, answers, strict=True)]
+    path.write_text("\n".join(["image,caption,answer", *rows]) + "\n")
+    return path
+
+
+HALF = ["yes", "no"] * 6
+
+
+def test_answers_are_read_with_their_pairs(tmp_path: Path) -> None:
+    labels = read_labels(write(tmp_path / "a.csv", HALF), material())
+    assert labels.answers.tolist() == [True, False] * 6
+    assert list(zip(labels.pairs.left.tolist(), labels.pairs.right.tolist(), strict=True)) == PAIRS
+    assert (labels.skipped, labels.known, labels.notices) == (0, 0, ())
+
+
+@pytest.mark.parametrize("yes", ["yes", "Y", "1", "1.0", "TRUE", "positive", " yes "])
+@pytest.mark.parametrize("no", ["no", "N", "0", "0.0", "False", "negative"])
+def test_words_of_answers(tmp_path: Path, yes: str, no: str) -> None:
+    labels = read_labels(write(tmp_path / "a.csv", [yes, no] * 6), material())
+    assert labels.answers.tolist() == [True, False] * 6
+
+
+def test_what_is_unsure_or_unanswered_is_left_out(tmp_path: Path) -> None:
+    labels = read_labels(write(tmp_path / "a.csv", ["yes", "no"] * 5 + ["unsure", ""]), material())
+    assert (len(labels.answers), labels.skipped) == (10, 2)
+
+
+def test_a_pair_that_is_answered_alike_twice_counts_once(tmp_path: Path) -> None:
+    labels = read_labels(write(tmp_path / "a.csv", [*HALF, "yes"], [*PAIRS, PAIRS[0]]), material())
+    assert len(labels.answers) == 12
+
+
+def test_pairs_that_are_known_to_match_say_nothing_of_the_others(tmp_path: Path) -> None:
+    labels = read_labels(write(tmp_path / "a.csv", [*HALF, "yes"], [*PAIRS, (0, 0)]), material())
+    assert (len(labels.answers), labels.known) == (12, 1)
+    assert labels.notices[0].startswith("1 answered pairs of")
+
+
+def test_ids_that_look_like_numbers_or_nothing_are_texts(tmp_path: Path) -> None:
+    """pandas made 007 a 7 and NA no id."""
+    path = tmp_path / "a.csv"
+    path.write_text("image,caption,answer\n007,NA,yes\nnull,1e3,no\n")
+    file = read_pair_file(path, Sides())
+    assert (list(file.left), list(file.right)) == (["007", "null"], ["NA", "1e3"])
+
+
+def test_ids_with_letters_of_formulas_come_back(tmp_path: Path) -> None:
+    ids = ["=1+1", "@cmd", "-x", "'=y", "+1", "plain", 'a,"b"']
+    path = tmp_path / "a.csv"
+    path.write_text(format_csv(pd.DataFrame({"image": ids, "caption": ids, "answer": "yes"})))
+    file = read_pair_file(path, Sides())
+    assert list(file.left) == list(file.right) == ids
+    assert "\n=1" not in path.read_text()
+
+
+@pytest.mark.parametrize("sides", [Sides(), Sides("item", None), Sides("question", "answer"), Sides("answer", "label")])
+def test_the_page_and_the_sheet_have_the_same_columns(sides: Sides) -> None:
+    """labels.csv of one set had `item 2`, and was read by `item_2`."""
+    assert label_columns(sides) == (*pair_columns(sides), answer_column(sides))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no header"),
+        ("image,caption,answer\n", "at least one pair"),
+        ("image,answer\ni0,yes\n", "must have the columns image and caption; got"),
+        ("picture,caption,answer\ni0,c4,yes\n", "must have the columns image and caption"),
+        ("image,caption\ni0,c4\n", "must have the column answer"),
+        ("image,caption,answer\ni0,c4,maybe\n", r"must be yes, no or unsure; line 2 has .maybe."),
+        ("image,caption,answer\ni0,,yes\n", "column caption of .* line 2 is empty"),
+        ("image,caption,answer\ni0,c4,yes\ni0,c99,yes\n", "line 3 of .* must name a caption"),
+        ("image,caption,answer\ni77,c4,yes\n", "line 2 of .* must name an image"),
+        ("image,caption,answer\ni0,c4\n", "must have 3 values"),
+        ("image,caption,answer, answer\ni0,c4,yes,no\n", "must have different names"),
+    ],
+)
+def test_a_file_that_is_none_says_where_it_is_wrong(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=says):
+        read_labels(path, material())
+
+
+def test_a_missing_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none\.csv"):
+        read_labels(tmp_path / "none.csv", material())
+
+
+def test_both_answers_of_a_pair_are_named_by_their_lines(tmp_path: Path) -> None:
+    """The message named rows of items instead."""
+    path = write(tmp_path / "a.csv", [*HALF, "no"], [*PAIRS, PAIRS[2]])
+    with pytest.raises(InputError, match=r"lines 4 and 14 of .* answer the same pair with .yes. and .no."):
+        read_labels(path, material())
+
+
+@pytest.mark.parametrize("word", ["yes", "no"])
+def test_answers_of_one_kind_tell_nothing(tmp_path: Path, word: str) -> None:
+    with pytest.raises(InputError, match=f"answers of both kinds, yes and no; all 12 are {word}"):
+        read_labels(write(tmp_path / "a.csv", [word] * 12), material())
+
+
+def test_few_answers_tell_little(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at least 10 answers, yes or no; got 4"):
+        read_labels(write(tmp_path / "a.csv", ["yes", "no"] * 2 + [""] * 8), material())
+
+
+def labelled() -> Material:
+    relations = Relations.of_labels(np.arange(5))
+    return Material.of((source(vectors(5, 0), vectors(5, 0), None, relations),), None)
+
+
+def one_set(tmp_path: Path, rows: Sequence[str]) -> Path:
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["item,item 2,answer", *rows]) + "\n")
+    return path
+
+
+def test_of_one_set_a_pair_is_the_same_both_ways_round(tmp_path: Path) -> None:
+    pairs = [(a, b) for a in range(5) for b in range(5) if a < b]
+    rows = [f"i{a},c{b},{'yes' if a else 'no'}" for a, b in pairs]
+    assert len(read_labels(one_set(tmp_path, [*rows, "i1,c0,no"]), labelled()).answers) == 10
+    with pytest.raises(InputError, match="lines 2 and 12 of .* answer the same pair"):
+        read_labels(one_set(tmp_path, [*rows, "i1,c0,yes"]), labelled())
+
+
+def test_an_item_is_no_pair_with_itself(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="of two items; line 2"):
+        read_labels(one_set(tmp_path, ["i1,c1,yes"]), labelled())
+
+
+def test_a_split_of_the_tests_has_these_pairs() -> None:
+    assert not split().relations.is_positive(np.array([PAIRS[0][0]]), np.array([PAIRS[0][1]]))[0, 0]

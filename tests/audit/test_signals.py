@@ -1,0 +1,254 @@
+"""Every signal is what its formula says, a candidate that is the query's own left out; NaN where it has no value."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from lossscope.audit.base import Signal
+from lossscope.audit.parts.material import Material
+from lossscope.audit.parts.text_space import phrases, stems
+from lossscope.audit.types import NotKnown, PairRows
+from lossscope.core.relations import Relations
+from lossscope.core.sides import Sides
+from lossscope.datasets.base import Split, Texts
+from lossscope.registry import build, names
+from tests.audit.small import (
+    OWNERS,
+    TEXTS,
+    Pixels,
+    every_pair,
+    material,
+    pixels,
+    positives_without,
+    source,
+    split,
+    vectors,
+)
+
+PAIRS = every_pair()
+IMAGES, CAPTIONS = vectors(5, 0), vectors(12, 1)
+S = IMAGES @ CAPTIONS.T
+NAN = float("nan")
+Oracle = Callable[[int, int, list[int]], float]  # of query, candidate, and the query's other positives
+
+
+def values(name: str, of: Material, pairs: PairRows = PAIRS) -> np.ndarray:
+    column: np.ndarray = build("signals", name).values(of, pairs)
+    return column
+
+
+def best(q: int, others: list[int]) -> float:
+    return max((float(S[q, t]) for t in others), default=NAN)
+
+
+def nearest(column: np.ndarray, k: int = 10) -> float:
+    return float(np.sort(column)[::-1][:k].mean())
+
+
+def embeddings_near(q: int, c: int) -> float:
+    owners = [v for v in {int(OWNERS[c])} if v != q]
+    return max((float(IMAGES[q] @ IMAGES[v]) for v in owners), default=NAN)
+
+
+MODEL: dict[str, Oracle] = {
+    "similarity": lambda q, c, others: S[q, c],
+    "difference": lambda q, c, others: S[q, c] - best(q, others),
+    "ratio": lambda q, c, others: np.clip(1 + (S[q, c] - best(q, others)) / abs(best(q, others)), -10, 10),
+    "rank": lambda q, c, others: -np.log2(1 + (S[q] > S[q, c]).sum()),
+    "reverse_rank": lambda q, c, others: -np.log2(1 + (S[:, c] > S[q, c]).sum()),
+    "density": lambda q, c, others: 2 * S[q, c] - nearest(S[q]) - nearest(S[:, c]),
+    "candidate_neighbours": lambda q, c, others: max((CAPTIONS[c] @ CAPTIONS[t] for t in others), default=NAN),
+    "query_neighbours": lambda q, c, others: embeddings_near(q, c),
+}
+
+
+@pytest.mark.parametrize("name", MODEL)
+def test_signals_of_a_model_are_their_formulas(name: str) -> None:
+    oracle = MODEL[name]
+    expected = [
+        oracle(q, c, positives_without(PAIRS, place))
+        for place, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True))
+    ]
+    np.testing.assert_allclose(values(name, material()), np.array(expected, np.float32), rtol=1e-4, atol=1e-5)
+
+
+def test_the_oracles_are_of_every_signal_of_a_model() -> None:
+    """A new signal of a model needs an oracle here."""
+    of_models = {name for name in names("signals") if build("signals", name).group == "embeddings"}
+    assert of_models == {*MODEL, "agreement"}
+
+
+def test_a_signal_of_several_models_is_their_mean() -> None:
+    two = material(2)
+    each = [vectors(5, 2 * k) @ vectors(12, 2 * k + 1).T for k in range(2)]
+    expected = (each[0] + each[1]).ravel() / 2
+    np.testing.assert_allclose(values("similarity", two), expected, atol=1e-6)
+
+
+def test_agreement_is_the_share_of_models_that_find_the_candidate_as_good() -> None:
+    of = material(3)
+    expected = []
+    for place, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True)):
+        votes = 0
+        for k in range(3):
+            own = vectors(5, 2 * k) @ vectors(12, 2 * k + 1).T
+            other = [own[q, t] for t in positives_without(PAIRS, place)]
+            votes += bool(other) and own[q, c] >= max(other) - 0.05 * abs(max(other))
+        expected.append(votes / 3 if positives_without(PAIRS, place) else NAN)
+    np.testing.assert_allclose(values("agreement", of), expected, atol=1e-6)
+    with pytest.raises(NotKnown, match="fewer than two"):
+        values("agreement", material(1))
+
+
+def cosine(a: Counter[str], b: Counter[str], idf: dict[str, float]) -> float:
+    """Of counts 1 + log n, times idf."""
+
+    def weigh(one: Counter[str]) -> dict[str, float]:
+        return {word: (1 + np.log(n)) * idf[word] for word, n in one.items()}
+
+    x, y = weigh(a), weigh(b)
+    norms = [np.sqrt(sum(v * v for v in one.values())) for one in (x, y)]
+    return float(sum(x[word] * y.get(word, 0) for word in x) / (norms[0] * norms[1]))
+
+
+def test_text_cosine_is_the_best_tf_idf_cosine_with_another_text_of_the_query() -> None:
+    words = [Counter(stems(text)) for text in TEXTS]
+    idf = {w: np.log((1 + len(words)) / (1 + sum(w in one for one in words))) + 1 for one in words for w in one}
+    expected = [
+        max((cosine(words[int(c)], words[t], idf) for t in positives_without(PAIRS, place)), default=NAN)
+        for place, c in enumerate(PAIRS.right)
+    ]
+    np.testing.assert_allclose(values("text_cosine", material()), expected, atol=1e-5)
+
+
+def test_text_missing_is_the_weight_of_what_no_other_text_of_the_query_says() -> None:
+    said = [set(phrases(text)) for text in TEXTS]
+    idf = {w: np.log((1 + len(said)) / (1 + sum(w in one for one in said))) + 1 for one in said for w in one}
+    expected = []
+    for place, c in enumerate(PAIRS.right.tolist()):
+        others = positives_without(PAIRS, place)
+        left = said[c].difference(*(said[t] for t in others))
+        expected.append(-np.log1p(sum(idf[w] for w in left)) if others else NAN)
+    np.testing.assert_allclose(values("text_missing", material()), expected, atol=1e-4)
+
+
+def test_text_siblings_and_items_are_cosines_in_the_learnt_space() -> None:
+    of = material()
+    Z = of.texts.siblings.astype(np.float64)
+
+    def unit(x: np.ndarray) -> np.ndarray:
+        length = np.linalg.norm(x)
+        return x / length if length else x
+
+    siblings, items = [], []
+    for place, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True)):
+        others = positives_without(PAIRS, place)
+        siblings.append(max((Z[c] @ Z[t] for t in others), default=NAN))
+        whole = Z[OWNERS == OWNERS[c]].sum(0) if OWNERS[c] != q else Z[c]
+        items.append(unit(sum((Z[t] for t in others), np.zeros(Z.shape[1]))) @ unit(whole) if others else NAN)
+    np.testing.assert_allclose(values("text_siblings", of), siblings, atol=1e-5)
+    np.testing.assert_allclose(values("text_items", of), items, atol=1e-4)
+
+
+def test_a_positive_that_is_alone_has_no_value_of_texts() -> None:
+    """What was left of the sum without it was the error of rounding, whose direction is any."""
+    owners = np.arange(12) % 12
+    alone = Material.of((), split(owners, TEXTS, 12))
+    own = PairRows(np.arange(12), np.arange(12))
+    for name in ("text_items", "text_missing", "text_siblings", "text_cosine"):
+        assert np.isnan(values(name, alone, own)).all(), name
+
+
+def test_same_text_is_1_where_another_positive_has_these_words() -> None:
+    texts = [*TEXTS[:6], "  Two DOGS run on\tgrass", *TEXTS[7:]]
+    copies = values("same_text", Material.of((), split(texts=texts)))
+    assert {(int(PAIRS.left[k]), int(PAIRS.right[k])) for k in np.nonzero(copies)[0]} == {(0, 6), (2, 0)}
+
+
+def test_same_picture_is_1_where_an_owner_of_the_candidate_has_a_copy_of_the_picture() -> None:
+    copies = values("same_picture", material())
+    expected = {(0, c) for c in (6, 7, 8)} | {(2, c) for c in (0, 1, 2)}
+    assert {(int(PAIRS.left[k]), int(PAIRS.right[k])) for k in np.nonzero(copies)[0]} == expected
+
+
+def test_pictures_of_one_plain_ground_are_no_copies() -> None:
+    plain = split()
+    plain.images.pixels[:] = 128  # type: ignore[attr-defined]
+    assert not values("same_picture", Material.of((), plain)).any()
+
+
+def test_a_picture_is_the_copy_of_itself_in_another_size() -> None:
+    images = pixels()
+    images[3] = images[1].reshape(3, 16, 2, 16, 2).mean((2, 4)).repeat(2, 1).repeat(2, 2).astype(np.uint8)
+    resized = dataclasses.replace(split(), images=Pixels(images))
+    copies = values("same_picture", Material.of((), resized))
+    assert copies[(PAIRS.left == 1) & (OWNERS[PAIRS.right] == 3)].all()
+
+
+def queries_and_documents() -> Split:
+    texts, pairs = ["who runs?", "what is parked?", "a dog"], np.array([[0, 0], [1, 4], [2, 1]])
+    relations = Relations(3, 12, pairs, Sides("query", "document"))
+    ids = ["q0", "q1", "q2"], [f"c{k}" for k in range(12)]
+    return Split("test", Texts(texts), TEXTS, None, *ids, "0", relations=relations)  # type: ignore[arg-type]
+
+
+def test_text_direct_is_the_cosine_of_two_texts_and_of_no_pictures() -> None:
+    of = Material.of((), queries_and_documents())
+    direct = values("text_direct", of, every_pair(3)).reshape(3, 12)
+    words = [Counter(stems(text)) for text in [*queries_and_documents().images.texts, *TEXTS]]  # type: ignore[attr-defined]
+    idf = {w: np.log((1 + len(words)) / (1 + sum(w in one for one in words))) + 1 for one in words for w in one}
+    expected = [[cosine(words[q], words[3 + c], idf) for c in range(12)] for q in range(3)]
+    np.testing.assert_allclose(direct, expected, atol=1e-5)
+    with pytest.raises(NotKnown, match="first side is no texts"):
+        values("text_direct", material())
+
+
+def test_words_of_documents_without_a_query_count() -> None:
+    """Only texts with a partner were learnt from, so that `a dog` and `dogs chase a ball` were the same words."""
+    direct = values("text_direct", Material.of((), queries_and_documents()), every_pair(3)).reshape(3, 12)
+    assert direct[2].max() < 0.9
+
+
+@pytest.mark.parametrize("name", [n for n in names("signals") if n not in ("text_direct", "agreement")])
+def test_a_query_without_positives_breaks_no_signal(name: str) -> None:
+    column = values(name, material(), PairRows(np.full(12, 4), np.arange(12)))
+    assert column.shape == (12,)
+    assert column.dtype == np.float32
+    assert not np.isinf(column).any()
+    of_positives = {"difference", "ratio", "candidate_neighbours", "text_cosine", "text_items", "text_siblings"}
+    assert np.isnan(column).all() == (name in {*of_positives, "text_missing"})
+
+
+@pytest.mark.parametrize("name", names("signals"))
+def test_a_signal_is_of_pairs_in_any_order_and_says_why_it_speaks(name: str) -> None:
+    of = Material.of((), queries_and_documents()) if name == "text_direct" else material(2)
+    pairs = every_pair(3) if name == "text_direct" else PAIRS
+    order = np.random.default_rng(0).permutation(len(pairs))
+    shuffled = PairRows(pairs.left[order], pairs.right[order])
+    np.testing.assert_allclose(values(name, of, shuffled), values(name, of, pairs)[order], atol=1e-6)
+    signal: Signal = build("signals", name)
+    assert signal.name() == name
+    assert signal.because
+    assert not signal.because.endswith(".")
+
+
+def test_the_last_pairs_similarities_are_not_those_of_other_pairs() -> None:
+    """Similarities of the last pairs are kept: of these very pairs, not of others of the same size."""
+    model = material().models[0]
+    one, other = PairRows(np.array([0]), np.array([1])), PairRows(np.array([1]), np.array([0]))
+    assert [float(model.similarity(pairs)[0]) for pairs in (one, other, one)] == pytest.approx(
+        [S[0, 1], S[1, 0], S[0, 1]], abs=1e-6
+    )
+
+
+def test_rows_of_one_length_give_signals_that_do_not_depend_on_their_sign_convention() -> None:
+    """Ratios near a positive's 0 are kept within -10..10, NaN where there is no other positive."""
+    images, captions = vectors(5, 0), vectors(12, 1)
+    captions[:3] -= np.outer(captions[:3] @ images[0], images[0])  # positives of image 0 have similarity 0
+    ratio = values("ratio", Material.of((source(images, captions),), split()))
+    assert np.abs(ratio[PAIRS.left == 0]).max() <= 10
