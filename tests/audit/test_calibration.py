@@ -122,7 +122,7 @@ def test_the_interval_is_the_middle_95_percent() -> None:
 def test_a_probability_grows_with_a_signal_of_positive_weight(seed: int, step: float) -> None:
     Z = np.random.default_rng(seed).normal(size=(5, 2))
     fitted = Calibration(("a", "b"), np.array([-1.0, 2.0, 0.0]))
-    moved = fitted.probability(Z + [step, 0])
+    moved = fitted.probability(Z + np.array([step, 0]))
     assert ((moved - fitted.probability(Z)) * step >= 0).all()
     assert ((moved >= 0) & (moved <= 1)).all()
 
@@ -150,7 +150,7 @@ def test_the_default_weights_of_all_signals_are_those_that_are_stored(group: str
     np.testing.assert_array_equal(default_calibration(names[::-1]).weights[1:], fitted.weights[:0:-1])
 
 
-@pytest.mark.parametrize("name", [name for name in STORED["both"]["weights"]])
+@pytest.mark.parametrize("name", list(STORED["both"]["weights"]))
 def test_a_signal_alone_speaks_for_a_match(name: str) -> None:
     """`--signal similarity` took its weight beside the neighbours, -0.7: the less similar, the more probable."""
     alone = default_calibration([name])

@@ -145,12 +145,12 @@ def test_of_one_set_a_pair_is_the_same_both_ways_round(tmp_path: Path) -> None:
     pairs = [(a, b) for a in range(5) for b in range(5) if a < b]
     rows = [f"i{a},c{b},{'yes' if a else 'no'}" for a, b in pairs]
     assert len(read_labels(one_set(tmp_path, [*rows, "i1,c0,no"]), labelled()).answers) == 10
-    with pytest.raises(InputError, match="lines 2 and 12 of .* answer the same pair"):
+    with pytest.raises(InputError, match=r"lines 2 and 12 of .* answer the same pair"):
         read_labels(one_set(tmp_path, [*rows, "i1,c0,yes"]), labelled())
 
 
 def test_an_item_is_no_pair_with_itself(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="of two items; line 2"):
+    with pytest.raises(InputError, match=r"of two items; line 2"):
         read_labels(one_set(tmp_path, ["i1,c1,yes"]), labelled())
 
 

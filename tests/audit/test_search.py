@@ -134,3 +134,11 @@ def test_pairs_of_batches_are_their_negatives() -> None:
 def test_a_split_without_two_pairs_has_no_batch() -> None:
     with pytest.raises(InputError, match="must have two pairs"):
         random_batches(Relations(2, 2, np.array([[0, 0]])), 4, 0)
+
+
+@pytest.mark.parametrize(("size", "batches"), [(64, 74), (1000, 2), (3000, 1)])
+def test_large_batches_are_few(size: int, batches: int) -> None:
+    """Two batches of 4,096 would be 33 million pairs with all their signals."""
+    n = 10_000
+    relations = Relations(n, n, np.repeat(np.arange(n)[:, None], 2, 1))
+    assert len(random_batches(relations, size, 0)) == batches

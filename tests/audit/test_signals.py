@@ -149,7 +149,7 @@ def test_text_siblings_and_items_are_cosines_in_the_learnt_space() -> None:
     for place, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True)):
         others = positives_without(PAIRS, place)
         siblings.append(max((Z[c] @ Z[t] for t in others), default=NAN))
-        whole = Z[OWNERS == OWNERS[c]].sum(0) if OWNERS[c] != q else Z[c]
+        whole = Z[OWNERS[c] == OWNERS].sum(0) if OWNERS[c] != q else Z[c]
         items.append(unit(sum((Z[t] for t in others), np.zeros(Z.shape[1]))) @ unit(whole) if others else NAN)
     np.testing.assert_allclose(values("text_siblings", of), siblings, atol=1e-5)
     np.testing.assert_allclose(values("text_items", of), items, atol=1e-4)

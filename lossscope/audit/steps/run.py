@@ -55,6 +55,8 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
     Raises:
         InputError: nothing to decide by, sources of different items, labels that cannot be read.
     """
+    for spec in options.objectives:
+        build("objectives", spec)  # what cannot be built is said before anything is read
     inputs = read_inputs(sources, options)
     material = inputs.material
     batches = random_batches(material.relations, options.batch_size, options.seed)

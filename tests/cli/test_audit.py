@@ -1,0 +1,182 @@
+"""`lossscope audit` from the command line: files, what is printed, masks in training and sweeps, messages."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.audit.output.folder import FILES
+from lossscope.io.csv_tables import read_csv
+
+SCENES = "scenes:train=40,val=8,test=10,size=16,ambiguity=0.6"
+AUDIT = f"audit --data {SCENES} --out out --batch-size 16 --sheet 30"
+SIGNAL = '''
+from dataclasses import dataclass
+from typing import ClassVar
+import numpy as np
+from lossscope.audit.base import Signal
+
+@dataclass(frozen=True)
+class Zero(Signal):
+    """value = 0."""
+    because: ClassVar[str] = "it is zero"
+
+    def values(self, material, pairs):
+        return np.zeros(len(pairs), np.float32)
+'''
+
+
+def lossscope(words: str) -> Result:
+    return CliRunner().invoke(app, words.split())
+
+
+def succeed(words: str) -> Result:
+    result = lossscope(words)
+    assert result.exit_code == 0, result.stderr
+    return result
+
+
+def documents(labels: bool = False) -> None:
+    """A dump of queries and documents, and labels of them."""
+    random = np.random.default_rng(0)
+    queries = random.normal(size=(20, 6))
+    pairs = np.stack([np.arange(20), np.arange(20)], 1)
+    np.savez("pairs.npz", queries=queries, documents=queries + random.normal(size=(20, 6)), positives=pairs)
+    if labels:
+        rows = [f"{q},{(q + 1) % 20},{'yes' if q % 3 else 'no'}\n" for q in range(20)]
+        Path("labels.csv").write_text("query,document,answer\n" + "".join(rows))
+
+
+def test_the_first_example_writes_everything_and_says_what_to_do() -> None:
+    result = succeed(AUDIT)
+    assert sorted(path.name for path in Path("out").iterdir()) == sorted(FILES)
+    assert "uncalibrated here: weights of judgements of Flickr8k" in result.stdout
+    assert "false negatives among the negatives of a batch" in result.stdout
+    assert "--mask out/mask.npz" in result.stdout
+    assert "(?)" not in result.stdout
+    assert result.stdout.splitlines()[-1] == "out/index.html"
+
+
+def test_json_is_one_document_that_equals_the_file() -> None:
+    result = succeed(f"{AUDIT} --format json")
+    document = json.loads(result.stdout)
+    assert document["schema"] == "lossscope.audit/1"
+    assert document == json.loads(Path("out/audit.json").read_text())
+    assert [one["threshold"] for one in document["thresholds"]] == [0.05, 0.1, 0.2, 0.5]
+
+
+def test_numbers_whose_weights_are_of_other_things_are_marked_until_there_are_labels() -> None:
+    documents(labels=True)
+    words = "audit pairs.npz --out out --batch-size 8 --split test"
+    lines = succeed(words).stdout.splitlines()
+    of_probabilities = ("false negatives", "queries with", "gradient weight", "p >=")
+    for line in lines:
+        if line.startswith(of_probabilities):
+            assert "(?)" in line, line
+        if line.startswith("p >="):
+            numbers = line.count("%") - 2 * line.count(" to ")
+            assert line.count("(?)") == numbers + line.count("–"), line
+    assert any("(?) rests on weights of other things" in line for line in lines)
+    labelled = succeed(f"{words} --labels labels.csv").stdout
+    assert "(?)" not in labelled
+    assert "calibrated on 20 labels of labels.csv" in labelled
+    assert "AUC" in labelled
+
+
+@pytest.mark.slow
+def test_the_mask_leaves_negatives_out_of_training_and_of_counts() -> None:
+    succeed(AUDIT)
+    assert len(np.load("out/mask.npz")["left"]) > 20
+    mask = "--mask out/mask.npz:threshold=0.05"
+    recipe = "--encoder vsepp:dim=8,words=8,width=4 --objective ntxent --epochs 1 --batch-size 20 --quiet"
+    for out, more in (("plain", ""), ("masked", mask)):
+        succeed(f"train --data {SCENES} {recipe} --out {out} {more}")
+    plain, masked = (read_csv(f"{out}/metrics.csv")["loss"].iloc[-1] for out in ("plain", "masked"))
+    assert masked < plain  # of fewer negatives
+
+    def negatives(words: str) -> float:
+        sweep = f"cocos {words} --batch-size 20 --split train --objective ntxent --format json --quiet"
+        rows = json.loads(succeed(sweep).stdout)["rows"]
+        (number,) = (row["mean"] for row in rows if (row["direction"], row["statistic"]) == ("i2t", "C_neg"))
+        return float(number)
+
+    assert negatives(f"plain/best.pt {mask}") < negatives("plain/best.pt")
+    other = lossscope(f"train --data {SCENES},seed=9 {recipe} --out other --mask pairs.npz")
+    assert (other.exit_code, "pairs.npz" in other.stderr) == (1, True)
+
+
+def test_pairs_across_splits_are_scored_into_a_file() -> None:
+    Path("pairs.csv").write_text("image,caption\ntest-00001,train-00004-0\ntest-00000,test-00003-1\n")
+    result = succeed(f"audit --data {SCENES} --split test --pairs pairs.csv --out out --batch-size 8")
+    assert result.stdout.strip() == "out/scores.csv"
+    assert "probabilities are uncalibrated here" in result.stderr
+    table = read_csv("out/scores.csv")
+    assert list(table)[:3] == ["image", "caption", "probability"]
+    assert list(table["caption"]) == ["train-00004-0", "test-00003-1"]
+    assert not Path("out/index.html").exists()
+
+
+def test_a_typed_plug_in_is_imported_and_its_column_is_written() -> None:
+    Path("signal.py").write_text(SIGNAL)
+    succeed(f"{AUDIT} --signal text_items --signal ./signal.py:Zero")
+    document = json.loads(Path("out/audit.json").read_text())
+    assert document["signals"] == ["text_items", "Zero"]
+
+
+def test_a_named_signal_that_cannot_be_had_is_said() -> None:
+    result = succeed(f"{AUDIT} --signal text_items --signal agreement")
+    assert "--signal agreement is left out: agreement is of several sources" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        ("audit --out out", 2, "audit needs a SOURCE, or data with texts"),
+        (f"{AUDIT} --threshold 0", 2, "must be above 0"),
+        (f"{AUDIT} --threshold 2", 2, "less than or equal to 1"),
+        (f"{AUDIT} --labels none.csv", 1, "none.csv"),
+        (f"{AUDIT} --signal similarty", 2, "did you mean 'similarity'"),
+        (f"{AUDIT} --signal similarity", 1, "an audit needs texts or embeddings"),
+        (f"{AUDIT} --split dev", 1, "split must be one of train, val, test"),
+        (f"{AUDIT} --objective nosuch", 2, "objective must be one of"),
+        ("audit none.pt --out out", 1, "none.pt"),
+        (f"{AUDIT} --batch-size 5000", 2, "less than or equal to 4096"),
+    ],
+)
+def test_bad_input_is_said_and_writes_nothing(words: str, code: int, says: str) -> None:
+    result = lossscope(words)
+    assert result.exit_code == code, result.output
+    assert says in " ".join(result.stderr.replace("│", " ").split()), result.stderr
+    assert "Traceback" not in result.stderr
+    assert not Path("out/audit.json").exists()
+
+
+def test_weights_without_a_source_are_said_to_be_missing() -> None:
+    assert "not weighed: weights need a SOURCE" in succeed(f"{AUDIT} --objective ntxent").stdout
+
+
+def test_help_and_the_list_of_signals_load_no_library() -> None:
+    code = (
+        "import sys, lossscope_cli; from typer.testing import CliRunner\n"
+        "run = CliRunner().invoke\n"
+        "assert run(lossscope_cli.app, sys.argv[1:]).exit_code == 0\n"
+        "assert not {'sklearn', 'torch', 'nltk'} & set(sys.modules), set(sys.modules) & {'sklearn', 'torch', 'nltk'}"
+    )
+    for words in (["--help"], ["audit", "--help"], ["list", "signals"]):
+        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_signals_are_listed_with_their_questions_and_sources() -> None:
+    listed = {one["name"]: one for one in json.loads(succeed("list signals --format json").stdout)}
+    assert "Conneau" in listed["density"]["source"]
+    assert listed["agreement"]["options"] == "share=0.95"
+    assert all(one["what"].endswith("?") for one in listed.values())
