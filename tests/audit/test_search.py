@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.audit.parts.material import Material
-from lossscope.audit.search import candidates, top_lists
+from lossscope.audit.search import candidates, list_lengths, top_lists
 from lossscope.audit.search.candidates import candidate_pairs
 from lossscope.audit.search.known import are_known
 from lossscope.audit.search.random_batches import pairs_of, random_batches
@@ -77,6 +77,7 @@ def test_of_a_small_set_every_pair_that_is_not_known_to_match_is_looked_at() -> 
 
 def test_of_a_large_set_the_most_similar_of_each_item_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(candidates, "ALL_PAIRS", 10)
+    monkeypatch.setattr(list_lengths, "_NEAREST", 2)
     of = material(top=2)
     S = vectors(5, 0) @ vectors(12, 1).T
     expected = {(q, int(c)) for q in range(5) for c in np.argsort(-S[q])[:2]}
@@ -142,3 +143,15 @@ def test_large_batches_are_few(size: int, batches: int) -> None:
     n = 10_000
     relations = Relations(n, n, np.repeat(np.arange(n)[:, None], 2, 1))
     assert len(random_batches(relations, size, 0)) == batches
+
+
+def test_lists_are_a_fiftieth_of_a_large_set_within_six_million_pairs() -> None:
+    def lengths(first: int, second: int) -> tuple[int, int]:
+        relations = Relations(first, second, np.zeros((0, 2), np.int64))
+        top = list_lengths.default_top(relations)
+        return top, list_lengths.reverse_top(relations, top)
+
+    assert lengths(6000, 30_000) == (600, 120)
+    assert lengths(30_000, 150_000) == (200, 40)
+    assert lengths(1000, 5000) == (100, 20)
+    assert lengths(10**6, 50) == (50, 10**6)
