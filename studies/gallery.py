@@ -11,6 +11,7 @@ import math
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ BATCH = 128  # pairs in a batch of the studies
 STUDIES = ("bleeker2022-small", "li2022-small", "li2022-sensitivity-small")
 # files of a report that go to reports/; of the first study also the page, which contains its pictures
 REPORT_FILES = ("csv", "latex/*.tex")
+AUDIT_FILES = ("index.html", "audit.json", "sheet.csv")
 
 
 @dataclass(frozen=True)
@@ -151,6 +153,16 @@ def report_study(study: str, runs: Path) -> Path:
     return report
 
 
+def audit_example() -> None:
+    """Audit the example checkpoint; copy the page and the numbers to reports/."""
+    folder = REPORTS / "audit-tiny"
+    with tempfile.TemporaryDirectory() as out:
+        run(["audit", "checkpoints/tiny.pt", "--out", out, "--quiet"])
+        folder.mkdir(exist_ok=True)
+        for name in AUDIT_FILES:
+            shutil.copy(Path(out) / name, folder / name)
+
+
 def make_picture(picture: CommandPicture | ReportPicture, runs: Path, reports: dict[str, Path]) -> str:
     """Make the picture; return its row of the README."""
     file = FIGURES / f"{picture.name}.png"
@@ -220,6 +232,7 @@ Made by `make gallery` from small studies on painted scenes.
 | [li2022-small](li2022-small/) | Triplet-HN, VLC and the unified loss |
 | [li2022-sensitivity-small](li2022-sensitivity-small/) | margin and scale of the unified loss |
 | [objectives](objectives/README.md) | every objective with one budget |
+| [audit-tiny](audit-tiny/index.html) | `lossscope audit checkpoints/tiny.pt`: the page of negatives that are probably positives |
 
 ## Do losses that count fewer samples retrieve better?
 
@@ -269,6 +282,7 @@ def main() -> int:
     parser.add_argument("--runs", type=Path, default=ROOT / "runs", help="folder of the studies")
     runs = parser.parse_args().runs.resolve()
     reports = {study: report_study(study, runs) for study in STUDIES}
+    audit_example()
     lines = [make_picture(picture, runs, reports) for picture in PICTURES]
     write_text(REPORTS / "README.md", reports_readme(runs))
     write_text(FIGURES / "README.md", HEAD + "\n".join(lines) + "\n" + TAIL)
