@@ -232,7 +232,7 @@ Made by `make gallery` from small studies on painted scenes.
 | [li2022-small](li2022-small/) | Triplet-HN, VLC and the unified loss |
 | [li2022-sensitivity-small](li2022-sensitivity-small/) | margin and scale of the unified loss |
 | [objectives](objectives/README.md) | every objective with one budget |
-| [audit-tiny](audit-tiny/index.html) | `lossscope audit checkpoints/tiny.pt`: the page of negatives that are probably positives |
+| [audit-tiny](audit-tiny/index.html) | negatives that are probably positives, found by `lossscope audit` |
 
 ## Do losses that count fewer samples retrieve better?
 
