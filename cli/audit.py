@@ -107,7 +107,7 @@ def audit(
 
     `lossscope audit --data scenes:ambiguity=0.4 --out audit`
 
-    `lossscope audit runs/scenes-ntxent-seed0/checkpoints/*.pt --objective ntxent --objective triplet-sh --out audit`
+    `lossscope audit runs/scenes-ntxent-seed0 runs/scenes-triplet-seed0 --objective ntxent --out audit`
 
     `lossscope audit --data scenes:ambiguity=0.4 --labels audit/sheet.csv --out audited`
 

@@ -16,6 +16,8 @@ from safetensors.numpy import save_file
 from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
+from lossscope.io.csv_tables import format_csv, read_csv
+from lossscope.io.files import write_text
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import read_study_file
 from lossscope.studies.worker import prepare, work
@@ -24,6 +26,7 @@ from lossscope.training.recipe import Recipe
 from tests.sources.text_folders import text_encoder
 
 DATA = "scenes:train=60,val=20,test=20,size=16"
+AUDITED = "scenes:ambiguity=0.4,train=60,val=20,test=20,size=16"
 ENCODER = "vsepp:dim=16,words=8,width=4"
 MY_LOSS = """
 def my_loss(S, margin=0.2):
@@ -96,6 +99,7 @@ def make_inputs(home: Path) -> None:
     _write_output(None, ["cocos", checkpoint, "--curve", str(home / "curve.csv")])
     study = str(home / "runs" / STUDIES[0])
     _write_output(None, ["report", study, "--out", str(home / "report"), "--resamples", "99", "--quiet"])
+    _write_audit(home / "audit")
     for name in ("candidates", "CANDIDATES"):
         _write_output(None, ["mine", str(home / "runs" / "first"), "--out", str(home / name)])
 
@@ -135,6 +139,14 @@ def _train(home: Path, name: str, labels: tuple[str, ...]) -> None:
         shutil.copytree(run, home / "runs" / label)
     for label in CHECKPOINTS.get(name, ()):
         shutil.copy(run / "best.pt", home / label)
+
+
+def _write_audit(folder: Path) -> None:
+    """Audit small scenes; of the pairs of the sheet every second one is a match."""
+    _write_output(None, ["audit", "--data", AUDITED, "--out", str(folder), "--sheet", "30", "--quiet"])
+    sheet = read_csv(folder / "sheet.csv").astype({"answer": object})
+    sheet["answer"] = ["yes", "no"] * (len(sheet) // 2)
+    write_text(folder / "sheet.csv", format_csv(sheet))
 
 
 def _write_dump(path: Path, seed: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import make_commands
 import pytest
-from console_inputs import DATA, ENCODER, copy_named, make_inputs
+from console_inputs import AUDITED, DATA, ENCODER, copy_named, make_inputs
 from console_lines import all_lines, pages
 from lossscope_cli import app
 from typer.main import get_command
@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 REDUCED = {
     r"report runs/li2022-small": ("report runs/bleeker2022-small", "a second study is reported"),
     r"(^lossscope train .*--data )scenes(?= )": (rf"\g<1>{DATA}", "2,000 pictures are painted"),
+    r"(--data )scenes:ambiguity=0\.4(?= )": (rf"\g<1>{AUDITED}", "2,000 pictures and their captions are compared"),
     r"(--data )passages(?= )": (r"\g<1>passages:train=200,val=30,test=30", "2,000 questions are learnt"),
     r"(--encoder )vsepp(:width=16)?(?= )": (rf"\g<1>{ENCODER}", "the size of the inputs' models"),
     r"(?<=--encoder )biencoder(?= )": ("biencoder:dim=8,words=8", "a text model is learnt"),
