@@ -122,6 +122,8 @@ def audit(
         raise usage("audit needs a SOURCE, or data with texts: lossscope audit --data scenes --out audit")
     if threshold == 0:
         raise usage("--threshold must be above 0: at 0 every negative would be left out")
+    if pairs is not None and format == "json":
+        raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
     request = {
         "cache": not no_cache, "vocabulary": vocabulary, "caption_image": caption_image, "sides": sides,
         "trust_code": trust_code, "device": resolve_device(device),

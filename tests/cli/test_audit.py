@@ -141,6 +141,7 @@ def test_a_named_signal_that_cannot_be_had_is_said() -> None:
     [
         ("audit --out out", 2, "audit needs a SOURCE, or data with texts"),
         (f"{AUDIT} --threshold 0", 2, "must be above 0"),
+        (f"{AUDIT} --pairs pairs.csv --format json", 2, "--format json is of an audit's result"),
         (f"{AUDIT} --threshold 2", 2, "less than or equal to 1"),
         (f"{AUDIT} --labels none.csv", 1, "none.csv"),
         (f"{AUDIT} --signal similarty", 2, "did you mean 'similarity'"),
@@ -157,6 +158,19 @@ def test_bad_input_is_said_and_writes_nothing(words: str, code: int, says: str) 
     assert says in " ".join(result.stderr.replace("│", " ").split()), result.stderr
     assert "Traceback" not in result.stderr
     assert not Path("out/audit.json").exists()
+
+
+def test_an_interrupted_audit_leaves_the_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    succeed(AUDIT)
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lossscope.audit.output.folder.write_pages", interrupt)
+    result = lossscope(f"{AUDIT} --seed 1")
+    assert result.exit_code == 130
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
 
 
 def test_weights_without_a_source_are_said_to_be_missing() -> None:
