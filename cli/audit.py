@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
+DEFAULT_THRESHOLD = 0.2  # of --mask, too
 UNSURE = " (?)"  # after a number that depends on probabilities whose weights are of other things
 
 
@@ -74,7 +75,7 @@ def audit(
     ] = None,
     threshold: Annotated[
         float, typer.Option(help="Probability from which the mask leaves a pair out.", min=0.0, max=1.0)
-    ] = 0.2,
+    ] = DEFAULT_THRESHOLD,
     batch_size: Annotated[int, typer.Option(help="Pairs of a batch.", min=2, max=4096)] = 128,
     top: Annotated[
         int | None,
@@ -222,7 +223,8 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
         lines.append(
             f"Label {out / 'sheet.html'}, then give --labels labels.csv: the probabilities become those of your data."
         )
-    lines.append(f"Train without them: --mask {out / 'mask.npz'}")
+    least = "" if result.threshold == DEFAULT_THRESHOLD else f":threshold={result.threshold:g}"
+    lines.append(f"Train without them: --mask {out / 'mask.npz'}{least}")
     return lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -11,9 +12,11 @@ import numpy as np
 import pytest
 from click.testing import Result
 from lossscope_cli import app
+from lossscope_cli.audit import DEFAULT_THRESHOLD
 from typer.testing import CliRunner
 
 from lossscope.audit.output.folder import FILES
+from lossscope.core.masks.pairs import Pairs
 from lossscope.io.csv_tables import read_csv
 
 SCENES = "scenes:train=40,val=8,test=10,size=16,ambiguity=0.6"
@@ -171,6 +174,17 @@ def test_an_interrupted_audit_leaves_the_earlier_one(monkeypatch: pytest.MonkeyP
     result = lossscope(f"{AUDIT} --seed 1")
     assert result.exit_code == 130
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("threshold", "hint"), [("0.2", "--mask out/mask.npz"), ("0.01", "--mask out/mask.npz:threshold=0.01")]
+)
+def test_the_mask_leaves_out_what_the_table_says_of_the_threshold(threshold: str, hint: str) -> None:
+    """Below 0.05 the mask had no pairs, and the hint was the mask at 0.2 whatever the threshold."""
+    lines = succeed(f"{AUDIT} --threshold {threshold}").stdout.splitlines()
+    assert f"Train without them: {hint}" in lines
+    assert np.load("out/mask.npz")["probability"].min() < min(0.06, float(threshold) + 0.01)
+    assert dataclasses.fields(Pairs)[1].default == DEFAULT_THRESHOLD
 
 
 def test_weights_without_a_source_are_said_to_be_missing() -> None:

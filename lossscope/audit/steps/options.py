@@ -22,7 +22,7 @@ class AuditOptions:
     labels: Path | None = None  # sheet with answers
     threshold: float = 0.2  # probability from which the mask leaves a pair out, in what is printed
     top: int | None = None  # of a large set, candidates of each query that are looked at; None: a fiftieth of them
-    keep: float = 0.05  # probability from which a pair is a suspect
+    keep: float = 0.05  # probability from which a pair is a suspect, or the threshold where that is lower
     sheet: int = 100  # pairs to label
     seed: int = 0
     request: Mapping[str, Any] = field(default_factory=dict)  # further fields of `sources.base.Request`

@@ -142,12 +142,13 @@ def _quality(prior: Calibration, Z: np.ndarray, labels: Labels, progress: Progre
 
 
 def _suspects(table: SignalTable, calibration: Calibration, options: AuditOptions) -> tuple[ScoredPairs, int]:
-    """Return the pairs whose probability is at least `keep`, the most probable first, and how many were looked at."""
+    """Return the pairs of at least `keep`, or the threshold, the most probable first, and how many were looked at."""
     pairs = candidate_pairs(table.material, options.top or default_top(table.material.relations))
+    least = min(options.keep, options.threshold)
     kept: list[ScoredPairs] = []
     for start in range(0, len(pairs), _CHUNK):
         one = score(table, calibration, pairs.part(start, start + _CHUNK))
-        kept.append(one.take(np.nonzero(one.probability >= options.keep)[0]))
+        kept.append(one.take(np.nonzero(one.probability >= least)[0]))
         if options.progress:
             options.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
     whole = _concatenate(kept) if kept else score(table, calibration, PairRows(*np.zeros((2, 0), np.int64)))
