@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from lossscope.audit.steps.result import AuditResult
 
 DEFAULT_THRESHOLD = 0.2  # of --mask, too
-UNSURE = " (?)"  # after a number that depends on probabilities whose weights are of other things
 
 
 @command(keeps=True)
@@ -156,9 +155,11 @@ def audit(
 def _audit(sources: list[Path], options: Any, out: Path, shown: int) -> tuple[AuditResult, Path]:
     from lossscope.audit.output.folder import write_audit
     from lossscope.audit.steps.run import audit as run
+    from lossscope.io.folder_lock import lock_folder
 
-    result = run(sources, options)
-    return result, write_audit(result, out, shown)
+    with lock_folder(out):  # from the beginning, so that a folder in use is refused before the work
+        result = run(sources, options)
+        return result, write_audit(result, out, shown)
 
 
 def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[str, Path]:
@@ -169,9 +170,9 @@ def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[s
     from lossscope.io.files import write_text
     from lossscope.io.folder_lock import lock_folder
 
-    table, calibration, relations = score_pairs(sources, pairs, options)
     path = out / "scores.csv"
     with lock_folder(out):
+        table, calibration, relations = score_pairs(sources, pairs, options)
         write_text(path, format_csv(table))
     if calibration.labels:
         return f"probabilities are calibrated on {calibration.labels} labels of {calibration.origin}", path
@@ -181,7 +182,7 @@ def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[s
 
 def _lines(result: AuditResult, out: Path) -> list[str]:
     """What is printed: the rate, the weight on false negatives, what the threshold leaves out, what to do."""
-    from lossscope.audit.output.document import status
+    from lossscope.audit.output.document import UNSURE, status
     from lossscope.core.sides import plural
 
     relations = result.material.relations

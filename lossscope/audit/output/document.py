@@ -12,6 +12,7 @@ from ..steps.result import AuditResult
 
 SCHEMA = "lossscope.audit/1"
 UNCALIBRATED = "uncalibrated here"
+UNSURE = " (?)"  # after a number that depends on probabilities whose weights are of other things
 
 
 def status(result: AuditResult) -> str:

@@ -13,7 +13,7 @@ from lossscope.core.types import Rows
 
 from ..steps.result import AuditResult, ScoredPairs
 from ..types import NotKnown
-from .document import status
+from .document import UNSURE, status
 from .page import PageItem, PagePair, write_page
 from .tables import positives
 
@@ -25,24 +25,36 @@ def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
     sides = result.material.relations.sides
     suspects = result.suspects.take(np.arange(min(shown, len(result.suspects.probability))))
     facts = facts_of(result)
-    page = write_page(out / "index.html", _pairs(result, suspects), f"Audit: {result.name}", sides, facts)
-    write_page(out / "sheet.html", _pairs(result, result.sheet), f"Sheet to label: {result.name}", sides, facts)
+    known = _labelled(result)
+    page = write_page(out / "index.html", _pairs(result, suspects), f"Audit: {result.name}", sides, facts, known)
+    write_page(out / "sheet.html", _pairs(result, result.sheet), f"Sheet to label: {result.name}", sides, facts, known)
     return page
+
+
+def _labelled(result: AuditResult) -> dict[tuple[str, str], str]:
+    """Return the answers that were given, so that a page's labels.csv has the earlier ones, too."""
+    if result.labels is None:
+        return {}
+    material, pairs = result.material, result.labels.pairs
+    return {
+        (material.image_ids[left], material.caption_ids[right]): "yes" if answer else "no"
+        for left, right, answer in zip(pairs.left.tolist(), pairs.right.tolist(), result.labels.answers, strict=True)
+    }
 
 
 def facts_of(result: AuditResult) -> list[tuple[str, str]]:
     """Return what the page says at its top."""
-    rate = result.rate
+    rate, mark = result.rate, UNSURE if result.is_of_other_things else ""
     span = "" if rate.low is None or rate.high is None else f", {rate.low:.3%} to {rate.high:.3%}"
     facts = [
-        ("false negatives among negatives", f"{rate.value:.3%}{span}"),
-        (f"queries with one in a batch of {result.batch_size}", f"{result.per_query:.1%}"),
+        ("false negatives among negatives", f"{rate.value:.3%}{span}{mark}"),
+        (f"queries with one in a batch of {result.batch_size}", f"{result.per_query:.1%}{mark}"),
         ("probabilities", status(result)),
     ]
     for one in result.weights:
         low, high = one.share.low, one.share.high
         span = "" if low is None or high is None else f", {low:.1%} to {high:.1%}"
-        facts.append((f"gradient weight on them, {one.objective}", f"{one.share.value:.1%}{span}"))
+        facts.append((f"gradient weight on them, {one.objective}", f"{one.share.value:.1%}{span}{mark}"))
     return facts
 
 

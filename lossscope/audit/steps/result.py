@@ -11,6 +11,7 @@ from lossscope.core.types import Rows
 
 from ..estimate.accuracy import Accuracy
 from ..estimate.calibration import Calibration, Doubles
+from ..estimate.labels import Labels
 from ..estimate.rates import Estimate, WeightShare
 from ..parts.material import Material
 from ..types import Floats, PairRows
@@ -66,6 +67,7 @@ class AuditResult:
     examined: int  # pairs that could have become suspects
     pairs: int  # all that are not known to match
     quality: LabelQuality | None
+    labels: Labels | None  # that were given
     notices: tuple[str, ...]
 
     @property

@@ -95,6 +95,7 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
         examined=examined,
         pairs=number,
         quality=quality,
+        labels=labels,
         notices=(
             *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
