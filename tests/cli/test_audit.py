@@ -94,6 +94,12 @@ def test_numbers_whose_weights_are_of_other_things_are_marked_until_there_are_la
     assert "AUC" in labelled
 
 
+def test_pages_keep_the_answers_that_were_given() -> None:
+    documents(labels=True)
+    succeed("audit pairs.npz --out out --batch-size 8 --split test --labels labels.csv")
+    assert "0,1,no" in Path("out/sheet.html").read_text()
+
+
 @pytest.mark.slow
 def test_the_mask_leaves_negatives_out_of_training_and_of_counts() -> None:
     succeed(AUDIT)
