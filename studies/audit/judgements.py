@@ -1,0 +1,157 @@
+"""How well do signals, and their combination, find what people called a match? On the judgements of Flickr8k.
+
+    python studies/audit/judgements.py --data "karpathy:root=DIR,name=flickr8k,size=64" --source RUN \
+        --expert DIR/text/ExpertAnnotations.txt --crowd DIR/text/CrowdFlowerAnnotations.txt
+
+RUN is a model of the test split, as for default_weights.py. Experts' pairs match where the mean of three is at least
+3 of 4, the crowd's where most said so; pairs of a picture with a caption of its own are left out. `cross-validated` is
+fitted by `Calibration.fitted`, from a prior that knows nothing, on four fifths of the query images, and scores the pairs
+of the last fifth. `default weights` are the committed ones, which were fitted on these very pairs; `default weights,
+cross-validated` are fitted in the same way on both kinds of judgements of four fifths of the images. Intervals are of
+1,000 bootstrap samples of query images. Only aggregates are kept, none of the data.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from default_weights import GROUPS, fit, judged
+from scipy.special import expit
+
+from lossscope.audit.estimate.accuracy import calibration_error
+from lossscope.audit.estimate.calibration import Calibration, Doubles
+from lossscope.audit.estimate.default_weights import default_calibration
+from lossscope.audit.estimate.signal_table import SignalTable
+from lossscope.audit.search.random_batches import pairs_of, random_batches
+from lossscope.audit.steps.inputs import read_inputs
+from lossscope.audit.steps.options import AuditOptions
+from lossscope.audit.steps.signals import build_signals
+from lossscope.core.types import Rows
+from lossscope.io.csv_tables import format_csv
+from lossscope.io.files import write_text
+
+RESULTS = Path(__file__).parent / "results" / "judgements.csv"
+FOLDS, REPETITIONS = 5, 1000
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedPairs:
+    """Pairs that people judged, with their signals."""
+
+    name: str  # expert, crowd
+    images: Rows  # (n,) row of the query image
+    answers: npt.NDArray[np.bool_]  # (n,)
+    raw: npt.NDArray[np.float32]  # (n, k)
+    Z: Doubles  # (n, k)
+
+
+def main() -> None:
+    """Measure, and write the table."""
+    parser = argparse.ArgumentParser()
+    for name in ("--data", "--source", "--expert", "--crowd"):
+        parser.add_argument(name, required=True)
+    typed = parser.parse_args()
+    material = read_inputs([typed.source], AuditOptions(data=typed.data, split="test")).material
+    random_pairs, _ = pairs_of(random_batches(material.relations, 128, 0), material.relations)
+    signals = [one for one in build_signals(()) if one.group in ("texts", "embeddings")]
+    table = SignalTable.of(material, signals, random_pairs)
+    of_file = []
+    for name, file in (("expert", typed.expert), ("crowd", typed.crowd)):
+        pairs, answers = judged(material, file)
+        raw = table.raw(pairs)
+        of_file.append(JudgedPairs(name, pairs.left, answers, raw, table.standardised(raw)))
+    fold = np.random.default_rng(0).permutation(material.relations.first) % FOLDS
+    rows = []
+    for one in of_file:
+        rows += [
+            {"judgements": one.name, "signals": group, "scored by": by, "pairs": len(one.answers),
+             "matches": int(one.answers.sum()), **quality(one, scores, is_probability)}
+            for group, by, scores, is_probability in scores_of(one, of_file, table, fold)
+        ]  # fmt: skip
+    frame = pd.DataFrame(rows)
+    print(frame.to_string())
+    write_text(RESULTS, format_csv(frame))
+
+
+def scores_of(
+    one: JudgedPairs, both: list[JudgedPairs], table: SignalTable, fold: Rows
+) -> Iterator[tuple[str, str, Doubles, bool]]:
+    """Yield group of signals, what scores, the scores (n,), and whether they are probabilities."""
+    for k, signal in enumerate(table.signals):
+        column = one.raw[:, k].astype(np.float64)
+        yield signal.group, signal.name(), np.where(np.isnan(column), table.mean[k], column), False
+    for group, (texts, embeddings) in GROUPS.items():
+        wanted = {"texts"} if texts else set()
+        wanted |= {"embeddings"} if embeddings else set()
+        columns = [k for k, signal in enumerate(table.signals) if signal.group in wanted]
+        names = tuple(table.names[k] for k in columns)
+        yield group, "cross-validated", cross_validated(one, columns, names, fold), True
+        yield group, "default weights, cross-validated", default_held_out(one, both, columns, names, fold), True
+        yield group, "default weights", default_calibration(names).probability(one.Z[:, columns]), True
+
+
+def cross_validated(one: JudgedPairs, columns: list[int], names: tuple[str, ...], fold: Rows) -> Doubles:
+    """Return probabilities (n,) by the audit's calibration, fitted on the images of other folds."""
+    prior, p = Calibration(names, np.zeros(len(names) + 1)), np.zeros(len(one.answers))
+    for k in range(FOLDS):
+        inside = fold[one.images] == k
+        calibration = prior.fitted(one.Z[~inside][:, columns], one.answers[~inside], one.name)
+        p[inside] = calibration.probability(one.Z[inside][:, columns])
+    return p
+
+
+def default_held_out(
+    one: JudgedPairs, both: list[JudgedPairs], columns: list[int], names: tuple[str, ...], fold: Rows
+) -> Doubles:
+    """Return probabilities (n,) by weights that are fitted as the default ones are, on the images of other folds."""
+    p = np.zeros(len(one.answers))
+    for k in range(FOLDS):
+        kept = [fold[other.images] != k for other in both]
+        fewest = min(int(rows.sum()) for rows in kept)
+        weights = fit(
+            names,
+            np.concatenate([other.Z[rows][:, columns] for other, rows in zip(both, kept, strict=True)]),
+            np.concatenate([other.answers[rows] for other, rows in zip(both, kept, strict=True)]),
+            np.concatenate([np.full(rows.sum(), fewest / rows.sum()) for rows in kept]),
+        )
+        inside = fold[one.images] == k
+        b = np.array([weights["intercept"], *weights["weights"].values()])  # type: ignore[attr-defined]
+        p[inside] = expit(b[0] + one.Z[inside][:, columns] @ b[1:])
+    return p
+
+
+def quality(one: JudgedPairs, scores: Doubles, is_probability: bool) -> dict[str, float]:
+    """Return AUC and AP with 95 % intervals, and the calibration error of probabilities, of ten bins of equal size."""
+    values, level = np.unique(scores, return_inverse=True)
+    images, image = np.unique(one.images, return_inverse=True)
+    random, draws = np.random.default_rng(0), []
+    for _ in range(REPETITIONS):
+        times = np.bincount(random.integers(0, len(images), len(images)), minlength=len(images))
+        draws.append(auc_and_ap(level, one.answers, times[image].astype(np.float64), len(values)))
+    found = {}
+    ones = np.ones(len(scores))
+    for place, name in enumerate(("AUC", "AP")):
+        found[name] = auc_and_ap(level, one.answers, ones, len(values))[place]
+        found[f"{name} low"], found[f"{name} high"] = np.quantile([draw[place] for draw in draws], [0.025, 0.975])
+    found["calibration error"] = calibration_error(scores, one.answers) if is_probability else float("nan")
+    return {name: round(float(value), 4) for name, value in found.items()}
+
+
+def auc_and_ap(level: Rows, answers: npt.NDArray[np.bool_], weight: Doubles, levels: int) -> tuple[float, float]:
+    """Return AUC, ties by half, and average precision of weighted pairs, from the rank of each pair's score."""
+    match = np.bincount(level, weight * answers, levels)
+    other = np.bincount(level, weight * ~answers, levels)
+    auc = (match * (other.cumsum() - other / 2)).sum() / (match.sum() * other.sum())
+    found, kept = match[::-1].cumsum(), (match + other)[::-1].cumsum()
+    ap = (match[::-1] * found / np.maximum(kept, 1e-12)).sum() / match.sum()
+    return float(auc), float(ap)
+
+
+if __name__ == "__main__":
+    main()
