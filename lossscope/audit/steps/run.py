@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
+from lossscope.core.relations import NONE
 from lossscope.core.types import Progress, Rows
 from lossscope.engine.selection import USUAL_OBJECTIVES
 from lossscope.errors import InputError
@@ -29,6 +31,7 @@ from ..estimate.rates import (
 )
 from ..estimate.sheet import draw_sheet
 from ..estimate.signal_table import SignalTable
+from ..parts.material import Material
 from ..search.candidates import candidate_pairs
 from ..search.list_lengths import default_top
 from ..search.random_batches import pairs_of, random_batches
@@ -161,7 +164,11 @@ def _sheet(
     table: SignalTable, calibration: Calibration, suspects: ScoredPairs, drawn: ScoredPairs, labels: Labels | None,
     options: AuditOptions,
 ) -> ScoredPairs:  # fmt: skip
-    """Return pairs to label: a fifth of them suspects, the others of random batches; none that is answered already."""
+    """Return pairs to label: a fifth of them suspects, the others of random batches; none that is answered already.
+
+    A batch has mined negatives, which are similar to a positive but chosen to be none, and lacks candidates without a
+    label: there a suspect matches more often than a pair of a batch with the same signals, and would raise the rate.
+    """
     relations = table.material.relations
 
     def keys(pairs: PairRows) -> Rows:
@@ -175,13 +182,21 @@ def _sheet(
         return scored.take(first[(scored.copy[first] == 0) & ~np.isin(own[first], closed)])
 
     closed = np.zeros(0, np.int64) if labels is None else keys(labels.pairs)
-    doubtful = open_pairs(suspects, closed)
+    doubtful = open_pairs(suspects.take(np.nonzero(_can_be_in_batch(table.material, suspects.pairs))[0]), closed)
     few = min(options.sheet // 5, len(doubtful.pairs))
     first = doubtful.take(draw_sheet(calibration.logit(doubtful.Z), doubtful.Z[:, :0], few, options.seed))
     others = open_pairs(drawn, np.r_[closed, keys(first.pairs)])
     rest = others.take(draw_sheet(calibration.logit(others.Z), others.Z, options.sheet - few, options.seed))
     both = _concatenate([first, rest])
     return both.take(np.random.default_rng(options.seed).permutation(len(both.pairs)))
+
+
+def _can_be_in_batch(material: Material, pairs: PairRows) -> npt.NDArray[np.bool_]:
+    """Return (n,) whether both items have a positive; none where batches have mined negatives, too."""
+    if material.relations.negatives is not None:
+        return np.zeros(len(pairs), bool)
+    queries, candidates = material.positives_of_queries[:, 0], material.positives_of_candidates[:, 0]
+    return np.asarray((queries[pairs.left] != NONE) & (candidates[pairs.right] != NONE))
 
 
 def _concatenate(parts: Sequence[ScoredPairs]) -> ScoredPairs:
