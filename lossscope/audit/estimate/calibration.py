@@ -12,7 +12,7 @@ from scipy.special import expit
 
 Doubles = npt.NDArray[np.float64]
 
-PRIOR_SD, INTERCEPT_SD = 1.5, 5.0  # of a weight and of the intercept, in log-odds a standard deviation of the signal
+PRIOR_SD, INTERCEPT_SD = 0.75, 5.0  # of a weight and of the intercept, in log-odds a standard deviation of the signal
 _DRAWS = 400  # of the weights
 _STEPS, _WARM = 4000, 500  # of the sampler, and those at its start that are thrown away
 _MANY = 1000  # labels from which the posterior is close to normal
