@@ -3,12 +3,12 @@
     python studies/audit/judgements.py --data "karpathy:root=DIR,name=flickr8k,size=64" --source RUN \
         --expert DIR/text/ExpertAnnotations.txt --crowd DIR/text/CrowdFlowerAnnotations.txt
 
-RUN is a model of the test split, as for default_weights.py. Experts' pairs match where the mean of three is at least
-3 of 4, the crowd's where most said so; pairs of a picture with a caption of its own are left out. `cross-validated` is
-fitted by `Calibration.fitted`, from a prior that knows nothing, on four fifths of the query images, and scores the pairs
-of the last fifth. `default weights` are the committed ones, which were fitted on these very pairs; `default weights,
-cross-validated` are fitted in the same way on both kinds of judgements of four fifths of the images. Intervals are of
-1,000 bootstrap samples of query images. Only aggregates are kept, none of the data.
+RUN is a model of the test split, as for default_weights.py. Experts' pairs match where the mean of three is at
+least 3 of 4, the crowd's where most said so; pairs of a picture with a caption of its own are left out. `cross-
+validated` is fitted by `Calibration.fitted`, from a prior that knows nothing, on four fifths of the query images,
+and scores the rest. `default weights` are the committed ones, which were fitted on these very pairs; `default
+weights, cross-validated` are fitted in the same way on both kinds of judgements of four fifths of the images.
+Intervals are of 1,000 bootstrap samples of query images. Only aggregates are kept, none of the data.
 """
 
 from __future__ import annotations
