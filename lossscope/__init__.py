@@ -19,6 +19,7 @@ __all__ = [
     "pair_mask",
     "per_query",
     "probe",
+    "suspects",
     "weight_field",
 ]
 
@@ -29,6 +30,7 @@ _MODULES = {
     "diagnose": "diagnosis",
     "pair_mask": "core.similarity",
     "per_query": "retrieval.per_query",
+    "suspects": "core.suspects",
 }
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from .core.embedded import SplitEmbeddings
     from .core.similarity import Mask, pair_mask
+    from .core.suspects import suspects
     from .core.weights import both
     from .diagnosis import diagnose
     from .doctor.examination.examine import examine as doctor

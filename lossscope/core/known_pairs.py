@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,10 +18,12 @@ from lossscope.io.files import fingerprint_of, write_atomically
 from lossscope.io.reading import naming, show_path
 from lossscope.io.write_errors import explain_write_errors
 
+from .text_digests import PairTexts
 from .types import Rows
 
 SCHEMA = "lossscope.pairs/1"
 _ARRAYS = ("left", "right", "probability", "left_ids", "right_ids", "left_fingerprint", "right_fingerprint", "schema")
+_TEXT_ARRAYS = ("left_texts", "right_texts", "texts_of_positive")  # absent where a side has no texts
 Floats32 = npt.NDArray[np.float32]
 
 
@@ -29,7 +31,8 @@ Floats32 = npt.NDArray[np.float32]
 class KnownPairs:
     """Which items of the first side probably match which of the second.
 
-    Raises InputError for rows out of range, a pair that is there twice, and probabilities outside 0..1.
+    Raises InputError for rows out of range, a pair that is there twice, probabilities outside 0..1, and texts that are
+    not one an item.
     """
 
     left: Rows  # (n,) rows of the first side, such as images
@@ -38,6 +41,7 @@ class KnownPairs:
     left_ids: tuple[str, ...]  # N
     right_ids: tuple[str, ...]  # M
     name: str = "pairs"  # in messages
+    texts: PairTexts | None = None  # of the items, where both sides have texts
     _tables: dict[tuple[int, int], tuple[Sequence[str], Sequence[str], Any]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -54,6 +58,11 @@ class KnownPairs:
             raise InputError(f"probability of {self.name} must be numbers in 0..1; it holds others")
         if len(np.unique(self.left * max(len(self.right_ids), 1) + self.right)) != len(self.left):
             raise InputError(f"pairs of {self.name} must be there once; it holds one twice")
+        if self.texts is not None:
+            lengths = len(self.left_ids), len(self.right_ids), len(self.left)
+            stated = len(self.texts.left), len(self.texts.right), len(self.texts.of_positive)
+            if stated != lengths:
+                raise InputError(f"texts of {self.name} must be {lengths}, of both sides and of pairs; got {stated}")
 
     def write(self, path: Path | str) -> None:
         """Write them as an .npz of plain arrays, whole."""
@@ -64,6 +73,8 @@ class KnownPairs:
             "left_fingerprint": np.array(fingerprint_of(*self.left_ids)),
             "right_fingerprint": np.array(fingerprint_of(*self.right_ids)), "schema": np.array(SCHEMA),
         }  # fmt: skip
+        if self.texts is not None:
+            arrays |= zip(_TEXT_ARRAYS, (self.texts.left, self.texts.right, self.texts.of_positive), strict=True)
         with explain_write_errors(Path(path)), write_atomically(path) as part, open(part, "wb") as stream:
             np.savez_compressed(stream, **arrays)
 
@@ -158,4 +169,20 @@ def _read(file: Path, state: tuple[int, int] | None) -> KnownPairs:
         if str(arrays[f"{side}_fingerprint"]) != fingerprint_of(*ids):
             raise InputError(f"ids of the {side} side of {where} must be those that it was written with; they differ")
     left, right = arrays["left"].astype(np.int64), arrays["right"].astype(np.int64)
-    return KnownPairs(left, right, arrays["probability"].astype(np.float32), left_ids, right_ids, where)
+    probability = arrays["probability"].astype(np.float32)
+    return KnownPairs(left, right, probability, left_ids, right_ids, where, _read_texts(arrays, where))
+
+
+def _read_texts(arrays: Mapping[str, npt.NDArray[Any]], where: str) -> PairTexts | None:
+    """Return the digests of texts; None of a file without any. Raises InputError for some without the others."""
+    present = [name for name in _TEXT_ARRAYS if name in arrays]
+    if not present:
+        return None
+    if len(present) < len(_TEXT_ARRAYS):
+        raise InputError(f"{where} must have {', '.join(_TEXT_ARRAYS)}, or none of them; got {', '.join(present)}")
+    for name, kind in zip(_TEXT_ARRAYS, ("uint64", "uint64", "bool"), strict=True):
+        if arrays[name].dtype.name != kind or arrays[name].ndim != 1:
+            raise InputError(
+                f"{name} of {where} must be a column of {kind}; got {arrays[name].dtype} {arrays[name].shape}"
+            )
+    return PairTexts(*(arrays[name] for name in _TEXT_ARRAYS))

@@ -9,13 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from lossscope.core.known_pairs import KnownPairs
+from lossscope.core.text_digests import PairTexts, digest_texts
 from lossscope.io.csv_tables import format_csv
 from lossscope.io.files import write_text
 from lossscope.io.folder_lock import lock_folder
 from lossscope.io.parquet_tables import write_parquet
 from lossscope.io.write_errors import explain_write_errors
 
+from ..parts.material import Material
 from ..steps.result import AuditResult
+from ..types import PairRows
 from .document import document
 from .pages import write_pages
 from .tables import sheet_table, suspects_table
@@ -62,7 +65,22 @@ def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
 
 
 def mask_of(result: AuditResult) -> KnownPairs:
-    """Return the suspects as what `--mask` takes."""
+    """Return the suspects as what `--mask` and `lossscope.suspects` take."""
     material, scored = result.material, result.suspects
     ids = tuple(material.image_ids), tuple(material.caption_ids)
-    return KnownPairs(scored.pairs.left, scored.pairs.right, scored.probability.astype(np.float32), *ids)
+    probability = scored.probability.astype(np.float32)
+    texts = _texts_of(material, scored.pairs)
+    return KnownPairs(scored.pairs.left, scored.pairs.right, probability, *ids, texts=texts)
+
+
+def _texts_of(material: Material, pairs: PairRows) -> PairTexts | None:
+    """Return the digests of the texts of both sides; None where one of them has none, and of one set."""
+    first = material.first_texts
+    if first is None or material.split is None or material.relations.one_set:
+        return None
+    left, right = digest_texts(first), digest_texts(material.split.captions)
+    rows, columns = (np.unique(one, return_inverse=True)[1] for one in (left, right))
+    own = material.relations.positives
+    width = len(right)  # more than there are different texts
+    known = rows[own[:, 0]] * width + columns[own[:, 1]]
+    return PairTexts(left, right, np.isin(rows[pairs.left] * width + columns[pairs.right], known))

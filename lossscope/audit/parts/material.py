@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.text_digests import normal_text
 from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Images, Split, Texts
 
@@ -19,7 +20,7 @@ from .items import AuditedItems
 from .model_view import ModelView
 from .picture_hashes import hash_pictures
 from .query_texts import QueryTexts
-from .text_space import TextSpace, normal_text
+from .text_space import TextSpace
 
 
 @dataclass(eq=False)

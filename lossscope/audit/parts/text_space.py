@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import scipy.linalg
 from scipy import sparse
 
+from lossscope.core.text_digests import normal_text
 from lossscope.core.types import Progress
 
 from ..types import Floats, NotKnown
@@ -146,11 +146,6 @@ def phrases(text: str) -> list[str]:
     """Return the stems of a text, and its pairs of stems that follow each other."""
     words = stems(text)
     return words + [f"{a} {b}" for a, b in pairwise(words)]
-
-
-def normal_text(text: str) -> str:
-    """Return a text in small letters, compatible forms of letters as one, and single blanks."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 @lru_cache(maxsize=1 << 18)
