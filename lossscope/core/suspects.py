@@ -115,8 +115,9 @@ class Suspects:
             )
         (left, rows), (right, columns) = (np.unique(one, return_inverse=True) for one in (texts.left, texts.right))
         chosen = self._chosen
-        pairs = np.stack([rows[self.known.left[chosen]], columns[self.known.right[chosen]]], 1).astype(np.int64)
-        pairs, first = np.unique(pairs, axis=0, return_index=True)  # of one pair of texts the flag is the same
+        keys = rows[self.known.left[chosen]] * len(right) + columns[self.known.right[chosen]]
+        keys, first = np.unique(keys, return_index=True)  # of one pair of texts the flag is the same
+        pairs = np.stack([keys // max(len(right), 1), keys % max(len(right), 1)], 1)
         numbers = [{digest: number for number, digest in enumerate(one.tolist())} for one in (left, right)]
         return TextPairs(numbers[0], numbers[1], pairs, texts.of_positive[chosen][first])
 

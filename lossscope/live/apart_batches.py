@@ -1,0 +1,105 @@
+"""Batches in which no two rows exclude each other: which row goes into which batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_PATIENCE = 50  # pairs of rows that are compared to place what is left over, for each row of the data
+
+
+class Exclusions(Protocol):
+    """Which rows exclude each other: a and b where a key of a is one of what b excludes, and so the other way round."""
+
+    def keys(self, row: int) -> Sequence[int]:
+        """Return the keys of a row."""
+
+    def excluded(self, row: int) -> set[int]:
+        """Return the keys that no other row of its batch may have."""
+
+
+@dataclass
+class _OpenBatch:
+    """Rows that do not exclude each other."""
+
+    rows: list[int] = field(default_factory=list)
+    excluded: set[int] = field(default_factory=set)  # of its rows
+
+    def add(self, row: int, excluded: set[int]) -> None:
+        self.rows.append(row)
+        self.excluded |= excluded
+
+
+def apart_batches(order: Sequence[int], exclusions: Exclusions, size: int, expected: int) -> list[list[int]]:
+    """Return batches of at most `size` rows, each row in one: a row goes into the first batch that has place for it.
+
+    Rows that only a batch behind the expected ones has place for are then exchanged with rows of earlier batches, so
+    that there are more batches than expected only where rows exclude too many others.
+
+    Args:
+        order: rows, in the order in which they are placed.
+        exclusions: which rows exclude each other.
+        size: of a batch.
+        expected: number of batches.
+    """
+    batches = _first_fit(order, exclusions, size)
+    kept = batches[:expected]
+    late = [row for batch in batches[expected:] for row in batch.rows]
+    late = _exchange(kept, late, exclusions, size, _PATIENCE * len(order))
+    return [batch.rows for batch in (*kept, *_first_fit(late, exclusions, size))]
+
+
+def _first_fit(order: Sequence[int], exclusions: Exclusions, size: int) -> list[_OpenBatch]:
+    batches: list[_OpenBatch] = []
+    unfilled: list[_OpenBatch] = []
+    for row in order:
+        keys = exclusions.keys(row)
+        batch = next((one for one in unfilled if one.excluded.isdisjoint(keys)), None)
+        if batch is None:
+            batch = _OpenBatch()
+            batches.append(batch)
+            unfilled.append(batch)
+        batch.add(row, exclusions.excluded(row))
+        if len(batch.rows) == size:
+            unfilled.remove(batch)
+            batch.excluded = set()  # is not asked again
+    return batches
+
+
+def _exchange(
+    batches: list[_OpenBatch], late: list[int], exclusions: Exclusions, size: int, patience: int
+) -> list[int]:
+    """Place rows by exchanges with rows of full batches; return those that find no place.
+
+    A row that a full batch takes in for one of its own is placed where that one fits into a batch that is not full.
+    """
+    unplaced = []
+    for row in late:
+        unfilled = [batch for batch in batches if len(batch.rows) < size]
+        keys, excluded = exclusions.keys(row), exclusions.excluded(row)
+        direct = next((one for one in unfilled if one.excluded.isdisjoint(keys)), None)
+        if direct is not None:
+            direct.add(row, excluded)
+            continue
+        placed = False
+        for batch in reversed(batches) if unfilled else ():
+            if patience <= 0 or placed:
+                break
+            if len(batch.rows) < size:
+                continue
+            patience -= size
+            opposed = [place for place, one in enumerate(batch.rows) if not excluded.isdisjoint(exclusions.keys(one))]
+            if len(opposed) > 1:
+                continue
+            for place in opposed or range(size):
+                other = batch.rows[place]
+                target = next((one for one in unfilled if one.excluded.isdisjoint(exclusions.keys(other))), None)
+                if target is not None:
+                    batch.rows[place] = row
+                    target.add(other, exclusions.excluded(other))
+                    placed = True
+                    break
+        if not placed:
+            unplaced.append(row)
+    return unplaced

@@ -1,0 +1,290 @@
+"""Keep the suspects of an audit apart in the batches of a SentenceTransformerTrainer; it is imported when it trains."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from scipy import sparse
+
+from lossscope.core.suspects import TextPairs, require_texts, suspects
+from lossscope.core.text_digests import digest_texts
+from lossscope.core.types import Rows
+from lossscope.errors import InputError
+
+from .apart_batches import apart_batches
+
+Unknown = Literal["warn", "error", "ignore"]
+_UNKNOWN: tuple[Unknown, ...] = ("warn", "error", "ignore")
+_LABELS = ("label", "labels", "score", "scores")  # columns that sentence-transformers takes for labels
+_NO_TEXTS = {"dataset_name"}
+_PASSES = 2  # further passes over the data where one gives too few full batches
+
+
+def apart(
+    audit: Path | str, threshold: float = 0.2, no_duplicates: bool = True, unknown: Unknown = "warn"
+) -> ApartBatches:
+    """Return what `SentenceTransformerTrainingArguments(batch_sampler=...)` takes: suspects are in different batches.
+
+    Args:
+        audit: folder of `lossscope audit`, or its mask.npz, of data whose two sides are texts.
+        threshold: probability from which two texts are kept apart, 0.05..1.
+        no_duplicates: whether rows that share a text are kept apart too, as by the trainer's `no_duplicates`.
+        unknown: what a text is that no audited item has: `warn` that nothing is known of it, an `error`, or `ignore`d.
+
+    Raises:
+        InputError: a file that is none of an audit, one without the texts of both sides, or a value out of range.
+    """
+    if unknown not in _UNKNOWN:
+        raise InputError(f"unknown must be one of {', '.join(_UNKNOWN)}; got {unknown!r:.60}")
+    batches = ApartBatches(str(audit), threshold, no_duplicates, unknown)
+    batches.require_texts()
+    return batches
+
+
+@dataclass(frozen=True)
+class ApartBatches:
+    """Builds batch samplers; it is pickled with the arguments of a training, without what it reads."""
+
+    audit: str
+    threshold: float = 0.2
+    no_duplicates: bool = True
+    unknown: Unknown = "warn"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def __call__(
+        self,
+        dataset: Any,
+        batch_size: int,
+        drop_last: bool = False,
+        valid_label_columns: Sequence[str] | None = None,
+        generator: torch.Generator | None = None,
+        seed: int = 0,
+    ) -> Any:
+        """Return a batch sampler of a data set, as the trainer calls it.
+
+        Warns of rows whose mined negative is a suspect of their own anchor, which no sampler can part.
+
+        Raises:
+            InputError: sentence-transformers is not installed, columns that are no texts, or the two sides of the audit
+                in each other's columns.
+        """
+        rows = self._rows(dataset, valid_label_columns or ())
+        own = rows.own_negatives
+        if len(own):
+            warnings.warn(
+                f"{len(own)} of {len(dataset)} rows have a mined negative that is a suspect of their own anchor, such "
+                f"as row {own[0]}; no order of rows parts them. `own_negatives(dataset)` returns these rows",
+                stacklevel=2,
+            )
+        sampler = type("ApartBatchSampler", (ApartSampling, _default_sampler()), {})(
+            dataset, batch_size=batch_size, drop_last=drop_last, valid_label_columns=valid_label_columns,
+            generator=generator, seed=seed,
+        )  # fmt: skip
+        sampler.texts, sampler.number_of_rows = rows, len(dataset)
+        return sampler
+
+    def own_negatives(self, dataset: Any, label_columns: Sequence[str] = _LABELS) -> Rows:
+        """Return the rows of a data set that have a mined negative that is a suspect of their own anchor.
+
+        Args:
+            dataset: of columns anchor, positive, and negatives.
+            label_columns: columns that are no texts.
+        """
+        return self._rows(dataset, label_columns).own_negatives
+
+    def require_texts(self) -> None:
+        """Read the audit. Raises InputError where it is none, or has not the texts of both sides."""
+        _ = self._texts
+
+    @cached_property
+    def _texts(self) -> TextPairs:
+        return suspects(self.audit, self.threshold).text_pairs
+
+    def _rows(self, dataset: Any, label_columns: Sequence[str]) -> TextRows:
+        names = [name for name in dataset.column_names if name not in {*label_columns, *_NO_TEXTS}]
+        if len(names) < 2:
+            raise InputError(f"the data must have columns of anchors and positives; got {', '.join(names) or 'none'}")
+        columns = [require_texts(dataset[name][:], f"column {name}") for name in names]
+        different: dict[str, int] = {}
+        values = np.array(
+            [[different.setdefault(one, len(different)) for one in column] for column in columns], np.int64
+        )
+        digests = digest_texts(different).tolist()
+        texts = self._texts
+        left, right = (np.array([side.get(one, -1) for one in digests], np.int64) for side in (texts.left, texts.right))
+        numbers = np.stack([left[values[0]], *(right[one] for one in values[1:])], 1)
+        if (numbers < 0).all() and (right[values[0]] >= 0).any() and (left[values[1]] >= 0).any():
+            raise InputError(
+                f"column {names[0]} must have texts of the first side of {self.audit}, and {names[1]} of the second; "
+                "they are the other way round. Put the columns into the audit's order: dataset.select_columns"
+            )
+        self._report_unknown(numbers < 0, names, columns)
+        return TextRows(numbers, texts, values.T if self.no_duplicates else None)
+
+    def _report_unknown(
+        self, unknown: npt.NDArray[np.bool_], names: Sequence[str], columns: Sequence[Sequence[str]]
+    ) -> None:
+        """Say that nothing is known of some texts, in one of the three ways."""
+        if not unknown.any() or self.unknown == "ignore":
+            return
+        row, column = np.argwhere(unknown)[0].tolist()
+        text = (
+            f"{int(unknown.sum())} of {unknown.size} texts are of no item of {self.audit}, such as {names[column]} of "
+            f"row {row}, {columns[column][row]!r:.60}: nothing is known of them"
+        )
+        if self.unknown == "error":
+            raise InputError(f"{text}. Audit the data that you train on, or unknown='ignore'")
+        warnings.warn(f"{text}, and they are kept apart from none. unknown='ignore' says it is meant", stacklevel=4)
+
+
+@dataclass(eq=False)
+class TextRows:
+    """Rows exclude each other where the anchor of one and a candidate of the other are suspects, or they share a text.
+
+    The keys of a row are numbers of its texts: as an anchor, as candidates, and as what they say.
+    """
+
+    numbers: Rows  # (n, 1 + k) of each row's anchor on the first side, and of its candidates on the second; −1: of none
+    texts: TextPairs
+    values: Rows | None  # (n, 1 + k) numbers of its texts, equal where they are; None where these may be there twice
+
+    def keys(self, row: int) -> list[int]:
+        """Return the keys of a row."""
+        return self._keys[row]
+
+    def excluded(self, row: int) -> set[int]:
+        """Return the keys that no other row of its batch may have."""
+        anchor, *candidates = self.numbers[row].tolist()
+        excluded = set() if self.values is None else set(self._value_keys[row])
+        if anchor >= 0:
+            excluded.update((_of_row(self._candidates_of, anchor) + len(self.texts.left)).tolist())
+        for candidate in candidates:
+            if candidate >= 0:
+                excluded.update(_of_row(self._anchors_of, candidate).tolist())
+        return excluded
+
+    @cached_property
+    def own_negatives(self) -> Rows:
+        """Rows that have a mined negative that is a suspect of their own anchor."""
+        anchors, negatives = self.numbers[:, :1], self.numbers[:, 2:]
+        width = len(self.texts.right)
+        listed = self.texts.pairs[:, 0] * width + self.texts.pairs[:, 1]
+        known = (anchors >= 0) & (negatives >= 0)
+        return np.nonzero((known & np.isin(anchors * width + negatives, listed)).any(1))[0].astype(np.int64)
+
+    @cached_property
+    def _keys(self) -> list[list[int]]:
+        """Those of each row: of anchors from 0 on, of candidates behind them, of what texts say behind these."""
+        starts = np.r_[0, np.full(self.numbers.shape[1] - 1, len(self.texts.left))]
+        keys = [
+            [one for one in row if one >= 0] for row in np.where(self.numbers < 0, -1, self.numbers + starts).tolist()
+        ]
+        if self.values is not None:
+            keys = [one + own for one, own in zip(keys, self._value_keys, strict=True)]
+        return keys
+
+    @cached_property
+    def _value_keys(self) -> list[list[int]]:
+        assert self.values is not None
+        keys: list[list[int]] = (self.values + len(self.texts.left) + len(self.texts.right)).tolist()
+        return keys
+
+    @cached_property
+    def _candidates_of(self) -> Any:
+        """(L, R) sparse: the candidates of the data that are suspects of each anchor."""
+        left, right = self.texts.pairs.T
+        here = np.isin(left, self.numbers[:, 0]) & np.isin(right, self.numbers[:, 1:])
+        shape = len(self.texts.left), len(self.texts.right)
+        return sparse.csr_matrix((np.ones(int(here.sum()), bool), (left[here], right[here])), shape=shape)
+
+    @cached_property
+    def _anchors_of(self) -> Any:
+        return self._candidates_of.T.tocsr()
+
+
+class ApartSampling:
+    """Batches of an epoch, drawn from seed and epoch: a row is put off to a later batch where it is a suspect.
+
+    Each row comes once; with `drop_last` the rows of batches that are not full do not come.
+    """
+
+    texts: TextRows
+    number_of_rows: int
+    batch_size: int
+    drop_last: bool
+    generator: torch.Generator | None
+    seed: int | None
+    epoch: int
+    _has_warned = False
+
+    def __len__(self) -> int:
+        """Return the number of batches that the trainer counts on: the rows divided by the batch size."""
+        return (self.number_of_rows + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Yield the rows of each batch."""
+        if self.generator is not None and self.seed is not None:
+            self.generator.manual_seed(self.seed + self.epoch)
+        batches = self._draw()
+        self._warn(batches)
+        yield from batches
+        missing = len(self) - len(batches)
+        for _ in range(_PASSES if batches else 0):
+            if missing <= 0:
+                return
+            again = self._draw()[:missing]
+            yield from again
+            missing -= len(again)
+
+    def _draw(self) -> list[list[int]]:
+        """Return the batches of one pass over the rows."""
+        if not self.number_of_rows:
+            return []
+        order = torch.randperm(self.number_of_rows, generator=self.generator).tolist()
+        batches = apart_batches(order, self.texts, self.batch_size, len(self))
+        return [rows for rows in batches if not self.drop_last or len(rows) == self.batch_size]
+
+    def _warn(self, batches: list[list[int]]) -> None:
+        """Say, once, that the batches are more or fewer than the trainer counts on."""
+        expected = len(self)
+        if len(batches) == expected or self._has_warned:
+            return
+        self._has_warned = True
+        if len(batches) > expected:
+            late = sum(map(len, batches[expected:]))
+            result = (
+                f"the last {late} rows come behind those that the trainer counts on, which may end the epoch before"
+            )
+        else:
+            result = f"{expected - len(batches)} further ones repeat rows"
+        warnings.warn(
+            f"suspects and duplicates kept apart give {len(batches)} batches of {self.batch_size}, not {expected}: "
+            f"{result}. Take a smaller batch or a higher threshold",
+            stacklevel=3,
+        )
+
+
+def _of_row(matrix: Any, row: int) -> Any:
+    """Return the columns of a row of a sparse matrix."""
+    return matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+
+
+def _default_sampler() -> Any:
+    """Return the class of batch samplers of sentence-transformers. Raises InputError where it is not installed."""
+    for module in ("sentence_transformers.base.sampler", "sentence_transformers.sampler"):  # of version 6, and 5
+        try:
+            return importlib.import_module(module).DefaultBatchSampler
+        except ImportError:
+            continue
+    raise InputError("this sampler needs sentence-transformers; install lossscope[st]")
