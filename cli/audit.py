@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
-DEFAULT_THRESHOLD = 0.2  # of --mask, too
+DEFAULT_THRESHOLD = 0.1  # of --mask, too
 
 
 @command(keeps=True)

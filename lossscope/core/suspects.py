@@ -44,7 +44,7 @@ class Suspects:
     """
 
     known: KnownPairs
-    threshold: float = 0.2  # probability from which a pair is left out
+    threshold: float = 0.1  # probability from which a pair is left out
 
     def __post_init__(self) -> None:
         if not LEAST <= self.threshold <= 1:
@@ -162,7 +162,7 @@ class Suspects:
         return numbers
 
 
-def suspects(audit: Path | str, threshold: float = 0.2) -> Suspects:
+def suspects(audit: Path | str, threshold: float = 0.1) -> Suspects:
     """Return the suspects of an audit: `suspects("audit").hidden(query_ids, candidate_ids)`.
 
     Args:

@@ -30,7 +30,7 @@ _PASSES = 2  # further passes over the data where one gives too few full batches
 
 
 def apart(
-    audit: Path | str, threshold: float = 0.2, no_duplicates: bool = True, unknown: Unknown = "warn"
+    audit: Path | str, threshold: float = 0.1, no_duplicates: bool = True, unknown: Unknown = "warn"
 ) -> ApartBatches:
     """Return what `SentenceTransformerTrainingArguments(batch_sampler=...)` takes: suspects are in different batches.
 
@@ -55,7 +55,7 @@ class ApartBatches:
     """Builds batch samplers; it is pickled with the arguments of a training, without what it reads."""
 
     audit: str
-    threshold: float = 0.2
+    threshold: float = 0.1
     no_duplicates: bool = True
     unknown: Unknown = "warn"
 

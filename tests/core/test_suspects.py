@@ -84,7 +84,7 @@ def test_texts_hide_what_all_pairs_one_by_one_hide(file: Path, split: Any) -> No
     suspected = {
         (texts[0][i], texts[1][j])
         for i, j, p in zip(known.left.tolist(), known.right.tolist(), known.probability.tolist(), strict=True)
-        if p >= 0.2
+        if p >= 0.1
     }
     nowhere = torch.zeros(len(texts[0]), len(texts[1]), dtype=torch.bool)
     found = lossscope.suspects(file)

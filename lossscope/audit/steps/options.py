@@ -20,7 +20,7 @@ class AuditOptions:
     signals: tuple[str, ...] = ()  # names, or ./file.py:NAME; none: all
     batch_size: int = 128
     labels: Path | None = None  # sheet with answers
-    threshold: float = 0.2  # probability from which the mask leaves a pair out, in what is printed
+    threshold: float = 0.1  # probability from which the mask leaves a pair out, in what is printed
     top: int | None = None  # of a large set, candidates of each query that are looked at; None: a fiftieth of them
     keep: float = 0.05  # probability from which a pair is a suspect, or the threshold where that is lower
     sheet: int = 100  # pairs to label

@@ -25,7 +25,7 @@ class Pairs:
     """
 
     file: Path  # mask.npz of an audit
-    threshold: float = 0.2  # probability from which a pair is left out
+    threshold: float = 0.1  # probability from which a pair is left out
     needs: ClassVar[Needs] = "items"
 
     def __post_init__(self) -> None:
