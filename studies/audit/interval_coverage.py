@@ -1,0 +1,190 @@
+"""Is the true rate of false negatives inside the interval that an audit states? On data whose truth is known.
+
+    python studies/audit/interval_coverage.py --out DIR [--only NAME]
+
+Each data set is drawn with 20 seeds and audited by its texts alone; the sheet of 100 pairs is answered by the
+truth, and the audit is repeated with these labels; a sheet without any yes is drawn again with twice the pairs. A
+row of results/interval_coverage.csv has what was estimated and what is so. DIR keeps the signals of all pairs, so
+that a second call computes none.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from judgements import auc_and_ap
+from known_truth import labelled_of, rate_in_batches, truth_of, write_answers
+
+from lossscope.audit.base import Signal
+from lossscope.audit.estimate.accuracy import Accuracy, accuracy
+from lossscope.audit.estimate.calibration import Calibration
+from lossscope.audit.estimate.default_weights import default_calibration
+from lossscope.audit.estimate.rates import BatchPairs
+from lossscope.audit.estimate.signal_table import SignalTable
+from lossscope.audit.parts.material import Material
+from lossscope.audit.search.candidates import without_known
+from lossscope.audit.search.random_batches import pairs_of, random_batches
+from lossscope.audit.steps.inputs import Inputs, read_inputs
+from lossscope.audit.steps.options import AuditOptions
+from lossscope.audit.steps.result import AuditResult
+from lossscope.audit.steps.run import audit
+from lossscope.audit.steps.signals import build_signals
+from lossscope.audit.types import Floats, PairRows
+from lossscope.io.csv_tables import format_csv
+from lossscope.io.files import write_text
+
+RESULTS = Path(__file__).parent / "results" / "interval_coverage.csv"
+SEEDS = range(20)
+DATA = {
+    **{
+        f"scenes, ambiguity {ambiguity}": f"scenes:train=500,val=2,test=2,size=16,ambiguity={ambiguity}"
+        for ambiguity in (0.1, 0.4, 0.7)
+    },
+    "passages": "passages:train=1000",
+}
+_CHUNK = 1 << 18  # pairs
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSignal:
+    """A signal whose values of all pairs are computed once and kept in a folder."""
+
+    signal: Signal
+    folder: Path
+
+    @property
+    def group(self) -> str:
+        """What it reads."""
+        return self.signal.group
+
+    @property
+    def because(self) -> str:
+        """What a high value says."""
+        return self.signal.because
+
+    def name(self) -> str:
+        """Return the name of its column."""
+        return self.signal.name()
+
+    def values(self, material: Material, pairs: PairRows) -> Floats:
+        """Return a number of each pair, (n,). Raises NotKnown where the signal does."""
+        path = self.folder / f"{self.name()}.npy"
+        if not path.is_file():
+            every = all_pairs(material)
+            parts = [every.part(k, k + _CHUNK) for k in range(0, len(every), _CHUNK)]
+            np.save(path, np.concatenate([self.signal.values(material, part) for part in parts]))
+        column: Floats = self._read[pairs.left * material.relations.second + pairs.right]
+        return column
+
+    @cached_property
+    def _read(self) -> Floats:
+        values: Floats = np.load(self.folder / f"{self.name()}.npy")
+        return values
+
+
+def main() -> None:
+    """Audit everything, and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--out", type=Path, required=True, help="folder of signals and sheets")
+    parser.add_argument("--only", help="name of a data set; nothing is written")
+    typed = parser.parse_args()
+    rows = []
+    for name, data in DATA.items():
+        if typed.only in (None, name):
+            for seed in SEEDS:
+                rows.append({"data": name, "seed": seed, **audited(f"{data},seed={seed}", seed, typed.out)})
+                print(rows[-1], flush=True)
+    table = pd.DataFrame(rows)
+    print(table.groupby("data").mean(numeric_only=True).T.to_string())
+    if not typed.only:
+        write_text(RESULTS, format_csv(table))
+
+
+def audited(data: str, seed: int, out: Path) -> dict[str, float]:
+    """Audit, label by the truth, audit again; return what was estimated and what is so."""
+    options = AuditOptions(data=data, seed=seed)
+    folder = out / "".join(one if one.isalnum() else "-" for one in data)
+    folder.mkdir(parents=True, exist_ok=True)
+    inputs = read_inputs([], options)
+    material, split = inputs.material, inputs.material.split
+    assert split is not None
+    signals: Any = [KnownSignal(one, folder) for one in build_signals(())]
+    truth = truth_of(split)
+    before = repeat(inputs, signals, options)
+    while len(np.unique(truth[before.sheet.pairs.left, before.sheet.pairs.right])) < 2:  # such labels are refused
+        options = replace(options, sheet=2 * options.sheet)
+        before = repeat(inputs, signals, options)
+    answers = write_answers(before, truth, folder / "labels.csv")
+    after = repeat(inputs, signals, replace(options, labels=answers))
+
+    random_pairs, _ = pairs_of(random_batches(material.relations, options.batch_size, seed), material.relations)
+    table = SignalTable.of(material, signals, random_pairs)
+    pairs = without_known(material, all_pairs(material))
+    Z, copy, match = table.standardised(table.raw(pairs)), table.is_copy(pairs), truth[pairs.left, pairs.right]
+    sheet = before.sheet.pairs
+    values: dict[str, float] = {
+        "pairs": len(pairs), "false negatives": int((truth & ~labelled_of(split)).sum()),
+        "labels": after.calibration.labels, "yes": int(truth[sheet.left, sheet.right].sum()),
+        "rate": rate_in_batches(split, options.batch_size),
+    }  # fmt: skip
+    for name, result in (("uncalibrated", before), ("labelled", after)):
+        p = np.where(copy > 0, 1.0, result.calibration.probability(Z))
+        values |= {f"{what}, {name}": value for what, value in quality(result, p, match).items()}
+    values["inside"] = int(values["low, labelled"] <= values["rate"] <= values["high, labelled"])
+    return {name: float(f"{value:.5g}") for name, value in values.items()}
+
+
+def repeat(inputs: Inputs, signals: Any, options: AuditOptions) -> AuditResult:
+    """Return an audit of inputs that are read, by signals that are known; without intervals that the table lacks."""
+
+    def no_draws(names: Sequence[str]) -> Calibration:
+        return replace(default_calibration(names), draws=None)
+
+    def point(pairs: BatchPairs, calibration: Calibration, threshold: float) -> Accuracy:
+        return accuracy(pairs, replace(calibration, draws=None), threshold)
+
+    steps = "lossscope.audit.steps.run"
+    with (
+        patch(f"{steps}.read_inputs", return_value=inputs),
+        patch(f"{steps}.build_signals", return_value=signals),
+        patch(f"{steps}.default_calibration", no_draws),
+        patch(f"{steps}.accuracy", point),
+        patch(f"{steps}.THRESHOLDS", ()),  # that of the options is enough
+        patch(f"{steps}._quality", return_value=None),
+    ):
+        return audit([], options)
+
+
+def all_pairs(material: Material) -> PairRows:
+    """Return every pair, in order of rows."""
+    relations = material.relations
+    rows = np.arange(relations.first * relations.second, dtype=np.int64)
+    return PairRows(rows // relations.second, rows % relations.second)
+
+
+def quality(result: AuditResult, p: npt.NDArray[np.float64], match: npt.NDArray[np.bool_]) -> dict[str, float]:
+    """Return AUC and AP over all pairs, the rate that was estimated, and precision and recall, estimated and true."""
+    values, level = np.unique(p, return_inverse=True)
+    auc, ap = auc_and_ap(level, match, np.ones(len(p)), len(values))
+    rate, above = result.rate, p >= result.threshold
+    at = next(one for one in result.accuracy if one.threshold == result.threshold)
+    nan = float("nan")
+    return {
+        "AUC": auc, "AP": ap, "estimate": rate.value,
+        **({} if rate.low is None or rate.high is None else {"low": rate.low, "high": rate.high}),
+        "precision": at.precision.value, "true precision": float(match[above].mean()) if above.any() else nan,
+        "recall": at.recall.value, "true recall": float(match[above].sum() / match.sum()),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
