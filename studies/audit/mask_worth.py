@@ -34,7 +34,8 @@ from lossscope.retrieval.metrics import retrieve
 
 RESULTS = Path(__file__).parent / "results" / "mask_worth.csv"
 SEEDS = (0, 1, 2)
-MASKS = ("none", "perfect", "audit", "audit and 100 labels", "audit and 100 labels, p >= 0.1")
+LABELLED = "audit and 100 labels"
+MASKS = ("none", "perfect", "audit", LABELLED, f"{LABELLED}, p >= 0.2", f"{LABELLED}, p >= 0.5")
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Training:
     data: str  # whose texts are audited, and whose truth is known
     objectives: tuple[str, ...]
     options: tuple[str, ...]
+    masks: tuple[str, ...]
     features: tuple[str, ...] = ()  # options of `lossscope data features`, where models read regions
 
 
@@ -63,7 +65,15 @@ TRAININGS = (
             "--warmup",
             "3",
         ),
+        ("none", "perfect", "audit", LABELLED, f"{LABELLED}, p >= 0.2"),
         ("--backbone", "hog-grid:rows=3,columns=3,cell=16"),
+    ),
+    Training(
+        "passages",
+        "passages:train=2000",
+        ("triplet-sh:margin=0.2", "ntxent:tau=0.05"),
+        ("--encoder", "biencoder", "--epochs", "6", "--lr", "0.002", "--min-count", "1"),
+        ("none", "perfect", LABELLED, f"{LABELLED}, p >= 0.5"),
     ),
 )
 
@@ -78,7 +88,7 @@ def main() -> None:
     rows = []
     for training in TRAININGS:
         if typed.only in (None, training.name):
-            masks = [typed.mask] if typed.mask else MASKS
+            masks = [typed.mask] if typed.mask else training.masks
             rows += list(runs_of(training, masks, typed.out / training.name))
     table = pd.DataFrame(rows)
     print(table.to_string())
@@ -141,7 +151,7 @@ def mask_file(training: Training, train: Split, mask: str, seed: int, out: Path)
 
 def threshold_of(mask: str) -> float:
     """Return the probability from which a mask leaves pairs out."""
-    return float(mask.rpartition(">= ")[2]) if ">=" in mask else 0.2
+    return float(mask.rpartition(">= ")[2]) if ">=" in mask else 0.1
 
 
 def quality(known: KnownPairs, split: Split, threshold: float) -> dict[str, float]:

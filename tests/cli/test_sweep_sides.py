@@ -263,7 +263,7 @@ def test_an_option_of_another_kind_of_source_is_a_warning(words: str, message: s
         ("--mined 2 --sampling views", 2, "--negatives and --mined are of pairs and groups; --sampling views has none"),
         ("--negatives own --sampling views", 2, "are of pairs and groups; --sampling views has none"),
         ("--per-class 1", 2, "'--per-class': Input should be greater than or equal to 2"),
-        ("--mask nothing", 2, "mask must be one of above, gist, percent, same_item, same_text; got 'nothing'"),
+        ("--mask nothing", 2, "mask must be one of above, gist, pairs, percent, same_item, same_text; got 'nothing'"),
         ("--mask above:margin=x", 2, "above:margin must be float; got 'x'"),
         ("--mask percent:share=2", 1, "share must be"),
         ("--mask none --mask above", 2, "--mask none stands alone; got it beside above"),
