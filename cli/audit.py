@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
+RARE = 0.001  # share of false negatives below which masks did harm (docs/audit.md)
 DEFAULT_THRESHOLD = 0.1  # of --mask, too
 
 
@@ -226,6 +227,11 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
         )
     least = "" if result.threshold == DEFAULT_THRESHOLD else f":threshold={result.threshold:g}"
     lines.append(f"Train without them: --mask {out / 'mask.npz'}{least}")
+    if not result.is_of_other_things and result.rate.value < RARE:
+        lines.append(
+            "Few negatives are false here. In trials with so few, masks lost more than they gained, since most of what "
+            "they left out were hard true negatives: compare with a training without a mask."
+        )
     return lines
 
 

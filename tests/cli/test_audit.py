@@ -214,3 +214,17 @@ def test_signals_are_listed_with_their_questions_and_sources() -> None:
     assert "Conneau" in listed["density"]["source"]
     assert listed["agreement"]["options"] == "share=0.95"
     assert all(one["what"].endswith("?") for one in listed.values())
+
+
+def test_where_false_negatives_are_rare_it_says_that_masks_did_harm() -> None:
+    documents(labels=True)
+    words = "audit pairs.npz --out out --batch-size 8 --split test"
+    Path("none.csv").write_text(
+        "query,document,answer\n"
+        + "".join(f"{q},{(q + k) % 20},no\n" for q in range(20) for k in (2, 3, 5))
+        + "0,1,yes\n"
+    )
+    rate = json.loads(succeed(f"{words} --labels none.csv --format json").stdout)["rate"]["value"]
+    says = "compare with a training without a mask" in succeed(f"{words} --labels none.csv").stdout
+    assert says == (rate < 0.001)
+    assert "compare with a training without a mask" not in succeed(f"{words} --labels labels.csv").stdout
