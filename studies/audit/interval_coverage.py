@@ -25,10 +25,8 @@ from judgements import auc_and_ap
 from known_truth import labelled_of, rate_in_batches, truth_of, write_answers
 
 from lossscope.audit.base import Signal
-from lossscope.audit.estimate.accuracy import Accuracy, accuracy
 from lossscope.audit.estimate.calibration import Calibration
 from lossscope.audit.estimate.default_weights import default_calibration
-from lossscope.audit.estimate.rates import BatchPairs
 from lossscope.audit.estimate.signal_table import SignalTable
 from lossscope.audit.parts.material import Material
 from lossscope.audit.search.candidates import without_known
@@ -117,7 +115,7 @@ def audited(data: str, seed: int, out: Path) -> dict[str, float]:
     inputs = read_inputs([], options)
     material, split = inputs.material, inputs.material.split
     assert split is not None
-    signals: Any = [KnownSignal(one, folder) for one in build_signals(())]
+    signals: Any = [KnownSignal(one, folder) for one in build_signals((), material.relations.sides)]
     truth = truth_of(split)
     before = repeat(inputs, signals, options)
     while len(np.unique(truth[before.sheet.pairs.left, before.sheet.pairs.right])) < 2:  # such labels are refused
@@ -149,15 +147,11 @@ def repeat(inputs: Inputs, signals: Any, options: AuditOptions) -> AuditResult:
     def no_draws(names: Sequence[str]) -> Calibration:
         return replace(default_calibration(names), draws=None)
 
-    def point(pairs: BatchPairs, calibration: Calibration, threshold: float) -> Accuracy:
-        return accuracy(pairs, replace(calibration, draws=None), threshold)
-
     steps = "lossscope.audit.steps.run"
     with (
         patch(f"{steps}.read_inputs", return_value=inputs),
         patch(f"{steps}.build_signals", return_value=signals),
         patch(f"{steps}.default_calibration", no_draws),
-        patch(f"{steps}.accuracy", point),
         patch(f"{steps}.THRESHOLDS", ()),  # that of the options is enough
         patch(f"{steps}._quality", return_value=None),
     ):
