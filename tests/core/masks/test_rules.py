@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.core.known_pairs import KnownPairs
+from lossscope.core.known_pairs import KnownPairs, rule_spec
 from lossscope.core.masks.base import BatchItems, MaskInputs, hide_negatives
 from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
@@ -218,3 +218,9 @@ def test_a_damaged_file_of_pairs_is_refused(tmp_path: Path, changes: dict[str, A
     np.savez(file, **arrays)
     with pytest.raises(InputError, match=says):
         _ = build("masks", f"pairs:file={file}").known
+
+
+def test_the_folder_of_an_audit_is_its_mask(audited: Path) -> None:
+    assert rule_spec(str(audited.parent)) == f"pairs:file={audited.parent}"
+    assert rule_spec("percent:share=0.9") == "percent:share=0.9"
+    assert rule_spec("nothing/here") == "nothing/here"
