@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,15 +14,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lossscope.audit.output.page import PageItem, PagePair, label_columns, write_page
+from lossscope.audit.estimate.pair_file import answer_column, pair_columns
+from lossscope.audit.output.page import PageItem, PagePair, write_page
 from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError
 from lossscope.io.csv_tables import read_csv
 from lossscope.visible_text import show_text
+from tests.chromium import in_browser, launch, watch
 from tests.hostile_names import CONTROLS, HOSTILE
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-in_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian package chromium)")
 FACTS = [("False negatives", "4.1 %"), ("Calibration", "uncalibrated here")]
 FORMULAS = ("=1+1", "+x", "-x", "@SUM(A1)", "'=quoted", "a,b", 'say "x"', "two\nlines", " blank ", "é ü 漢")
 
@@ -113,11 +111,8 @@ def test_wrong_pairs_and_answers_are_refused(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+    with launch() as chromium:
         yield chromium
-        chromium.close()
 
 
 class OpenPage:
@@ -127,11 +122,7 @@ class OpenPage:
         self.address = page.as_uri()
         self.context = browser.new_context(offline=True)
         self.page = self.context.new_page()
-        self.messages: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
-        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.messages, self.requests = watch(self.page)
         if script:
             self.page.add_init_script(script)
         self.load()
@@ -244,7 +235,7 @@ def test_hostile_texts_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
     assert opened.page.locator(made).count() == 0
     assert opened.page.evaluate("window.stolen") is None
     rows = opened.download(tmp_path / "labels.csv")
-    assert rows[0] == list(label_columns(sides)) == ["question", "answer", "label"]
+    assert rows[0] == [*pair_columns(sides), answer_column(sides)] == ["question", "answer", "label"]
     assert [row[2] for row in rows[1:]] == ["no"] * len(names)
     assert [row[0] for row in rows[1:]] == [show_text(name.replace("\r", "\n"), "\n\t") for name in names]
     assert opened.messages == []

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,10 +15,10 @@ from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.studies.report import diagrams, read_runs
 from lossscope.studies.report import report as write_study_report
 from lossscope.visible_text import show_text
+from tests.chromium import in_browser, launch, watch
 from tests.hostile_names import CONTROLS, HOSTILE
 from tests.tiny import run_study
 
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Glyph", "ignore:constrained_layout")]
 TITLE = " ".join(HOSTILE)
 LOSSES = [" ".join(HOSTILE[start::4]) for start in range(4)]  # one for each run
@@ -78,25 +74,12 @@ def test_no_cell_of_a_report_is_a_formula(report: Path) -> None:
         assert len(read_csv(file))
 
 
-@contextmanager
-def _browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian package chromium)")
+@in_browser
 def test_the_page_runs_no_script_and_makes_no_request_of_a_name(report: Path) -> None:
-    with _browser() as chromium:
+    with launch() as chromium:
         page = chromium.new_context(offline=True).new_page()
-        messages: list[str] = []
-        requests: list[str] = []
-        page.on("console", lambda message: messages.append(message.text))
-        page.on("pageerror", lambda error: messages.append(str(error)))
+        messages, requests = watch(page)
         page.on("dialog", lambda dialog: messages.append(dialog.message))
-        page.on("request", lambda request: requests.append(request.url))
         page.goto((report / "index.html").as_uri())
         page.wait_for_selector('html[data-ready="yes"]')
         page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,13 +19,9 @@ from lossscope.report.page import write_page
 from lossscope.report.sections import Picture, Section
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
+from tests.chromium import in_browser, launch, watch
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian package chromium)"),
-]
+pytestmark = [pytest.mark.slow, in_browser]
 X = tuple(np.geomspace(0.001, 1.0, 13))
 EVIL = "</script><b>NT & Xent</b>"
 
@@ -101,10 +95,8 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+    with launch() as chromium:
         yield chromium
-        chromium.close()
 
 
 class OpenPage:
@@ -113,11 +105,7 @@ class OpenPage:
     def __init__(self, browser: Any, address: str, **options: Any) -> None:
         self.context = browser.new_context(offline=True, **options)
         self.page = self.context.new_page()
-        self.messages: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("console", lambda message: self.messages.append(f"{message.type}: {message.text}"))
-        self.page.on("pageerror", lambda error: self.messages.append(f"error: {error}"))
-        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.messages, self.requests = watch(self.page)
         self.page.goto(address)
         self.page.wait_for_selector('html[data-ready="yes"]')
 

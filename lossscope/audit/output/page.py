@@ -24,6 +24,8 @@ from lossscope.io.csv_tables import format_csv
 from lossscope.io.files import fingerprint_of, write_text
 from lossscope.visible_text import show_text
 
+from ..estimate.pair_file import answer_column, pair_columns
+
 ANSWERS = ("yes", "no", "unsure")
 _MAX_SIDE = 512  # pixels of a picture in the page
 _LOSSLESS_SIDE = 128  # pixels up to which each of them is seen
@@ -51,16 +53,6 @@ class PagePair:
     def ids(self) -> tuple[str, str]:
         """What names the pair in labels.csv: the ids of query and candidate."""
         return self.query.id, self.candidate.id
-
-
-def label_columns(sides: Sides) -> tuple[str, str, str]:
-    """Return the columns of labels.csv: ids of query and candidate, and the answer.
-
-    >>> label_columns(Sides()), label_columns(Sides("item", None)), label_columns(Sides("question", "answer"))
-    (('image', 'caption', 'answer'), ('item', 'item 2', 'answer'), ('question', 'answer', 'label'))
-    """
-    first, second = sides.first, f"{sides.first} 2" if sides.second is None else sides.second
-    return first, second, next(name for name in ("answer", "label", "match") if name not in (first, second))
 
 
 def write_page(
@@ -132,7 +124,7 @@ def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Mapping[tuple[str, 
     """Return what the script of the page reads: every pair with its row of labels.csv, and each picture once."""
     pictures = _Pictures()
     keys = [fingerprint_of(_fingerprint(pair.query), _fingerprint(pair.candidate))[:16] for pair in pairs]
-    columns = label_columns(sides)
+    columns = (*pair_columns(sides), answer_column(sides))
     shown = {pair.ids for pair in pairs}
     others = [_csv_row(columns, (*ids, answer)) for ids, answer in labelled.items() if ids not in shown]
     return {
