@@ -225,8 +225,9 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
         lines.append(
             f"Label {out / 'sheet.html'}, then give --labels labels.csv: the probabilities become those of your data."
         )
-    least = "" if result.threshold == DEFAULT_THRESHOLD else f":threshold={result.threshold:g}"
-    lines.append(f"Train without them: --mask {out / 'mask.npz'}{least}")
+    threshold = max(result.threshold, result.least)
+    chosen = "" if threshold == DEFAULT_THRESHOLD else f":threshold={threshold:g}"
+    lines.append(f"Train without them: --mask {out / 'mask.npz'}{chosen}")
     if not result.is_of_other_things and result.rate.value < RARE:
         lines.append(
             "Few negatives are false here. In trials with so few, masks lost more than they gained, since most of what "

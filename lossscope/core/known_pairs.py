@@ -22,8 +22,10 @@ from .text_digests import PairTexts
 from .types import Rows
 
 SCHEMA = "lossscope.pairs/1"
-_ARRAYS = ("left", "right", "probability", "left_ids", "right_ids", "left_fingerprint", "right_fingerprint", "schema")
+_ARRAYS = ("left", "right", "probability", "left_ids", "right_ids", "left_fingerprint", "right_fingerprint", "least",
+           "schema")  # fmt: skip
 _TEXT_ARRAYS = ("left_texts", "right_texts", "texts_of_positive")  # absent where a side has no texts
+LEAST = 0.05  # probability from which an audit lists a pair, unless its threshold is lower or its list too long
 Floats32 = npt.NDArray[np.float32]
 
 
@@ -42,6 +44,7 @@ class KnownPairs:
     right_ids: tuple[str, ...]  # M
     name: str = "pairs"  # in messages
     texts: PairTexts | None = None  # of the items, where both sides have texts
+    least: float = LEAST  # probability from which pairs are listed: of what is less probable nothing is known
     _tables: dict[tuple[int, int], tuple[Sequence[str], Sequence[str], Any]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -71,7 +74,8 @@ class KnownPairs:
             "probability": self.probability.astype(np.float32),
             "left_ids": np.array(self.left_ids, dtype=np.str_), "right_ids": np.array(self.right_ids, dtype=np.str_),
             "left_fingerprint": np.array(fingerprint_of(*self.left_ids)),
-            "right_fingerprint": np.array(fingerprint_of(*self.right_ids)), "schema": np.array(SCHEMA),
+            "right_fingerprint": np.array(fingerprint_of(*self.right_ids)),
+            "least": np.array(self.least, np.float64), "schema": np.array(SCHEMA),
         }  # fmt: skip
         if self.texts is not None:
             arrays |= zip(_TEXT_ARRAYS, (self.texts.left, self.texts.right, self.texts.of_positive), strict=True)
@@ -92,6 +96,14 @@ class KnownPairs:
         """
         table = self._table(first_ids, second_ids)
         return np.asarray(table[first][:, second].toarray(), np.float32)
+
+    def require_threshold(self, threshold: float) -> None:
+        """Raise InputError for a threshold below which pairs are not listed, so that it would hide too few."""
+        if not self.least <= threshold <= 1:
+            raise InputError(
+                f"threshold must be in {self.least:g}..1, as {self.name} lists pairs from {self.least:g} on; got "
+                f"{threshold:g}. For a lower one, audit again with --threshold {threshold:g}"
+            )
 
     def require_items(self, first_ids: Sequence[str], second_ids: Sequence[str]) -> None:
         """Raise InputError where the pairs are of other items than those of a split."""
@@ -164,13 +176,17 @@ def _read(file: Path, state: tuple[int, int] | None) -> KnownPairs:
     for name, kinds in (("left", "iu"), ("right", "iu"), ("probability", "f"), ("left_ids", "U"), ("right_ids", "U")):
         if arrays[name].dtype.kind not in kinds or arrays[name].ndim != 1:
             raise InputError(f"{name} of {where} must be a column; got {arrays[name].dtype} {arrays[name].shape}")
+    least = arrays["least"]
+    if least.dtype.kind != "f" or least.ndim or not 0 <= float(least) <= 1:
+        raise InputError(f"least of {where} must be a number in 0..1; got {str(least)[:60]}")
     left_ids, right_ids = (tuple(arrays[f"{side}_ids"].tolist()) for side in ("left", "right"))
     for side, ids in (("left", left_ids), ("right", right_ids)):
         if str(arrays[f"{side}_fingerprint"]) != fingerprint_of(*ids):
             raise InputError(f"ids of the {side} side of {where} must be those that it was written with; they differ")
     left, right = arrays["left"].astype(np.int64), arrays["right"].astype(np.int64)
     probability = arrays["probability"].astype(np.float32)
-    return KnownPairs(left, right, probability, left_ids, right_ids, where, _read_texts(arrays, where))
+    texts = _read_texts(arrays, where)
+    return KnownPairs(left, right, probability, left_ids, right_ids, where, texts, float(least))
 
 
 def _read_texts(arrays: Mapping[str, npt.NDArray[Any]], where: str) -> PairTexts | None:

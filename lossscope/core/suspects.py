@@ -20,7 +20,6 @@ from .relations import Relations
 from .text_digests import digest_texts
 from .types import Rows
 
-LEAST = 0.05  # probability from which an audit lists a pair; what is less probable is in no file
 Unknown = Literal["error", "ignore"]
 _UNKNOWN: tuple[Unknown, ...] = ("error", "ignore")
 
@@ -40,17 +39,15 @@ class Suspects:
     """hidden = the audit gives query and candidate a probability of at least `threshold` to match.
 
     Queries are of the audit's first side, candidates of its second: of images and captions the rows are images, and the
-    other direction is the transpose. Known positives are no suspects. Raises InputError unless 0.05 <= threshold <= 1.
+    other direction is the transpose. Known positives are no suspects. Raises InputError for a threshold below which
+    the audit lists no pairs, 0.05 unless its own was lower.
     """
 
     known: KnownPairs
     threshold: float = 0.1  # probability from which a pair is left out
 
     def __post_init__(self) -> None:
-        if not LEAST <= self.threshold <= 1:
-            raise InputError(
-                f"threshold must be in {LEAST}..1, as audits list pairs from {LEAST} on; got {self.threshold}"
-            )
+        self.known.require_threshold(self.threshold)
 
     def hidden(self, query_ids: Sequence[str], candidate_ids: Sequence[str], unknown: Unknown = "error") -> Tensor:
         """Return (b, c) bool: pairs to leave out, as in `scores.masked_fill(hidden, -torch.inf)`.
@@ -167,7 +164,7 @@ def suspects(audit: Path | str, threshold: float = 0.1) -> Suspects:
 
     Args:
         audit: folder of `lossscope audit`, or its mask.npz.
-        threshold: probability from which a pair is left out, 0.05..1.
+        threshold: probability from which a pair is left out; from 0.05, or the audit's own, to 1.
 
     Raises:
         InputError: a file that is none of an audit, or a threshold out of range.

@@ -36,7 +36,7 @@ def apart(
 
     Args:
         audit: folder of `lossscope audit`, or its mask.npz, of data whose two sides are texts.
-        threshold: probability from which two texts are kept apart, 0.05..1.
+        threshold: probability from which two texts are kept apart; from 0.05, or the audit's own, to 1.
         no_duplicates: whether rows that share a text are kept apart too, as by the trainer's `no_duplicates`.
         unknown: what a text is that no audited item has: `warn` that nothing is known of it, an `error`, or `ignore`d.
 

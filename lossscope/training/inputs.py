@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.known_pairs import audited_file, read_known_pairs
+from lossscope.core.known_pairs import KnownPairs, audited_file
 from lossscope.core.masks.base import NegativeMask
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
@@ -81,9 +81,10 @@ def fingerprints_of(
 
 
 def require_known_pairs(rules: Sequence[NegativeMask], split: Split) -> None:
-    """Raise InputError where a rule's file cannot be read, or is of other items than those of the split."""
-    for file in _pair_files(rules):
-        read_known_pairs(file).require_items(split.image_ids, split.caption_ids)
+    """Raise InputError where a rule's pairs cannot be read, or are of other items than those of the split."""
+    for known in (getattr(rule, "known", None) for rule in rules if rule.needs == "items"):
+        if isinstance(known, KnownPairs):
+            known.require_items(split.image_ids, split.caption_ids)
 
 
 def _pair_files(rules: Sequence[NegativeMask]) -> list[Path]:

@@ -12,12 +12,13 @@ import pytest
 
 from lossscope.audit.output import folder
 from lossscope.audit.output.folder import FILES, write_audit
+from lossscope.audit.steps import run
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.result import AuditResult
 from lossscope.audit.steps.run import audit
 from lossscope.core.known_pairs import read_known_pairs
 from lossscope.datasets.scenes import Scenes
-from lossscope.errors import WriteError
+from lossscope.errors import InputError, WriteError
 from lossscope.io.csv_tables import read_csv
 from lossscope.io.parquet_tables import read_parquet
 from tests.audit.small import vectors
@@ -70,6 +71,24 @@ def test_the_mask_gives_every_suspect_its_probability_by_id(result: AuditResult,
     np.testing.assert_allclose(whole, expected)
     turned = known.probabilities(images[::-1], captions, np.arange(24), np.arange(120))
     np.testing.assert_allclose(turned[::-1], expected)
+
+
+def test_a_mask_that_is_cut_off_says_from_where_it_lists_pairs(
+    result: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A threshold below that would leave out less than it says."""
+    number = len(result.suspects.pairs) // 2
+    monkeypatch.setattr(run, "_MOST", number)
+    cut = audit((), AuditOptions(data=DATA, batch_size=12, sheet=20, threshold=0.05))
+    assert len(cut.suspects.pairs) == number
+    assert 0.05 < cut.least - 1e-3 <= cut.suspects.probability.min() <= cut.least
+    assert any("lacks some" in text and f"{cut.least:g}" in text for text in cut.notices)
+    write_audit(cut, tmp_path / "out", 5)
+    known = read_known_pairs(tmp_path / "out")
+    known.require_threshold(cut.least)
+    with pytest.raises(InputError, match=f"lists pairs from {cut.least:g} on"):
+        known.require_threshold(0.05)
+    assert result.least == 0.05
 
 
 def test_the_sheet_has_what_both_say_and_no_answer(result: AuditResult, tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ import lossscope
 from lossscope.audit.output.folder import mask_of
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.run import audit
-from lossscope.core.known_pairs import KnownPairs, read_known_pairs
+from lossscope.core.known_pairs import LEAST, KnownPairs, read_known_pairs
 from lossscope.core.masks.base import BatchItems, MaskInputs
 from lossscope.core.similarity import Mask
-from lossscope.core.suspects import LEAST, Suspects
+from lossscope.core.suspects import Suspects
 from lossscope.core.text_digests import PairTexts, digest_texts, normal_text
 from lossscope.errors import InputError
 from lossscope.registry import build
@@ -162,7 +162,6 @@ def test_what_cannot_be_looked_up_is_refused(call: Any, says: str) -> None:
 @pytest.mark.parametrize("threshold", [0, 0.01, 1.1, float("nan")])
 def test_a_threshold_below_what_an_audit_lists_is_refused(threshold: float) -> None:
     """It would hide less than it says: pairs below 0.05 are in no file."""
-    assert AuditOptions.keep == LEAST
     with pytest.raises(InputError, match=r"threshold must be in 0\.05\.\.1"):
         Suspects(known_pairs(), threshold)
 

@@ -44,6 +44,7 @@ def document(result: AuditResult) -> dict[str, Any]:
         "weight_shares": [{**asdict(one), "share": _estimate(one.share)} for one in result.weights],
         "not_weighed": list(result.not_weighed),
         "threshold": result.threshold,
+        "listed_from": result.least,
         "thresholds": [
             {"threshold": one.threshold, "hidden": one.hidden, "precision": _estimate(one.precision),
              "recall": _estimate(one.recall)}

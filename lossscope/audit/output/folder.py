@@ -70,7 +70,7 @@ def mask_of(result: AuditResult) -> KnownPairs:
     ids = tuple(material.image_ids), tuple(material.caption_ids)
     probability = scored.probability.astype(np.float32)
     texts = _texts_of(material, scored.pairs)
-    return KnownPairs(scored.pairs.left, scored.pairs.right, probability, *ids, texts=texts)
+    return KnownPairs(scored.pairs.left, scored.pairs.right, probability, *ids, texts=texts, least=result.least)
 
 
 def _texts_of(material: Material, pairs: PairRows) -> PairTexts | None:

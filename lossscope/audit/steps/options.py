@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lossscope.core.known_pairs import LEAST
 from lossscope.core.types import Progress
 
 
@@ -22,7 +23,7 @@ class AuditOptions:
     labels: Path | None = None  # sheet with answers
     threshold: float = 0.1  # probability from which the mask leaves a pair out, in what is printed
     top: int | None = None  # of a large set, candidates of each query that are looked at; None: a fiftieth of them
-    keep: float = 0.05  # probability from which a pair is a suspect, or the threshold where that is lower
+    keep: float = LEAST  # probability from which a pair is a suspect, or the threshold where that is lower
     sheet: int = 100  # pairs to label
     seed: int = 0
     request: Mapping[str, Any] = field(default_factory=dict)  # further fields of `sources.base.Request`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,18 @@ class ScoredPairs:
         """Return some of the pairs."""
         pairs = PairRows(self.pairs.left[places], self.pairs.right[places])
         return ScoredPairs(pairs, self.raw[places], self.Z[places], self.copy[places], self.probability[places])
+
+    @staticmethod
+    def joined(parts: Sequence[ScoredPairs]) -> ScoredPairs:
+        """Return one or more of them as one, one after the other."""
+        pairs = [one.pairs for one in parts]
+        return ScoredPairs(
+            PairRows(np.concatenate([one.left for one in pairs]), np.concatenate([one.right for one in pairs])),
+            np.concatenate([one.raw for one in parts]),
+            np.concatenate([one.Z for one in parts]),
+            np.concatenate([one.copy for one in parts]),
+            np.concatenate([one.probability for one in parts]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +75,7 @@ class AuditResult:
     accuracy: tuple[Accuracy, ...]  # of several thresholds
     threshold: float
     suspects: ScoredPairs  # the most probable first
+    least: float  # probability from which they are listed
     sheet: ScoredPairs  # in random order
     examined: int  # pairs that could have become suspects
     pairs: int  # all that are not known to match

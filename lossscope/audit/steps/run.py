@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from lossscope.core.relations import NONE
-from lossscope.core.types import Progress, Rows
+from lossscope.core.types import Rows
 from lossscope.engine.selection import USUAL_OBJECTIVES
 from lossscope.errors import InputError
 from lossscope.registry import build, short_spec
 
-from ..estimate.accuracy import Accuracy, calibration_error, precision, recall
+from ..estimate.accuracy import Accuracy, precision, recall
 from ..estimate.calibration import Calibration
-from ..estimate.default_weights import default_calibration
-from ..estimate.labels import Labels, read_labels
 from ..estimate.rates import (
     BatchPairs,
     Estimate,
@@ -29,22 +26,17 @@ from ..estimate.rates import (
     per_query,
     sampled_rate,
 )
-from ..estimate.sheet import draw_sheet
-from ..estimate.signal_table import SignalTable
-from ..parts.material import Material
 from ..search.candidates import candidate_pairs
 from ..search.list_lengths import default_top
-from ..search.random_batches import pairs_of, random_batches
-from ..types import PairRows
 from .inputs import Inputs, read_inputs
+from .label_sheet import pairs_to_label
 from .options import AuditOptions
-from .result import AuditResult, LabelQuality, ScoredPairs
-from .signals import build_signals
+from .result import AuditResult, ScoredPairs
+from .scorer import Scorer
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # for which precision and recall are stated
 _CHUNK = 1 << 18  # pairs scored at a time
 _MOST = 5_000_000  # suspects that are kept, the most probable
-_FOLDS = 5
 _ENOUGH = 0.9  # of the pairs above the threshold
 
 
@@ -61,149 +53,64 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
     for spec in options.objectives:
         build("objectives", spec)  # what cannot be built is said before anything is read
     inputs = read_inputs(sources, options)
-    material = inputs.material
-    batches = random_batches(material.relations, options.batch_size, options.seed)
-    random_pairs, negative = pairs_of(batches, material.relations)
-    table = SignalTable.of(
-        material, build_signals(options.signals, material.relations.sides), random_pairs, options.progress
-    )
-    calibration = default_calibration(table.names)
-    labels = None if options.labels is None else read_labels(options.labels, material)
-    quality = None
-    if labels is not None:
-        calibration, quality = calibrate(table, calibration, labels, labels.where, options.progress)
-    sample = BatchPairs(batches, negative, table.standardised(table.of_random), table.is_copy(random_pairs))
-    suspects, examined = _suspects(table, calibration, options)
+    scorer = Scorer.of(inputs.material, options)
+    suspects, least, examined = _suspects(scorer, options)
+    drawn = scorer.score_random()
+    sample = BatchPairs(scorer.batches, scorer.negative, drawn.Z, drawn.copy)
     weights, reasons = _weights(inputs, sample, options)
-    number = _number_of_pairs(inputs)
-    rate, accuracies, shares = _estimates(sample, calibration, weights, options)
-    drawn = ScoredPairs(random_pairs, table.of_random, sample.Z, sample.copy, sample.probabilities(calibration))
+    rate, accuracies, shares = _estimates(sample, scorer.calibration, weights, options)
+    table, labels, number = scorer.table, scorer.labels, _number_of_pairs(inputs)
     return AuditResult(
-        material=material,
+        material=inputs.material,
         name=", ".join(one.name for one in inputs.sources) or f"{options.data}, {options.split}",
-        calibration=calibration,
+        calibration=scorer.calibration,
         signals=table.names,
         because={one.name(): one.because for one in (*table.signals, *table.copies)},
         copy_names=tuple(one.name() for one in table.copies),
         unknown=table.unknown,
         batch_size=options.batch_size,
         rate=rate,
-        per_query=per_query(sample, calibration),
+        per_query=per_query(sample, scorer.calibration),
         weights=shares,
         not_weighed=reasons,
         accuracy=accuracies,
         threshold=options.threshold,
         suspects=suspects,
-        sheet=_sheet(table, calibration, suspects, drawn, labels, options),
+        least=least,
+        sheet=pairs_to_label(scorer, suspects, drawn, options.sheet, options.seed),
         examined=examined,
         pairs=number,
-        quality=quality,
+        quality=scorer.quality(options.progress),
         labels=labels,
         notices=(
             *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
-            *_missed(suspects, accuracies, options.threshold, examined, number),
+            *_missed(suspects, least, accuracies, options.threshold, examined, number),
         ),
     )
 
 
-def score(table: SignalTable, calibration: Calibration, pairs: PairRows) -> ScoredPairs:
-    """Return pairs with their signals and probabilities."""
-    raw = table.raw(pairs)
-    Z, copy = table.standardised(raw), table.is_copy(pairs)
-    return ScoredPairs(pairs, raw, Z, copy, np.where(copy > 0, 1.0, calibration.probability(Z)))
+def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float, int]:
+    """Return the most probable pairs first, the probability from which they are listed, and how many were looked at.
 
-
-def calibrate(
-    table: SignalTable, calibration: Calibration, labels: Labels, origin: str, progress: Progress | None = None
-) -> tuple[Calibration, LabelQuality]:
-    """Return the calibration after labels, and how well it predicts pairs of queries that it has not seen."""
-    Z = table.standardised(table.raw(labels.pairs))
-    if progress:
-        progress("fitting labels", 0, _FOLDS + 1)
-    fitted = calibration.fitted(Z, labels.answers, origin)
-    return fitted, _quality(calibration, Z, labels, progress)
-
-
-def _quality(prior: Calibration, Z: np.ndarray, labels: Labels, progress: Progress | None) -> LabelQuality:
-    """Fit without a fifth of the queries, predict that fifth."""
-    from sklearn.metrics import average_precision_score, roc_auc_score
-
-    fold = np.unique(labels.pairs.left, return_inverse=True)[1]
-    fold = np.random.default_rng(0).permutation(int(fold.max()) + 1)[fold] % _FOLDS
-    p = np.zeros(len(Z))
-    for one in range(_FOLDS):
-        inside, rest = fold == one, fold != one
-        if inside.any():
-            p[inside] = prior.fitted(Z[rest], labels.answers[rest], "").probability(Z[inside])
-        if progress:
-            progress("fitting labels", one + 2, _FOLDS + 1)
-    y = labels.answers
-    return LabelQuality(
-        len(y), int(y.sum()), float(roc_auc_score(y, p)), float(average_precision_score(y, p)), calibration_error(p, y)
-    )
-
-
-def _suspects(table: SignalTable, calibration: Calibration, options: AuditOptions) -> tuple[ScoredPairs, int]:
-    """Return the pairs of at least `keep`, or the threshold, the most probable first, and how many were looked at."""
-    pairs = candidate_pairs(table.material, options.top or default_top(table.material.relations))
+    They are listed from `keep` on, or from the threshold where that is lower; of more than 5 million, the most
+    probable.
+    """
+    material = scorer.table.material
+    pairs = candidate_pairs(material, options.top or default_top(material.relations))
     least = min(options.keep, options.threshold)
     kept: list[ScoredPairs] = []
-    for start in range(0, len(pairs), _CHUNK):
-        one = score(table, calibration, pairs.part(start, start + _CHUNK))
+    for start in range(0, max(len(pairs), 1), _CHUNK):
+        one = scorer.score(pairs.part(start, start + _CHUNK))
         kept.append(one.take(np.nonzero(one.probability >= least)[0]))
         if options.progress:
             options.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
-    whole = _concatenate(kept) if kept else score(table, calibration, PairRows(*np.zeros((2, 0), np.int64)))
-    order = np.lexsort((whole.pairs.right, whole.pairs.left, -whole.probability))[:_MOST]
-    return whole.take(order), len(pairs)
-
-
-def _sheet(
-    table: SignalTable, calibration: Calibration, suspects: ScoredPairs, drawn: ScoredPairs, labels: Labels | None,
-    options: AuditOptions,
-) -> ScoredPairs:  # fmt: skip
-    """Return pairs to label: a fifth of them suspects, the others of random batches; none that is answered already.
-
-    A batch has mined negatives, which are similar to a positive but chosen to be none, and lacks candidates without a
-    label: there a suspect matches more often than a pair of a batch with the same signals, and would raise the rate.
-    """
-    relations = table.material.relations
-
-    def keys(pairs: PairRows) -> Rows:
-        low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
-        return low * relations.second + high if relations.one_set else pairs.left * relations.second + pairs.right
-
-    def open_pairs(scored: ScoredPairs, closed: Rows) -> ScoredPairs:
-        """Each pair once, without those that copies prove and those that are closed."""
-        own = keys(scored.pairs)
-        first = np.sort(np.unique(own, return_index=True)[1])
-        return scored.take(first[(scored.copy[first] == 0) & ~np.isin(own[first], closed)])
-
-    closed = np.zeros(0, np.int64) if labels is None else keys(labels.pairs)
-    doubtful = open_pairs(suspects.take(np.nonzero(_can_be_in_batch(table.material, suspects.pairs))[0]), closed)
-    few = min(options.sheet // 5, len(doubtful.pairs))
-    first = doubtful.take(draw_sheet(calibration.logit(doubtful.Z), doubtful.Z[:, :0], few, options.seed))
-    others = open_pairs(drawn, np.r_[closed, keys(first.pairs)])
-    rest = others.take(draw_sheet(calibration.logit(others.Z), others.Z, options.sheet - few, options.seed))
-    both = _concatenate([first, rest])
-    return both.take(np.random.default_rng(options.seed).permutation(len(both.pairs)))
-
-
-def _can_be_in_batch(material: Material, pairs: PairRows) -> npt.NDArray[np.bool_]:
-    """Return (n,) whether both items have a positive; none where batches have mined negatives, too."""
-    if material.relations.negatives is not None:
-        return np.zeros(len(pairs), bool)
-    queries, candidates = material.positives_of_queries[:, 0], material.positives_of_candidates[:, 0]
-    return np.asarray((queries[pairs.left] != NONE) & (candidates[pairs.right] != NONE))
-
-
-def _concatenate(parts: Sequence[ScoredPairs]) -> ScoredPairs:
-    return ScoredPairs(
-        PairRows(np.concatenate([one.pairs.left for one in parts]), np.concatenate([one.pairs.right for one in parts])),
-        *(np.concatenate([getattr(one, name) for one in parts]) for name in ("raw", "Z", "copy", "probability")),
-    )
+    whole = ScoredPairs.joined(kept)
+    order = np.lexsort((whole.pairs.right, whole.pairs.left, -whole.probability))
+    if len(order) > _MOST:
+        least = math.ceil(1000 * whole.probability[order[_MOST - 1]]) / 1000
+    return whole.take(order[:_MOST]), least, len(pairs)
 
 
 def _weights(
@@ -249,9 +156,14 @@ def _estimates(
 
 
 def _missed(
-    suspects: ScoredPairs, thresholds: Sequence[Accuracy], threshold: float, examined: int, number: int
+    suspects: ScoredPairs, least: float, thresholds: Sequence[Accuracy], threshold: float, examined: int, number: int
 ) -> tuple[str, ...]:
-    """Say how many of the pairs above the threshold were looked at, where that is less than nine in ten."""
+    """Say how many of the pairs above the threshold are not listed, where these are more than one in ten."""
+    if least > threshold:
+        return (
+            f"the mask has the {len(suspects.probability):,} most probable pairs, all those of {least:g} or more; of "
+            f"those between {threshold:g} and {least:g} it lacks some, and refuses a threshold that low",
+        )
     expected = next(one.hidden for one in thresholds if one.threshold == threshold) * number
     held = int((suspects.probability >= threshold).sum())
     if examined == number or held >= _ENOUGH * expected:

@@ -12,16 +12,11 @@ from lossscope.core.relations import Relations
 from lossscope.errors import InputError
 
 from ..estimate.calibration import Calibration
-from ..estimate.default_weights import default_calibration
-from ..estimate.labels import read_labels
 from ..estimate.pair_file import PairFile, pair_columns, read_pair_file
-from ..estimate.signal_table import SignalTable
-from ..search.random_batches import pairs_of, random_batches
 from ..types import PairRows
 from .inputs import Inputs, read_inputs, split_names
 from .options import AuditOptions
-from .run import calibrate, score
-from .signals import build_signals
+from .scorer import Scorer
 
 
 def score_pairs(
@@ -45,20 +40,14 @@ def score_pairs(
     sides = inputs.material.relations.sides
     named = read_pair_file(file, sides)
     inputs, pairs = _resolve(inputs, sources, named, options)
-    material = inputs.material
-    random_pairs, _ = pairs_of(random_batches(material.relations, options.batch_size, options.seed), material.relations)
-    signals = SignalTable.of(material, build_signals(options.signals, sides), random_pairs, options.progress)
-    calibration = default_calibration(signals.names)
-    if options.labels is not None:
-        labels = read_labels(options.labels, material)
-        calibration, _ = calibrate(signals, calibration, labels, labels.where, options.progress)
-    scored = score(signals, calibration, pairs)
+    scorer = Scorer.of(inputs.material, options)
+    scored = scorer.score(pairs)
     first, second = pair_columns(sides)
     result = pd.DataFrame({first: named.left, second: named.right, "probability": scored.probability})
-    for place, name in enumerate(signals.names):
+    for place, name in enumerate(scorer.table.names):
         result[name] = scored.raw[:, place]
     result["is_copy"] = scored.copy
-    return result, calibration, material.relations
+    return result, scorer.calibration, inputs.material.relations
 
 
 def _resolve(

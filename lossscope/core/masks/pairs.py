@@ -21,7 +21,7 @@ class Pairs:
     """hidden = the file gives query and candidate a probability of at least `threshold` to match.
 
     The file is the mask.npz of `lossscope audit`, or its folder; `--mask FILE.npz` is short for it. Items are those of
-    the same ids. Raises InputError unless 0 < threshold <= 1.
+    the same ids. Raises InputError unless 0 < threshold <= 1, and for one below which the file lists no pairs.
     """
 
     file: Path  # mask.npz of an audit
@@ -34,8 +34,10 @@ class Pairs:
 
     @cached_property
     def known(self) -> KnownPairs:
-        """The pairs of the file. Raises InputError for a file that is none of an audit."""
-        return read_known_pairs(self.file)
+        """The pairs of the file. Raises InputError for a file of no audit, and for one that lists too few."""
+        known = read_known_pairs(self.file)
+        known.require_threshold(self.threshold)
+        return known
 
     def hidden(self, rows: MaskInputs) -> Tensor:
         assert rows.items is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -209,6 +210,9 @@ def test_numbers_of_rows_are_no_ids_of_another_split(tmp_path: Path) -> None:
         ({"left_ids": np.array(["a", "x"])}, "ids of the left side of .* must be those that it was written with"),
         ({"schema": np.array("lossscope.pairs/9")}, "must be a mask.npz of `lossscope audit`"),
         ({"right": np.array([0, 1])}, "must be of one length"),
+        ({"least": np.array(1.5)}, "least of .* must be a number in 0..1"),
+        ({"least": np.array([0.1, 0.2])}, "least of .* must be a number in 0..1"),
+        ({"least": np.array(np.nan)}, "least of .* must be a number in 0..1"),
     ],
 )
 def test_a_damaged_file_of_pairs_is_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
@@ -218,6 +222,18 @@ def test_a_damaged_file_of_pairs_is_refused(tmp_path: Path, changes: dict[str, A
     np.savez(file, **arrays)
     with pytest.raises(InputError, match=says):
         _ = build("masks", f"pairs:file={file}").known
+
+
+@pytest.mark.parametrize(("least", "threshold"), [(0.05, 0.04), (0.3, 0.1), (0.01, 0.005)])
+def test_a_threshold_below_what_the_file_lists_is_refused(tmp_path: Path, least: float, threshold: float) -> None:
+    """It would leave out less than it says."""
+    file = tmp_path / "mask.npz"
+    pairs = np.array([0]), np.array([1]), np.array([0.9], np.float32)
+    KnownPairs(*pairs, ("a", "b"), ("c", "d"), least=least).write(file)
+    rows = replace(batch(), items=BatchItems(["a", "b"], ["c", "d"], np.array([0, 1]), np.array([[0, 1]])))
+    with pytest.raises(InputError, match=rf"threshold must be in {least:g}\.\.1, as .* lists pairs from {least:g} on"):
+        build("masks", f"pairs:file={file},threshold={threshold}").hidden(rows)
+    assert build("masks", f"pairs:file={file},threshold={least}").hidden(rows).tolist() == [[False, True], [False] * 2]
 
 
 def test_the_folder_of_an_audit_is_its_mask(audited: Path) -> None:

@@ -1,0 +1,95 @@
+"""What scores pairs: the signals that there are, and the calibration that makes a probability of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lossscope.core.batches import Batch
+from lossscope.core.types import Progress
+
+from ..estimate.accuracy import calibration_error
+from ..estimate.calibration import Calibration, Doubles
+from ..estimate.default_weights import default_calibration
+from ..estimate.labels import Labels, read_labels
+from ..estimate.signal_table import SignalTable
+from ..parts.material import Material
+from ..search.random_batches import pairs_of, random_batches
+from ..types import Floats, PairRows
+from .options import AuditOptions
+from .result import LabelQuality, ScoredPairs
+from .signals import build_signals
+
+_FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """Signals, measured on random batches, and weights, fitted on labels where there are some."""
+
+    table: SignalTable
+    calibration: Calibration
+    labels: Labels | None
+    batches: list[Batch]
+    random_pairs: PairRows  # of the batches, those that are not known to match
+    negative: list[np.ndarray]  # (b, c) bool of each batch: which pairs these are
+
+    @classmethod
+    def of(cls, material: Material, options: AuditOptions) -> Scorer:
+        """Measure the signals of a split, and fit their weights to labels where there are some.
+
+        Raises InputError for signals that cannot be built and labels that cannot be read.
+        """
+        relations = material.relations
+        batches = random_batches(relations, options.batch_size, options.seed)
+        random_pairs, negative = pairs_of(batches, relations)
+        table = SignalTable.of(
+            material, build_signals(options.signals, relations.sides), random_pairs, options.progress
+        )
+        calibration, labels = default_calibration(table.names), None
+        if options.labels is not None:
+            labels = read_labels(options.labels, material)
+            calibration = calibration.fitted(_signals(table, labels), labels.answers, labels.where)
+        return cls(table, calibration, labels, batches, random_pairs, negative)
+
+    def score(self, pairs: PairRows) -> ScoredPairs:
+        """Return pairs with their signals and probabilities."""
+        return self._scored(pairs, self.table.raw(pairs))
+
+    def score_random(self) -> ScoredPairs:
+        """Return the pairs of the random batches, with their signals and probabilities."""
+        return self._scored(self.random_pairs, self.table.of_random)
+
+    def quality(self, progress: Progress | None = None) -> LabelQuality | None:
+        """Return how well labels predict those of queries that they were not fitted on; None without labels.
+
+        A fifth of the queries is left out of the fit and predicted, five times.
+        """
+        from sklearn.metrics import average_precision_score, roc_auc_score
+
+        labels = self.labels
+        if labels is None:
+            return None
+        prior, Z, y = default_calibration(self.table.names), _signals(self.table, labels), labels.answers
+        fold = np.unique(labels.pairs.left, return_inverse=True)[1]
+        fold = np.random.default_rng(0).permutation(int(fold.max()) + 1)[fold] % _FOLDS
+        p = np.zeros(len(Z))
+        for one in range(_FOLDS):
+            if progress:
+                progress("fitting labels", one, _FOLDS)
+            inside, rest = fold == one, fold != one
+            if inside.any():
+                p[inside] = prior.fitted(Z[rest], y[rest], "").probability(Z[inside])
+        if progress:
+            progress("fitting labels", _FOLDS, _FOLDS)
+        auc, average_precision = float(roc_auc_score(y, p)), float(average_precision_score(y, p))
+        return LabelQuality(len(y), int(y.sum()), auc, average_precision, calibration_error(p, y))
+
+    def _scored(self, pairs: PairRows, raw: Floats) -> ScoredPairs:
+        Z, copy = self.table.standardised(raw), self.table.is_copy(pairs)
+        return ScoredPairs(pairs, raw, Z, copy, np.where(copy > 0, 1.0, self.calibration.probability(Z)))
+
+
+def _signals(table: SignalTable, labels: Labels) -> Doubles:
+    return table.standardised(table.raw(labels.pairs))
