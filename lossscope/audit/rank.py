@@ -13,11 +13,10 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class Rank(ModelSignal):
-    """value = −log2(1 + number of candidates above it), counted as far as the lists of the search go."""
+    """value = −log2(1 + number of candidates above it), counted as far as the lists of the search go by default."""
 
     because: ClassVar[str] = "it is near the top of the query's candidates"
 
     def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
-        above = model.top_of_queries.rank(pairs.left, pairs.right, model.similarity(pairs))
-        rank: Floats = -np.log2(1 + above)
+        rank: Floats = -np.log2(1 + model.rank_of_candidates(pairs))
         return rank

@@ -13,11 +13,10 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class ReverseRank(ModelSignal):
-    """value = −log2(1 + number of queries above it), counted as far as the lists of the search go."""
+    """value = −log2(1 + number of queries above it), counted as far as the lists of the search go by default."""
 
     because: ClassVar[str] = "the query is near the top of its queries"
 
     def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
-        above = model.top_of_candidates.rank(pairs.right, pairs.left, model.similarity(pairs))
-        rank: Floats = -np.log2(1 + above)
+        rank: Floats = -np.log2(1 + model.rank_of_queries(pairs))
         return rank

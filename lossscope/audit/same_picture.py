@@ -30,7 +30,10 @@ class SamePicture(Signal):
     def values(self, material: Material, pairs: PairRows) -> Floats:
         hashes, thumbnails = material.picture_hashes
         equal = np.zeros(len(pairs), bool)
-        for column in material.positives_of_candidates[pairs.right].T:
+        columns = [*material.positives_of_candidates[pairs.right].T]
+        if material.relations.one_set:
+            columns.append(pairs.right)  # it is a picture itself
+        for column in columns:
             use = np.nonzero((column != NONE) & (column != pairs.left))[0]
             one, other = pairs.left[use], column[use]
             differ = np.bitwise_count(hashes[one] ^ hashes[other]).sum(1)

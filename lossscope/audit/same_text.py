@@ -17,7 +17,8 @@ from .parts.material import Material
 class SameText(Signal):
     """value = 1 where the candidate's text is that of a positive, but for case, blanks and forms of letters; else 0.
 
-    Such a pair matches, whatever else is known of it.
+    Of one set the query's own text counts, too. Such a pair matches, whatever else is known of it; an empty text says
+    nothing.
     """
 
     because: ClassVar[str] = "it repeats a positive of the query, word for word"
@@ -25,7 +26,8 @@ class SameText(Signal):
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
         keys = material.text_keys
-        equal = np.zeros(len(pairs), bool)
+        own = keys[pairs.right]
+        equal = keys[pairs.left] == own if material.relations.one_set else np.zeros(len(pairs), bool)
         for column in material.positives_of_queries[pairs.left].T:
-            equal |= (column != NONE) & (column != pairs.right) & (keys[column] == keys[pairs.right])
-        return equal.astype(np.float32)
+            equal |= (column != NONE) & (column != pairs.right) & (keys[column] == own)
+        return np.asarray(equal & (own != NONE), np.float32)

@@ -12,9 +12,9 @@ from .parts.text_products import item_product
 
 @dataclass(frozen=True)
 class TextItems(Signal):
-    """value = cos(sum of the query's texts, sum of the texts of the candidate's items), in the space of text_siblings.
+    """value = cos(sum of the query's texts, sum of the texts of the candidate's item), in the space of text_siblings.
 
-    The candidate is left out of the query's texts.
+    The candidate is left out of the query's texts. Of a candidate of several items it is the first one.
     """
 
     because: ClassVar[str] = "the query and its own item are described alike"

@@ -14,7 +14,8 @@ from .parts.text_products import unsaid_weight
 class TextMissing(Signal):
     """value = −log(1 + Σ idf of the stems, and pairs of stems, of the candidate that no text of the query has).
 
-    A short text that leaves much open can be true of many queries, though it is similar to none of their texts.
+    The idf is that of the training texts, where a phrase of none of them has the largest. A short text that leaves much
+    open can be true of many queries, though it is similar to none of their texts.
     """
 
     because: ClassVar[str] = "it says little that the query's texts do not say"

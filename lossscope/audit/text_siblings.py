@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
 from .parts.pair_products import nearest_reference
@@ -14,7 +16,8 @@ from .parts.pair_products import nearest_reference
 class TextSiblings(Signal):
     """value = max over the query's positives t of cos(P candidate, P t): P of `parts.text_space.sibling_projection`.
 
-    Texts of one item differ in what is left open and in words that mean the same; the space plays both down.
+    Texts of one item differ in what is left open and in words that mean the same; the space plays both down. A text
+    without a word of the training texts has no place in it.
     Source: latent semantics (Deerwester et al. 1990) with Fisher's discriminant.
     """
 
@@ -22,4 +25,7 @@ class TextSiblings(Signal):
     group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        return nearest_reference(material.texts.siblings, pairs, material.positives_of_queries)
+        known = material.texts.is_known
+        value = nearest_reference(material.texts.siblings, pairs, material.texts_of_queries)
+        value[~known[pairs.right]] = np.nan
+        return value

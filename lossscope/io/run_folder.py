@@ -34,7 +34,17 @@ _TYPES: dict[str, ColumnType] = {
     "objective": "text",
 }
 _OF_WARMUP: tuple[tuple[str, type[Any]], ...] = (("warmup", int), ("objective", str))  # keys of config.toml
-_EPOCH = re.compile(r"epoch-(\d+)\.pt")
+_EPOCH = re.compile(r"epoch-(\d+)")
+
+
+def epoch_of(path: Path) -> int | None:
+    """Return the epoch of a checkpoint epoch-NN, of any format; None of another file.
+
+    >>> epoch_of(Path("run/checkpoints/epoch-07.pt")), epoch_of(Path("run/best.pt"))
+    (7, None)
+    """
+    match = _EPOCH.fullmatch(path.stem)
+    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True)
@@ -237,9 +247,9 @@ class Run:
 def list_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
     """Return (epoch, path) of the checkpoints of a run folder, in the order of epochs."""
     return sorted(
-        (int(match[1]), path)
+        (epoch, path)
         for path in (Path(run) / "checkpoints").glob("epoch-*.pt")
-        if (match := _EPOCH.fullmatch(path.name))
+        if (epoch := epoch_of(path)) is not None
     )
 
 

@@ -2,7 +2,7 @@
 
     python studies/audit/interval_coverage.py --out DIR [--only NAME]
 
-Each data set is drawn with 20 seeds and audited by its texts alone; the sheet of 100 pairs is answered by the
+Each data set is drawn with 20 seeds and audited without a model; the sheet of 100 pairs is answered by the
 truth, and the audit is repeated with these labels; a sheet without any yes is drawn again with twice the pairs. A
 row of results/interval_coverage.csv has what was estimated and what is so. DIR keeps the signals of all pairs, so
 that a second call computes none.
@@ -11,12 +11,10 @@ that a second call computes none.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +23,6 @@ from judgements import auc_and_ap
 from known_truth import labelled_of, rate_in_batches, truth_of, write_answers
 
 from lossscope.audit.base import Signal
-from lossscope.audit.estimate.calibration import Calibration
-from lossscope.audit.estimate.default_weights import default_calibration
 from lossscope.audit.estimate.signal_table import SignalTable
 from lossscope.audit.parts.material import Material
 from lossscope.audit.search.candidates import without_known
@@ -34,7 +30,8 @@ from lossscope.audit.search.random_batches import pairs_of, random_batches
 from lossscope.audit.steps.inputs import Inputs, read_inputs
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.result import AuditResult
-from lossscope.audit.steps.run import audit
+from lossscope.audit.steps.run import examine
+from lossscope.audit.steps.scorer import Scorer
 from lossscope.audit.steps.signals import build_signals
 from lossscope.audit.types import Floats, PairRows
 from lossscope.io.csv_tables import format_csv
@@ -132,7 +129,7 @@ def audited(data: str, seed: int, out: Path) -> dict[str, float]:
     values: dict[str, float] = {
         "pairs": len(pairs), "false negatives": int((truth & ~labelled_of(split)).sum()),
         "labels": after.calibration.labels, "yes": int(truth[sheet.left, sheet.right].sum()),
-        "rate": rate_in_batches(split, options.batch_size),
+        "rate": rate_in_batches(split, options.batch_size), "threshold": options.threshold,
     }  # fmt: skip
     for name, result in (("uncalibrated", before), ("labelled", after)):
         p = np.where(copy > 0, 1.0, result.calibration.probability(Z))
@@ -142,20 +139,11 @@ def audited(data: str, seed: int, out: Path) -> dict[str, float]:
 
 
 def repeat(inputs: Inputs, signals: Any, options: AuditOptions) -> AuditResult:
-    """Return an audit of inputs that are read, by signals that are known; without intervals that the table lacks."""
-
-    def no_draws(names: Sequence[str]) -> Calibration:
-        return replace(default_calibration(names), draws=None)
-
-    steps = "lossscope.audit.steps.run"
-    with (
-        patch(f"{steps}.read_inputs", return_value=inputs),
-        patch(f"{steps}.build_signals", return_value=signals),
-        patch(f"{steps}.default_calibration", no_draws),
-        patch(f"{steps}.THRESHOLDS", ()),  # that of the options is enough
-        patch(f"{steps}._quality", return_value=None),
-    ):
-        return audit([], options)
+    """Return an audit of inputs that are read, by signals that are known; without labels it has no intervals."""
+    scorer = Scorer.of(inputs.material, signals, options)
+    if scorer.labels is None:
+        scorer = replace(scorer, calibration=replace(scorer.calibration, draws=None))
+    return examine(inputs, scorer, options)
 
 
 def all_pairs(material: Material) -> PairRows:

@@ -19,8 +19,9 @@ _LAST = (0, 1e-3, 1e-2, 5e-2, 0.2, 1.0)
 def draw_sheet(logit: Doubles, Z: Doubles, size: int, seed: int) -> Rows:
     """Return the places of pairs to label, (size,) or fewer, in random order.
 
-    About half are drawn evenly from strata of the probability's rank, whose widths grow by factors of three; most
-    others from strata of each signal, because a signal that the weights underrate would not be seen otherwise.
+    About half are drawn evenly from strata of the probability's rank, whose widths grow by factors of three; some from
+    strata of each signal, the more signals the more, because one that the weights underrate would not be seen
+    otherwise; what is left from few wide strata of the probability.
 
     Args:
         logit: (n,) log-odds of pairs that stand for all pairs.

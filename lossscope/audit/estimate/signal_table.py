@@ -28,9 +28,8 @@ class SignalTable:
     unknown: Mapping[str, str]  # name of a signal that cannot be had -> why
     mean: Doubles = field(default_factory=lambda: np.zeros(0))  # (k,) of random pairs
     sd: Doubles = field(default_factory=lambda: np.zeros(0))
-    of_random: Floats = field(
-        default_factory=lambda: np.zeros((0, 0), np.float32)
-    )  # (n, k) signals of the random pairs
+    of_random: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))  # (n, k) of the random pairs
+    copy_of_random: Rows = field(default_factory=lambda: np.zeros(0, np.int64))  # (n,) likewise, as `is_copy`
 
     @classmethod
     def of(
@@ -44,26 +43,31 @@ class SignalTable:
             random_pairs: of items that are not known to match.
             progress: called with (label, done, of).
         """
-        weighed, copies, unknown, columns = [], [], {}, []
-        parts = [random_pairs.part(start, start + _CHUNK) for start in range(0, max(len(random_pairs), 1), _CHUNK)]
-        for number, signal in enumerate(signals):
-            if progress:
-                progress("measuring signals", number, len(signals))
-            try:
-                column = np.concatenate([signal.values(material, part) for part in parts])
-            except NotKnown as error:
-                unknown[signal.name()] = error.reason
-                continue
-            if signal.group == "copies":
-                copies.append(signal)
-                continue
-            weighed.append(signal)
-            columns.append(column)
+        known, unknown = dict(enumerate(signals)), {}
+        columns: dict[int, list[Floats]] = {place: [] for place in known}
+        starts = range(0, max(len(random_pairs), 1), _CHUNK)
+        for number, start in enumerate(starts):  # pairs outside, so that signals share what is known of them
+            part = random_pairs.part(start, start + _CHUNK)
+            for place, signal in list(known.items()):
+                if progress:
+                    progress("measuring signals", number * len(signals) + place, len(starts) * len(signals))
+                try:
+                    columns[place].append(signal.values(material, part))
+                except NotKnown as error:
+                    del known[place]
+                    unknown[signal.name()] = error.reason
         if progress:
-            progress("measuring signals", len(signals), len(signals))
-        table = np.stack(columns, 1) if columns else np.zeros((len(random_pairs), 0), np.float32)
+            progress("measuring signals", len(starts) * len(signals), len(starts) * len(signals))
+        weighed = {place: one for place, one in known.items() if one.group != "copies"}
+        copies = {place: one for place, one in known.items() if one.group == "copies"}
+        copy = np.zeros(len(random_pairs), np.int64)
+        for place in copies:
+            copy |= np.concatenate(columns[place]) > 0
+        table = np.zeros((len(random_pairs), len(weighed)), np.float32)
+        for column, place in enumerate(weighed):
+            table[:, column] = np.concatenate(columns[place])
         mean, sd = _moments(table)
-        return cls(material, tuple(weighed), tuple(copies), unknown, mean, sd, table)
+        return cls(material, tuple(weighed.values()), tuple(copies.values()), unknown, mean, sd, table, copy)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 import numpy as np
@@ -27,6 +27,9 @@ from lossscope.visible_text import show_text
 from ..estimate.pair_file import answer_column, pair_columns
 
 ANSWERS = ("yes", "no", "unsure")
+Labelled = Mapping[tuple[str, str], str]
+"""Ids of query and candidate -> one of the answers."""
+_Value = TypeVar("_Value")
 _MAX_SIDE = 512  # pixels of a picture in the page
 _LOSSLESS_SIDE = 128  # pixels up to which each of them is seen
 
@@ -61,7 +64,7 @@ def write_page(
     title: str,
     sides: Sides,
     facts: Sequence[tuple[str, str]],
-    labelled: Mapping[tuple[str, str], str] | None = None,
+    labelled: Labelled | None = None,
 ) -> Path:
     """Write the page, one file that needs no network; return its path.
 
@@ -79,7 +82,7 @@ def write_page(
     Raises:
         InputError: a pair is there twice, or an answer is none.
     """
-    path, labelled = Path(path), labelled or {}
+    path, labelled = Path(path), dict(labelled or {})
     _require_pairs(pairs, labelled)
     environment = _environment()
     style, script = (Markup(environment.get_template(f"page.{part}.jinja").render()) for part in ("css", "js"))
@@ -87,7 +90,7 @@ def write_page(
         title=title,
         question=_question(sides),
         facts=facts,
-        others=sum(ids not in {pair.ids for pair in pairs} for ids in labelled),
+        others=len(_not_shown(pairs, sides, labelled)),
         data=_data(pairs, sides, labelled),
         style=style,
         script=script,
@@ -98,7 +101,7 @@ def write_page(
     return path
 
 
-def _require_pairs(pairs: Sequence[PagePair], labelled: Mapping[tuple[str, str], str]) -> None:
+def _require_pairs(pairs: Sequence[PagePair], labelled: Labelled) -> None:
     seen: set[tuple[str, str]] = set()
     for pair in pairs:
         if pair.ids in seen:
@@ -120,13 +123,13 @@ def _question(sides: Sides) -> str:
     return f"Does this {sides.second} match this {sides.first}?"
 
 
-def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled) -> dict[str, Any]:
     """Return what the script of the page reads: every pair with its row of labels.csv, and each picture once."""
     pictures = _Pictures()
     keys = [fingerprint_of(_fingerprint(pair.query), _fingerprint(pair.candidate))[:16] for pair in pairs]
     columns = (*pair_columns(sides), answer_column(sides))
-    shown = {pair.ids for pair in pairs}
-    others = [_csv_row(columns, (*ids, answer)) for ids, answer in labelled.items() if ids not in shown]
+    others = [_csv_row(columns, (*ids, labelled[ids])) for ids in _not_shown(pairs, sides, labelled)]
+    given = {**_turned(labelled), **labelled} if sides.second is None else labelled
     return {
         "storage": f"lossscope.labels/{fingerprint_of(sides.text, *sorted(keys))[:16]}",
         "header": format_csv(pd.DataFrame(columns=list(columns))),
@@ -141,12 +144,23 @@ def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Mapping[tuple[str, 
                 "candidate": _item(pair.candidate, pictures),
                 "probability": _finite(pair.probability),
                 "reasons": [[show_text(sentence), _finite(share)] for sentence, share in pair.reasons],
-                "given": labelled.get(pair.ids),
+                "given": given.get(pair.ids),
             }
             for key, pair in zip(keys, pairs, strict=True)
         ],
         "pictures": pictures.addresses,
     }
+
+
+def _not_shown(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled) -> list[tuple[str, str]]:
+    """Return the ids of labelled pairs that the page does not show; of one set (b, a) is (a, b)."""
+    shown = dict.fromkeys(pair.ids for pair in pairs)
+    both = _turned(shown) | shown if sides.second is None else shown
+    return [ids for ids in labelled if ids not in both]
+
+
+def _turned(pairs: Mapping[tuple[str, str], _Value]) -> dict[tuple[str, str], _Value]:
+    return {(b, a): value for (a, b), value in pairs.items()}
 
 
 def _names(sides: Sides, side: int) -> dict[str, str]:

@@ -23,7 +23,7 @@ _REASONS = 4  # of a pair that are shown
 def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
     """Write index.html, the strongest suspects, and sheet.html, the pairs to label; return the path of the first."""
     sides = result.material.relations.sides
-    suspects = result.suspects.take(np.arange(min(shown, len(result.suspects.probability))))
+    suspects = _first_different(result, shown)
     facts = facts_of(result)
     known = _labelled(result)
     page = write_page(out / "index.html", _pairs(result, suspects), f"Audit: {result.name}", sides, facts, known)
@@ -35,11 +35,22 @@ def _labelled(result: AuditResult) -> dict[tuple[str, str], str]:
     """Return the answers that were given, so that a page's labels.csv has the earlier ones, too."""
     if result.labels is None:
         return {}
-    material, pairs = result.material, result.labels.pairs
+    material, pairs = result.material, result.labels.given
     return {
         (material.image_ids[left], material.caption_ids[right]): "yes" if answer else "no"
-        for left, right, answer in zip(pairs.left.tolist(), pairs.right.tolist(), result.labels.answers, strict=True)
+        for left, right, answer in zip(
+            pairs.left.tolist(), pairs.right.tolist(), result.labels.given_answers, strict=True
+        )
     }
+
+
+def _first_different(result: AuditResult, number: int) -> ScoredPairs:
+    """Return the most probable suspects, of one set each two items once."""
+    pairs, relations = result.suspects.pairs, result.material.relations
+    if not relations.one_set:
+        return result.suspects.take(np.arange(min(number, len(pairs))))
+    keys = np.minimum(pairs.left, pairs.right) * relations.second + np.maximum(pairs.left, pairs.right)
+    return result.suspects.take(np.sort(np.unique(keys, return_index=True)[1])[:number])
 
 
 def facts_of(result: AuditResult) -> list[tuple[str, str]]:

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.relations import NONE
 from lossscope.core.text_digests import normal_text
 from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Images, Split, Texts
 
-from ..search.list_lengths import default_top
 from ..types import NotKnown
 from .items import AuditedItems
 from .model_view import ModelView
@@ -59,13 +59,19 @@ class Material(AuditedItems):
         return QueryTexts(self.texts, self.positives_of_queries, self.positives_of_candidates)
 
     @cached_property
+    def texts_of_queries(self) -> Rows:
+        """(N, k) rows of the texts of each query that have known words; −1 for the others. Raises NotKnown."""
+        rows = self.positives_of_queries
+        return np.where((rows != NONE) & self.texts.is_known[rows], rows, NONE)
+
+    @cached_property
     def text_keys(self) -> Rows:
-        """(M,) numbers of the second side's texts, equal where the words are."""
+        """(M,) numbers of the second side's texts, equal where the words are; −1 of an empty one."""
         if self.split is None:
             raise NotKnown("it has no texts; name the data with --data")
         numbers: dict[str, int] = {}
         texts = map(normal_text, self.split.captions)
-        return np.array([numbers.setdefault(text, len(numbers)) for text in texts], np.int64)
+        return np.array([numbers.setdefault(text, len(numbers)) if text else NONE for text in texts], np.int64)
 
     @cached_property
     def picture_hashes(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
@@ -87,7 +93,7 @@ class Material(AuditedItems):
         """
         first: Any = split if split is not None else sources[0]
         items = AuditedItems(first.relations, list(first.image_ids), list(first.caption_ids), progress)
-        views = tuple(ModelView.of(one, items, top or default_top(items.relations)) for one in sources)
+        views = tuple(ModelView.of(one, items, top) for one in sources)
         return cls(items.relations, items.image_ids, items.caption_ids, progress, views, split, training)
 
 

@@ -12,7 +12,7 @@ from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
 
-from ..search.list_lengths import reverse_top
+from ..search.list_lengths import default_top, reverse_top
 from ..search.top_lists import TopLists, top_lists
 from ..types import Floats, NotKnown, PairRows
 from .items import AuditedItems
@@ -30,11 +30,11 @@ class ModelView:
     second: Floats | None  # (M, d)
     matrix: Floats | None  # (N, M), where only similarities are known
     items: AuditedItems
-    top: int  # candidates in the list of the most similar of each query
+    top: int | None  # candidates of each query that the search wants; None: as many as signals count
     _last: tuple[PairRows, Floats] | None = field(default=None, init=False, repr=False)
 
     @classmethod
-    def of(cls, source: SplitEmbeddings, items: AuditedItems, top: int) -> ModelView:
+    def of(cls, source: SplitEmbeddings, items: AuditedItems, top: int | None = None) -> ModelView:
         """Return the view of a source. Raises InputError where it is of other items, or scores pairs one by one."""
         if source.pair_scorer is not None:
             raise InputError(
@@ -107,14 +107,33 @@ class ModelView:
     @cached_property
     def top_of_queries(self) -> TopLists:
         """The most similar candidates of each item of the first side."""
-        return top_lists(self.first, self.second, self.matrix, self.top, self._is_one_set, self.items.progress)
+        k = max(self.top or 0, self._counted)
+        return top_lists(self.first, self.second, self.matrix, k, self._is_one_set, self.items.progress)
 
     @cached_property
     def top_of_candidates(self) -> TopLists:
         """The most similar items of the first side of each item of the second."""
         matrix = None if self.matrix is None else self.matrix.T
-        top = reverse_top(self.items.relations, self.top)
-        return top_lists(self.second, self.first, matrix, top, self._is_one_set, self.items.progress)
+        relations = self.items.relations
+        k = max(reverse_top(relations, one) for one in (self.top or 0, self._counted))
+        return top_lists(self.second, self.first, matrix, k, self._is_one_set, self.items.progress)
+
+    def rank_of_candidates(self, pairs: PairRows) -> Floats:
+        """Return how many candidates lie above each pair's, (n,), counted to the length that lists have by themselves.
+
+        A search of more candidates so leaves the signals as they are.
+        """
+        rank = self.top_of_queries.rank(pairs.left, pairs.right, self.similarity(pairs))
+        return np.minimum(rank, self._counted)
+
+    def rank_of_queries(self, pairs: PairRows) -> Floats:
+        """Return how many queries lie above each pair's as seen from its candidate, (n,), counted likewise."""
+        rank = self.top_of_candidates.rank(pairs.right, pairs.left, self.similarity(pairs))
+        return np.minimum(rank, reverse_top(self.items.relations, self._counted))
+
+    @property
+    def _counted(self) -> int:
+        return default_top(self.items.relations)
 
     @property
     def _is_one_set(self) -> bool:

@@ -45,9 +45,14 @@ class QueryTexts:
 
     @cached_property
     def of_candidates(self) -> Floats:
-        """(M, d) what the first item of each text sums to, of unit length; a text that belongs to none itself."""
+        """(M, d) the texts of the first item of each text together, of unit length; a text of no item itself."""
         owner = self.owners[:, 0]
         return np.where(owner[:, None] == NONE, self.space.siblings, self.units[owner])
+
+    @cached_property
+    def has_words(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """(N,) and (M,) whether the texts of each query, and those of each candidate's item, have known words."""
+        return np.asarray(self.sums.any(1)), np.asarray(self.of_candidates.any(1))
 
     @cached_property
     def phrase_counts(self) -> Any:

@@ -38,9 +38,10 @@ def best_sparse_product(vectors: Any, rows: Rows, references: Rows) -> Floats:
 
 
 def item_product(texts: QueryTexts, pairs: PairRows) -> Floats:
-    """Return the cosine of the query's texts together with those of the candidate's items together, (n,).
+    """Return the cosine of the query's texts together with those of the candidate's item together, (n,).
 
-    The candidate itself is left out of the query's texts, and stands for itself where it belongs to no item.
+    The candidate itself is left out of the query's texts, and stands for itself where it belongs to no item; of one
+    that belongs to several it is the first. NaN where one of both has no known words.
     """
     siblings = texts.space.siblings
     value = products(texts.units, texts.of_candidates, pairs.left, pairs.right)
@@ -49,12 +50,13 @@ def item_product(texts: QueryTexts, pairs: PairRows) -> Floats:
         rest = texts.sums[pairs.left[among]] - siblings[pairs.right[among]]
         alone = (texts.positives[pairs.left[among]] != NONE).sum(1) == 1  # nothing but rounding is left
         value[among] = np.where(alone, np.nan, (unit(rest) * siblings[pairs.right[among]]).sum(1))
-    value[~texts.sums[pairs.left].any(1)] = np.nan
+    queries, candidates = texts.has_words
+    value[~(queries[pairs.left] & candidates[pairs.right])] = np.nan
     return value
 
 
 def unsaid_weight(texts: QueryTexts, pairs: PairRows) -> Floats:
-    """Return log(1 + weight of the candidate's phrases that no text of the query has), (n,); NaN without texts.
+    """Return log(1 + weight of the candidate's phrases that no text of the query has), (n,); NaN without words.
 
     The candidate itself is left out of the query's texts.
     """
@@ -70,7 +72,7 @@ def unsaid_weight(texts: QueryTexts, pairs: PairRows) -> Floats:
         said = np.asarray(present.multiply(texts.weighted_phrases[part.right]).sum(1)).ravel()
         result[start : start + _CHUNK] = np.log1p(np.maximum(texts.phrase_weight[part.right] - said, 0))
     others = (texts.positives[pairs.left] != NONE).sum(1) - is_own(texts, pairs)
-    result[others == 0] = np.nan
+    result[(others == 0) | (texts.phrase_weight[pairs.right] == 0)] = np.nan
     return result
 
 

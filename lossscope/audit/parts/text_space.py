@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -30,11 +30,15 @@ class TextSpace:
     """Vectors of M texts of the second side, and of N of the first where it has texts."""
 
     words: Any  # (M, V) sparse TF-IDF of stems, rows of unit length
-    siblings: Floats  # (M, k) rows of unit length in the space of `sibling_projection`
-    phrases: Any  # (M, P) sparse 0/1 of stems and pairs of stems
+    siblings: Floats  # (M, k) rows of unit length in the space of `sibling_projection`; zeros without a known word
+    phrases: Any  # (M, P) sparse 0/1 of all stems and pairs of stems, those of no training text too
     phrase_weights: npt.NDArray[np.float64]  # (P,) inverse document frequency
     first_words: Any | None = None  # (N, V)
-    first_siblings: Floats | None = None  # (N, k)
+
+    @cached_property
+    def is_known(self) -> npt.NDArray[np.bool_]:
+        """(M,) whether a text has a word that the training texts have."""
+        return np.asarray(self.siblings.any(1))
 
     @classmethod
     def fit(
@@ -64,24 +68,25 @@ class TextSpace:
         texts = [text for group in chosen for text in group]
         least = 2 if len(texts) > 1000 else 1
         word_counter = TfidfVectorizer(analyzer=stems, sublinear_tf=True, min_df=least)
-        phrase_counter = CountVectorizer(analyzer=phrases, binary=True, min_df=least, dtype=np.float32)
+        phrase_counter = CountVectorizer(analyzer=phrases, binary=True, dtype=np.float32)
         try:
             X = word_counter.fit_transform(texts)
-            counts = phrase_counter.fit_transform(texts)
+            counts = phrase_counter.fit_transform([*texts, *second]).tocsr()
         except ValueError:  # an empty vocabulary
             raise NotKnown("its texts have no words that two of them share") from None
         if progress:
             progress(label, 1, 3)
-        weights = np.log((1 + counts.shape[0]) / (1 + np.asarray(counts.sum(0)).ravel())) + 1
+        learnt, of_second = counts[: len(texts)], counts[len(texts) :]
+        weights = np.log((1 + len(texts)) / (1 + np.asarray(learnt.sum(0)).ravel())) + 1
         project, centre = sibling_projection(X, np.repeat(np.arange(len(chosen)), [len(group) for group in chosen]))
         if progress:
             progress(label, 2, 3)
-        words = word_counter.transform(second)
+        words = word_counter.transform(second).tocsr()
         first_words = None if first is None else word_counter.transform(first)
-        first_siblings = None if first_words is None else unit(first_words @ project - centre)
+        siblings = words @ project - centre
+        siblings[np.diff(words.indptr) == 0] = 0  # without a known word it would lie where all others of the kind do
         result = cls(
-            words.tocsr(), unit(words @ project - centre), phrase_counter.transform(second).tocsr(), weights,
-            first_words, first_siblings,
+            words, unit(siblings), of_second, weights, first_words
         )  # fmt: skip
         if progress:
             progress(label, 3, 3)
@@ -113,7 +118,7 @@ def sibling_projection(X: Any, item: npt.NDArray[np.int64]) -> tuple[npt.NDArray
     sizes = np.bincount(item)
     free = len(Z) - len(sizes)
     if free < 2 * width:  # too few siblings to tell what varies within an item
-        return svd.components_.T, Z.mean(0) * 0
+        return svd.components_.T, np.zeros(width)
     sums = sparse.csr_matrix((1 / sizes[item], (item, np.arange(len(item))))) @ Z
     centre = sums.mean(0)
     within = Z - sums[item]

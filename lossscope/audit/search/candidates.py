@@ -25,7 +25,7 @@ def candidate_pairs(material: Material, top: int) -> PairRows:
     if N * M <= ALL_PAIRS:
         keys = np.arange(N * M, dtype=np.int64)
     else:
-        lists = [*_of_models(material), *_of_texts(material, top)]
+        lists = [*_of_models(material, top), *_of_texts(material, top)]
         keys = np.sort(np.concatenate([np.zeros(0, np.int64), *lists]))
         keys = keys[np.diff(keys, prepend=-1) > 0]
     return without_known(material, PairRows(keys // M, keys % M))
@@ -37,12 +37,12 @@ def without_known(material: Material, pairs: PairRows) -> PairRows:
     return PairRows(pairs.left[keep], pairs.right[keep])
 
 
-def _of_models(material: Material) -> list[Rows]:
+def _of_models(material: Material, top: int) -> list[Rows]:
     """Keys of the lists of every model."""
-    M = material.relations.second
+    M, reverse = material.relations.second, reverse_top(material.relations, top)
     keys = []
     for model in material.models:
-        keys += [_keys(model.top_of_queries, M), _turned_keys(model.top_of_candidates, M)]
+        keys += [_keys(model.top_of_queries, M, top), _turned_keys(model.top_of_candidates, M, reverse)]
     return keys
 
 
@@ -54,16 +54,19 @@ def _of_texts(material: Material, top: int) -> list[Rows]:
         return []
     queries, candidates = texts.units, texts.space.siblings
     M, one_set = material.relations.second, material.relations.one_set
+    turned = reverse_top(material.relations, top)
     forward = top_lists(queries, candidates, None, top, one_set, material.progress)
-    reverse = top_lists(candidates, queries, None, reverse_top(material.relations, top), one_set, material.progress)
-    return [_keys(forward, M), _turned_keys(reverse, M)]
+    reverse = top_lists(candidates, queries, None, turned, one_set, material.progress)
+    return [_keys(forward, M, top), _turned_keys(reverse, M, turned)]
 
 
-def _keys(lists: TopLists, M: int) -> Rows:
-    queries = np.repeat(np.arange(len(lists.rows), dtype=np.int64), lists.rows.shape[1])
-    return queries * M + lists.rows.ravel()
+def _keys(lists: TopLists, M: int, most: int) -> Rows:
+    rows = lists.rows[:, :most]
+    queries = np.repeat(np.arange(len(rows), dtype=np.int64), rows.shape[1])
+    return queries * M + rows.ravel()
 
 
-def _turned_keys(lists: TopLists, M: int) -> Rows:
-    candidates = np.repeat(np.arange(len(lists.rows), dtype=np.int64), lists.rows.shape[1])
-    return lists.rows.ravel() * M + candidates
+def _turned_keys(lists: TopLists, M: int, most: int) -> Rows:
+    rows = lists.rows[:, :most]
+    candidates = np.repeat(np.arange(len(rows), dtype=np.int64), rows.shape[1])
+    return rows.ravel() * M + candidates

@@ -20,8 +20,13 @@ _LARGE = 2048  # items of a batch from which one is enough
 def random_batches(relations: Relations, size: int, seed: int) -> list[Batch]:
     """Return batches of one pass over the split, as many as have about 300,000 pairs, two at least of up to 2,048.
 
-    Raises InputError for a set without a batch of two.
+    Raises InputError for a set without a batch of two, and of one labelled set for an odd size, or one below 4.
     """
+    if relations.one_set and (size < 4 or size % 2):
+        raise InputError(
+            f"a batch of one labelled set must have an even number of items, 4 or more, as each of its labels has two; "
+            f"got {size}. Change --batch-size"
+        )
     mode = "classes" if relations.one_set else "pairs"
     sampling = Sampling(mode, size, seed, min_batch_size=2, per_class=2)  # type: ignore[arg-type]
     count = max(1 if size > _LARGE else 2, -(-_PAIRS // (size * size)))

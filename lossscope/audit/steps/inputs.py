@@ -11,10 +11,11 @@ import numpy as np
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.relations import Relations
+from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import ItemShape, Rows
 from lossscope.datasets.base import Dataset, Images, Items, Split, Texts
 from lossscope.errors import InputError
+from lossscope.io.run_folder import epoch_of
 from lossscope.registry import build
 from lossscope.sources.base import load
 
@@ -54,7 +55,7 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
     if dataset is not None and wanted != ("train",) and "train" in dataset.splits():
         training = dataset.split("train")
     material = Material.of(sources, split, training, options.top, options.progress)
-    return Inputs(sources, tuple(epoch_of(path, one) for path, one in zip(paths, sources, strict=True)), material)
+    return Inputs(sources, tuple(epoch_of(Path(path)) for path in paths), material)
 
 
 def split_names(paths: Sequence[Path | str], options: AuditOptions) -> tuple[str, ...]:
@@ -67,13 +68,6 @@ def split_names(paths: Sequence[Path | str], options: AuditOptions) -> tuple[str
         return (options.split,)
     names = build("datasets", spec).splits()
     return (options.split, *(name for name in names if name != options.split))
-
-
-def epoch_of(path: Path | str, source: SplitEmbeddings) -> int | None:
-    """Return the epoch of a checkpoint `epoch-NN.pt`; None of others."""
-    stem = Path(path).stem
-    number = stem.removeprefix("epoch-")
-    return int(number) if stem.startswith("epoch-") and number.isdigit() else None
 
 
 def joined_splits(splits: Sequence[Split]) -> Split:
@@ -155,7 +149,24 @@ def _joined_relations(parts: Sequence[Relations]) -> Relations:
         one.positives + np.array([first, second])
         for one, first, second in zip(parts, firsts[:-1], seconds[:-1], strict=True)
     ]
-    return Relations(int(firsts[-1]), int(seconds[-1]), np.concatenate(pairs), parts[0].sides)
+    return Relations(
+        int(firsts[-1]), int(seconds[-1]), np.concatenate(pairs), parts[0].sides,
+        negatives=_joined_negatives(parts, seconds),
+    )  # fmt: skip
+
+
+def _joined_negatives(parts: Sequence[Relations], seconds: Rows) -> Rows | None:
+    """Return the mined negatives (N, k) of all splits, rows of the second side counted on; None without any."""
+    mined = [np.zeros((one.first, 0), np.int64) if one.negatives is None else one.negatives for one in parts]
+    width = max(one.shape[1] for one in mined)
+    if not width:
+        return None
+    joined = np.full((sum(map(len, mined)), width), NONE, np.int64)
+    start = 0
+    for rows, second in zip(mined, seconds[:-1], strict=True):
+        joined[start : start + len(rows), : rows.shape[1]] = np.where(rows == NONE, NONE, rows + second)
+        start += len(rows)
+    return joined
 
 
 def _require_unique(*columns: list[str]) -> None:

@@ -33,6 +33,7 @@ from .label_sheet import pairs_to_label
 from .options import AuditOptions
 from .result import AuditResult, ScoredPairs
 from .scorer import Scorer
+from .signals import build_signals
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # for which precision and recall are stated
 _CHUNK = 1 << 18  # pairs scored at a time
@@ -53,7 +54,12 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
     for spec in options.objectives:
         build("objectives", spec)  # what cannot be built is said before anything is read
     inputs = read_inputs(sources, options)
-    scorer = Scorer.of(inputs.material, options)
+    signals = build_signals(options.signals, inputs.material.relations.sides)
+    return examine(inputs, Scorer.of(inputs.material, signals, options), options)
+
+
+def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResult:
+    """Return what an audit says, once it is read and what scores pairs is fitted."""
     suspects, least, examined = _suspects(scorer, options)
     drawn = scorer.score_random()
     sample = BatchPairs(scorer.batches, scorer.negative, drawn.Z, drawn.copy)

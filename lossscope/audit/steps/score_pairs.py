@@ -17,6 +17,7 @@ from ..types import PairRows
 from .inputs import Inputs, read_inputs, split_names
 from .options import AuditOptions
 from .scorer import Scorer
+from .signals import build_signals
 
 
 def score_pairs(
@@ -40,7 +41,7 @@ def score_pairs(
     sides = inputs.material.relations.sides
     named = read_pair_file(file, sides)
     inputs, pairs = _resolve(inputs, sources, named, options)
-    scorer = Scorer.of(inputs.material, options)
+    scorer = Scorer.of(inputs.material, build_signals(options.signals, sides), options)
     scored = scorer.score(pairs)
     first, second = pair_columns(sides)
     result = pd.DataFrame({first: named.left, second: named.right, "probability": scored.probability})

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lossscope.core.batches import Batch
-from lossscope.core.types import Progress
+from lossscope.core.types import Progress, Rows
 
+from ..base import Signal
 from ..estimate.accuracy import calibration_error
 from ..estimate.calibration import Calibration, Doubles
 from ..estimate.default_weights import default_calibration
@@ -19,7 +21,6 @@ from ..search.random_batches import pairs_of, random_batches
 from ..types import Floats, PairRows
 from .options import AuditOptions
 from .result import LabelQuality, ScoredPairs
-from .signals import build_signals
 
 _FOLDS = 5
 
@@ -36,30 +37,28 @@ class Scorer:
     negative: list[np.ndarray]  # (b, c) bool of each batch: which pairs these are
 
     @classmethod
-    def of(cls, material: Material, options: AuditOptions) -> Scorer:
-        """Measure the signals of a split, and fit their weights to labels where there are some.
+    def of(cls, material: Material, signals: Sequence[Signal], options: AuditOptions) -> Scorer:
+        """Measure signals, and fit their weights to labels where there are some.
 
-        Raises InputError for signals that cannot be built and labels that cannot be read.
+        Raises InputError for labels that cannot be read.
         """
         relations = material.relations
         batches = random_batches(relations, options.batch_size, options.seed)
         random_pairs, negative = pairs_of(batches, relations)
-        table = SignalTable.of(
-            material, build_signals(options.signals, relations.sides), random_pairs, options.progress
-        )
+        table = SignalTable.of(material, signals, random_pairs, options.progress)
         calibration, labels = default_calibration(table.names), None
         if options.labels is not None:
-            labels = read_labels(options.labels, material)
+            labels = read_labels(options.labels, material, table.is_copy)
             calibration = calibration.fitted(_signals(table, labels), labels.answers, labels.where)
         return cls(table, calibration, labels, batches, random_pairs, negative)
 
     def score(self, pairs: PairRows) -> ScoredPairs:
         """Return pairs with their signals and probabilities."""
-        return self._scored(pairs, self.table.raw(pairs))
+        return self._scored(pairs, self.table.raw(pairs), self.table.is_copy(pairs))
 
     def score_random(self) -> ScoredPairs:
         """Return the pairs of the random batches, with their signals and probabilities."""
-        return self._scored(self.random_pairs, self.table.of_random)
+        return self._scored(self.random_pairs, self.table.of_random, self.table.copy_of_random)
 
     def quality(self, progress: Progress | None = None) -> LabelQuality | None:
         """Return how well labels predict those of queries that they were not fitted on; None without labels.
@@ -86,8 +85,8 @@ class Scorer:
         auc, average_precision = float(roc_auc_score(y, p)), float(average_precision_score(y, p))
         return LabelQuality(len(y), int(y.sum()), auc, average_precision, calibration_error(p, y))
 
-    def _scored(self, pairs: PairRows, raw: Floats) -> ScoredPairs:
-        Z, copy = self.table.standardised(raw), self.table.is_copy(pairs)
+    def _scored(self, pairs: PairRows, raw: Floats, copy: Rows) -> ScoredPairs:
+        Z = self.table.standardised(raw)
         return ScoredPairs(pairs, raw, Z, copy, np.where(copy > 0, 1.0, self.calibration.probability(Z)))
 
 
