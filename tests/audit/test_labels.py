@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,10 @@ import pytest
 from lossscope.audit.estimate.labels import read_labels
 from lossscope.audit.estimate.pair_file import answer_column, pair_columns, read_pair_file
 from lossscope.audit.parts.material import Material
+from lossscope.audit.types import PairRows
 from lossscope.core.relations import Relations
 from lossscope.core.sides import Sides
+from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.csv_tables import format_csv
 from tests.audit.small import material, source, split, vectors
@@ -58,6 +60,23 @@ def test_pairs_that_are_known_to_match_say_nothing_of_the_others(tmp_path: Path)
     labels = read_labels(write(tmp_path / "a.csv", [*HALF, "yes"], [*PAIRS, (0, 0)]), material())
     assert (len(labels.answers), labels.known) == (12, 1)
     assert labels.notices[0].startswith("1 answered pairs of")
+
+
+def copies_of(*known: tuple[int, int]) -> Callable[[PairRows], Rows]:
+    return lambda pairs: np.array([one in known for one in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)])
+
+
+def test_copies_say_nothing_of_the_others_and_are_kept(tmp_path: Path) -> None:
+    """They match whatever their signals are, and moved the weights of these."""
+    path = write(tmp_path / "a.csv", HALF)
+    labels = read_labels(path, material(), copies_of(PAIRS[0], PAIRS[3]))
+    assert (len(labels.answers), labels.copies, labels.denied) == (10, 2, 1)
+    assert labels.answers.tolist() == [False, True, *[True, False] * 4]
+    assert len(labels.given) == len(labels.given_answers) == 12
+    assert "2 answered pairs of" in labels.notices[0]
+    assert "1 of them are answered no" in labels.notices[0]
+    with pytest.raises(InputError, match=r"beside those that say nothing of the others \(3 are copies\); got 9"):
+        read_labels(path, material(), copies_of(*PAIRS[:3]))
 
 
 def test_ids_that_look_like_numbers_or_nothing_are_texts(tmp_path: Path) -> None:

@@ -109,6 +109,15 @@ def test_wrong_pairs_and_answers_are_refused(tmp_path: Path) -> None:
         write_page(tmp_path / "page.html", pairs, "Pairs", IMAGE_TEXT, [], {("i0", "c0"): "maybe"})
 
 
+def test_an_answer_of_one_set_is_of_both_orders(tmp_path: Path) -> None:
+    """An earlier answer to (b, a) was not shown at (a, b), and written beside the new one."""
+    sides = Sides("item", None)
+    known = {("ad", "a"): "yes", ("x", "y"): "no"}
+    data = data_of(write_page(tmp_path / "page.html", text_pairs(["a", "b"]), "Pairs", sides, [], known))
+    assert [pair["given"] for pair in data["pairs"]] == ["yes", None]
+    assert data["others"] == ["x,y,no\n"]
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with launch() as chromium:

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lossscope.audit.steps.inputs import read_inputs
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.score_pairs import score_pairs
 from lossscope.datasets.scenes import Scenes
@@ -75,6 +76,20 @@ def test_pairs_across_splits_of_a_model_are_scored(tmp_path: Path, tiny_checkpoi
     options = AuditOptions(split="test", batch_size=16)
     table = scores(tmp_path, [("test-00001", "train-00007-1"), ("val-00002", "test-00003-0")], options, tiny_checkpoint)
     assert np.isfinite(table[["similarity", "density", "text_items"]]).all().all()
+
+
+def test_mined_negatives_stay_where_splits_are_taken_together() -> None:
+    """Signals were standardised on batches without them as soon as a file named a second split."""
+    options = AuditOptions(data="passages:train=40,val=8,test=8")
+    parts = [read_inputs([], options, [name]).material.relations for name in ("train", "val")]
+    whole = read_inputs([], options, ["train", "val"]).material.relations
+    assert whole.negatives is not None
+    assert whole.negatives.shape[0] == whole.first == sum(one.first for one in parts)
+    for one, rows, start in zip(parts, np.split(whole.negatives, [parts[0].first]), (0, parts[0].second), strict=True):
+        assert one.negatives is not None
+        width = one.negatives.shape[1]
+        np.testing.assert_array_equal(rows[:, :width], np.where(one.negatives < 0, -1, one.negatives + start))
+        assert (rows[:, width:] == -1).all()
 
 
 def test_an_id_of_no_split_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,10 @@ import numpy as np
 import pytest
 
 from lossscope.audit.base import Signal
+from lossscope.audit.estimate import signal_table
+from lossscope.audit.estimate.signal_table import SignalTable
 from lossscope.audit.parts.material import Material
+from lossscope.audit.parts.model_view import ModelView
 from lossscope.audit.parts.text_space import phrases, stems
 from lossscope.audit.types import NotKnown, PairRows
 from lossscope.core.relations import Relations
@@ -252,3 +255,80 @@ def test_rows_of_one_length_give_signals_that_do_not_depend_on_their_sign_conven
     captions[:3] -= np.outer(captions[:3] @ images[0], images[0])  # positives of image 0 have similarity 0
     ratio = values("ratio", Material.of((source(images, captions),), split()))
     assert np.abs(ratio[PAIRS.left == 0]).max() <= 10
+
+
+def unknown_words() -> Material:
+    """Captions: those of image 1 have no word that training texts have, and two of image 3 no word at all."""
+    texts = [*TEXTS[:3], "qwerty zzyzx", "foobar kwyjibo", "blarg", *TEXTS[6:10], "", " "]
+    return Material.of((), split(texts=texts), split())
+
+
+@pytest.mark.parametrize("name", ["text_siblings", "text_items"])
+def test_texts_without_a_known_word_are_not_alike(name: str) -> None:
+    """They all lay where the space has its centre, and the cosine of any two was 1."""
+    of = unknown_words()
+    column = values(name, of).reshape(5, 12)
+    assert np.isnan(column[:, 3:6]).all()
+    assert np.isnan(column[1]).all()
+    assert np.isfinite(column[np.ix_([0, 2], [0, 1, 2, 6, 7, 8, 9])]).all()
+    assert of.texts.is_known.tolist() == [True] * 3 + [False] * 3 + [True] * 4 + [False] * 2
+
+
+def test_words_that_no_training_text_has_are_missing_most() -> None:
+    """They weighed nothing, so that a text of unknown words said nothing that the query's texts lack."""
+    of = unknown_words()
+    missing = values("text_missing", of).reshape(5, 12)
+    largest = np.log(1 + len(TEXTS)) + 1
+    np.testing.assert_allclose(missing[0, 3:6], -np.log1p(np.array([3, 3, 1]) * largest), atol=1e-5)
+    assert np.isnan(missing[:3, 10:]).all()
+
+
+def test_empty_texts_are_no_copies() -> None:
+    of = unknown_words()
+    copies = values("same_text", of).reshape(5, 12)
+    assert not copies[:, 10:].any()
+    assert copies[0, 6], "two dogs run on grass"
+
+
+def one_set_of(texts: list[str], labels: list[int], pictures: np.ndarray) -> Material:
+    relations = Relations.of_labels(np.array(labels))
+    ids = [f"i{row}" for row in range(len(texts))]
+    return Material.of((), Split("test", Pixels(pictures), texts, None, ids, ids, "0", relations=relations))  # type: ignore[arg-type]
+
+
+def test_of_one_set_the_querys_own_text_and_picture_have_copies() -> None:
+    """They were compared with the other items of the query's label only."""
+    of = one_set_of(["a red dog", "a red hound", "A red  DOG", "a car", ""], [0, 0, 1, 1, 2], pixels())
+    text, picture = (values(name, of, every_pair(5, 5)).reshape(5, 5) for name in ("same_text", "same_picture"))
+    assert text[0, 2] == text[2, 0] == 1
+    assert text[1, 2] == 1, "a copy of an item of the query's label"
+    assert not text[:, 4].any()
+    assert picture[0, 2] == picture[2, 0] == 1
+    assert not picture[4, :4].any()
+
+
+@pytest.mark.parametrize("top", [1, 3, 40])
+def test_a_longer_search_changes_no_signal(top: int) -> None:
+    """Ranks and densities were counted in the lists of the search."""
+    of = source(vectors(40, 0), vectors(200, 1), np.repeat(np.arange(40), 5))
+    usual, other = (Material.of((of,), None, top=k) for k in (None, top))
+    for name in ("rank", "reverse_rank", "density", "similarity"):
+        pairs = every_pair(40, 200)
+        np.testing.assert_array_equal(values(name, usual, pairs), values(name, other, pairs))
+
+
+def test_similarities_of_random_pairs_are_computed_once_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each signal computed them anew where there are several parts."""
+    monkeypatch.setattr(signal_table, "_CHUNK", 20)
+    of, computed = material(), []
+    plain = ModelView._similarity
+
+    def counted(view: ModelView, pairs: PairRows) -> np.ndarray:
+        computed.append(len(pairs))
+        return plain(view, pairs)
+
+    monkeypatch.setattr(ModelView, "_similarity", counted)
+    of.models[0].positive(PAIRS)
+    computed.clear()
+    SignalTable.of(of, [build("signals", name) for name in ("similarity", "difference", "ratio", "rank")], PAIRS)
+    assert computed == [20, 20, 20]

@@ -12,6 +12,7 @@ import pytest
 
 from lossscope.audit.output.document import document, status
 from lossscope.audit.output.folder import mask_of
+from lossscope.audit.output.pages import first_different
 from lossscope.audit.search import candidates
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.result import AuditResult
@@ -114,6 +115,24 @@ def test_one_labelled_set_is_audited(tmp_path: Path) -> None:
     assert result.is_of_other_things
     both_ways = np.sort(np.stack([result.sheet.pairs.left, result.sheet.pairs.right], 1), 1)
     assert len(np.unique(both_ways, axis=0)) == len(both_ways)
+
+
+def test_the_page_of_one_set_shows_two_items_once(tmp_path: Path) -> None:
+    """(b, a) was shown beside (a, b), and an answer to each could contradict the other."""
+    labels = np.arange(40) % 8
+    np.savez(tmp_path / "set.npz", embeddings=vectors(8, 0)[labels] + 0.4 * vectors(40, 1), labels=labels)
+    result = run(tmp_path / "set.npz")
+    pairs = first_different(result, 30).pairs
+    assert len(pairs) == 30
+    assert len({frozenset(pair) for pair in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)}) == 30
+    assert pairs.left[0] == result.suspects.pairs.left[0]
+
+
+@pytest.mark.parametrize("size", [2, 3, 15])
+def test_batches_of_one_set_are_of_twos(tmp_path: Path, size: int) -> None:
+    np.savez(tmp_path / "set.npz", embeddings=vectors(40, 1), labels=np.arange(40) % 8)
+    with pytest.raises(InputError, match=rf"even number of items, 4 or more, .* got {size}\. Change --batch-size"):
+        run(tmp_path / "set.npz", batch_size=size)
 
 
 def test_any_two_sides_are_audited(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _REASONS = 4  # of a pair that are shown
 def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
     """Write index.html, the strongest suspects, and sheet.html, the pairs to label; return the path of the first."""
     sides = result.material.relations.sides
-    suspects = _first_different(result, shown)
+    suspects = first_different(result, shown)
     facts = facts_of(result)
     known = _labelled(result)
     page = write_page(out / "index.html", _pairs(result, suspects), f"Audit: {result.name}", sides, facts, known)
@@ -44,7 +44,7 @@ def _labelled(result: AuditResult) -> dict[tuple[str, str], str]:
     }
 
 
-def _first_different(result: AuditResult, number: int) -> ScoredPairs:
+def first_different(result: AuditResult, number: int) -> ScoredPairs:
     """Return the most probable suspects, of one set each two items once."""
     pairs, relations = result.suspects.pairs, result.material.relations
     if not relations.one_set:
