@@ -2,9 +2,10 @@
 
     python studies/audit/mask_worth.py --out DIR
 
-Scenes of which 0.9 % of the negatives are true, as regions with histograms of gradients; the audit reads texts
-alone, once without labels and once with a sheet of 100 pairs that the truth answers. Finished runs in DIR are not
-trained again. A row of results/mask_worth.csv is one run: what it finds on the test split, by the exact truth.
+Scenes of which 0.9 % of the negatives are true, as regions with histograms of gradients, and passages, of which hardly
+any is; the audit has no model, and a sheet of 100 pairs that the truth answers, on scenes also none. Finished runs in
+DIR are not trained again. A row of results/mask_worth.csv is one run: what it finds on the test split, by the exact
+truth.
 """
 
 from __future__ import annotations
