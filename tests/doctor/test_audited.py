@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,19 +16,23 @@ from lossscope.errors import InputError
 N = 600
 
 
+_IDS = ("image_id", "caption_id")
+
+
 def dump(folder: Path) -> Path:
     """Pairs of which every second has a neighbour that its query matches nearly as well."""
-    torch.manual_seed(0)
-    images = torch.nn.functional.normalize(torch.randn(N, 32), dim=1)
-    captions = images + 0.05 * torch.randn(N, 32)
-    captions[1::2] = images[::2] + 0.05 * torch.randn(N // 2, 32)
-    ids = {
-        "image_id": np.array([f"i{row}" for row in range(N)]),
-        "caption_id": np.array([f"c{row}" for row in range(N)]),
-    }
     file = folder / "dump.npz"
-    np.savez(file, images=images.numpy(), captions=captions.numpy(), caption_image=np.arange(N), **ids)
+    np.savez(file, **_arrays(N))
     return file
+
+
+def _arrays(n: int) -> dict[str, Any]:
+    torch.manual_seed(0)
+    images = torch.nn.functional.normalize(torch.randn(n, 32), dim=1)
+    captions = images + 0.05 * torch.randn(n, 32)
+    captions[1::2] = images[::2] + 0.05 * torch.randn(n // 2, 32)
+    ids = {name: np.array([f"{name[0]}{row}" for row in range(n)]) for name in _IDS}
+    return {"images": images.numpy(), "captions": captions.numpy(), "caption_image": np.arange(n), **ids}
 
 
 def audit(folder: Path, probability: float, name: str = "i") -> Path:
@@ -38,9 +43,9 @@ def audit(folder: Path, probability: float, name: str = "i") -> Path:
     return folder
 
 
-def share_of(file: Path, folder: Path) -> tuple[float | None, list[str]]:
+def share_of(file: Path, folder: Path, batch_size: int = N) -> tuple[float | None, list[str]]:
     """The measured share of the weight, and the ids of findings."""
-    options = {"objective": "ntxent:tau=0.05", "batch_size": N, "audit": folder}
+    options = {"objective": "ntxent:tau=0.05", "batch_size": batch_size, "audit": folder}
     result = examine(str(file), **options).examinations[0]  # type: ignore[arg-type]
     return result.signals.get("false-negatives"), [one.id for one in result.findings]
 
@@ -54,6 +59,29 @@ def test_an_audit_decides_where_the_truth_is_not_known(tmp_path: Path) -> None:
     assert sure > 0.15
     assert half == pytest.approx(sure / 2, rel=1e-5)
     assert "false-negatives" in findings
+
+
+@pytest.mark.parametrize("rows_without_ids", [("image_id", "caption_id"), ("caption_id",)])
+@pytest.mark.parametrize("reason", ["more rows than a sample has", "a caption with NaN", "an image without caption"])
+def test_an_audit_of_rows_without_ids_is_looked_up_by_the_rows_of_the_source(
+    reason: str, rows_without_ids: tuple[str, ...], tmp_path: Path
+) -> None:
+    n = 4200 if reason == "more rows than a sample has" else N
+    arrays = _arrays(n)
+    if reason == "a caption with NaN":
+        arrays["captions"][7] = np.nan
+    elif reason == "an image without caption":
+        arrays["caption_image"][7] = 6
+    even = np.arange(0, n, 2)
+    shares = []
+    for missing in ((), rows_without_ids):
+        ids = [[str(row) for row in range(n)] if name in missing else list(arrays[name]) for name in _IDS]
+        known = KnownPairs(even, even + 1, np.ones(n // 2, np.float32), tuple(ids[0]), tuple(ids[1]))
+        known.write(tmp_path / "mask.npz")
+        np.savez(tmp_path / "dump.npz", **{name: array for name, array in arrays.items() if name not in missing})
+        shares.append(share_of(tmp_path / "dump.npz", tmp_path, 300)[0])
+    assert shares[0] is not None and shares[0] > 0.01
+    assert shares[1] == pytest.approx(shares[0])
 
 
 def test_without_an_audit_it_is_not_looked_for(tmp_path: Path) -> None:

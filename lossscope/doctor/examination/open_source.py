@@ -162,7 +162,7 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
     if options.audit is not None and not few:
         known = read_known_pairs(options.audit)
         known.require_items(split.image_ids, split.caption_ids)
-        patient.given[Truth] = lambda: Truth.audited(known, patient.part(Items).split)
+        patient.given[Truth] = lambda: Truth.audited(known, split, patient.part(Items).rows)
     if options.against and not few:
         patient.given[Splits] = lambda: shared_with(split, options)
     patient.missing = {kind: why for kind, why in missing.items() if kind not in patient.given}

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.known_pairs import KnownPairs
+from lossscope.core.pair import Pair
 from lossscope.core.types import Rows
 
 Probabilities = npt.NDArray[np.float32]
@@ -28,8 +29,13 @@ class Truth:
         return cls(lambda first, second: match[np.ix_(first, second)].astype(np.float32), True)
 
     @classmethod
-    def audited(cls, known: KnownPairs, sample: SplitEmbeddings) -> Truth:
-        """Return what an audit says of the items of a sample. Raises InputError where it is of other items."""
-        ids = sample.image_ids, sample.caption_ids
-        known.require_items(*ids)
-        return cls(lambda first, second: known.probabilities(*ids, first, second), False)
+    def audited(cls, known: KnownPairs, split: SplitEmbeddings, rows: Pair[Rows]) -> Truth:
+        """Return what an audit says of the items of a sample.
+
+        Args:
+            known: pairs of the audit.
+            split: all items: where ids are numbers of rows, those of a sample are none of the audit's.
+            rows: of the sample in the split.
+        """
+        ids = split.image_ids, split.caption_ids
+        return cls(lambda first, second: known.probabilities(*ids, rows.i2t[first], rows.t2i[second]), False)
