@@ -171,7 +171,7 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
 
 def _sample(split: SplitEmbeddings, usable: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]) -> Items:
     rows = sample_rows(split.relations, Pair(*usable))
-    return Items(subset(split, rows), (split.relations.first, split.relations.second), rows)
+    return Items(subset(split, rows), split, rows)
 
 
 def _open_texts(target: str, options: Options) -> Patient:

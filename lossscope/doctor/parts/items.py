@@ -24,8 +24,13 @@ class Items:
     """Items of both sides with their relations, and how many there are in all."""
 
     split: SplitEmbeddings  # the sample
-    whole: tuple[int, int]  # items of each side in the source
+    source: SplitEmbeddings  # that it is of, as it is stored
     rows: Pair[Rows]  # of the sample in the source
+
+    @property
+    def whole(self) -> tuple[int, int]:
+        """Items of each side in the source."""
+        return self.source.relations.first, self.source.relations.second
 
     @property
     def is_sample(self) -> bool:

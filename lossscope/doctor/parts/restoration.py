@@ -10,16 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.embedded import unit_rows
 from lossscope.core.types import Rows
 
 from ..types import NotChecked
-from .items import Items
+from .alignment import LEAST
+from .items import MOST, Items
 from .vectors import Vectors
 
 if TYPE_CHECKING:
     from .patient import Patient
 
-_MOST = 4096  # pairs
+_MOST = 4096  # pairs and candidates of a shift
+_MANY = 1 << 15  # items of a side, up to which orders other than shifts are tried
 _STRUCTURED = 1024  # queries and candidates whose structure is looked at
 _ROTATIONS = 12
 _QUERIES, _FEW_ROTATIONS = 128, 6  # where all candidates of a large source are looked at
@@ -54,82 +57,66 @@ class Restoration:
     def of(cls, patient: Patient) -> Restoration:
         """Try shifts, both layouts of several captions, and orders by id. Raises NotChecked without embeddings."""
         items = patient.part(Items)
-        split = items.split
-        if split.images is None or split.captions is None or split.relations.one_set:
+        source, relations = items.source, items.source.relations
+        if source.images is None or source.captions is None or relations.one_set:
             raise NotChecked("it has no two sides of embeddings")
-        if items.is_sample and patient.has(Vectors):
-            return cls._of_many(patient.part(Vectors))
-        first, second = split.images.float(), split.captions.float()
-        structure = cross_structure(first[:_STRUCTURED], second[:_STRUCTURED], _ROTATIONS)
-        orders = _orders(split.relations.positives, len(first), len(second), split.image_ids, split.caption_ids)
-        tried = [Order(what, _place(first, second, pairs)) for what, pairs in orders]
-        shift = best_shift(first, second, split.relations.positives)
-        return cls(min([*tried, *shift], key=lambda one: one.place, default=None), structure)
-
-    @classmethod
-    def _of_many(cls, vectors: Vectors) -> Restoration:
-        """Compare some queries with all candidates: the right partner of a query may be anywhere, so no sample has it.
-
-        Orders other than shifts are not tried.
-        """
-        first_rows, second_rows = vectors.finite_rows()
-        pairs = vectors.relations.positives[:_MOST]
-        pairs = pairs[first_rows[pairs[:, 0]] & second_rows[pairs[:, 1]]]
-        head = (
-            vectors.first[torch.from_numpy(pairs[:, 0])].float(),
-            vectors.second[torch.from_numpy(pairs[:, 1])].float(),
-        )
-        rows = np.flatnonzero(first_rows)
-        rows = np.random.default_rng(0).choice(rows, min(len(rows), _QUERIES), replace=False)
-        structure = cross_structure(vectors.first[torch.from_numpy(rows)].float(), vectors.second, _FEW_ROTATIONS)
-        numbered = np.stack([np.arange(len(pairs))] * 2, 1)
-        return cls(min(best_shift(*head, numbered), key=lambda one: one.place, default=None), structure)
+        vectors = patient.part(Vectors)
+        tried = list(best_shift(vectors, _usable(vectors, relations.positives)))
+        if max(items.whole) <= _MANY:  # orders are of all rows: the others move where one is left out
+            orders = _orders(relations.positives, *items.whole, source.image_ids, source.caption_ids)
+            usable = [(what, _usable(vectors, pairs)) for what, pairs in orders]
+            tried += [Order(what, _place(vectors, pairs)) for what, pairs in usable if len(pairs) >= LEAST]
+        structure = cross_structure(vectors, items.is_sample and max(items.whole) > MOST)
+        return cls(min(tried, key=lambda one: one.place, default=None), structure)
 
 
-def cross_structure(first: Tensor, second: Tensor, rotations: int) -> Structure:
+def cross_structure(vectors: Vectors, is_large: bool) -> Structure:
     """Return how far above chance the best candidates of queries are, against those of rotated queries.
 
     Both sides are centred. A rotation of one side keeps its own structure, and removes all between the sides.
 
     Args:
-        first: (q, d) queries.
-        second: (m, d) candidates, read in tiles.
-        rotations: random ones that are tried.
+        vectors: of both sides.
+        is_large: whether some queries meet all candidates, as the right partner of a query may be anywhere.
     """
-    queries, d, generator = _centred(first), first.shape[1], torch.Generator().manual_seed(0)
-    every = [queries]
-    every += [queries @ torch.linalg.qr(torch.randn(d, d, generator=generator)).Q for _ in range(rotations)]
-    centre = second[:_TILE].float().mean(0)
+    first, second = map(np.flatnonzero, vectors.finite_rows())
+    if is_large:
+        first = np.random.default_rng(0).choice(first, min(len(first), _QUERIES), replace=False)
+    else:
+        first, second = first[:_STRUCTURED], second[:_STRUCTURED]
+    queries, generator = _centred(_unit(vectors.first, first)), torch.Generator().manual_seed(0)
+    d, every = queries.shape[1], [queries]
+    for _ in range(_FEW_ROTATIONS if is_large else _ROTATIONS):
+        every.append(queries @ torch.linalg.qr(torch.randn(d, d, generator=generator)).Q)
+    centre = _unit(vectors.second, second[:_TILE]).mean(0)
     best = torch.full((len(queries) * len(every),), -torch.inf)
-    for tile in torch.split(second, _TILE):
-        candidates = torch.nn.functional.normalize(tile.float() - centre, dim=1)
-        candidates = candidates[candidates.isfinite().all(1)]
-        if len(candidates):
-            best = torch.maximum(best, (torch.cat(every) @ candidates.T).amax(1))
+    for start in range(0, len(second), _TILE):
+        candidates = _unit(vectors.second, second[start : start + _TILE]) - centre
+        candidates = torch.nn.functional.normalize(candidates, dim=1)
+        best = torch.maximum(best, (torch.cat(every) @ candidates.T).amax(1))
     own, *rotated = best.view(len(every), -1)
     means = torch.stack([x.mean() for x in rotated])
     above = float(own.mean() - means.mean())
     return Structure(above / max(float(rotated[0].std()), 1e-6), above / max(float(means.std()), 1e-6))
 
 
-def best_shift(first: Tensor, second: Tensor, positives: Rows) -> Iterator[Order]:
+def best_shift(vectors: Vectors, pairs: Rows) -> Iterator[Order]:
     """Yield the shift of the pairs' order that brings both sides together best.
 
     Args:
-        first: (N, d).
-        second: (M, d).
-        positives: (n, 2) rows, pair i and i + 1 neighbours in their file.
+        vectors: of both sides.
+        pairs: (n, 2) positives, pair i and i + 1 neighbours in their file.
     """
-    n = min(len(positives), _MOST)
-    if n < 16:
+    n = min(len(pairs), _MOST)
+    if n < LEAST:
         return
-    x, y = _centred(first[positives[:n, 0]]), _centred(second[positives[:n, 1]])
+    x, y = _centred(_unit(vectors.first, pairs[:n, 0])), _centred(_unit(vectors.second, pairs[:n, 1]))
     product = torch.fft.ifft(torch.fft.fft(x, dim=0).conj() * torch.fft.fft(y, dim=0), dim=0).real.sum(1)
     product[0] = -torch.inf
     shift = int(product.argmax())
-    moved = np.stack([positives[:n, 0], np.roll(positives[:n, 1], -shift)], 1)
+    moved = np.stack([pairs[:n, 0], np.roll(pairs[:n, 1], -shift)], 1)
     shown = shift if shift <= n // 2 else shift - n
-    yield Order(f"the second side shifted by {shown} row{'s' if abs(shown) > 1 else ''}", _place(first, second, moved))
+    yield Order(f"the second side shifted by {shown} row{'s' if abs(shown) > 1 else ''}", _place(vectors, moved))
 
 
 def _orders(positives: Rows, n: int, m: int, first_ids: list[str], second_ids: list[str]) -> Iterator[tuple[str, Rows]]:
@@ -149,14 +136,24 @@ def _orders(positives: Rows, n: int, m: int, first_ids: list[str], second_ids: l
             yield f"the {('first', 'second')[side]} side {what}", moved
 
 
-def _place(first: Tensor, second: Tensor, pairs: Rows) -> float:
+def _usable(vectors: Vectors, pairs: Rows) -> Rows:
+    """Return the pairs of which both rows are finite and not zero."""
+    first, second = vectors.finite_rows()
+    return pairs[first[pairs[:, 0]] & second[pairs[:, 1]]]
+
+
+def _place(vectors: Vectors, pairs: Rows) -> float:
     """Return the mean share of the items above the positive, over some queries."""
     chosen = pairs[:: max(len(pairs) // _PROBES, 1)]
-    candidates = second[:_MOST]
-    queries, positive = first[chosen[:, 0]], second[chosen[:, 1]]
+    candidates = _unit(vectors.second, np.flatnonzero(vectors.finite_rows()[1])[:_MOST])
+    queries, positive = _unit(vectors.first, chosen[:, 0]), _unit(vectors.second, chosen[:, 1])
     own = (queries * positive).sum(1, keepdim=True)
     S = queries @ candidates.T
     return float(((own < S).float().mean(1) + 0.5 * (own == S).float().mean(1)).mean())
+
+
+def _unit(side: Tensor, rows: Rows) -> Tensor:
+    return unit_rows(side[torch.from_numpy(rows)], "a side")[0].float()
 
 
 def _centred(x: Tensor) -> Tensor:
