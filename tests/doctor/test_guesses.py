@@ -13,7 +13,7 @@ from lossscope.doctor.parts import curve
 from lossscope.doctor.parts.batches import guess_is_margin
 from lossscope.doctor.parts.curve import guesses_of
 from lossscope.objectives.base import Objective
-from lossscope.registry import build
+from lossscope.registry import build, names
 from tests.planted.base import SIZES, log, pairs, unit
 
 
@@ -59,3 +59,21 @@ def test_the_guess_of_a_large_batch_follows_from_a_small_one(
     assert extrapolated.value == pytest.approx(whole.value, rel=1e-5)
     assert next(guesses_of(objective, 10**6, recipe)).value > 0
     assert math.isfinite(next(guesses_of(objective, 10**6)).value)
+
+
+@pytest.mark.parametrize("spec", names("objectives"))
+def test_the_guess_of_a_large_batch_is_that_of_computing_it_or_not_known(
+    spec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a sum, a logarithm nor constant: cmpm, lifted-structure and smoothap. dcl is log(n - 1)."""
+    objective = _build(spec)
+    for recipe in (None, {"reduction": "mean"}):
+        monkeypatch.setattr(curve, "_ROWS", 2048)
+        direct = [one for one in guesses_of(objective, 1024, recipe) if one.is_certain]
+        monkeypatch.setattr(curve, "_ROWS", 512)
+        followed = [one for one in guesses_of(objective, 1024, recipe) if one.is_certain]
+        if spec in ("cmpm", "lifted_structure", "smoothap"):
+            assert direct and not followed
+        else:
+            assert [one.value for one in followed] == pytest.approx([one.value for one in direct], rel=1e-4)
+            assert [one.name for one in followed] == [one.name for one in direct]

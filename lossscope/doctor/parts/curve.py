@@ -26,6 +26,8 @@ from .patient import Patient, build_objective
 LEAST = 20  # steps with a loss, below which a curve says nothing
 _POWERS = range(1, 18)  # batch sizes 2 to 131,072, where the batch size is not known
 _ROWS = 2048  # of a batch whose loss of guessing is computed; that of larger ones follows from it
+_LINEAR, _LOGARITHM = 1e-3, 5e-3  # share by which growth of the loss may differ from that of its form
+_NOISE = 2e-6  # of a loss in float32, as a share of it
 Floats = npt.NDArray[np.float64]
 
 
@@ -193,24 +195,33 @@ def _margins(objective: Objective | None) -> Iterator[Guess]:
 
 
 def _guess_per_query(objective: Objective, size: int) -> float | None:
-    """Return the mean loss of a query where all similarities are equal; None where that is not defined.
+    """Return the mean loss of a query where all similarities are equal; None where that is not known.
 
-    Of a large batch it follows from smaller ones: a logarithm, or a sum of negatives, or the same at every size.
+    That of a large batch follows from smaller ones, each twice the one before, where it grows by twice as much from
+    one to the next (a sum over negatives) or by as much (a logarithm), or is the same. Else it is not known.
     """
-    rows = min(size, _ROWS)
+    if size <= _ROWS:
+        return _equal_loss(objective, size)
+    losses = [_equal_loss(objective, rows) for rows in (_ROWS // 4, _ROWS // 2, _ROWS)]
+    if None in losses:
+        return None
+    quarter, half, whole = (float(loss or 0.0) for loss in losses)
+    before, growth = half - quarter, whole - half
+    if math.isclose(growth, 2 * before, rel_tol=_LINEAR, abs_tol=_NOISE * whole):
+        return whole + growth * (size - _ROWS) / (_ROWS - _ROWS // 2)
+    if math.isclose(growth, before, rel_tol=_LOGARITHM):
+        bend = growth - before  # c log(a + b n) is not yet straight in log n; half as bent at each doubling
+        return whole + (growth + bend) * math.log2(size / _ROWS) - bend * (1 - _ROWS / size)
+    return None
+
+
+def _equal_loss(objective: Objective, size: int) -> float | None:
+    """Return the mean loss of the queries of a batch where all similarities are equal; None where it is not defined."""
     try:
-        values = objective(torch.zeros(rows, rows), pair_mask(torch.arange(rows))).values
+        values = objective(torch.zeros(size, size), pair_mask(torch.arange(size))).values
     except InputError:
         return None
-    if values is None or not float(values.mean()) > 0:
-        return None
-    mean = float(values.mean())
-    if rows == size:
-        return mean
-    if abs(mean - math.log(rows)) < 1e-3:
-        return mean + math.log(size / rows)
-    half = _guess_per_query(objective, rows // 2)
-    return None if half is None else mean + (mean - half) * (size - rows) / (rows - rows // 2)
+    return None if values is None or not float(values.mean()) > 0 else float(values.mean())
 
 
 def _own_guess(objective: Objective, size: int, recipe: object) -> float | None:
