@@ -43,9 +43,11 @@ class HalfPrecision(Check):
         rounded = S.to(dtype).float()
         ties = self._ties(rounded, others) - self._ties(S, others)
         evidence = [Evidence("share of positives that tie with a negative after rounding", ties, self.ties, (0, 0.05))]
-        changes = self._changes(patient, dtype)
+        means = self._means(patient, dtype)
+        changes = [one for one in means if self._excess(*one[1:]) > 1]
         evidence += [self._evidence(dtype, *change) for change in changes]
-        patient.signals[self.id()] = max([ties, *(abs(after / before - 1) for _, before, after in changes if before)])
+        # above `change` where one of the three is above its threshold
+        patient.signals[self.id()] = self.change * max([ties / self.ties, *(self._excess(*one[1:]) for one in means)])
         if ties <= self.ties and not changes:
             return None
         return self.finding(
@@ -65,8 +67,13 @@ class HalfPrecision(Check):
     def _ties(S: torch.Tensor, others: torch.Tensor) -> float:
         return float(((S.diagonal()[:, None] == S) & others).any(1).double().mean())
 
-    def _changes(self, patient: Patient, dtype: torch.dtype) -> list[tuple[str, float, float]]:
-        """Return what differs: a name, its mean over queries in float32, and that in the narrow type."""
+    def _excess(self, before: float, after: float) -> float:
+        """Return a change as a multiple of the smallest one that counts."""
+        return abs(after - before) / max(self.change * abs(before), self.smallest)
+
+    @staticmethod
+    def _means(patient: Patient, dtype: torch.dtype) -> list[tuple[str, float, float]]:
+        """Return loss and count: a name, its mean over queries in float32, and that in the narrow type."""
         if not patient.has(Batches):
             return []
         objective, blocks = patient.objective, []
@@ -78,11 +85,8 @@ class HalfPrecision(Check):
                     loss = math.nan if values is None else float(values.double().mean())
                     numbers[place] = loss, float(objective.counts(scores, rows.mask, EPS).above.double().mean())
                 blocks.append(numbers)
-        changed = []
-        for what, before, after in zip(("loss", "count"), *np.mean(blocks, axis=0), strict=True):
-            if abs(after - before) > max(self.change * abs(before), self.smallest):
-                changed.append((what, float(before), float(after)))
-        return changed
+        before, after = np.mean(blocks, axis=0).tolist()
+        return list(zip(("loss", "count"), before, after, strict=True))
 
     @staticmethod
     def _words(ties: float, changes: list[tuple[str, float, float]]) -> str:

@@ -15,6 +15,7 @@ from lossscope.doctor.examination.options import Options
 from lossscope.doctor.half_precision import HalfPrecision
 from lossscope.doctor.parts.alignment import Alignment
 from lossscope.doctor.types import Evidence
+from tests.planted.base import SIZES, aligned
 
 
 def _rows(folder: Path, first: Any, second: Any) -> str:
@@ -34,8 +35,10 @@ def _cosines(folder: Path, n: int, cosine: float) -> str:
 
 
 def _evidence(path: str, objective: str, batch: int) -> dict[str, Evidence]:
-    patient = open_patient(path, Options(cache=False, objective=objective, batch_size=batch))
-    found = HalfPrecision().examine(patient)
+    """Return the numbers of the finding, by name; the signal is above its threshold where there is one."""
+    check, patient = HalfPrecision(), open_patient(path, Options(cache=False, objective=objective, batch_size=batch))
+    found = check.examine(patient)
+    assert (patient.signals["half-precision"] > check.change) == (found is not None)
     return {} if found is None else {one.statistic: one for one in found.evidence}
 
 
@@ -53,3 +56,9 @@ def test_a_loss_that_is_0_in_float32_gives_its_difference(tmp_path: Path) -> Non
 def test_a_change_is_that_of_a_query_not_the_sum_over_batches(tmp_path: Path) -> None:
     """The loss of a query changes by 1e-4 nats, which over 192 batches adds up to more than 0.01."""
     assert not _evidence(_cosines(tmp_path, 768, 0.9002), "ntxent:tau=0.13", 8)
+
+
+@pytest.mark.parametrize("tau", [0.01, 0.07, 1])
+@pytest.mark.parametrize("noise", [0.3, 1, 4])
+def test_the_signal_is_above_its_threshold_where_there_is_a_finding(noise: float, tau: float, tmp_path: Path) -> None:
+    _evidence(_rows(tmp_path, *aligned(SIZES[0], noise)), f"ntxent:tau={tau}", 64)
