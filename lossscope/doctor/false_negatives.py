@@ -52,7 +52,8 @@ class FalseNegatives(Check):
             ),
             (
                 Advice(
-                    "Label them as positives, or audit them and leave the suspects out: lossscope audit, then --mask."
+                    "Label them as positives, or leave the suspects of an audit out (lossscope audit, then --mask) and "
+                    "compare with a training without a mask."
                 ),
                 Advice("Judge by metrics that know several positives: recall@k of one positive counts them as errors."),
             ),

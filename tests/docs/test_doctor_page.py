@@ -34,5 +34,10 @@ def test_what_was_measured_is_what_was_promised() -> None:
     }  # fmt: skip
 
 
+def test_the_command_that_made_recall_worse_is_on_the_page() -> None:
+    page = make_doctor.PAGE.read_text(encoding="utf-8")
+    assert "`--mask percent:share=0.9`" in page and "67.2 to 54.2" in page
+
+
 def test_auc_counts_ties_by_half() -> None:
     assert make_doctor.auc(np.array([1.0, 2.0]), np.array([0.0, 1.0])) == 0.875

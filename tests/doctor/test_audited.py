@@ -89,6 +89,14 @@ def test_without_an_audit_it_is_not_looked_for(tmp_path: Path) -> None:
     assert "--audit names an audit" in dict(result.not_checked)["false-negatives"]
 
 
+def test_a_mask_is_advised_with_a_training_without_one(tmp_path: Path) -> None:
+    """Where false negatives are rare, masks do harm (docs/audit.md)."""
+    result = examine(str(dump(tmp_path)), objective="ntxent:tau=0.05", batch_size=N, audit=audit(tmp_path, 1.0))
+    (finding,) = (one for one in result.examinations[0].findings if one.id == "false-negatives")
+    for advice in finding.advice:
+        assert "--mask" not in advice.text or "compare with a training without a mask" in advice.text
+
+
 def test_an_audit_of_other_items_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be of the items of this split"):
         share_of(dump(tmp_path), audit(tmp_path, 1.0, name="other"))
