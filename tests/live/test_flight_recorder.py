@@ -246,11 +246,16 @@ def test_a_step_without_room_is_missing_in_the_manifest_and_the_log_says_so(
 
 
 def test_a_step_without_room_is_not_copied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def fail(*_: object) -> None:
-        raise AssertionError("copied")
+    def copy(*_: object) -> None:
+        copied.append(True)
+        raise ValueError("a failure of the recorder is logged and stops nothing")
 
-    monkeypatch.setattr(RecordedStep, "of", fail)
+    copied: list[bool] = []
+    monkeypatch.setattr(RecordedStep, "of", copy)
     scope(tmp_path, recorder_bytes=10_000).watch(torch.eye(60))
+    assert not copied
+    scope(tmp_path, recorder_bytes=1_000_000).watch(torch.eye(60))
+    assert copied
 
 
 def test_ids_must_be_one_an_item(tmp_path: Path) -> None:
