@@ -47,6 +47,8 @@ class SplitEmbeddings:
     pair_scorer: Callable[[Rows, Rows], Tensor | Pair[Tensor]] | None = None
     # numbers of the images and of the captions, equal where the inputs (pixels, words) are equal
     read_input_keys: Callable[[], Pair[Rows | None]] | None = None
+    # id -> text of the items of both sides, perhaps of further ones; None of a side without texts
+    read_texts: Callable[[], Pair[Mapping[str, str] | None]] | None = None
     # rows of a batch -> in each direction dL/dS -> gradient norm of each layer; None where there is no model
     layer_gradients: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained; empty where the source has no recipe

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -18,15 +18,18 @@ from lossscope.io.files import fingerprint_of, write_atomically
 from lossscope.io.reading import naming, show_path
 from lossscope.io.write_errors import explain_write_errors
 
-from .text_digests import PairTexts
+from .pair import Pair
+from .text_digests import PairTexts, digest_texts
 from .types import Rows
 
 SCHEMA = "lossscope.pairs/1"
 _ARRAYS = ("left", "right", "probability", "left_ids", "right_ids", "left_fingerprint", "right_fingerprint", "least",
            "schema")  # fmt: skip
-_TEXT_ARRAYS = ("left_texts", "right_texts", "texts_of_positive")  # absent where a side has no texts
+# digests of the texts of each side that has any, and what is of both; absent where there are none
+_TEXT_ARRAYS = ("left_texts", "right_texts", "texts_of_positive")
 LEAST = 0.05  # probability from which an audit lists a pair, unless its threshold is lower or its list too long
 Floats32 = npt.NDArray[np.float32]
+ReadTexts = Callable[[], Pair[Mapping[str, str] | None]]  # -> id -> text, of each side that has texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +46,12 @@ class KnownPairs:
     left_ids: tuple[str, ...]  # N
     right_ids: tuple[str, ...]  # M
     name: str = "pairs"  # in messages
-    texts: PairTexts | None = None  # of the items, where both sides have texts
+    texts: PairTexts | None = None  # of the items, where a side has texts
     least: float = LEAST  # probability from which pairs are listed: of what is less probable nothing is known
     _tables: dict[tuple[int, int], tuple[Sequence[str], Sequence[str], Any]] = field(
         default_factory=dict, init=False, repr=False
     )
+    _of_same_texts: set[tuple[int, int]] = field(default_factory=set, init=False, repr=False)  # keys of tables
 
     def __post_init__(self) -> None:
         sizes = {len(self.left), len(self.right), len(self.probability)}
@@ -63,7 +67,9 @@ class KnownPairs:
             raise InputError(f"pairs of {self.name} must be there once; it holds one twice")
         if self.texts is not None:
             lengths = len(self.left_ids), len(self.right_ids), len(self.left)
-            stated = len(self.texts.left), len(self.texts.right), len(self.texts.of_positive)
+            stated = tuple(
+                length if one is None else len(one) for one, length in zip(self._columns, lengths, strict=True)
+            )
             if stated != lengths:
                 raise InputError(f"texts of {self.name} must be {lengths}, of both sides and of pairs; got {stated}")
 
@@ -77,12 +83,18 @@ class KnownPairs:
             "right_fingerprint": np.array(fingerprint_of(*self.right_ids)),
             "least": np.array(self.least, np.float64), "schema": np.array(SCHEMA),
         }  # fmt: skip
-        if self.texts is not None:
-            arrays |= zip(_TEXT_ARRAYS, (self.texts.left, self.texts.right, self.texts.of_positive), strict=True)
+        arrays |= {name: one for name, one in zip(_TEXT_ARRAYS, self._columns, strict=True) if one is not None}
         with explain_write_errors(Path(path)), write_atomically(path) as part, open(part, "wb") as stream:
             np.savez_compressed(stream, **arrays)
 
-    def probabilities(self, first_ids: Sequence[str], second_ids: Sequence[str], first: Rows, second: Rows) -> Floats32:
+    def probabilities(
+        self,
+        first_ids: Sequence[str],
+        second_ids: Sequence[str],
+        first: Rows,
+        second: Rows,
+        texts: ReadTexts | None = None,
+    ) -> Floats32:
         """Return the probability of each pair of items, (q, c); 0 of a pair that is not known.
 
         Args:
@@ -90,11 +102,12 @@ class KnownPairs:
             second_ids: likewise, of the second side.
             first: (q,) rows.
             second: (c,) rows.
+            texts: of the split, see `require_items`.
 
         Raises:
-            InputError: no item of the split is one of the pairs'.
+            InputError: the pairs are of other items than those of the split.
         """
-        table = self._table(first_ids, second_ids)
+        table = self._table(first_ids, second_ids, texts)
         return np.asarray(table[first][:, second].toarray(), np.float32)
 
     def require_threshold(self, threshold: float) -> None:
@@ -105,11 +118,24 @@ class KnownPairs:
                 f"{threshold:g}. For a lower one, audit again with --threshold {threshold:g}"
             )
 
-    def require_items(self, first_ids: Sequence[str], second_ids: Sequence[str]) -> None:
-        """Raise InputError where the pairs are of other items than those of a split."""
-        self._table(first_ids, second_ids)
+    def require_items(
+        self, first_ids: Sequence[str], second_ids: Sequence[str], texts: ReadTexts | None = None
+    ) -> None:
+        """Raise InputError where the pairs are of other items than those of a split.
 
-    def _table(self, first_ids: Sequence[str], second_ids: Sequence[str]) -> Any:
+        Args:
+            first_ids: of its first side.
+            second_ids: of its second.
+            texts: of its items, which must be those that were audited; None: its ids alone say which items they are.
+        """
+        self._table(first_ids, second_ids, texts)
+
+    @property
+    def _columns(self) -> tuple[npt.NDArray[Any] | None, ...]:
+        """What is stored of texts, in the order of the file."""
+        return (None,) * 3 if self.texts is None else (self.texts.left, self.texts.right, self.texts.of_positive)
+
+    def _table(self, first_ids: Sequence[str], second_ids: Sequence[str], texts: ReadTexts | None) -> Any:
         """Return the probabilities as a sparse matrix of the split's rows; kept for the same lists of ids."""
         key = id(first_ids), id(second_ids)
         if key not in self._tables:
@@ -119,17 +145,35 @@ class KnownPairs:
             shape = len(first_ids), len(second_ids)
             matrix = sparse.csr_matrix((self.probability[known], (left[known], right[known])), shape=shape)
             self._tables[key] = first_ids, second_ids, matrix  # the lists are kept, so that their `id` stays theirs
+        if texts is not None and key not in self._of_same_texts:
+            self._require_same_texts(texts())
+            self._of_same_texts.add(key)
         return self._tables[key][2]
+
+    def _require_same_texts(self, texts: Pair[Mapping[str, str] | None]) -> None:
+        """Raise InputError where an item says something else than the audited one of its id, as ids may be made up."""
+        for ids, digests, said in zip((self.left_ids, self.right_ids), self._columns[:2], texts, strict=True):
+            if digests is None or said is None:
+                continue
+            rows = np.array([row for row, one in enumerate(ids) if one in said], np.int64)
+            differs = rows[digest_texts(said[ids[row]] for row in rows.tolist()) != digests[rows]]
+            if len(differs):
+                one = ids[int(differs[0])]
+                raise InputError(
+                    f"{self.name} must be of the items of this split; {len(differs)} of {len(rows)} items that have an "
+                    f"id in both had another text there, such as {one!r:.60}, here {said[one]!r:.60}. Audit this data"
+                )
 
     def _places(self, ids: Sequence[str], known: tuple[str, ...], side: int) -> Rows:
         """Return (known,) the row of a split that each known id has; -1 where the split lacks it."""
         if len(ids) == len(known) and all(a == b for a, b in zip(ids, known, strict=True)):
             return np.arange(len(known), dtype=np.int64)
-        place = {one: row for row, one in enumerate(ids)}
+        what = ("first", "second")[side]
+        place = numbered(ids, f"ids of the {what} side of this split")
+        numbered(known, f"ids of the {what} side of {self.name}")
         rows = np.array([place.get(one, -1) for one in known], dtype=np.int64).reshape(len(known))
         of_rows = all(one == str(row) for row, one in enumerate(known))  # numbers of rows name nothing
         if of_rows or not bool((rows >= 0).any()):
-            what = ("first", "second")[side]
             example = f"{ids[0]!r:.60}" if len(ids) else "none"
             raise InputError(
                 f"{self.name} must be of the items of this split; its {what} side has {len(known)} items such as "
@@ -138,6 +182,20 @@ class KnownPairs:
                 else f"{self.name} must be of the items of this split; its {what} side has none"
             )
         return rows
+
+
+def numbered(ids: Sequence[str], what: str) -> dict[str, int]:
+    """Return the row of each id. Raises InputError for an id that two items have.
+
+    Args:
+        ids: n.
+        what: they are, in messages.
+    """
+    rows = {one: row for row, one in enumerate(ids)}
+    if len(rows) < len(ids):
+        twice = next(one for row, one in enumerate(ids) if rows[one] != row)
+        raise InputError(f"{what} must differ, so that each names one item; {twice!r:.60} is there twice")
+    return rows
 
 
 def rule_spec(typed: str) -> str:
@@ -190,15 +248,15 @@ def _read(file: Path, state: tuple[int, int] | None) -> KnownPairs:
 
 
 def _read_texts(arrays: Mapping[str, npt.NDArray[Any]], where: str) -> PairTexts | None:
-    """Return the digests of texts; None of a file without any. Raises InputError for some without the others."""
+    """Return the digests of texts; None of a file without any. Raises InputError for what is of both without both."""
     present = [name for name in _TEXT_ARRAYS if name in arrays]
     if not present:
         return None
-    if len(present) < len(_TEXT_ARRAYS):
-        raise InputError(f"{where} must have {', '.join(_TEXT_ARRAYS)}, or none of them; got {', '.join(present)}")
+    if _TEXT_ARRAYS[2] in present and len(present) < len(_TEXT_ARRAYS):
+        raise InputError(f"{where} must have {', '.join(_TEXT_ARRAYS)}; got {', '.join(present)}")
     for name, kind in zip(_TEXT_ARRAYS, ("uint64", "uint64", "bool"), strict=True):
-        if arrays[name].dtype.name != kind or arrays[name].ndim != 1:
+        if name in arrays and (arrays[name].dtype.name != kind or arrays[name].ndim != 1):
             raise InputError(
                 f"{name} of {where} must be a column of {kind}; got {arrays[name].dtype} {arrays[name].shape}"
             )
-    return PairTexts(*(arrays[name] for name in _TEXT_ARRAYS))
+    return PairTexts(*map(arrays.get, _TEXT_ARRAYS))

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
-from .known_pairs import KnownPairs, read_known_pairs
+from .known_pairs import KnownPairs, numbered, read_known_pairs
 from .relations import Relations
 from .text_digests import digest_texts
 from .types import Rows
@@ -105,9 +105,9 @@ class Suspects:
     def text_pairs(self) -> TextPairs:
         """The suspects as pairs of texts. Raises InputError for an audit without the texts of both sides."""
         texts = self.known.texts
-        if texts is None:
+        if texts is None or texts.left is None or texts.right is None or texts.of_positive is None:
             raise InputError(
-                f"{self.known.name} must name the texts of both sides; it has none. One of its sides has no texts, "
+                f"{self.known.name} must name the texts of both sides; it does not. One of its sides has no texts, "
                 "as pictures have none, or an earlier version wrote it: take ids, or audit again with --data"
             )
         (left, rows), (right, columns) = (np.unique(one, return_inverse=True) for one in (texts.left, texts.right))
@@ -126,7 +126,8 @@ class Suspects:
     @cached_property
     def _ids(self) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """The row of each id, of both sides."""
-        left, right = ({one: row for row, one in enumerate(ids)} for ids in (self.known.left_ids, self.known.right_ids))
+        name = f"{self.known.name}, looked up by ids,"
+        left, right = (numbered(ids, name) for ids in (self.known.left_ids, self.known.right_ids))
         return left, right
 
     @cached_property

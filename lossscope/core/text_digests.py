@@ -16,11 +16,12 @@ _BYTES = 8  # two of a million texts share a digest once in 40 million sets
 
 @dataclass(frozen=True, eq=False)
 class PairTexts:
-    """Texts of the items of both sides, and which pairs of items have the texts of a positive."""
+    """Texts of the items of each side that has any, and which pairs of items have the texts of a positive."""
 
-    left: Digests  # (N,) of the first side
-    right: Digests  # (M,) of the second
-    of_positive: npt.NDArray[np.bool_]  # (n,) whether a positive has the same two texts, as where a copy has no label
+    left: Digests | None  # (N,) of the first side; None where it has no texts, as pictures have none
+    right: Digests | None  # (M,) of the second
+    # (n,) whether a positive has the same two texts, as where a copy has no label; None unless two sides have texts
+    of_positive: npt.NDArray[np.bool_] | None
 
 
 def normal_text(text: str) -> str:

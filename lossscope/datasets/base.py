@@ -9,6 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.types import TEXT_SHAPE
 from lossscope.core.types import ItemShape as ItemShape
@@ -101,6 +102,11 @@ class Split:
             got = f"{self.relations.first} x {self.relations.second}"
             raise InputError(f"relations of {self.name!r} must be of {images} x {captions} items; got {got}")
 
+    def texts_by_id(self) -> Pair[Mapping[str, str] | None]:
+        """Return id -> text of both sides; None of one that has no texts."""
+        first = self.images.texts if isinstance(self.images, Texts) else ()
+        return Pair(_by_id(self.image_ids, first), _by_id(self.caption_ids, self.captions))
+
     def _take_caption_image(self, derived: Relations) -> None:
         """Keep the relations that follow from caption_image. Raises InputError where others are given beside it."""
         given: Relations | None = self.relations
@@ -134,6 +140,10 @@ class Split:
         for what, column in (("tokens", self.tokens), ("words", self.words)):
             if column is not None and len(column) != captions:
                 raise InputError(f"{what} of {self.name!r} must be {captions}, one a caption; got {len(column)}")
+
+
+def _by_id(ids: Sequence[str], texts: Sequence[str]) -> Mapping[str, str] | None:
+    return dict(zip(ids, texts, strict=True)) if any(texts) else None
 
 
 @runtime_checkable

@@ -160,10 +160,9 @@ def _rows(
         forward: whether queries are of its first side.
     """
     ids = embedded.image_ids, embedded.caption_ids
-    items = None if embedded.is_joined else BatchItems(*ids, queries.reshape(-1), candidates, forward)
-    shape = BatchShape(
-        len(queries), mask.direction, torch.from_numpy(queries.reshape(-1)), torch.from_numpy(candidates)
-    )
+    own = queries.reshape(-1)
+    items = None if embedded.is_joined else BatchItems(*ids, own, candidates, forward, embedded.read_texts)
+    shape = BatchShape(len(queries), mask.direction, torch.from_numpy(own), torch.from_numpy(candidates))
     return DenseRows(
         shape,
         S,

@@ -88,6 +88,7 @@ def embed_checkpoint(
         notices=(*notices, *reading_notices, *_notices(checkpoint, split, request)),
         pair_scorer=scorer,
         read_input_keys=partial(input_keys, split, request.progress),
+        read_texts=split.texts_by_id,
         layer_gradients=LayerGradients(load_model if scorer is None else lambda: (model, captions)),
         recipe=checkpoint.training,
         relations=split.relations,

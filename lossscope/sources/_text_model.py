@@ -59,6 +59,7 @@ class TextModel:
             split=split.name,
             notices=(*one, *other, *notices, *split.notices),
             read_input_keys=partial(input_keys, split),
+            read_texts=split.texts_by_id,
             relations=split.relations,
         )
 

@@ -81,10 +81,10 @@ def fingerprints_of(
 
 
 def require_known_pairs(rules: Sequence[NegativeMask], split: Split) -> None:
-    """Raise InputError where a rule's pairs cannot be read, or are of other items than those of the split."""
+    """Raise InputError where a rule's pairs cannot be read, or are of other items or texts than those of the split."""
     for known in (getattr(rule, "known", None) for rule in rules if rule.needs == "items"):
         if isinstance(known, KnownPairs):
-            known.require_items(split.image_ids, split.caption_ids)
+            known.require_items(split.image_ids, split.caption_ids, split.texts_by_id)
 
 
 def _pair_files(rules: Sequence[NegativeMask]) -> list[Path]:

@@ -171,7 +171,7 @@ def test_a_file_without_texts_is_read_and_says_so_where_texts_are_asked_for(tmp_
     found = lossscope.suspects(tmp_path / "mask.npz")
     assert found.hidden(["a"], ["y"]).tolist() == [[True]]
     with pytest.raises(
-        InputError, match=r"mask\.npz must name the texts of both sides; it has none.*take ids, or audit"
+        InputError, match=r"mask\.npz must name the texts of both sides; it does not.*take ids, or audit"
     ):
         found.hidden_texts(["one"], ["y"])
 
@@ -186,9 +186,23 @@ def test_texts_come_back_from_a_file(tmp_path: Path) -> None:
         assert np.array_equal(getattr(read.texts, name), getattr(known.texts, name))
 
 
-def test_an_audit_of_pictures_has_no_texts(tmp_path: Path) -> None:
-    result = audit([], AuditOptions("scenes:train=40,val=10,test=10", sheet=10))
-    assert mask_of(result).texts is None
+def test_an_audit_of_pictures_has_the_texts_of_its_captions_alone(tmp_path: Path) -> None:
+    split = build("datasets", "scenes:train=40,val=10,test=10").split("train")
+    mask_of(audit([], AuditOptions("scenes:train=40,val=10,test=10", sheet=10))).write(tmp_path / "mask.npz")
+    texts = read_known_pairs(tmp_path / "mask.npz").texts
+    assert texts is not None
+    assert texts.left is None
+    assert np.array_equal(texts.right, digest_texts(split.captions))
+    with pytest.raises(InputError, match="must name the texts of both sides; it does not"):
+        lossscope.suspects(tmp_path).hidden_texts(["a"], split.captions[:1])
+
+
+def test_an_id_that_two_items_have_is_not_looked_up() -> None:
+    """The last of them would answer for both."""
+    found = Suspects(known_pairs(left_ids=("a", "b", "a")))
+    with pytest.raises(InputError, match=r"pairs, looked up by ids, must differ, .*; 'a' is there twice"):
+        found.hidden(["b"], ["y"])
+    assert found.hidden_texts(["one"], ["y"]).tolist() == [[True]]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +210,7 @@ def test_an_audit_of_pictures_has_no_texts(tmp_path: Path) -> None:
     [
         (
             {"left_texts": None},
-            "must have left_texts, right_texts, texts_of_positive, or none of them; got right_texts",
+            "must have left_texts, right_texts, texts_of_positive; got right_texts, texts_of_positive",
         ),
         ({"left_texts": np.zeros(3)}, "left_texts of .* must be a column of uint64; got float64"),
         ({"left_texts": np.zeros(2, np.uint64)}, r"texts of .* must be \(3, 3, 2\), .*; got \(2, 3, 2\)"),

@@ -74,11 +74,13 @@ def mask_of(result: AuditResult) -> KnownPairs:
 
 
 def _texts_of(material: Material, pairs: PairRows) -> PairTexts | None:
-    """Return the digests of the texts of both sides; None where one of them has none, and of one set."""
-    first = material.first_texts
-    if first is None or material.split is None or material.relations.one_set:
+    """Return the digests of the texts of each side that has any; None without data."""
+    if material.split is None:
         return None
-    left, right = digest_texts(first), digest_texts(material.split.captions)
+    first, second = material.first_texts or (), material.split.captions
+    left, right = (digest_texts(texts) if any(texts) else None for texts in (first, second))
+    if left is None or right is None or material.relations.one_set:
+        return PairTexts(left, right, None)
     rows, columns = (np.unique(one, return_inverse=True)[1] for one in (left, right))
     own = material.relations.positives
     width = len(right)  # more than there are different texts

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lossscope.core.known_pairs import KnownPairs
+from lossscope.core.known_pairs import KnownPairs, ReadTexts
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
@@ -28,6 +28,7 @@ class BatchItems:
     queries: Rows  # (k·q,) rows of the split
     candidates: Rows  # (k, c)
     first_are_queries: bool = True  # whether queries are of the first side
+    texts: ReadTexts | None = None  # of the split's items; None: ids alone say which these are
 
     def blocks(self) -> Iterator[tuple[Rows, Rows]]:
         """Yield the rows of queries (q,) and candidates (c,) of each batch."""
@@ -41,7 +42,7 @@ class BatchItems:
         blocks = []
         for queries, candidates in self.blocks():
             first, second = (queries, candidates) if self.first_are_queries else (candidates, queries)
-            block = known.probabilities(self.first_ids, self.second_ids, first, second)
+            block = known.probabilities(self.first_ids, self.second_ids, first, second, self.texts)
             blocks.append(block if self.first_are_queries else block.T)
         return np.concatenate(blocks)
 
