@@ -13,6 +13,7 @@ from lossscope.core import memory
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.masks.base import BatchItems
 from lossscope.core.pair import Pair
 from lossscope.core.types import OnStep, SameImage
 from lossscope.objectives.base import Objective
@@ -169,12 +170,24 @@ def _panel(
     dense_mask = mask.mask(torch.arange(queries.start, queries.stop)).to(S.device)
     q, c = (matrix.captions, matrix.images) if transposed else (matrix.images, matrix.captions)
     panel = BatchShape(1, shape.direction, shape.query_ids[queries], shape.candidate_ids, has_all_queries=False)
-    rows = DenseRows(panel, S, dense_mask)
+    rows = DenseRows(panel, S, dense_mask, items=_items(matrix, queries, transposed))
     if keys:
         rows = _with_keys(rows, matrix, queries, transposed)
     if not embeddings or q is None or c is None:
         return rows
     return replace(rows, queries=q[queries], candidates=c[None], all_queries=q[None])
+
+
+def _items(matrix: TiledMatrix, queries: slice, transposed: bool) -> BatchItems | None:
+    """Return which items the rows and columns of a panel are; None where both sides are taken as one set."""
+    embedded = matrix.embedded
+    if embedded.is_joined:
+        return None
+    first, second = matrix.image_rows, matrix.caption_rows
+    own, candidates = (second[queries], first[None]) if transposed else (first[queries], second[None])
+    return BatchItems(
+        embedded.image_ids, embedded.caption_ids, own, candidates, not transposed, texts=embedded.read_texts
+    )
 
 
 def _with_keys(panel: DenseRows, matrix: TiledMatrix, queries: slice, transposed: bool) -> DenseRows:

@@ -21,7 +21,7 @@ from .views.view import DenseRows, View
 _STATISTICS = tuple(
     Statistic(name, name, "mean", "samples") for name in ("same_image", "duplicates", "outranking", "near")
 )
-_SUSPECTED = Statistic("suspected", "suspected", "mean", "samples")
+_SUSPECTED = Statistic("suspected", "suspected", "mean", "samples")  # of listed pairs alone
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,9 @@ class FalseNegatives:
         outranking: negatives strictly above the best positive.
         near: negatives whose embedding has a cosine of at least `near` with that of a positive, copies included; NaN
             where the source has similarities only.
-        suspected: sum of the probabilities that an audit gives to negatives, the number of false ones to expect; where
-            the option `audit` names one.
+        suspected: sum of the probabilities that an audit gives to negatives that it lists: those of 0.05 or more, or
+            from another threshold of its own. It is the part of the false ones to expect that is listed, fewer than
+            all, as most negatives have a probability below. Only where the option `audit` names one.
 
     Raises InputError unless -1 < near <= 1, and for an audit of other items.
     """
@@ -116,9 +117,12 @@ def _near(rows: DenseRows, threshold: float) -> Tensor | None:
 
 
 def _suspected(rows: DenseRows, known: KnownPairs) -> Tensor:
-    """(k·q,) sum of the probabilities of negatives."""
+    """(k·q,) sum of the probabilities of negatives, of those that are listed."""
     if rows.items is None:
-        raise InputError("false-negatives:audit needs the items of two sides; the batch has them in one set")
+        raise InputError(
+            "false-negatives:audit looks items up by the ids of both sides, which are not known of views that are one "
+            "set, of further candidates (--terms), and of batches of a training loop"
+        )
     probability = torch.from_numpy(rows.items.probabilities(known)).to(rows.S.device)
     return torch.where(rows.mask.negatives, probability, 0.0).sum(1)
 

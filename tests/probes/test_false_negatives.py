@@ -14,8 +14,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lossscope.core.known_pairs import KnownPairs
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.known_pairs import LEAST, KnownPairs
 from lossscope.core.masks.base import BatchItems
+from lossscope.engine import large_batches
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.probes.false_negatives import FalseNegatives
 
@@ -160,8 +163,36 @@ def test_an_audit_adds_the_number_of_false_negatives_to_expect(lab: Any, tmp_pat
         )
 
 
+def test_the_part_of_false_negatives_that_an_audit_lists_is_called_a_part(lab: Any) -> None:
+    """Pairs below 0.05 are in no file; on hard data they are more than half of the number to expect."""
+    said = " ".join(str(FalseNegatives.__doc__).split())
+    assert f"that it lists: those of {LEAST} or more" in said
+    assert "fewer than all" in said
+
+
+def test_an_audit_is_looked_up_in_panels_of_a_large_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    vectors = [torch.nn.functional.normalize(torch.from_numpy(random.normal(size=(n, 8))), dim=1) for n in (30, 60)]
+    ids = [f"q{row}" for row in range(30)], [f"d{row}" for row in range(60)]
+    keys = random.choice(30 * 60, 300, replace=False)
+    KnownPairs(keys // 60, keys % 60, random.random(300).astype(np.float32), *map(tuple, ids)).write(
+        tmp_path / "mask.npz"
+    )
+    embedded = SplitEmbeddings("random", *vectors, None, np.repeat(np.arange(30), 2), *ids, fingerprint="")
+    monkeypatch.setattr(large_batches, "PANEL", 700)
+    probes = (f"false_negatives:audit={tmp_path}",)
+    dense, tiled = (
+        Sweep(("ntxent",), probes, batch_size=None, engine=engine, shuffle=True).run(embedded).summary
+        for engine in ("dense", "tiled")
+    )
+    values = dense[dense["statistic"] == "suspected"]["mean"]
+    assert len(values) == 2
+    assert (values > 1).all()
+    np.testing.assert_allclose(tiled[tiled["statistic"] == "suspected"]["mean"], values, rtol=1e-6)
+
+
 def test_an_audit_is_of_the_items_of_two_sides(lab: Any, tmp_path: Path) -> None:
     empty = np.zeros(0, np.int64)
     KnownPairs(empty, empty, empty.astype(np.float32), ("a",), ("b",)).write(tmp_path / "mask.npz")
-    with pytest.raises(InputError, match="the batch has them in one set"):
+    with pytest.raises(InputError, match="looks items up by the ids of both sides, which are not known of views"):
         lab.run(f"false_negatives:audit={tmp_path}", lab.random_batches().rows())

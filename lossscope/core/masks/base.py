@@ -102,7 +102,8 @@ def _require_given(rows: MaskInputs, rule: NegativeMask) -> None:
             "related": "the batch has the items of both sides in one set",
             "keys": "it needs the inputs (texts, pixels, ids) of both sides, in batches of pairs or groups",
             "guide": "no guide is given. Name its embeddings: --guide SOURCE",
-            "items": "the batch has the items of both sides in one set",
+            "items": "it looks items up by the ids of both sides, which are not known of views that are one set and of "
+            "further candidates (--terms)",
         }[rule.needs]
         name = type(rule).__module__.rpartition(".")[2].replace("_", "-")  # the name of the file, as it is typed
         raise InputError(f"--mask {name} cannot be used: {reason}")
