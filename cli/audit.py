@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from lossscope.core.types import HIDDEN_FROM
+
 from ._options import (
     OUTPUT,
     CaptionImage,
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from lossscope.audit.steps.result import AuditResult
 
 RARE = 0.001  # share of false negatives below which masks did harm (docs/audit.md)
-DEFAULT_THRESHOLD = 0.1  # of --mask, too
 
 
 @command(keeps=True)
@@ -75,7 +76,7 @@ def audit(
     ] = None,
     threshold: Annotated[
         float, typer.Option(help="Probability from which the mask leaves a pair out.", min=0.0, max=1.0)
-    ] = DEFAULT_THRESHOLD,
+    ] = HIDDEN_FROM,
     batch_size: Annotated[int, typer.Option(help="Pairs of a batch.", min=2, max=4096)] = 128,
     top: Annotated[
         int | None,
@@ -226,7 +227,7 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
             f"Label {out / 'sheet.html'}, then give --labels labels.csv: the probabilities become those of your data."
         )
     threshold = max(result.threshold, result.least)
-    chosen = "" if threshold == DEFAULT_THRESHOLD else f":threshold={threshold:g}"
+    chosen = "" if threshold == HIDDEN_FROM else f":threshold={threshold:g}"
     lines.append(f"Train without them: --mask {out / 'mask.npz'}{chosen}")
     if not result.is_of_other_things and result.rate.value < RARE:
         lines.append(

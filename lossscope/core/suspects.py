@@ -18,7 +18,7 @@ from lossscope.errors import InputError
 from .known_pairs import KnownPairs, numbered, read_known_pairs
 from .relations import Relations
 from .text_digests import digest_texts
-from .types import Rows
+from .types import HIDDEN_FROM, Rows
 
 Unknown = Literal["error", "ignore"]
 _UNKNOWN: tuple[Unknown, ...] = ("error", "ignore")
@@ -44,7 +44,7 @@ class Suspects:
     """
 
     known: KnownPairs
-    threshold: float = 0.1  # probability from which a pair is left out
+    threshold: float = HIDDEN_FROM  # probability from which a pair is left out
 
     def __post_init__(self) -> None:
         self.known.require_threshold(self.threshold)
@@ -160,7 +160,7 @@ class Suspects:
         return numbers
 
 
-def suspects(audit: Path | str, threshold: float = 0.1) -> Suspects:
+def suspects(audit: Path | str, threshold: float = HIDDEN_FROM) -> Suspects:
     """Return the suspects of an audit: `suspects("audit").hidden(query_ids, candidate_ids)`.
 
     Args:

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from lossscope.core.suspects import TextPairs, require_texts, suspects
 from lossscope.core.text_digests import digest_texts
-from lossscope.core.types import Rows
+from lossscope.core.types import HIDDEN_FROM, Rows
 from lossscope.errors import InputError
 
 from .apart_batches import apart_batches
@@ -30,7 +30,7 @@ _PASSES = 2  # further passes over the data where one gives too few full batches
 
 
 def apart(
-    audit: Path | str, threshold: float = 0.1, no_duplicates: bool = True, unknown: Unknown = "warn"
+    audit: Path | str, threshold: float = HIDDEN_FROM, no_duplicates: bool = True, unknown: Unknown = "warn"
 ) -> ApartBatches:
     """Return what `SentenceTransformerTrainingArguments(batch_sampler=...)` takes: suspects are in different batches.
 
@@ -55,7 +55,7 @@ class ApartBatches:
     """Builds batch samplers; it is pickled with the arguments of a training, without what it reads."""
 
     audit: str
-    threshold: float = 0.1
+    threshold: float = HIDDEN_FROM
     no_duplicates: bool = True
     unknown: Unknown = "warn"
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import Result
 from lossscope_cli import app
-from lossscope_cli.audit import DEFAULT_THRESHOLD
+from lossscope_cli.audit import RARE, _lines
 from typer.testing import CliRunner
 
+from lossscope.audit.estimate.rates import Estimate
 from lossscope.audit.output.folder import FILES
-from lossscope.core.masks.pairs import Pairs
+from lossscope.audit.steps.options import AuditOptions
+from lossscope.audit.steps.run import audit
 from lossscope.io.csv_tables import read_csv
 
 SCENES = "scenes:train=40,val=8,test=10,size=16,ambiguity=0.6"
 AUDIT = f"audit --data {SCENES} --out out --batch-size 16 --sheet 30"
+OUT = Path("out")
 SIGNAL = '''
 from dataclasses import dataclass
 from typing import ClassVar
@@ -190,7 +193,6 @@ def test_the_mask_leaves_out_what_the_table_says_of_the_threshold(threshold: str
     lines = succeed(f"{AUDIT} --threshold {threshold}").stdout.splitlines()
     assert f"Train without them: {hint}" in lines
     assert np.load("out/mask.npz")["probability"].min() < min(0.06, float(threshold) + 0.01)
-    assert dataclasses.fields(Pairs)[1].default == DEFAULT_THRESHOLD
 
 
 def test_weights_without_a_source_are_said_to_be_missing() -> None:
@@ -216,15 +218,13 @@ def test_signals_are_listed_with_their_questions_and_sources() -> None:
     assert all(one["what"].endswith("?") for one in listed.values())
 
 
-def test_where_false_negatives_are_rare_it_says_that_masks_did_harm() -> None:
-    documents(labels=True)
-    words = "audit pairs.npz --out out --batch-size 8 --split test"
-    Path("none.csv").write_text(
-        "query,document,answer\n"
-        + "".join(f"{q},{(q + k) % 20},no\n" for q in range(20) for k in (2, 3, 5))
-        + "0,1,yes\n"
-    )
-    rate = json.loads(succeed(f"{words} --labels none.csv --format json").stdout)["rate"]["value"]
-    says = "compare with a training without a mask" in succeed(f"{words} --labels none.csv").stdout
-    assert says == (rate < 0.001)
-    assert "compare with a training without a mask" not in succeed(f"{words} --labels labels.csv").stdout
+@pytest.mark.parametrize(("rate", "says"), [(RARE / 2, True), (RARE * 0.99, True), (RARE, False), (0.05, False)])
+def test_where_false_negatives_are_rare_it_says_that_masks_did_harm(rate: float, says: bool) -> None:
+    documents()
+    of_pictures = audit([], AuditOptions(SCENES, batch_size=16, sheet=30))
+    of_others = audit(["pairs.npz"], AuditOptions(split="test", batch_size=8, sheet=10))
+    said = [
+        any("compare with a training without a mask" in line for line in _lines(replace(one, rate=Estimate(rate)), OUT))
+        for one in (of_pictures, of_others)
+    ]
+    assert said == [says, False], "without labels the rate of other things than photos and captions is not trusted"

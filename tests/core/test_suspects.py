@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import lossscope_cli.audit
 import numpy as np
 import pytest
 import torch
@@ -20,7 +22,9 @@ from lossscope.core.masks.base import BatchItems, MaskInputs
 from lossscope.core.similarity import Mask
 from lossscope.core.suspects import Suspects
 from lossscope.core.text_digests import PairTexts, digest_texts, normal_text
+from lossscope.core.types import HIDDEN_FROM
 from lossscope.errors import InputError
+from lossscope.live.apart_sampler import ApartBatches, apart
 from lossscope.registry import build
 
 DATA = "passages:train=60,val=20,test=20,duplicates=0.3"
@@ -157,6 +161,15 @@ def test_what_is_of_no_audited_item_is_named_or_ignored() -> None:
 def test_what_cannot_be_looked_up_is_refused(call: Any, says: str) -> None:
     with pytest.raises(InputError, match=re.escape(says)):
         call(Suspects(known_pairs()))
+
+
+def test_everything_leaves_out_from_one_probability_on(file: Path) -> None:
+    """A mask that trains, a loop of one's own, a sampler, an audit's numbers and its option."""
+    defaults = [
+        inspect.signature(one).parameters["threshold"].default
+        for one in (AuditOptions, lossscope.suspects, Suspects, apart, ApartBatches, lossscope_cli.audit.audit)
+    ]
+    assert {*defaults, build("masks", f"pairs:file={file}").threshold} == {HIDDEN_FROM}
 
 
 @pytest.mark.parametrize("threshold", [0, 0.01, 1.1, float("nan")])

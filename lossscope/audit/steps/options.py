@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lossscope.core.known_pairs import LEAST
-from lossscope.core.types import Progress
+from lossscope.core.types import HIDDEN_FROM, Progress
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class AuditOptions:
     signals: tuple[str, ...] = ()  # names, or ./file.py:NAME; none: all
     batch_size: int = 128
     labels: Path | None = None  # sheet with answers
-    threshold: float = 0.1  # probability from which the mask leaves a pair out, in what is printed
+    threshold: float = HIDDEN_FROM  # probability from which the mask leaves a pair out, in what is printed
     top: int | None = None  # of a large set, candidates of each query that are looked at; None: a fiftieth of them
     keep: float = LEAST  # probability from which a pair is a suspect, or the threshold where that is lower
     sheet: int = 100  # pairs to label

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.known_pairs import KnownPairs, read_known_pairs
+from lossscope.core.types import HIDDEN_FROM
 from lossscope.errors import InputError
 
 from .base import MaskInputs, Needs
@@ -25,7 +26,7 @@ class Pairs:
     """
 
     file: Path  # mask.npz of an audit
-    threshold: float = 0.1  # probability from which a pair is left out
+    threshold: float = HIDDEN_FROM  # probability from which a pair is left out
     needs: ClassVar[Needs] = "items"
 
     def __post_init__(self) -> None:
