@@ -163,8 +163,8 @@ class SweepArguments:
 
     def sweep_options(self, probes: Sequence[str]) -> dict[str, Any]:
         """Return the fields of a Sweep but its objectives. Raises a usage error for options that do not fit."""
-        from lossscope.core.known_pairs import rule_spec
-        from lossscope.registry import build, spec_of
+        from lossscope.engine.false_negatives import build_rule
+        from lossscope.registry import spec_of
 
         if self.per_query and self.out is None:
             raise usage("--per-query needs --out, the frame that keeps the rows")
@@ -175,7 +175,7 @@ class SweepArguments:
         given = [] if self.mask == ["none"] else self.mask or []
         if "none" in given:
             raise usage(f"--mask none stands alone; got it beside {', '.join(one for one in given if one != 'none')}")
-        masks = tuple(build("masks", rule_spec(spec)) for spec in given)
+        masks = tuple(build_rule(spec) for spec in given)
         if self.guide is not None and not any(mask.needs == "guide" for mask in masks):
             raise usage("--guide is read by a rule that needs one; add --mask gist")
         return {

@@ -205,7 +205,7 @@ def rule_spec(typed: str) -> str:
     ('pairs:file=audit/mask.npz,threshold=0.9', 'percent')
     """
     name, _, options = typed.partition(":")
-    is_file = name.endswith(".npz") or (Path(name) / "mask.npz").is_file()
+    is_file = name.endswith(".npz") or (bool(name.strip()) and (Path(name) / "mask.npz").is_file())
     return f"pairs:file={name}" + (f",{options}" if options else "") if is_file else typed
 
 

@@ -1,4 +1,4 @@
-"""Rows of S without the negatives that rules hide, as they are probably relevant."""
+"""Rules for negatives that are probably relevant, from their specs, and rows of S without those that they hide."""
 
 from __future__ import annotations
 
@@ -7,8 +7,20 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from lossscope.core.known_pairs import rule_spec
 from lossscope.core.masks.base import MaskInputs, NegativeMask, hide_negatives
 from lossscope.probes.views.view import DenseRows
+from lossscope.registry import build, names
+
+
+def build_rule(typed: str) -> NegativeMask:
+    """Return the rule of a spec; a file, or an audit's folder that is not named like a rule, stands for its pairs.
+
+    Raises SpecError for a spec that is none.
+    """
+    name = typed.partition(":")[0].strip().replace("-", "_").lower()
+    rule: NegativeMask = build("masks", typed if name in names("masks") else rule_spec(typed))
+    return rule
 
 
 def hide_by_rules(rows: DenseRows, rules: Sequence[NegativeMask], guide: DenseRows | None = None) -> DenseRows:

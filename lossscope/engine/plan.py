@@ -11,7 +11,6 @@ import pandas as pd
 
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.known_pairs import rule_spec
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.relations import Relations
 from lossscope.core.sides import plural
@@ -23,6 +22,7 @@ from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.probes.base import Probe
 from lossscope.registry import build, short_spec, spec_of
 
+from .false_negatives import build_rule
 from .terms import require_terms
 from .tiled.bfloat16 import require_comparisons
 
@@ -130,7 +130,7 @@ class SweepPlan:
         Raises SpecError for a spec that is none, InputError for an objective that does not fit the options.
         """
         probes = tuple(build("probes", spec) for spec in options.probes)
-        masks = tuple(build("masks", rule_spec(spec)) for spec in options.masks)
+        masks = tuple(build_rule(spec) for spec in options.masks)
         return cls(options, probes, tuple(as_objective(one) for one in options.objectives), masks)
 
     def _require_enough(self, relations: Relations) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lossscope.core.batches import Sampling
-from lossscope.core.known_pairs import rule_spec
 from lossscope.core.masks.base import NegativeMask
 from lossscope.datasets.base import Dataset
 from lossscope.encoders.base import EncoderSpec, encoder_spec
+from lossscope.engine.false_negatives import build_rule
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.registry import build, short_spec, spec_of
@@ -36,7 +36,7 @@ def resolve(recipe: Recipe) -> Components:
     encoder = encoder_spec(recipe.encoder)
     objective: Objective = build("objectives", recipe.objective)
     warmup = build("objectives", objective.warmup) if recipe.warmup and objective.warmup is not None else None
-    masks = tuple(build("masks", rule_spec(spec.strip())) for spec in recipe.mask.split(";") if spec.strip())
+    masks = tuple(build_rule(spec.strip()) for spec in recipe.mask.split(";") if spec.strip())
     for rule in masks:
         if rule.needs == "guide":
             raise InputError(f"mask {spec_of(rule)} needs a guide, which training does not have; take another rule")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from torch import Tensor
 from lossscope.core.known_pairs import KnownPairs, rule_spec
 from lossscope.core.masks.base import BatchItems, MaskInputs, hide_negatives
 from lossscope.core.similarity import Mask
-from lossscope.errors import InputError
+from lossscope.engine.false_negatives import build_rule
+from lossscope.errors import InputError, SpecError
 from lossscope.registry import build, names
 
 KNOWN = {(10, 101): 0.9, (12, 103): 0.5, (13, 108): 0.08, (14, 100): 1.0}  # pair of rows -> probability
@@ -240,3 +242,20 @@ def test_the_folder_of_an_audit_is_its_mask(audited: Path) -> None:
     assert rule_spec(str(audited.parent)) == f"pairs:file={audited.parent}"
     assert rule_spec("percent:share=0.9") == "percent:share=0.9"
     assert rule_spec("nothing/here") == "nothing/here"
+    assert rule_spec(".") == "pairs:file=."
+
+
+@pytest.mark.parametrize("typed", ["percent", "same-item", "Same_Item", "above:margin=0.2"])
+def test_a_folder_that_is_named_like_a_rule_does_not_replace_it(audited: Path, typed: str) -> None:
+    name = typed.partition(":")[0]
+    (audited.parent / name).mkdir(exist_ok=True)
+    shutil.copy(audited, audited.parent / name)
+    assert build_rule(typed) == build("masks", typed)
+    assert build_rule(f"./{name}") == build("masks", f"pairs:file={name}")
+
+
+@pytest.mark.parametrize("typed", ["", " ", ":threshold=0.5"])
+def test_an_empty_rule_is_not_the_file_in_this_folder(typed: str) -> None:
+    assert Path("mask.npz").is_file()
+    with pytest.raises(SpecError):
+        build_rule(typed)
