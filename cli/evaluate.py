@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -175,9 +176,10 @@ def _read_judgements(files: list[Path], quiet: bool) -> Callable[[SplitEmbedding
     from lossscope.retrieval.judged import match_judgements
 
     said = set[str]()
+    read = cache(read_judgements)  # of several sources of the same sides once
 
     def match(embedded: SplitEmbeddings) -> JudgedPairs:
-        judged = match_judgements(embedded, [read_judgements(file, embedded.sides) for file in files])
+        judged = match_judgements(embedded, [read(file, embedded.sides) for file in files])
         for text in judged.summary:
             if text not in said:
                 notice(f"Note: {text}.", quiet)

@@ -216,7 +216,8 @@ class TextRows:
 class ApartSampling:
     """Batches of an epoch, drawn from seed and epoch: a row is put off to a later batch where it is a suspect.
 
-    Each row comes once; with `drop_last` the rows of batches that are not full do not come.
+    Each row comes once; with `drop_last` the rows of batches that are not full do not come, and where that leaves fewer
+    batches than the trainer counts on, which a warning says, those of further passes follow and repeat rows.
     """
 
     texts: TextRows

@@ -249,7 +249,7 @@ def test_the_last_pairs_similarities_are_not_those_of_other_pairs() -> None:
     )
 
 
-def test_rows_of_one_length_give_signals_that_do_not_depend_on_their_sign_convention() -> None:
+def test_ratios_to_a_positive_of_no_similarity_are_kept_within_ten() -> None:
     """Ratios near a positive's 0 are kept within -10..10, NaN where there is no other positive."""
     images, captions = vectors(5, 0), vectors(12, 1)
     captions[:3] -= np.outer(captions[:3] @ images[0], images[0])  # positives of image 0 have similarity 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,9 @@ import pytest
 from click.testing import Result
 from lossscope_cli import app
 from typer.testing import CliRunner
+
+from lossscope.datasets.judgements import any_format
+from lossscope.datasets.judgements.any_format import read_judgements
 
 pytestmark = pytest.mark.slow
 
@@ -51,6 +55,19 @@ def test_eval_writes_a_table_and_an_ensemble() -> None:
         assert "own and judged" in result.stdout
     lossscope("eval dump.npz --judgements judged.csv --format csv --out rows.csv")
     assert "own and judged" in lossscope("table judged_retrieval rows.csv").stdout
+
+
+def test_a_file_of_judgements_is_read_once_for_all_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+
+    def read(*arguments: Any) -> Any:
+        reads.append(arguments)
+        return read_judgements(*arguments)
+
+    monkeypatch.setattr(any_format, "read_judgements", read)
+    result = lossscope("eval dump.npz dump.npz --judgements judged.csv --quiet")
+    assert result.exit_code == 0, result.stderr
+    assert len(reads) == 1
 
 
 @pytest.mark.parametrize(
