@@ -39,9 +39,8 @@ class Suspects:
     """hidden = the audit gives query and candidate a probability of at least `threshold` to match.
 
     Queries are of the audit's first side, candidates of its second: of images and captions the rows are images, and the
-    other direction is the transpose. Of one labelled set both orders of a pair have probabilities of their own. Known
-    positives are no suspects. Raises InputError for a threshold below which the audit lists no pairs, 0.05 unless its
-    own was lower.
+    other direction is the transpose. Known positives are no suspects. Raises InputError for a threshold below which
+    the audit lists no pairs, 0.05 unless its own was lower.
     """
 
     known: KnownPairs

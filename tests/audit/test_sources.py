@@ -117,6 +117,19 @@ def test_one_labelled_set_is_audited(tmp_path: Path) -> None:
     assert len(np.unique(both_ways, axis=0)) == len(both_ways)
 
 
+@pytest.mark.parametrize("most", [6_000_000, 100])
+def test_of_one_set_both_orders_of_a_pair_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Signals compared the candidate with the query's label alone: (b, a) was a suspect, and (a, b) was none."""
+    monkeypatch.setattr(candidates, "ALL_PAIRS", most)
+    labels = np.arange(60) % 12
+    np.savez(tmp_path / "set.npz", embeddings=vectors(12, 0)[labels] + 0.4 * vectors(60, 1), labels=labels)
+    result = run(tmp_path / "set.npz", top=None if most > 100 else 7)
+    probability = np.zeros((60, 60))
+    probability[result.suspects.pairs.left, result.suspects.pairs.right] = result.suspects.probability
+    assert np.count_nonzero(probability) > 50
+    np.testing.assert_allclose(probability, probability.T, atol=1e-6)
+
+
 def test_the_page_of_one_set_shows_two_items_once(tmp_path: Path) -> None:
     """(b, a) was shown beside (a, b), and an answer to each could contradict the other."""
     labels = np.arange(40) % 8

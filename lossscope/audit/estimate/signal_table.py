@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -47,12 +47,12 @@ class SignalTable:
         columns: dict[int, list[Floats]] = {place: [] for place in known}
         starts = range(0, max(len(random_pairs), 1), _CHUNK)
         for number, start in enumerate(starts):  # pairs outside, so that signals share what is known of them
-            part = random_pairs.part(start, start + _CHUNK)
+            measure = measured(material, random_pairs.part(start, start + _CHUNK))
             for place, signal in list(known.items()):
                 if progress:
                     progress("measuring signals", number * len(signals) + place, len(starts) * len(signals))
                 try:
-                    columns[place].append(signal.values(material, part))
+                    columns[place].append(measure(signal))
                 except NotKnown as error:
                     del known[place]
                     unknown[signal.name()] = error.reason
@@ -78,9 +78,9 @@ class SignalTable:
         """Return the signals of pairs as they are, (n, k); NaN where a pair has none."""
         table = np.empty((len(pairs), len(self.signals)), np.float32)
         for start in range(0, len(pairs), _CHUNK):
-            part = pairs.part(start, start + _CHUNK)
+            measure = measured(self.material, pairs.part(start, start + _CHUNK))
             for place, signal in enumerate(self.signals):
-                table[start : start + _CHUNK, place] = signal.values(self.material, part)
+                table[start : start + _CHUNK, place] = measure(signal)
             if progress:
                 progress("signals of pairs", min(start + _CHUNK, len(pairs)), len(pairs))
         return table
@@ -93,10 +93,27 @@ class SignalTable:
     def is_copy(self, pairs: PairRows) -> Rows:
         """Return (n,) 1 where a signal of copies says so, else 0."""
         copy = np.zeros(len(pairs), np.int64)
-        for signal in self.copies:
-            for start in range(0, len(pairs), _CHUNK):
-                copy[start : start + _CHUNK] |= signal.values(self.material, pairs.part(start, start + _CHUNK)) > 0
+        for start in range(0, len(pairs), _CHUNK):
+            measure = measured(self.material, pairs.part(start, start + _CHUNK))
+            for signal in self.copies:
+                copy[start : start + _CHUNK] |= measure(signal) > 0
         return copy
+
+
+def measured(material: Material, pairs: PairRows) -> Callable[[Signal], Floats]:
+    """Return signal -> its values of pairs (n,): of one set the mean of both orders, as (b, a) is (a, b)."""
+    if not material.relations.one_set:
+        return lambda signal: signal.values(material, pairs)
+    order = np.lexsort((pairs.left, pairs.right))  # by the query, which signals read once for pairs that follow
+    turned = PairRows(pairs.right[order], pairs.left[order])
+
+    def of_both(signal: Signal) -> Floats:
+        one, other = signal.values(material, pairs), np.empty(len(pairs), np.float32)
+        other[order] = signal.values(material, turned)
+        mean = np.where(np.isnan(one), other, np.where(np.isnan(other), one, (one + other) / 2))
+        return np.asarray(mean, np.float32)
+
+    return of_both
 
 
 def _moments(table: Floats) -> tuple[Doubles, Doubles]:

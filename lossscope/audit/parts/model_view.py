@@ -31,7 +31,7 @@ class ModelView:
     matrix: Floats | None  # (N, M), where only similarities are known
     items: AuditedItems
     top: int | None  # candidates of each query that the search wants; None: as many as signals count
-    _last: tuple[PairRows, Floats] | None = field(default=None, init=False, repr=False)
+    _last: list[tuple[PairRows, Floats]] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def of(cls, source: SplitEmbeddings, items: AuditedItems, top: int | None = None) -> ModelView:
@@ -55,10 +55,12 @@ class ModelView:
         return cls(source.name, source.images.float().numpy(), source.captions.float().numpy(), None, items, top)
 
     def similarity(self, pairs: PairRows) -> Floats:
-        """Return s of each pair, (n,); kept for the last pairs, as most signals begin with it."""
-        if self._last is None or self._last[0] is not pairs:
-            self._last = pairs, self._similarity(pairs)
-        return self._last[1]
+        """Return s of each pair, (n,); kept for the last pairs and their other order, as most signals begin with it."""
+        for known, similarity in self._last:
+            if known is pairs:
+                return similarity
+        self._last = [*self._last[-1:], (pairs, self._similarity(pairs))]
+        return self._last[-1][1]
 
     def _similarity(self, pairs: PairRows) -> Floats:
         if self.matrix is not None:

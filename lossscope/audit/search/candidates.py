@@ -14,7 +14,7 @@ from .top_lists import TopLists, top_lists
 
 
 def candidate_pairs(material: Material, top: int) -> PairRows:
-    """Return pairs that are not known to match, in order of rows.
+    """Return pairs that are not known to match, in order of rows; of one set both orders of each.
 
     Args:
         material: what is known of both sides.
@@ -26,7 +26,8 @@ def candidate_pairs(material: Material, top: int) -> PairRows:
         keys = np.arange(N * M, dtype=np.int64)
     else:
         lists = [*_of_models(material, top), *_of_texts(material, top)]
-        keys = np.sort(np.concatenate([np.zeros(0, np.int64), *lists]))
+        keys = np.concatenate([np.zeros(0, np.int64), *lists])
+        keys = np.sort(np.r_[keys, keys % M * M + keys // M] if relations.one_set else keys)
         keys = keys[np.diff(keys, prepend=-1) > 0]
     return without_known(material, PairRows(keys // M, keys % M))
 

@@ -161,7 +161,7 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
         patient.given[Items] = lambda: _sample(split, usable)
     if options.audit is not None and not few:
         known = read_known_pairs(options.audit)
-        known.require_items(split.image_ids, split.caption_ids)
+        known.require_items(split.image_ids, split.caption_ids, split.read_texts)
         patient.given[Truth] = lambda: Truth.audited(known, split, patient.part(Items).rows)
     if options.against and not few:
         patient.given[Splits] = lambda: shared_with(split, options)
