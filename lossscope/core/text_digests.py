@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
+
+from .normal_form import normal_forms
 
 Digests = npt.NDArray[np.uint64]
 _BYTES = 8  # two of a million texts share a digest once in 40 million sets
@@ -24,18 +25,12 @@ class PairTexts:
     of_positive: npt.NDArray[np.bool_] | None
 
 
-def normal_text(text: str) -> str:
-    """Return a text in small letters, compatible forms of letters as one, and single blanks."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
 def digest_texts(texts: Iterable[str]) -> Digests:
-    """Return (n,) BLAKE2b of the normal form of each text: equal where `normal_text` is.
+    """Return (n,) BLAKE2b of the normal form of each text: equal where `normal_form` is.
 
     >>> digest_texts(["A dog", "a  DOG"]).tolist() == [14364831733120369406] * 2
     True
     """
-    joined = b"".join(
-        blake2b(normal_text(text).encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest() for text in texts
-    )
+    forms = normal_forms(list(texts))
+    joined = b"".join(blake2b(one.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest() for one in forms)
     return np.frombuffer(joined, "<u8").astype(np.uint64)

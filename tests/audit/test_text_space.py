@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from lossscope.audit.parts import text_space
-from lossscope.audit.parts.text_space import TextSpace, normal_text, phrases, sibling_projection, stems
+from lossscope.audit.parts.text_space import TextSpace, phrases, sibling_projection, stems
 from lossscope.audit.types import NotKnown
+from lossscope.core.normal_form import normal_form
 
 
 def planted(items: int = 60, each: int = 6, d: int = 12, seed: int = 0) -> tuple[sparse.csr_matrix, np.ndarray]:
@@ -79,8 +80,8 @@ def test_a_text_of_unknown_words_has_no_direction() -> None:
 @given(st.text(max_size=60))
 @settings(max_examples=60)
 def test_a_text_is_the_same_in_any_case_and_with_any_blanks(text: str) -> None:
-    assert normal_text(f"  {text}\t") == normal_text(text)
-    assert normal_text(normal_text(text)) == normal_text(text)
+    assert normal_form(f"  {text}\t") == normal_form(text)
+    assert normal_form(normal_form(text)) == normal_form(text)
     assert phrases(text)[: len(stems(text))] == stems(text)
 
 

@@ -19,9 +19,10 @@ from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.run import audit
 from lossscope.core.known_pairs import LEAST, KnownPairs, read_known_pairs
 from lossscope.core.masks.base import BatchItems, MaskInputs
+from lossscope.core.normal_form import normal_form
 from lossscope.core.similarity import Mask
 from lossscope.core.suspects import Suspects
-from lossscope.core.text_digests import PairTexts, digest_texts, normal_text
+from lossscope.core.text_digests import PairTexts, digest_texts
 from lossscope.core.types import HIDDEN_FROM
 from lossscope.errors import InputError
 from lossscope.live.apart_sampler import ApartBatches, apart
@@ -84,7 +85,7 @@ def test_no_known_positive_is_hidden(file: Path, split: Any) -> None:
 
 def test_texts_hide_what_all_pairs_one_by_one_hide(file: Path, split: Any) -> None:
     known = read_known_pairs(file)
-    texts = [normal_text(text) for text in split.images.texts], [normal_text(text) for text in split.captions]
+    texts = [normal_form(text) for text in split.images.texts], [normal_form(text) for text in split.captions]
     suspected = {
         (texts[0][i], texts[1][j])
         for i, j, p in zip(known.left.tolist(), known.right.tolist(), known.probability.tolist(), strict=True)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.normal_form import normal_forms
 from lossscope.core.relations import NONE
-from lossscope.core.text_digests import normal_text
 from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Images, Split, Texts
 
@@ -70,7 +70,7 @@ class Material(AuditedItems):
         if self.split is None:
             raise NotKnown("it has no texts; name the data with --data")
         numbers: dict[str, int] = {}
-        texts = map(normal_text, self.split.captions)
+        texts = normal_forms(self.split.captions)
         return np.array([numbers.setdefault(text, len(numbers)) if text else NONE for text in texts], np.int64)
 
     @cached_property

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.linalg
 from scipy import sparse
 
-from lossscope.core.text_digests import normal_text
+from lossscope.core.normal_form import normal_form
 from lossscope.core.types import Progress
 
 from ..types import Floats, NotKnown
@@ -144,7 +144,7 @@ def stems(text: str) -> list[str]:
     >>> stems("Two dogs are running!")
     ['two', 'dog', 'are', 'run']
     """
-    return [_stem(word) for word in _WORD.findall(normal_text(text))]
+    return [_stem(word) for word in _WORD.findall(normal_form(text))]
 
 
 def phrases(text: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..rows.normal_form import normal_form
+from lossscope.core.normal_form import normal_form
+
 from .base import Severity, Tables, TextRow
 from .hashes import Flags
 

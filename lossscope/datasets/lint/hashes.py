@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..rows.normal_form import normal_forms
+from lossscope.core.normal_form import normal_forms
 
 Hashes = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

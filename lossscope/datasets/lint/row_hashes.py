@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..rows.normal_form import normal_forms, numbers_of_words
+from lossscope.core.normal_form import normal_forms, numbers_of_words
+
 from ..rows.row_block import RowBlock, TextLists
 from .hashes import EMPTY, PART, Flags, Hashes, is_in, pair_hashes, text_hashes
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from lossscope.core.normal_form import normal_form
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
-from .normal_form import normal_form
 from .row_block import RowBlock
 
 SPLITS = ("train", "val", "test")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lossscope.datasets.rows.normal_form import normal_form, normal_forms, numbers_of_words
+from lossscope.core.normal_form import normal_form, normal_forms, numbers_of_words
 
 BLANKS = "".join(chr(code) for code in range(0x110000) if chr(code).isspace())
 texts = st.text(
