@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
-RARE = 0.001  # share of false negatives below which masks did harm (docs/audit.md)
+RARE = 0.001  # share of false negatives below which masks gained nothing (docs/audit.md)
 
 
 @command(keeps=True)
@@ -231,8 +231,8 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
     lines.append(f"Train without them: --mask {out / 'mask.npz'}{chosen}")
     if not result.is_of_other_things and result.rate.value < RARE:
         lines.append(
-            "Few negatives are false here. In trials with so few, masks lost more than they gained, since most of what "
-            "they left out were hard true negatives: compare with a training without a mask."
+            "Few negatives are false here. In trials with so few, a mask changed less than the seed did, and half of "
+            "what it left out were hard true negatives: compare with a training without a mask."
         )
     return lines
 

@@ -112,13 +112,13 @@ def coverage(rows: pd.DataFrame) -> str:
         lines.append(tuple(cells))
     seeds = int(rows.groupby("data").size().min())
     more = int((rows["labels"] > 100).sum())
+    again = f" ({more} of {len(rows)} had no yes, and were drawn again with twice as many)" if more else ""
     (threshold,) = rows["threshold"].unique()
     text = (
-        f"Data sets that know which pairs match, drawn with {seeds} seeds each, are audited without a model; a "
-        f"sheet of 100 pairs is answered by the truth ({more} of {len(rows)} had no yes, and were drawn again with "
-        "twice as many). Medians of rates and intervals, means of the rest. Precision and recall are of the threshold "
-        f"{threshold:g} after labels: first what the audit says of batches, then the truth of all pairs, over the "
-        "seeds in which a pair is above the threshold."
+        f"Data sets that know which pairs match, drawn with {seeds} seeds each, are audited without a model; a sheet "
+        f"of 100 pairs is answered by the truth{again}. Medians of rates and intervals, means of the rest. Precision "
+        f"and recall are of the threshold {threshold:g} after labels: first what the audit says of batches, then the "
+        "truth of all pairs, over the seeds in which a pair is above the threshold."
     )
     header = (
         "data", "true rate", "no labels", "100 labels", "interval", "rate inside", "AUC, AP without labels", "with",
