@@ -81,7 +81,7 @@ def test_a_mask_that_is_cut_off_says_from_where_it_lists_pairs(
     monkeypatch.setattr(run, "_MOST", number)
     cut = audit((), AuditOptions(data=DATA, batch_size=12, sheet=20, threshold=0.05))
     assert len(cut.suspects.pairs) == number
-    assert 0.05 < cut.least - 1e-3 <= cut.suspects.probability.min() <= cut.least
+    assert 0.05 < cut.least - 1e-6 <= cut.suspects.probability.min() <= cut.least
     assert any("lacks some" in text and f"{cut.least:g}" in text for text in cut.notices)
     write_audit(cut, tmp_path / "out", 5)
     known = read_known_pairs(tmp_path / "out")

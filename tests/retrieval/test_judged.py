@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,8 @@ from lossscope.retrieval.judged import PROBE, evaluate_judged, match_judgements
 from lossscope.tables import judged_retrieval
 
 from ..datasets.judgements import judged_files
+
+FLICKR8K = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "flickr8k"
 
 IMAGES, CAPTIONS = 12, 36
 OWNERS = np.repeat(np.arange(IMAGES), 3)
@@ -169,12 +170,11 @@ def test_the_table_has_a_line_of_each_kind_of_positives() -> None:
         judged_retrieval.build(evaluate([source()]))
 
 
-@pytest.mark.skipif("LOSSSCOPE_FLICKR8K" not in os.environ, reason="needs LOSSSCOPE_FLICKR8K, a folder of Flickr8k")
+@pytest.mark.skipif(not FLICKR8K.is_dir(), reason="no real Flickr8k on this machine")
 def test_the_numbers_of_captions_are_those_of_flickr8k() -> None:
     """Karpathy's sentences stand in the order of Flickr8k.token.txt, by which judgements number them."""
-    root = Path(os.environ["LOSSSCOPE_FLICKR8K"])
-    split = Karpathy(root, "flickr8k", size=64).split("test")
-    lines = (root / "text" / "Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
+    split = Karpathy(FLICKR8K, "flickr8k", size=64).split("test")
+    lines = (FLICKR8K / "text" / "Flickr8k.token.txt").read_text(encoding="utf-8").splitlines()
     texts = dict(line.split("\t") for line in lines)
     assert split.caption_image is not None
     names = [f"{split.image_ids[owner]}#{row % 5}" for row, owner in enumerate(split.caption_image)]
@@ -183,7 +183,7 @@ def test_the_numbers_of_captions_are_those_of_flickr8k() -> None:
         "flickr8k", None, None, torch.zeros(1000, 5000), split.caption_image, split.image_ids, split.caption_ids, ""
     )
     experts, crowd = (
-        match_judgements(embedded, [read_judgements(root / "text" / f"{name}Annotations.txt")])
+        match_judgements(embedded, [read_judgements(FLICKR8K / "text" / f"{name}Annotations.txt")])
         for name in ("Expert", "CrowdFlower")
     )
     assert (len(experts.positives), len(experts.added), experts.skipped) == (306, 232, 0)

@@ -115,7 +115,7 @@ def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float
     whole = ScoredPairs.joined(kept)
     order = np.lexsort((whole.pairs.right, whole.pairs.left, -whole.probability))
     if len(order) > _MOST:
-        least = math.ceil(1000 * whole.probability[order[_MOST - 1]]) / 1000
+        least = math.ceil(1e6 * whole.probability[order[_MOST - 1]]) / 1e6  # as it is typed
     return whole.take(order[:_MOST]), least, len(pairs)
 
 
