@@ -307,7 +307,7 @@ def test_of_one_set_the_querys_own_text_and_picture_have_copies() -> None:
     assert not picture[4, :4].any()
 
 
-@pytest.mark.parametrize("top", [1, 3, 40])
+@pytest.mark.parametrize("top", [1, 3, 150])
 def test_a_longer_search_changes_no_signal(top: int) -> None:
     """Ranks and densities were counted in the lists of the search."""
     of = source(vectors(40, 0), vectors(200, 1), np.repeat(np.arange(40), 5))

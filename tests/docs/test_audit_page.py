@@ -49,3 +49,38 @@ def test_the_mask_of_a_labelled_audit_closes_most_of_the_gap_of_scenes() -> None
 def test_the_gap_is_that_of_means_over_seeds() -> None:
     own = pd.DataFrame({"mask": ["none", "none", "perfect", "half"], "mAP_truth": [0.1, 0.3, 0.4, 0.3]})
     assert make_audit.gap(own, "half") == pytest.approx(0.5)
+
+
+def test_what_the_page_says_of_intervals_is_what_was_measured() -> None:
+    middle = results("interval_coverage").groupby("data").median()
+    span = middle["high, labelled"] / middle["low, labelled"]
+    assert "a factor of thirteen where one negative in a hundred" in _page()
+    assert span["scenes, ambiguity 0.4"] == pytest.approx(13, abs=1)
+    assert "forty to more than two hundred where it is one in five thousand" in _page()
+    assert span["passages"] == pytest.approx(40, abs=5)
+    assert 200 < span["scenes, ambiguity 0.1"] < 250
+    assert "state a hundred times the true rate" in _page()
+    stated = middle["estimate, uncalibrated"] / middle["rate"]
+    assert stated["passages"] == pytest.approx(100, abs=15)
+
+
+def test_what_is_said_where_few_negatives_are_false_is_what_was_measured() -> None:
+    """The page and the command: a mask changes less than the seed, and half of what it hides are true negatives."""
+    rows = results("mask_worth")
+    rows = rows[rows["data"] == "passages"]
+    perfect, labelled = (rows[rows["mask"] == mask] for mask in ("perfect", "audit and 100 labels"))
+    assert pd.to_numeric(perfect["hidden"]).max() < 1e-4, "one pair in 10,000"
+    assert pd.to_numeric(labelled["precision"]).mean() == pytest.approx(0.5, abs=0.1)
+    for _, own in rows.groupby("objective"):
+        found = {mask: runs["mAP_truth"].astype(float) for mask, runs in own.groupby("mask")}
+        change = found["audit and 100 labels"].mean() - found["none"].mean()
+        assert abs(change) < found["none"].std()
+
+
+def test_the_number_of_judgements_is_that_of_the_table() -> None:
+    pairs = results("judgements").groupby("judgements")["pairs"].first().sum()
+    assert f"judgements of {round(pairs / 1000)},000 pairs" in _page()
+
+
+def _page() -> str:
+    return " ".join(make_audit.PAGE.read_text(encoding="utf-8").split())
