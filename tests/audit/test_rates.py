@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import numpy as np
 import pytest
 import torch
@@ -19,9 +22,10 @@ from lossscope.audit.estimate.rates import (
 from lossscope.audit.search.random_batches import pairs_of, random_batches
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.similarity import pair_mask
+from lossscope.core.similarity import Mask, pair_mask
 from lossscope.datasets.scenes import Scenes
 from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
 from lossscope.registry import build
 from tests.audit.small import certain, source, split, vectors
 
@@ -114,15 +118,37 @@ def test_with_perfect_probabilities_the_share_is_that_of_the_truth(spec: str) ->
     assert 0 < share < 1
 
 
-def test_an_objective_without_weight_on_negatives_is_refused() -> None:
-    owners = np.arange(6)
-    embedded = source(np.eye(6, dtype=np.float32), np.eye(6, dtype=np.float32), owners)
+def identity() -> tuple[BatchPairs, SplitEmbeddings]:
+    """Six pairs whose positives are perfect, and whose negatives have a similarity of 0."""
+    embedded = source(np.eye(6, dtype=np.float32), np.eye(6, dtype=np.float32), np.arange(6))
     batches = random_batches(embedded.relations, 6, 0)
     _, masks = pairs_of(batches, embedded.relations)
     n = sum(int(mask.sum()) for mask in masks)
-    sample = BatchPairs(batches, masks, np.zeros((n, 1)), np.zeros(n, np.int64))
+    return BatchPairs(batches, masks, np.zeros((n, 1)), np.zeros(n, np.int64)), embedded
+
+
+def test_an_objective_without_weight_on_negatives_is_refused() -> None:
     with pytest.raises(InputError, match="must have weights on negatives"):
-        negative_weights(sample, embedded, build("objectives", "triplet:margin=0.2"), "triplet")
+        negative_weights(*identity(), build("objectives", "triplet:margin=0.2"), "triplet")
+
+
+class NaNWeights:
+    """An objective of the user that divides by 0 at its first negative."""
+
+    needs_embeddings = False
+
+    def __call__(self, S: torch.Tensor, mask: Mask) -> SimpleNamespace:
+        """Return weights of 1, and NaN at one negative."""
+        W = torch.ones_like(S)
+        W[0, 1] = torch.nan
+        return SimpleNamespace(W=W)
+
+
+def test_weights_that_are_not_finite_are_refused() -> None:
+    """They counted as 0, so that the share was that of the others."""
+    sample, embedded = identity()
+    with pytest.raises(InputError, match=r"nan must have finite weights on negatives; \d+ of \d+ are not"):
+        negative_weights(sample, embedded, cast("Objective", NaNWeights()), "nan")
 
 
 def test_the_split_of_the_tests_has_a_picture_without_captions() -> None:

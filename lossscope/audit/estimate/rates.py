@@ -157,7 +157,8 @@ def negative_weights(
         progress: called with (label, done, of).
 
     Raises:
-        InputError: an objective that does not take these batches, or has no weight on their negatives.
+        InputError: an objective that does not take these batches, or has no weight on their negatives, or weights
+            that are not finite.
     """
     flat = []
     for number, (batch, mask) in enumerate(zip(pairs.batches, pairs.negative, strict=True), 1):
@@ -165,6 +166,9 @@ def negative_weights(
         if progress:
             progress(f"weights of {name}", number, len(pairs.batches))
     whole = np.concatenate(flat)
+    if not np.isfinite(whole).all():
+        number = int((~np.isfinite(whole)).sum())
+        raise InputError(f"{name} must have finite weights on negatives; {number} of {len(whole)} are not")
     if float(whole.sum()) == 0:
         raise InputError(f"{name} must have weights on negatives; it has none in batches of {split.name}")
     return NegativeWeights(split.name, name, whole, epoch)
@@ -184,5 +188,4 @@ def _weights(
 
 def _negative_weights(rows: DenseRows, objective: Objective) -> npt.NDArray[np.float64]:
     W = objective(rows.S, rows.mask).W.detach().abs()
-    W = torch.where(rows.mask.negatives & W.isfinite(), W, torch.zeros_like(W))
-    return np.asarray(W.double().numpy())
+    return np.asarray(torch.where(rows.mask.negatives, W, torch.zeros_like(W)).double().numpy())
