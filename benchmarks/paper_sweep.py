@@ -68,13 +68,13 @@ class Case:
     def ours(self, objectives: tuple[str, ...], probes: tuple[str, ...]) -> None:
         """Sweep into a frame on disk."""
         with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
-            Sweep(objectives, probes).run(self.embedded, Frame.open(Path(folder) / "frame", {}))
+            Sweep(objectives, probes, interval=None).run(self.embedded, Frame.open(Path(folder) / "frame", {}))
 
 
 def check_against_plain(embedded: SplitEmbeddings) -> int:
     """Return how many means and deviations are those of plain torch, to 1e-4. Raise AssertionError when one is not."""
     plain = plain_summary(embedded, FIVE, all_probes=True)
-    rows = Sweep(FIVE, CHEAP).run(embedded).summary
+    rows = Sweep(FIVE, CHEAP, interval=None).run(embedded).summary
     specs = dict(zip(rows["objective"].dropna().unique(), FIVE, strict=True))
     for row in rows.to_dict("records"):
         key = (specs.get(row["objective"]), row["direction"], row["statistic"])

@@ -6,6 +6,7 @@ import copy
 import difflib
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -181,6 +182,20 @@ def parse_batch_size(text: str) -> int | None:
     if not text.isdecimal() or int(text) < 2:
         raise usage(f"--batch-size must be a number of at least 2, or all; got {text!r}")
     return int(text)
+
+
+def parse_interval(text: str) -> float | None:
+    """Return `95`, `95%` and `0.95` as 0.95, and `none` as None."""
+    if text == "none":
+        return None
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = math.nan
+    level = number / 100 if text.endswith("%") or number >= 1 else number
+    if not 0.5 <= level < 1:
+        raise usage(f"--interval must be a level from 50 to below 100 per cent, as 95 or 0.95, or none; got {text!r}")
+    return round(level, 12)
 
 
 def parse_dims(text: str | None) -> tuple[int | None, ...]:

@@ -68,6 +68,11 @@ def print_tables(tables: Sequence[Table], format: str, out: Path | None = None) 
     _write(_text_of(tables, require_choice(format, ("table", *_WRITERS), "--format")), out)
 
 
+def print_text(text: str, out: Path | None = None) -> None:
+    """Write a text to stdout, or to a file where `out` is given."""
+    _write(text, out)
+
+
 def print_csv(*tables: pd.DataFrame) -> None:
     """Write rows as CSV on stdout, tables one below another."""
     from lossscope.io.csv_tables import format_csv

@@ -108,6 +108,7 @@ def open_frame(
     sweep: Sweep,
     embedded: SplitEmbeddings,
     guide: SplitEmbeddings | None = None,
+    data: str | None = None,
 ) -> Frame | None:
     """Return the frame folder of this very command, new or to be resumed; None without a folder."""
     from lossscope.io.frames import Frame
@@ -122,6 +123,7 @@ def open_frame(
         "split": embedded.split,
         **sweep.record(),
         **({} if guide is None else {"guide_origin": guide.fingerprint}),
+        **({} if data is None else {"data": data}),
         **plugins_entry(plugin_fingerprints((*sweep.objectives, *sweep.probes))),
     }
     return Frame.open(folder, command)

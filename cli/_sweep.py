@@ -35,6 +35,7 @@ from ._options import (
     complete_names,
     parse_batch_size,
     parse_dims,
+    parse_interval,
     usage,
 )
 from ._output import notice, print_results
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
 
 _ACROSS = 10  # statistics of one probe that stand side by side
 _BATCHES = "Batches"
+_SAMPLE = "Samples of huge sets"
+_INTERVALS = "Intervals"
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,41 @@ class SweepArguments:
             rich_help_panel=_BATCHES,
         ),
     ] = "float32"
+    queries: Annotated[
+        int | None,
+        typer.Option(
+            help="A random sample of this many queries of each direction, each against all candidates of --batch-size "
+            "all, with an interval for all queries.",
+            show_default="all",
+            min=2,
+            rich_help_panel=_SAMPLE,
+        ),
+    ] = None
+    precision_of: Annotated[
+        str | None,
+        typer.Option(
+            help="As many queries as a statistic takes: C_neg=1% is an interval of ± 1 %, after a pilot of 1000.",
+            rich_help_panel=_SAMPLE,
+        ),
+    ] = None
+    interval: Annotated[
+        str,
+        typer.Option(
+            help="Level of the intervals of means, in per cent or as a share, over other items like these; none: no "
+            "intervals.",
+            rich_help_panel=_INTERVALS,
+        ),
+    ] = "95"
+    interval_groups: Annotated[
+        int | None,
+        typer.Option(
+            help="Repeat the sweep without each of so many groups of items, for intervals of what is no mean over "
+            "queries: 20 takes 20 times as long.",
+            min=10,
+            show_default="no such intervals",
+            rich_help_panel=_INTERVALS,
+        ),
+    ] = None
     seed: Seed = field(default=0, metadata={"panel": _BATCHES})
     per_query: Annotated[
         bool, typer.Option("--per-query", help="Keep a row per query in the --out frame.", rich_help_panel=OUTPUT)
@@ -166,6 +204,8 @@ class SweepArguments:
         from lossscope.engine.false_negatives import build_rule
         from lossscope.registry import spec_of
 
+        if self.interval_groups is not None and (parse_interval(self.interval) is None or self._is_sample):
+            raise usage("--interval-groups needs --interval and all queries; leave it out, or --queries")
         if self.per_query and self.out is None:
             raise usage("--per-query needs --out, the frame that keeps the rows")
         if self.mined is not None and self.negatives == "none":
@@ -179,14 +219,24 @@ class SweepArguments:
         if self.guide is not None and not any(mask.needs == "guide" for mask in masks):
             raise usage("--guide is read by a rule that needs one; add --mask gist")
         return {
-            "probes": tuple(probes), "sampling": self.sampling, "batch_size": parse_batch_size(self.batch_size),
+            "probes": tuple(probes), "sampling": self.sampling, "batch_size": parse_batch_size(self._size()),
             "seed": self.seed, "shuffle": self.shuffle, "drop_last": not self.keep_last, "captions": self.captions,
             "same_image": self.same_image, "per_query": self.per_query, "precision": self.precision,
             "negatives": self.negatives, "mined": self.mined, "per_class": self.per_class,
             "masks": tuple(spec_of(mask) for mask in masks),
             "terms": tuple(self.terms.split(",")) if self.terms else (),
             "guide": None if self.guide is None else str(self.guide),
+            "queries": self.queries, "precision_of": self.precision_of, "interval": parse_interval(self.interval),
+            "interval_groups": self.interval_groups,
         }  # fmt: skip
+
+    @property
+    def _is_sample(self) -> bool:
+        return self.queries is not None or self.precision_of is not None
+
+    def _size(self) -> str:
+        """Return the batch size; `all` where queries are sampled and no other was typed."""
+        return "all" if self._is_sample and not is_typed("batch_size") else self.batch_size
 
     def request(self) -> dict[str, Any]:
         """Return the fields of a Request to a source."""
@@ -194,6 +244,7 @@ class SweepArguments:
             "data": self.data, "split": self.split, "cache": not self.no_cache, "trust_code": self.trust_code,
             "vocabulary": self.vocabulary, "caption_image": self.caption_image, "sides": self.sides,
             "encoder": tuple(self.encoder_option or ()), "accepted_options": tuple(self.accept_option or ()),
+            "sharded": self._is_sample,
         }  # fmt: skip
 
 
@@ -212,6 +263,7 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
     if options.objective:  # refuse what cannot work before anything is encoded
         _ = Sweep(objectives=_objectives(options, None, options.sources[0], True), **shared).plan
     results: list[Any] = []
+    lacking: dict[str, None] = {}
     dims = parse_dims(options.dims)
     with progress(options.quiet, options.verbose) as report:
         guide = _load_guide(options, report)
@@ -219,7 +271,7 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
             whole = load_source(source, report, options.quiet, options.device, **options.request())
             silent = options.quiet or not selection.needs_objective
             specs = _objectives(options, whole.objective, source, silent)
-            trained = _as_trained(whole, options.quiet)
+            trained = trained_choices(whole, options.quiet)
             for width in dims:
                 whole.require_prefix(width)
             for width in dims:
@@ -236,13 +288,18 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                     )
                 folder = _frame_folder(options, place, source, dims, width)
                 writes = _processes.writes_results()
-                frame = open_frame(folder, name, source, sweep, embedded, guide) if writes else None
-                results.append(sweep.run(embedded, frame, report, process_group(), guide))
+                frame = open_frame(folder, name, source, sweep, embedded, guide, options.data) if writes else None
+                result = sweep.run(embedded, frame, report, process_group(), guide)
+                results.append(result)
+                if writes and result.without_interval:
+                    lacking.setdefault(result.without_interval)
+    for text in lacking:
+        notice(f"Note: no interval: {text}.", options.quiet)
     summary = join(one.summary for one in results)
     return summary, pd.concat([one.batches for one in results], ignore_index=True)
 
 
-def _as_trained(embedded: SplitEmbeddings, quiet: bool) -> dict[str, Any]:
+def trained_choices(embedded: SplitEmbeddings, quiet: bool) -> dict[str, Any]:
     """Return the options of mined negatives and rules that a run was trained with, where none were typed; say which."""
     from lossscope.engine.plan import trained_options
 

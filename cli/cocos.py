@@ -51,6 +51,8 @@ def cocos(
 
     `lossscope cocos ckpt.pt --objective ntxent:tau=0.02..0.2/4 --curve curve.pdf`
 
+    `lossscope cocos shards/ --objective ntxent --queries 2000`
+
     `lossscope cocos ckpt.pt --objective ./my_loss.py:my_loss --objective triplet --unit relative`
 
     A checkpoint knows its objective and its data; for a dump name --objective, or see the three usual ones. Means are

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from lossscope.core.types import Progress
 
-SCHEMA = "lossscope.comparison/2"
+SCHEMA = "lossscope.comparison/3"
 
 
 def _complete_metrics(incomplete: str) -> list[str]:
@@ -72,7 +72,7 @@ def compare(
         str, typer.Option(help="Split of the checkpoints' data.", autocompletion=complete_words(*SPLITS))
     ] = "test",
     resamples: Annotated[int, typer.Option(help="Of permutations and of the bootstrap.", min=99, max=1_000_000)] = 9999,
-    level: Annotated[float, typer.Option(help="Of the confidence intervals.")] = 0.95,
+    level: Annotated[float, typer.Option(help="Of the confidence intervals; the MDD is at level 1 - this.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of permutations and of the bootstrap.", min=0)] = 0,
     device: Device = "auto",
     format: Format = "table",
@@ -99,7 +99,8 @@ def compare(
 
     Without --baseline every system is compared with the one that has the best mean. A system is named after its
     objective and whatever else differs between the recipes; a source that does not say how it was trained, after its
-    file. What is tested, and what three seeds can show: docs/compare.md.
+    file. Where p is above 0.05 the table has the MDD, the smallest difference that the test would find; P(A > B) is how
+    often a system beats the baseline with a new seed. What is tested, and what three seeds can show: docs/compare.md.
     """
     from lossscope.stats.compare import Resampling
     from lossscope.stats.compare import compare as compare_systems

@@ -130,7 +130,7 @@ def status(
 
     from lossscope.errors import InputError
 
-    work = _open(file, out)
+    work = open_study(file, out)
     statuses = work.statuses()
     alarms: dict[str, list[str] | None] = {}
     damaged = set()
@@ -205,7 +205,7 @@ def table(
     from lossscope.report.build import paper_tables
     from lossscope.studies.report import read_runs
 
-    results = read_runs([_open(file, out).path])
+    results = read_runs([open_study(file, out).path])
     print_results(results.rows, lambda: paper_tables(results), {"name": "study table"}, format)
 
 
@@ -246,7 +246,8 @@ def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
         return Study.begin(folder, read_study_file(file, {name: spec for name, _, spec in pairs}))
 
 
-def _open(file: Path, out: Path | None) -> Study:
+def open_study(file: Path, out: Path | None) -> Study:
+    """Open the study of a TOML file, of a folder, or of a name that comes with lossscope."""
     from lossscope.studies.study import Study
     from lossscope.studies.study_file import read_study_name
 

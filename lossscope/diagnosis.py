@@ -14,8 +14,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from .core.embedded import SplitEmbeddings, unit_rows
+from .core.embedded import SplitEmbeddings
+from .core.intervals import LEVEL
 from .core.types import Progress
+from .core.unit_vectors import unit_rows
 from .engine.plan import trained_options
 from .engine.selection import USUAL_OBJECTIVES, Selection, objective_specs
 from .engine.sweep import Sweep
@@ -68,6 +70,7 @@ def diagnose(
     caption_image: Any = None,
     batch_size: int | Literal["all"] | None = 128,
     seed: int = 0,
+    interval: float | None = LEVEL,
     trust_code: bool = False,
     progress: Progress | None = None,
     **request: Any,
@@ -84,6 +87,7 @@ def diagnose(
         caption_image: (M,) the image row of each caption, for arrays; pairs where it is None and M = N.
         batch_size: pairs or images of a batch; "all" or None: everything in one batch.
         seed: of the batches.
+        interval: level of the intervals of means, see docs/intervals.md; None: no intervals.
         trust_code: import Python files that a checkpoint names.
         progress: called with (label, done, of).
         request: fields of `sources.base.Request` for a path, as split="test" (default train).
@@ -109,7 +113,12 @@ def diagnose(
         if trained:
             notes.append(f"batches are as it was trained: {', '.join(f'{k} {v}' for k, v in trained.items())}")
         sweep = Sweep(
-            _objectives(given, embedded.objective), probes=selection.required, batch_size=size, seed=seed, **trained
+            _objectives(given, embedded.objective),
+            probes=selection.required,
+            batch_size=size,
+            seed=seed,
+            interval=interval,
+            **trained,
         )
         sweep, left_out = selection.fit(sweep, embedded)
         result = sweep.run(embedded, progress=progress)

@@ -134,7 +134,7 @@ def test_a_function_is_an_objective_like_any_other() -> None:
     assert set(theirs["direction"]) == {"i2t"} and set(theirs["weight_unit"]) == {"relative"}
     assert theirs["mean"].tolist() == pytest.approx(ours[ours["direction"] == "i2t"]["mean"].tolist(), rel=1e-5)
     alone = lossscope.diagnose((UNIT[0], UNIT[0]), "cocos", rows).rows
-    pd.testing.assert_frame_equal(alone, theirs.reset_index(drop=True))
+    pd.testing.assert_frame_equal(alone, theirs.reset_index(drop=True), check_dtype=False)
     with pytest.raises(InputError, match="objectives must have different names; got lambda twice"):
         lossscope.diagnose((UNIT[0], UNIT[0]), "cocos", [lambda S: rows(S), lambda S: rows(2 * S)])
     with pytest.raises(InputError, match="objective must be a spec such as"):

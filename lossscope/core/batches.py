@@ -171,6 +171,13 @@ class Sampling:
         n, size = self._number_of_items(relations), self._full_size(relations)
         shuffle = self.shuffle and self.batch_size is not None
         order = shuffle_rows(n, self.seed, epoch) if shuffle else np.arange(n, dtype=np.int64)
+        if self.mode in _GROUPED_MODES and self.batch_size is None:
+            if start < self.count(relations):
+                ordered = pairs[np.argsort(relations.positives[pairs, 0], kind="stable")]
+                first, second = np.unique(relations.positives[ordered, 0]), relations.positives[ordered, 1]
+                second = second if relations.has_owners else _unique(second)
+                yield self._with_mined(relations, first.astype(np.int64), second, self.mode)
+            return
         groups = _group_by_first(pairs, relations.positives) if self.mode in _GROUPED_MODES else None
         for index in range(start, self.count(relations)):
             part = order[index * size : (index + 1) * size]
@@ -246,7 +253,9 @@ class Sampling:
         if relations.one_set:
             return relations.first
         rows = self.caption_rows(relations)
-        return len(rows) if self.mode in ("pairs", "views") else len(np.unique(relations.positives[rows, 0]))
+        if self.mode in ("pairs", "views"):
+            return len(rows)
+        return int((np.bincount(relations.positives[rows, 0]) > 0).sum())
 
     def _full_size(self, relations: Relations) -> int:
         return max(self._number_of_items(relations), 1) if self.batch_size is None else self.batch_size

@@ -16,8 +16,8 @@ from .pair import Pair
 from .relations import Relations
 from .sides import Sides, plural
 from .types import Rows
-
-_BLOCK = 65536  # rows that are checked at a time
+from .unit_vectors import unit_rows
+from .vector_shards import VectorShards
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SplitEmbeddings:
     captions: Tensor | None  # (M, d)
     similarity: Tensor | None  # (N, M), where only similarities are known
     caption_image: Rows | None  # (M,) row of the image that each caption describes; None: `relations` say it
-    image_ids: list[str]  # N
+    image_ids: list[str]  # N; of shards `RowNumbers`
     caption_ids: list[str]  # M
     fingerprint: str  # hex, of the files that the numbers come from
     objective: str | None = None  # spec of the objective it was trained with
@@ -51,10 +51,12 @@ class SplitEmbeddings:
     read_texts: Callable[[], Pair[Mapping[str, str] | None]] | None = None
     # rows of a batch -> in each direction dL/dS -> gradient norm of each layer; None where there is no model
     layer_gradients: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
+    mode: str = "eval"  # of the model that computed it, or `train`
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained; empty where the source has no recipe
     floors_median_rank: bool = True  # whether its authors round the median rank down
     # positives and mined negatives; of images and captions they follow from caption_image
     relations: Relations = field(default=None)  # type: ignore[assignment]
+    shards: Pair[VectorShards] | None = None  # of embeddings that are not in memory; then `images` is None
     is_joined: bool = False  # whether both sides are the items of two sides, see `joined`
 
     def __repr__(self) -> str:
@@ -103,7 +105,9 @@ class SplitEmbeddings:
         if self.pair_scorer is not None:
             scores = self.pair_scorer(image_rows, caption_rows)
             return scores if isinstance(scores, Pair) else Pair(scores, scores.T)
-        if self.images is None or self.captions is None:
+        if self.shards is not None:
+            S = self.shards.i2t.take(image_rows) @ self.shards.t2i.take(caption_rows).T
+        elif self.images is None or self.captions is None:
             assert self.similarity is not None
             S = self.similarity[torch.from_numpy(image_rows)[:, None], torch.from_numpy(caption_rows)[None, :]]
         else:
@@ -146,10 +150,19 @@ class SplitEmbeddings:
         """Raise InputError where `prefix` cannot have a width; None is the whole one."""
         if width is None:
             return
+        if self.shards is not None:
+            raise InputError(f"--dims needs embeddings in memory; {self.name} is read shard by shard. Leave it out")
         if self.images is None or self.captions is None:
             raise InputError(f"--dims needs embeddings; {self.name} has similarities only")
         if not 1 <= width <= self.images.shape[1]:
             raise InputError(f"--dims must be at most the width of {self.name}, {self.images.shape[1]}; got {width}")
+
+    @cached_property
+    def in_memory(self) -> SplitEmbeddings:
+        """The same split with the embeddings of its shards in memory."""
+        if self.shards is None:
+            return self
+        return replace(self, images=self.shards.i2t.all(), captions=self.shards.t2i.all(), shards=None)
 
     @cached_property
     def joined(self) -> SplitEmbeddings:
@@ -157,6 +170,8 @@ class SplitEmbeddings:
 
         Raises InputError where no embeddings are known.
         """
+        if self.shards is not None:
+            return self.in_memory.joined
         if self.images is None or self.captions is None:
             raise InputError(
                 f"--sampling views needs embeddings, as both views are queries; {self.name} has similarities only"
@@ -171,40 +186,6 @@ class SplitEmbeddings:
         """Return a copy whose tensors are on `device`."""
         values: dict[str, Any] = {item.name: getattr(self, item.name) for item in fields(self)}
         moved: dict[str, Any] = {k: v.to(device) if isinstance(v, Tensor) else v for k, v in values.items()}
+        if self.shards is not None:
+            moved["shards"] = self.shards.map(lambda side: side.to(device))
         return SplitEmbeddings(**moved)
-
-
-def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, str | None]:
-    """Return x with rows of unit length, and a notice if rows had to be normalised.
-
-    Args:
-        x: (n, d).
-        what: name of x in messages.
-        tolerance: rows whose length is within this of 1 stay as they are.
-
-    Raises:
-        InputError: naming the first row with NaN or infinity, or the first row of zeros.
-    """
-    x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
-    blocks = torch.split(x, _BLOCK)  # a memory-mapped file is never read as a whole
-    bad = torch.cat([~torch.isfinite(block).all(1) for block in blocks])
-    if bool(bad.any()):
-        raise InputError(f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)")
-    zero = torch.cat([~block.any(1) for block in blocks])
-    if bool(zero.any()):
-        raise InputError(f"{what} must not be zero; row {int(zero.nonzero()[0])} is")
-    off = torch.cat([(block.norm(dim=1) - 1).abs() > tolerance for block in blocks])
-    if not bool(off.any()):
-        return x, None
-    scaled = x.clone()
-    for block, wrong in zip(torch.split(scaled, _BLOCK), torch.split(off, _BLOCK), strict=True):
-        block[wrong] = _normalise_rows(block[wrong])
-    notice = f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised"
-    return scaled, notice
-
-
-def _normalise_rows(rows: Tensor) -> Tensor:
-    """x / |x| of nonzero rows, which are first divided by their largest entry: no square over- or underflows."""
-    rows = rows / rows.abs().amax(1, keepdim=True)
-    normalised: Tensor = rows / rows.norm(dim=1, keepdim=True)
-    return normalised

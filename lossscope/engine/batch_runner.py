@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,24 @@ from lossscope.core import memory
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.sides import ONE_SET, sides_entry
-from lossscope.core.types import CountedDirection, Progress
+from lossscope.core.types import CountedDirection, Progress, Rows
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.units import resolve_unit
 from lossscope.probes.base import Probe
-from lossscope.probes.views.view import DenseRows
+from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import short_spec, spec_of
 from lossscope.spec import Spec
 
 from . import large_batches, small_batches
 from .false_negatives import hide_by_rules
+from .item_sums import IntervalCollector
 from .large_batches import LargeBatchRunner
 from .plan import Batching, SweepPlan
+from .query_sample import QuerySample
 from .run_probes import (
     ProbePlan,
     ProbeResult,
@@ -39,6 +42,7 @@ from .run_probes import (
     plan_probes,
     run_probes,
 )
+from .sweep_intervals import NamedSums, name_of
 from .terms import rows_with_terms
 
 # the place of the first batch of some rows of S, and what every probe computed from them
@@ -55,21 +59,33 @@ class BatchRunner:
     processes: ProcessGroup  # those that share the batches
     progress: Progress | None
     guide: SplitEmbeddings | None = None  # the same items under another model, which a rule for negatives compares
+    units: SamplingUnits | None = None  # of the split, which intervals are over; None: no intervals
 
-    def run(self, batches: Sequence[Batch], start: int, total: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return rows of batches and rows of single queries; every process has all of them.
+    def run(self, batches: Sequence[Batch], start: int, total: int) -> PartRows:
+        """Return rows of batches and of single queries, and the sums that intervals take; every process has all.
 
         Args:
             batches: consecutive batches of the sweep.
             start: the number of the first of them.
             total: how many batches the sweep has, for `progress`.
         """
+        collector = self.collector(batches)
+        rows, queries = self.run_into(collector, batches, start, total)
+        return PartRows(rows, queries, None if collector is None else self._sums(collector))
+
+    def run_into(
+        self, collector: IntervalCollector | None, batches: Sequence[Batch], start: int, total: int
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return rows of batches and of single queries, and leave to the collector what intervals take."""
         finished: list[_StackRows] = []
         index, buffers = start, Buffers()
         for number, stack in enumerate(small_batches.stack_batches(batches, self._stack_entries())):
             large = len(stack) == 1 and self._is_large(stack[0])
             if number % self.processes.size == self.processes.rank or large:
-                results = self._run_large(stack[0], index) if large else self._run_small(stack, index, buffers)
+                if large:
+                    results = self._run_large(stack[0], index, collector, number)
+                else:
+                    results = self._run_small(stack, index, buffers, collector, number)
                 if self.processes.main or not large:
                     finished.append(self._stack_rows(number, results, len(stack[0].images)))
             index += len(stack)
@@ -77,8 +93,58 @@ class BatchRunner:
                 self.progress(f"{self.batching.sampling.mode} batches", index, total)
         every = sorted((one for own in self.processes.gather(finished) for one in own), key=lambda one: one.number)
         queries = [frame for one in every for frame in one.queries]
-        rows = _batch_rows([row for one in every for row in one.rows])
+        rows = rows_of_batches([row for one in every for row in one.rows])
         return rows, pd.concat(queries) if queries else pd.DataFrame()
+
+    def collector(self, batches: Sequence[Batch]) -> IntervalCollector | None:
+        """Return what collects the sums of some batches; None without intervals."""
+        if self.units is None or not batches:
+            return None
+        queries, candidates = self._queries_of_direction, max(len(batches[0].images), len(batches[0].captions))
+        sample = QuerySample.of(self.units.number, queries, candidates, self.plan.options.seed)
+        return IntervalCollector(self.probe_plan, self.units, sample, self._units_of, self._complete, self._full_items)
+
+    @property
+    def _queries_of_direction(self) -> int:
+        """About how many queries of one direction the sweep has."""
+        return self.batching.sampling.count(self.embedded.relations) * len(self._first_batch.captions)
+
+    @property
+    def _full_items(self) -> int:
+        """Items of a full batch: of the first one, as only the last may have fewer."""
+        return len(self._first_batch.images)
+
+    @cached_property
+    def _first_batch(self) -> Batch:
+        return next(self.batching.sampling.batches(self.embedded.relations))
+
+    def _units_of(self, shape: BatchShape) -> tuple[Rows, Rows]:
+        """Return the units of the queries (k·q,) and of the candidates (k, c)."""
+        assert self.units is not None
+        if self.batching.sampling.mode == "views":
+            first = second = self.units.joined
+        else:
+            first, second = self.units.first, self.units.second
+        if shape.direction == "t2i":
+            first, second = second, first
+        return first[shape.query_ids.numpy()], second[shape.candidate_ids.numpy()]
+
+    def _complete(self, rows: DenseRows) -> DenseRows:
+        """Return rows that are batches of one query with their embeddings, keys and ids of items."""
+        joined = self.batching.sampling.mode == "views"
+        embedded = self.embedded.joined if joined else self.embedded
+        return small_batches.complete_rows(embedded, rows)
+
+    def _sums(self, collector: IntervalCollector) -> NamedSums:
+        """Return the sums of a part by the names that summary rows have; all processes have those of the first."""
+        stacks = [stack for own in self.processes.gather(collector.stacks) for stack in own]
+        size = self.plan.batch_size_of(self.batching) or self._full_items
+        named: NamedSums = {}
+        if self.processes.main:
+            for ((probe, objective, direction), statistic), sums in collector.sums(stacks).items():
+                keys = {**self.key_of_pair(probe, objective, direction), "batch_size": size}
+                named[name_of(keys, self.plan.name_of(statistic))] = sums
+        return self.processes.gather(named)[0]
 
     def require_rows(self, batch: Batch) -> None:
         """Raise InputError where rows of S of a batch cannot have the further candidates, or the rules, of the plan."""
@@ -121,17 +187,23 @@ class BatchRunner:
         alone = "gradients" in self._reads or self._needs_embeddings or bool(self.plan.options.terms)
         return 0 if alone else small_batches.STACK_ENTRIES
 
-    def _run_small(self, stack: Sequence[Batch], index: int, buffers: Buffers) -> _Results:
+    def _run_small(
+        self, stack: Sequence[Batch], index: int, buffers: Buffers, collector: IntervalCollector | None, number: int
+    ) -> _Results:
         """Both directions of a stack; batch by batch where the stack does not fit into memory."""
         try:
-            return [(index, results) for results in self._run_stack(stack, buffers)]
+            return [(index, results) for results in self._run_stack(stack, index, buffers, collector, number)]
         except (MemoryError, RuntimeError) as error:
             if len(stack) == 1 or not memory.is_out_of_memory(error):
                 raise
-        singles = [self._run_small([batch], index + place, Buffers()) for place, batch in enumerate(stack)]
+        singles = [
+            self._run_small([batch], index + place, Buffers(), collector, number) for place, batch in enumerate(stack)
+        ]
         return [results for single in singles for results in single]
 
-    def _run_stack(self, stack: Sequence[Batch], buffers: Buffers) -> list[list[ProbeResult]]:
+    def _run_stack(
+        self, stack: Sequence[Batch], index: int, buffers: Buffers, collector: IntervalCollector | None, number: int
+    ) -> list[list[ProbeResult]]:
         """Every probe on each direction of a stack."""
         reads = self._reads
         embeddings = "embeddings" in reads or self._needs_embeddings
@@ -139,7 +211,13 @@ class BatchRunner:
         directions = self._rows(self.embedded, stack, embeddings, keys, buffers, "gradients" in reads)
         if self.plan.masks:
             directions = self._hide_negatives(directions, stack)
-        return [list(run_probes(rows, plan_of_direction(self.probe_plan, rows.shape.direction))) for rows in directions]
+        every = [
+            list(run_probes(rows, plan_of_direction(self.probe_plan, rows.shape.direction))) for rows in directions
+        ]
+        if collector is not None:  # only now, when no direction can fail for want of memory
+            for rows, results in zip(directions, every, strict=True):
+                collector.add(number, index, len(stack[0].images), results, rows)
+        return every
 
     def _rows(
         self, embedded: SplitEmbeddings, stack: Sequence[Batch], embeddings: bool, keys: bool, buffers: Buffers,
@@ -161,7 +239,7 @@ class BatchRunner:
             hide_by_rules(rows, self.plan.masks, guide) for rows, guide in zip(directions, guides, strict=True)
         )
 
-    def _run_large(self, batch: Batch, index: int) -> _Results:
+    def _run_large(self, batch: Batch, index: int, collector: IntervalCollector | None, number: int) -> _Results:
         """Every probe on each direction of a batch, by all processes together."""
 
         def on_tile(done: int, of: int) -> None:
@@ -170,7 +248,14 @@ class BatchRunner:
 
         options = self.plan.options
         runner = LargeBatchRunner(self.probe_plan, options.same_image, self.processes, on_tile, options.precision)
-        return [(index, results) for results in runner.run(self.embedded, batch)]
+        every = list(runner.run(self.embedded, batch))
+        if collector is not None and self.processes.main:  # alone, so that the numbers are those of one process
+            for results in (results for results in every if results):
+                shape = results[0].shape
+                places = collector.sample.places(index, 1, shape.queries, shape.direction == "i2t")
+                panels = partial(runner.sampled_rows, self.embedded, batch, shape.direction, places)
+                collector.add_large(number, len(batch.images), results, panels)
+        return [(index, results) for results in every]
 
     def _is_large(self, batch: Batch) -> bool:
         """Whether a batch is computed in tiles. Raises InputError where it would have to be and cannot."""
@@ -198,41 +283,55 @@ class BatchRunner:
         size, rows, queries = self.plan.batch_size_of(self.batching) or images, [], []
         for place, some in results:
             for one in some:
-                key = {**self._key(one), "queries": one.shape.queries, "items": images, "batch_size": size}
+                key = {**self.key_of(one), "queries": one.shape.queries, "items": images, "batch_size": size}
                 named = {self.plan.name_of(name): values for name, values in next(statistics).items()}
-                rows.append(_Statistics(key, place, one.shape.batches, named))
+                rows.append(BatchStatistics(key, place, one.shape.batches, named))
                 if self.plan.options.per_query and one.probe.axis == "query":
-                    queries.append(self._query_rows(one, place))
+                    queries.append(self.query_rows(one, place))
         return _StackRows(number, rows, queries)
 
-    def _query_rows(self, result: ProbeResult, index: int) -> pd.DataFrame:
+    def query_rows(self, result: ProbeResult, index: int) -> pd.DataFrame:
         """A row per query."""
         shape = result.shape
         batches = [index + number // shape.queries for number in range(len(shape.query_ids))]
         values = {k: v.float().cpu().numpy() for k, v in result.columns().items() if v.ndim == 1}
         named = {self.plan.name_of(name): column for name, column in values.items()}
-        return pd.DataFrame({**self._key(result), "batch": batches, "query": shape.query_ids.numpy(), **named})
+        return pd.DataFrame({**self.key_of(result), "batch": batches, "query": shape.query_ids.numpy(), **named})
 
-    def _direction(self, direction: CountedDirection) -> str:
+    def label_of(self, direction: CountedDirection) -> str:
         """What the direction is called of the source's sides; two views are one set."""
         if self.batching.sampling.mode == "views" and direction != "both":
             return ONE_SET
         return self.embedded.sides.label(direction)
 
-    def _key(self, result: ProbeResult) -> dict[str, Any]:
-        objective, unit = result.objective, getattr(result.probe, "unit", None)
+    def key_of(self, result: ProbeResult) -> dict[str, Any]:
+        """Return the columns of a result's rows that say what was computed, of what, and how."""
+        return self.key_of_pair(result.probe, result.objective, result.direction)
+
+    def key_of_pair(self, probe: Probe, objective: Objective | None, direction: CountedDirection) -> dict[str, Any]:
+        """Return the same columns of a probe of an objective in a direction."""
+        unit = getattr(probe, "unit", None)
         return {
             "source": self.embedded.name,
             "sampling": self.plan.sampling_label(self.batching),
             "seed": self.plan.options.seed,
             "objective": self._specs[objective],
-            "direction": self._direction(result.direction),
-            "probe": self._labels[result.probe],
-            "convention": getattr(result.probe, "convention", None),
-            "eps": getattr(result.probe, "eps", float("nan")),
+            "direction": self.label_of(direction),
+            "probe": self._labels[probe],
+            "convention": getattr(probe, "convention", None),
+            "eps": getattr(probe, "eps", float("nan")),
             **sides_entry(self.embedded.sides),
             "weight_unit": None if unit is None or objective is None else resolve_unit(objective, unit),
         }
+
+
+@dataclass(frozen=True)
+class PartRows:
+    """The numbers of a part of a sweep."""
+
+    batches: pd.DataFrame
+    queries: pd.DataFrame
+    sums: NamedSums | None  # None: no intervals
 
 
 @dataclass(frozen=True)
@@ -240,12 +339,12 @@ class _StackRows:
     """The rows of the batches of a stack."""
 
     number: int  # of the stack
-    rows: list[_Statistics]
+    rows: list[BatchStatistics]
     queries: list[pd.DataFrame]  # rows of single queries
 
 
 @dataclass(frozen=True)
-class _Statistics:
+class BatchStatistics:
     """What one probe reports of consecutive batches."""
 
     key: dict[str, Any]  # the columns that all of them share
@@ -254,7 +353,7 @@ class _Statistics:
     statistics: dict[str, Values]  # (size,) each, or (size, n) of a curve
 
 
-def _batch_rows(results: Sequence[_Statistics]) -> pd.DataFrame:
+def rows_of_batches(results: Sequence[BatchStatistics]) -> pd.DataFrame:
     """A row per batch and result; a statistic that a result does not have is NaN, and not named in `statistics`."""
     sizes = np.array([one.size for one in results])
     keys = pd.DataFrame([{**one.key, "statistics": " ".join(one.statistics)} for one in results])

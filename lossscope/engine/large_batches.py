@@ -15,7 +15,7 @@ from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.masks.base import BatchItems
 from lossscope.core.pair import Pair
-from lossscope.core.types import OnStep, SameImage
+from lossscope.core.types import Direction, OnStep, Rows, SameImage
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import unit_factor
 from lossscope.probes.base import Probe
@@ -28,6 +28,7 @@ from .tiled.sparse_mask import SparseMask
 
 LARGE_ENTRIES = 1 << 22  # entries of S above which a batch is large
 PANEL = 1 << 21  # entries of S of a panel
+_SAMPLED = 1 << 20  # entries of S of a panel of sampled rows
 COPIES = 12  # matrices of the size of S that an objective and the probes may allocate
 _READS_OF_TILES = frozenset({"counts", "extremes"})
 
@@ -49,7 +50,7 @@ class LargeBatchRunner:
         """
         matrix = TiledMatrix(embedded.joined if batch.mode == "views" else embedded, batch.images, batch.captions)
         mask = SparseMask.of(batch, embedded.relations, self.same_image)
-        shapes = _shapes(batch)
+        shapes = batch_shapes(batch)
         by_tiles = [pair for pair in self.plan if needs_one_pass(*pair)]
         tiled = self._run_tiles(by_tiles, matrix, mask, shapes) if by_tiles else None
         for transposed, shape in enumerate([shapes.i2t] if batch.is_one_set else shapes):
@@ -57,15 +58,36 @@ class LargeBatchRunner:
             of_tiles = [pair for pair in plan if pair in by_tiles]
             by_panels = [pair for pair in plan if pair not in by_tiles]
             results = list(run_probes(tiled.t2i if transposed else tiled.i2t, of_tiles)) if tiled else []
-            results += self._run_panels(by_panels, matrix, mask, shapes, bool(transposed)) if by_panels else []
+            results += self.run_panels(by_panels, matrix, mask, shapes, bool(transposed)) if by_panels else []
             yield sorted(results, key=lambda result: self.plan.index((result.objective, result.probe)))
+
+    def sampled_rows(
+        self, embedded: SplitEmbeddings, batch: Batch, direction: Direction, places: Rows
+    ) -> Iterator[tuple[DenseRows, torch.Tensor]]:
+        """Yield some rows of S, a panel at a time, and the places of its queries.
+
+        Args:
+            embedded: the split.
+            batch: a large one.
+            direction: of the rows.
+            places: (r,) of queries in the batch.
+        """
+        matrix = TiledMatrix(embedded.joined if batch.mode == "views" else embedded, batch.images, batch.captions)
+        mask = SparseMask.of(batch, embedded.relations, self.same_image)
+        shape = batch_shapes(batch).i2t if direction == "i2t" else batch_shapes(batch).t2i
+        mask = mask if direction == "i2t" else mask.t()
+        for part in torch.split(torch.from_numpy(places), max(_SAMPLED // shape.candidates, 1)):
+            S = matrix.whole_rows(part, direction)
+            ids = shape.candidate_ids.expand(len(part), -1)
+            own = BatchShape(len(part), direction, shape.query_ids[part], ids, has_all_queries=False)
+            yield DenseRows(own, S, mask.mask(part).to(S.device)), part
 
     def _run_tiles(
         self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape]
     ) -> Pair[TiledRows]:
         """Compute what the plan needs in one pass over S, with smaller tiles if memory runs out."""
         objectives = list(dict.fromkeys(objective for objective, _ in plan if objective is not None))
-        eps = [e for objective, probe in plan for e in _eps_of(objective, probe)]
+        eps = [e for objective, probe in plan for e in eps_in_paper(objective, probe)]
         extremes = any("extremes" in probe.reads for _, probe in plan)
 
         def run(rows: int) -> Pair[TiledRows]:
@@ -79,7 +101,7 @@ class LargeBatchRunner:
             return run(ROWS)
         return memory.retry_smaller(run, ROWS, 16)
 
-    def _run_panels(
+    def run_panels(
         self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape], transposed: bool
     ) -> list[ProbeResult]:
         """Run the probes on one direction in panels of whole rows."""
@@ -120,7 +142,7 @@ def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
     return unit_factor(objective, getattr(probe, "unit", "paper")) is not None
 
 
-def _eps_of(objective: Objective | None, probe: Probe) -> list[float]:
+def eps_in_paper(objective: Objective | None, probe: Probe) -> list[float]:
     """Return the threshold of a probe in the scale of the objective's paper, which tiles are counted in."""
     eps = getattr(probe, "eps", None)
     if eps is None or objective is None:
@@ -140,7 +162,8 @@ def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:
     return mixes_rows or getattr(probe, "convention", "corrected") != "corrected"
 
 
-def _shapes(batch: Batch) -> Pair[BatchShape]:
+def batch_shapes(batch: Batch) -> Pair[BatchShape]:
+    """Return the shapes of both directions."""
     images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
     return Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
 

@@ -11,8 +11,10 @@ import pandas as pd
 
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.intervals import LEVEL
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.relations import Relations
+from lossscope.core.sampling_units import LEAST
 from lossscope.core.sides import plural
 from lossscope.core.types import MinedNegatives, SameImage, SamplingMode
 from lossscope.errors import InputError
@@ -23,6 +25,7 @@ from lossscope.probes.base import Probe
 from lossscope.registry import build, short_spec, spec_of
 
 from .false_negatives import build_rule
+from .sampled.requirements import require_sample
 from .terms import require_terms
 from .tiled.bfloat16 import require_comparisons
 
@@ -58,6 +61,15 @@ class SweepOptions:
     masks: tuple[str, ...] = ()  # specs of the rules by which negatives are left out
     terms: tuple[str, ...] = ()  # further candidates of a query: `q2q`, `d2q`, `d2d`, `p2p`, see engine.terms
     guide: str | None = None  # what the guide of the rules is, for the record
+    interval: float | None = LEVEL  # level of the intervals of means over other items like these; None: no intervals
+    interval_groups: int | None = None  # sweeps without a group of items, for intervals of what else has none
+    queries: int | None = None  # of each direction, drawn at random and compared with all candidates; None: all
+    precision_of: str | None = None  # as many queries as `C_neg=1%` takes: an interval of +- 1 % of the statistic
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether some queries of each direction are drawn, not all taken."""
+        return self.queries is not None or self.precision_of is not None
 
     def record(self) -> dict[str, Any]:
         """Return the options as a frame's manifest states them: without those of later versions that have no effect."""
@@ -65,7 +77,20 @@ class SweepOptions:
         return {k: v for k, v in asdict(self).items() if k not in neutral or v != neutral[k]}
 
 
-_LATER = frozenset({"negatives", "mined", "per_class", "masks", "terms", "guide"})  # options that older frames lack
+_LATER = frozenset(
+    {
+        "negatives",
+        "mined",
+        "per_class",
+        "masks",
+        "terms",
+        "guide",
+        "interval",
+        "interval_groups",
+        "queries",
+        "precision_of",
+    }
+)  # options that older frames lack
 
 
 def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +129,18 @@ class SweepPlan:
     batchings: tuple[Batching, ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        level = self.options.interval
+        if level is not None and not 0 < level < 1:
+            raise InputError(f"interval must be a level between 0 and 1, as 0.95, or None; got {level}")
+        groups = self.options.interval_groups
+        if groups is not None and (groups < LEAST or level is None or self.options.is_sample):
+            raise InputError(
+                f"interval_groups must be {LEAST} or more groups of items, with an interval and all queries; "
+                f"got {groups}, interval {level}, queries {self.options.queries}"
+            )
         require_terms(self.options.terms, self.objectives, self.probes)
+        if self.options.is_sample:
+            require_sample(self.options, self.objectives, self.probes)
         object.__setattr__(self, "batchings", self._batchings())
 
     def for_relations(self, relations: Relations) -> SweepPlan:
@@ -162,7 +198,11 @@ class SweepPlan:
         """Return the same plan for batches of two pairs or images, in file order: enough to see a probe work."""
         classes = self.options.sampling == "classes" or (self.relations is not None and self.relations.one_set)
         size = 2 * (self.options.per_class or _MANY) if classes else 2
-        options = replace(self.options, batch_size=size, shuffle=False, drop_last=False, per_query=False, masks=())
+        options = replace(
+            self.options, batch_size=size, shuffle=False, drop_last=False, per_query=False, masks=(),
+            interval=None, interval_groups=None,
+            queries=None, precision_of=None,
+        )  # fmt: skip
         return replace(self, options=options, masks=())
 
     def parts(self, batching: Batching, embedded: SplitEmbeddings) -> dict[str, tuple[int, int]]:

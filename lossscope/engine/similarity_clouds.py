@@ -52,7 +52,7 @@ def similarity_cloud(
     if embedded.relations.one_set and sampling == "pairs":
         sampling = "classes"
     # the probe depends on no objective, and `sampling` says how batches are made: any objective does
-    sweep = Sweep(("triplet",), ("similarity",), sampling, batch_size, seed, per_query=True)
+    sweep = Sweep(("triplet",), ("similarity",), sampling, batch_size, seed, per_query=True, interval=None)
     rows = sweep.run(embedded, progress=progress).queries
     rows = rows.rename(columns={"positive": "s_pos", "hardest": "s_neg"}).dropna(subset=["s_pos", "s_neg"])
     rows = rows if label == "both" else rows[rows["direction"] == label]

@@ -87,6 +87,32 @@ def rows_of_stack(
     return (i2t, t2i)
 
 
+def complete_rows(embedded: SplitEmbeddings, rows: DenseRows) -> DenseRows:
+    """Return rows, each a batch of its own, with the embeddings, keys and ids of items that the split has."""
+    shape, forward = rows.shape, rows.shape.direction == "i2t"
+    own, candidates = shape.query_ids.numpy(), shape.candidate_ids.numpy()
+    sides = [(embedded.images, embedded.input_keys.i2t), (embedded.captions, embedded.input_keys.t2i)]
+    (of_queries, query_keys), (of_candidates, candidate_keys) = sides if forward else sides[::-1]
+    related = None
+    if not embedded.is_joined:
+        relations = embedded.relations if forward else embedded.relations.t()
+        related = torch.from_numpy(
+            np.concatenate([relations.is_positive(own[i : i + 1], candidates[i]) for i in range(len(own))])
+        )
+    ids = embedded.image_ids, embedded.caption_ids
+    items = None if embedded.is_joined else BatchItems(*ids, own, candidates, forward, embedded.read_texts)
+    device = rows.S.device
+    return replace(
+        rows,
+        queries=None if of_queries is None else of_queries[torch.from_numpy(own).to(device)],
+        candidates=None if of_candidates is None else of_candidates[torch.from_numpy(candidates).to(device)],
+        query_keys=_select(query_keys, own),
+        candidate_keys=_select(candidate_keys, candidates),
+        related=related,
+        items=items,
+    )
+
+
 def _related(stack: Sequence[Batch], relations: Relations) -> Tensor:
     """(k, b, m) bool whether items of both sides are known to be positives."""
     return torch.from_numpy(np.stack([relations.is_positive(batch.images, batch.captions) for batch in stack]))

@@ -12,14 +12,22 @@ import pandas as pd
 
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.sides import plural
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.folder_lock import lock_folder
+from lossscope.io.frame_summary import finished_entries
 from lossscope.io.frames import Frame, summarise
 
-from .batch_runner import BatchRunner
+from .batch_runner import BatchRunner, PartRows
+from .jackknife import Jackknife
 from .plan import SweepOptions, SweepPlan
+from .sampled.checkpoint import NAME as STRIPS
+from .sampled.checkpoint import StripsFile
+from .sampled.runner import SampleRunner
+from .sampled.summary import with_intervals
+from .sweep_intervals import NamedSums, SweepIntervals, join_sums, sums_of_table, sums_table
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,7 @@ class SweepResult:
     batches: pd.DataFrame  # a row per batch, objective, direction and probe
     query_parts: Sequence[pd.DataFrame] = ()  # rows of single queries that no frame holds
     frame: Frame | None = None  # that holds the rows of single queries
+    without_interval: str | None = None  # which statistics have no interval, and why
 
     @cached_property
     def queries(self) -> pd.DataFrame:
@@ -93,8 +102,14 @@ class Sweep(SweepOptions):
         self.require_possible(embedded, guide)
         done = processes.gather(frame.keys() if frame and processes.main else set())[0]
         self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
+        strips = StripsFile(frame.path / STRIPS if frame and processes.main and self.is_sample else None)
         batches: list[pd.DataFrame] = []
         queries: list[pd.DataFrame] = []
+        sums: list[NamedSums] = []
+        units = None if self.interval is None or self.is_sample else SamplingUnits.of(embedded.relations)
+        refusal = None if units is None else units.refusal
+        if refusal is not None:
+            units = None
         for batching in plan.batchings:
             total = batching.sampling.count(embedded.relations)
             if total == 0:
@@ -102,24 +117,46 @@ class Sweep(SweepOptions):
                     f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
                     f"{self.batch_size}. Use a smaller one, or --keep-last"
                 )
-            runner = BatchRunner(plan, batching, embedded, processes, progress, guide)
+            runner = BatchRunner(plan, batching, embedded, processes, progress, guide, units)
             every = batching.sampling.batches(embedded.relations)
             for key, (start, size) in plan.parts(batching, embedded).items():
                 of_part = list(islice(every, size))
                 if key not in done:
-                    of_batches, of_queries = runner.run(of_part, start, total)
-                    batches.append(of_batches)
-                    if frame and processes.main:
-                        frame.append(of_batches, key, of_queries if self.per_query else None)
+                    if self.is_sample:
+                        part = PartRows(*SampleRunner(runner, strips, key).run(of_part[0]), None)
                     else:
-                        queries.append(of_queries)
-        if frame and processes.main:
-            frame.finish()
-            if done:
-                batches = [frame.read()]
+                        part = runner.run(of_part, start, total)
+                    batches.append(part.batches)
+                    if part.sums is not None:
+                        sums.append(part.sums)
+                    if frame and processes.main:
+                        items = None if part.sums is None else sums_table(part.sums)
+                        frame.append(part.batches, key, part.queries if self.per_query else None, items)
+                    else:
+                        queries.append(part.queries)
+        if frame and processes.main and done:
+            batches = [frame.read()]
+            tables = frame.read_items() if units is not None else None
+            if units is not None and tables is None:
+                units, refusal = None, "the frame has parts of a version without intervals"
+            sums = [] if units is None else [sums_of_table(table, units.number) for table in tables or ()]
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
-        summary = summarise(rows, plan.units_of(rows), plan.totals) if len(rows) else pd.DataFrame()
-        return SweepResult(summary, rows, queries, frame if processes.main else None)
+        intervals = None
+        if units is not None and self.interval is not None:
+            intervals = SweepIntervals(units, self.interval, join_sums(sums))
+        ends = None if intervals is None else intervals.ends
+        summary = summarise(rows, plan.units_of(rows), plan.totals, ends) if len(rows) else pd.DataFrame()
+        if self.is_sample and len(rows):
+            summary = with_intervals(summary, rows, plan)
+        if self.interval_groups is not None and units is not None and self.interval is not None and len(rows):
+            level, groups = self.interval, self.interval_groups
+            jackknife = Jackknife(plan, embedded, units, groups, level, processes, progress, guide)
+            summary = jackknife.fill(summary)
+        if frame and processes.main:
+            frame.finish(**finished_entries(summary, _items(embedded), embedded.recipe.get("data")))
+            strips.remove()
+        lacking = refusal if intervals is None else intervals.lacking(summary)
+        return SweepResult(summary, rows, queries, frame if processes.main else None, lacking)
 
     def require_possible(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> None:
         """Raise InputError for options that do not fit a source, and for a guide of other items; cheap."""
@@ -149,6 +186,13 @@ class Sweep(SweepOptions):
             )
 
 
+def _items(embedded: SplitEmbeddings) -> dict[str, int]:
+    """Return how many items each side has: `{"images": 600, "captions": 3000}`."""
+    relations, sides = embedded.relations, embedded.sides
+    items = {plural(sides.first): relations.first}
+    return items if sides.second is None else {**items, plural(sides.second): relations.second}
+
+
 def require_fitting_guide(embedded: SplitEmbeddings, guide: SplitEmbeddings) -> None:
     """Raise InputError unless a guide has the items of a source, in the same order."""
     same = (guide.image_ids, guide.caption_ids) == (embedded.image_ids, embedded.caption_ids)
@@ -160,6 +204,8 @@ def require_fitting_guide(embedded: SplitEmbeddings, guide: SplitEmbeddings) -> 
 
 def require_probes_work(plan: SweepPlan, embedded: SplitEmbeddings) -> None:
     """Raise InputError when a probe of the plan cannot work on the source, which a batch of two shows."""
+    if embedded.shards is not None:
+        return  # a batch of two would read rows far apart; the plan has refused what a sample cannot give
     small = plan.for_relations(embedded.relations).with_batches_of_two()
     for batching in small.batchings:
         first = list(islice(batching.sampling.batches(embedded.relations), 1))

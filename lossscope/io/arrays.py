@@ -75,13 +75,20 @@ def read_npz(path: Path | str) -> dict[str, npt.NDArray[Any]]:
             return {_name_of(member, file): _read_member(archive, member, file) for member in members}
 
 
+def read_npy_header(stream: IO[bytes], where: str, size: int) -> NpyHeader:
+    """Return the header at the beginning of a file of `size` bytes.
+
+    Raises InputError for one that is damaged or of other content, or that states another size.
+    """
+    header = _read_header(stream, where)
+    _require_size(header, size, where)
+    return header
+
+
 def _read_file_header(file: Path) -> NpyHeader:
     """Return the header of a file. Raises InputError when the file is not as long as the header states."""
     with open(file, "rb") as stream:
-        header = _read_header(stream, show_path(file))
-    size = file.stat().st_size
-    _require_size(header, size, show_path(file))
-    return header
+        return read_npy_header(stream, show_path(file), file.stat().st_size)
 
 
 def _read_header(stream: IO[bytes], where: str) -> NpyHeader:

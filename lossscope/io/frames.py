@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,30 @@ SCHEMA = "lossscope.frame/5"
 _SCHEMAS = ("lossscope.frame/4", SCHEMA)  # that are read; the first has no digests of its parts
 SUMMARY_SCHEMA = "lossscope.summary/1"
 SUMMARY = (
-    "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "n_spread",
-    "short_batch", "unit", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
+    "source", "objective", "direction", "probe", "statistic", "mean", "std", "low", "high", "level", "method", "n",
+    "n_defined", "n_spread", "short_batch", "unit", "weight_unit", "convention", "eps", "batch_size", "sampling",
+    "seed",
 )  # fmt: skip
+INTERVAL = ("low", "high", "level", "method")  # the interval of a mean over data: its ends, its level, how it was made
 SIDES = "sides"  # further column of rows that are of other sides than images and captions: `query/document`
-OPTIONAL = ("n_defined", "n_spread", "short_batch", "weight_unit")  # columns that summary rows may lack
+OPTIONAL = (*INTERVAL, "n_defined", "n_spread", "short_batch", "weight_unit")  # columns that summary rows may lack
 SUMMARY_TYPES: Mapping[str, ColumnType] = {
     **dict.fromkeys(
-        ("mean", "std", "n", "n_defined", "n_spread", "short_batch", "eps", "batch_size", "seed"), "number"
+        (
+            "mean",
+            "std",
+            "low",
+            "high",
+            "level",
+            "n",
+            "n_defined",
+            "n_spread",
+            "short_batch",
+            "eps",
+            "batch_size",
+            "seed",
+        ),
+        "number",
     ),
     **dict.fromkeys(
         (
@@ -44,6 +60,7 @@ SUMMARY_TYPES: Mapping[str, ColumnType] = {
             "direction",
             "probe",
             "statistic",
+            "method",
             "unit",
             "weight_unit",
             "convention",
@@ -60,6 +77,9 @@ _NUMBERS = ("n", "n_defined", "n_spread", "short_batch")  # whole numbers, float
 KEYS = (
     "source", "objective", "direction", "probe", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
 )  # fmt: skip
+
+
+Ends = Callable[[Mapping[Any, Any], str, str, float], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -114,19 +134,24 @@ class Frame:
             raise InputError(f"parts of {where} must have different keys; two have the same. Run it again elsewhere")
         return manifest
 
-    def append(self, rows: pd.DataFrame, key: str, queries: pd.DataFrame | None = None) -> None:
+    def append(
+        self, rows: pd.DataFrame, key: str, queries: pd.DataFrame | None = None, items: pd.DataFrame | None = None
+    ) -> None:
         """Add one part.
 
         Args:
             rows: of the part.
             key: names the work that the part completes, so that a killed sweep resumes after it.
             queries: rows of single queries, where they are kept.
+            items: sums over items, from which intervals follow.
         """
         manifest = self.manifest()
         number = len(manifest["parts"])
         part = {"key": key, "rows": len(rows), "part": write_parquet(self._file("part", number), rows)}
         if queries is not None:
             part |= {"queries": len(queries), "query": write_parquet(self._file("query", number), queries)}
+        if items is not None:
+            part |= {"units": len(items), "items": write_parquet(self._file("items", number), items)}
         manifest["parts"].append(part)
         write_manifest(self._manifest, manifest)
 
@@ -148,6 +173,16 @@ class Frame:
         frames = [_read_part(file, kind, part) for file, part in files if kind == "part" or file.is_file()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
+    def read_items(self) -> list[pd.DataFrame] | None:
+        """Return the sums over items of each part; None where a part has none, as those of earlier versions.
+
+        Raises InputError for a part that is missing, damaged, or not the one that was written.
+        """
+        parts = self.manifest()["parts"]
+        if not parts or not all("items" in part for part in parts):
+            return None
+        return [_read_part(self._file("items", number), "items", part) for number, part in enumerate(parts)]
+
     def _file(self, kind: str, number: int) -> Path:
         return self.path / f"{kind}-{number:05d}.parquet"
 
@@ -157,7 +192,7 @@ def _read_part(file: Path, kind: str, part: Mapping[str, Any]) -> pd.DataFrame:
     if kind == "part":
         require_columns(rows, (*KEYS, "statistics"), show_path(file))
     require_types(rows, types_of(rows, TEXTS), show_path(file))
-    stated = part.get("rows" if kind == "part" else "queries", len(rows))
+    stated = part.get({"part": "rows", "query": "queries", "items": "units"}[kind], len(rows))
     if len(rows) != stated:
         raise InputError(f"{file} must have the {stated} rows that manifest.json states; it has {len(rows)}")
     return rows
@@ -201,7 +236,9 @@ def _require_part(part: object, has_digests: bool, where: str) -> str:
     return key
 
 
-def summarise(rows: pd.DataFrame, units: Mapping[str, str], totals: Collection[str] = ()) -> pd.DataFrame:
+def summarise(
+    rows: pd.DataFrame, units: Mapping[str, str], totals: Collection[str] = (), ends: Ends | None = None
+) -> pd.DataFrame:
     """Return summary rows (columns SUMMARY) of wide rows of batches: mean and population std of each statistic.
 
     n is the number of batches, n_defined of those in the mean, in which the statistic is finite, and n_spread of those
@@ -212,6 +249,7 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str], totals: Collection[s
         rows: wide rows, as in the parts of a Frame.
         units: statistic -> unit, in the order of the summary rows.
         totals: statistics that are numbers of a whole batch, such as C_B and C_0.
+        ends: returns the columns INTERVAL of a row, from its keys, statistic, unit and mean; None: there are none.
     """
     names = [name for name in units if name in rows]
     values = rows[names].to_numpy(dtype=float).T
@@ -225,18 +263,18 @@ def summarise(rows: pd.DataFrame, units: Mapping[str, str], totals: Collection[s
         averaged = BatchGroup.of(rows.iloc[batches])
         reported = frozenset[str]().union(*(statistic_sets[number] for number in np.unique(set_of_row[batches])))
         for column in (column for column, name in enumerate(names) if name in reported):
-            of_batches = values[column, batches]
-            summary.append({
-                **keys,
-                "statistic": names[column],
-                "unit": units[names[column]],
-                "mean": float((averaged.mean_of_totals if names[column] in totals else averaged.mean)(of_batches)),
+            of_batches, name = values[column, batches], names[column]
+            mean = float((averaged.mean_of_totals if name in totals else averaged.mean)(of_batches))
+            row: dict[Any, Any] = {**keys, "statistic": name, "unit": units[name], "mean": mean}
+            row |= {} if ends is None else ends(keys, name, units[name], mean)
+            row |= {
                 "std": float(averaged.std(of_batches)),
                 "n": len(of_batches),
                 "n_defined": int(np.isfinite(of_batches).sum()),
                 "n_spread": averaged.n_spread(of_batches),
                 "short_batch": averaged.short_batch,
-            })  # fmt: skip
+            }
+            summary.append(row)
     return pd.DataFrame(summary, columns=[*SUMMARY, *names_of_keys[len(KEYS) :]])
 
 

@@ -41,6 +41,28 @@ def suffix_of(location: str) -> str:
     return Path(_name_of(location).removesuffix(".gz")).suffix
 
 
+def url_of(path: Path | str) -> str | None:
+    """Return the URL that a path was made of, which lost a slash on the way; None of any other path.
+
+    >>> url_of(Path("s3://bucket/dump")), url_of(Path("data/dump"))
+    ('s3://bucket/dump', None)
+    """
+    text = str(path)
+    if is_url(text):
+        return text
+    match = re.match(r"(?!file:|local:)([a-zA-Z][\w+.-]+):/(?!/)", text)
+    return None if match is None or os.path.exists(text) else f"{match[1]}://{text[match.end() :]}"
+
+
+def local_path(path: Path | str) -> Path:
+    """Return the path that a `file://` URL names, which may have lost a slash on the way; any other path as it is.
+
+    >>> local_path(Path("file:///data/dump")).as_posix(), local_path("data/dump").as_posix()
+    ('/data/dump', 'data/dump')
+    """
+    return Path(re.sub(r"^(file|local):/+", "/", str(path)))
+
+
 @contextlib.contextmanager
 def open_location(location: str) -> Iterator[IO[bytes]]:
     """Open a file to read its bytes, those of a `.gz` file unpacked.
@@ -49,7 +71,7 @@ def open_location(location: str) -> Iterator[IO[bytes]]:
     """
     with contextlib.ExitStack() as stack:
         with reading(location, "a readable file", "Check the path"):
-            opened = open_url(location) if is_url(location) else require_file(_path_of(location)).open("rb")
+            opened = open_url(location) if is_url(location) else require_file(path_of(location)).open("rb")
             file = stack.enter_context(opened)
             if _name_of(location).endswith(".gz"):
                 file = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file)))
@@ -58,13 +80,13 @@ def open_location(location: str) -> Iterator[IO[bytes]]:
 
 def join_location(folder: str, *names: str) -> str:
     """Return the location of a file below a folder."""
-    return "/".join([folder.rstrip("/") or "/", *names]) if is_url(folder) else str(_path_of(folder).joinpath(*names))
+    return "/".join([folder.rstrip("/") or "/", *names]) if is_url(folder) else str(path_of(folder).joinpath(*names))
 
 
 def location_exists(location: str) -> bool:
     """Return whether there is a file or a folder of that name. Raises InputError for a URL that cannot be read."""
     if not is_url(location):
-        return os.path.exists(_path_of(location))  # false for a name that no file can have
+        return os.path.exists(path_of(location))  # false for a name that no file can have
     return url_exists(location)
 
 
@@ -73,7 +95,7 @@ def list_files(location: str) -> list[str]:
 
     Raises InputError for a pattern or a folder without files.
     """
-    path = _path_of(location)
+    path = path_of(location)
     if is_url(location):
         files, what = list_url(location)
     elif os.path.isdir(path):
@@ -90,7 +112,7 @@ def list_files(location: str) -> list[str]:
 def size_of(location: str) -> int:
     """Return the bytes of a file, packed as it is; 0 where a URL does not say."""
     if not is_url(location):
-        return require_file(_path_of(location)).stat().st_size
+        return require_file(path_of(location)).stat().st_size
     return size_of_url(location)
 
 
@@ -99,5 +121,6 @@ def _name_of(location: str) -> str:
     return (urlsplit(location).path if is_url(location) else location).lower()
 
 
-def _path_of(location: str) -> Path:
+def path_of(location: str) -> Path:
+    """Return the path of a location that is no URL."""
     return Path(_LOCAL.sub("", location)).expanduser()

@@ -7,6 +7,7 @@ from typing import Literal
 
 from lossscope.errors import InputError
 
+from .locations import local_path, url_of
 from .reading import show_path
 
 Kind = Literal["checkpoints", "studies"]
@@ -26,7 +27,9 @@ def require_source(path: Path | str) -> Path:
 
     Raises InputError where there is nothing.
     """
-    found = find_shipped("checkpoints", Path(path).expanduser())
+    if url_of(path) is not None:
+        return Path(path)  # what is there is seen when it is read
+    found = find_shipped("checkpoints", local_path(path).expanduser())
     if not found.exists():
         names = ", ".join(shipped_files("checkpoints"))
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from lossscope.errors import InputError
@@ -12,6 +12,7 @@ from lossscope.errors import InputError
 from .reading import reading, shorten_message, show_path
 
 _PATTERN = re.compile(r"[*?\[]")  # of names
+_VERSIONS = ("VersionId", "generation", "ETag", "etag", "md5Hash", "mtime", "LastModified", "last_modified", "created")
 
 
 def url_exists(location: str) -> bool:
@@ -26,6 +27,30 @@ def size_of_url(location: str) -> int:
     system, path = _system_of(location)
     with reading(location, "a readable URL", "Check it"):
         return int(system.info(path).get("size") or 0)
+
+
+def version_of_url(location: str) -> str:
+    """Return what changes when the file does, as far as its store says it: version, digest or time; and its size."""
+    system, path = _system_of(location)
+    with reading(location, "a readable URL", "Check it"):
+        about = system.info(path)
+    said = (about.get(name) for name in _VERSIONS)
+    return f"{next((one for one in said if one), '')} {about.get('size')}"
+
+
+def read_ranges(location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Return ranges of bytes of a file. Raises InputError where one is shorter than asked, or cannot be read."""
+    system, path = _system_of(location)
+    with reading(location, "a readable URL", "Check it, and run the command again"):
+        starts, stops = ([pair[end] for pair in ranges] for end in (0, 1))
+        parts = system.cat_ranges([path] * len(ranges), starts, stops, on_error="raise")
+    for part, (start, stop) in zip(parts, ranges, strict=True):
+        if len(part) != stop - start:
+            raise InputError(
+                f"{show_path(location)} must hold bytes {start} to {stop}; got {len(part)} of {stop - start}. It was "
+                "cut off or changed meanwhile"
+            )
+    return [bytes(part) for part in parts]
 
 
 def list_url(location: str) -> tuple[list[str], str]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Effects, Reads, Statistic
 from .views.view import View
 
 
@@ -30,6 +30,9 @@ class Alignment:
 
     def tile(self, view: View) -> Accumulators:
         return {"positive": Accumulator(view.extremes.positive)}
+
+    def effects(self, view: View) -> Effects:
+        return {}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         return {"alignment": 2 - 2 * accumulators["positive"].value}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -20,8 +20,8 @@ Reducer = Literal[
     "mean", "mean_nonzero", "sum", "zeros", "true", "std", "min", "max", "q10", "q50", "q90", "floor_median", "curve"
 ]
 Reads = Literal["counts", "extremes", "rows", "embeddings", "gradients", "keys"]
-_QUANTILES = {"q10": 0.1, "q50": 0.5, "q90": 0.9}
-_QUICK = ("sum", "mean", "floor_median", *_QUANTILES)
+QUANTILES = {"q10": 0.1, "q50": 0.5, "q90": 0.9}
+_QUICK = ("sum", "mean", "floor_median", *QUANTILES)
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Accumulator:
 
 
 Accumulators = Mapping[str, Accumulator]
+Effects = Mapping[str, Tensor]  # column -> (q, c) effect of each candidate on the number of each query, see `effects`
+ANY = "any "  # before a column's name: the effect on whether its number is above 0
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class Statistic:
     column: str
     reducer: Reducer  # `curve` is the mean over queries of a column of vectors, itself a vector
     unit: str
+    is_share: bool = False  # whether the column is 0 or one other number, so that its mean is a share of the queries
 
 
 class Probe(Protocol):
@@ -79,6 +82,19 @@ class Probe(Protocol):
 
     def check(self, objective: Objective) -> None:
         """Raise InputError when the probe does not support the objective; called before any work."""
+        ...
+
+
+@runtime_checkable
+class HasEffects(Protocol):
+    """A probe of queries that states how much each candidate moves its columns; of others it is measured."""
+
+    def effects(self, view: View) -> Effects | None:
+        """Return the effect of each candidate on each column (q, c): what leaving it out would take away.
+
+        0 where an entry is no negative; NaN where the query would have no number. A column that is left out does not
+        depend on candidates. None where the objective does not state its effects.
+        """
         ...
 
 
@@ -130,8 +146,8 @@ def _reduce_kept(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
         keep = keep & (values > 0)
     if reducer == "floor_median":
         return _median(values, keep).floor()
-    if reducer in _QUANTILES:
-        return _quantile(values, keep, _QUANTILES[reducer])
+    if reducer in QUANTILES:
+        return _quantile(values, keep, QUANTILES[reducer])
     number = keep.sum(1).double()
     if reducer in ("min", "max"):
         worst = torch.inf if reducer == "min" else -torch.inf
@@ -151,7 +167,7 @@ def _reduce_all(reducer: Reducer, values: Tensor) -> Tensor:
     if reducer == "mean":
         return values.mean(1)
     ordered = sort_rows(values)
-    places = [(n - 1) // 2, n // 2] if reducer == "floor_median" else [round(_QUANTILES[reducer] * (n - 1))]
+    places = [(n - 1) // 2, n // 2] if reducer == "floor_median" else [round(QUANTILES[reducer] * (n - 1))]
     quantile = ordered[:, places].mean(1).where(~ordered[:, -1].isnan(), torch.nan)  # NaN is sorted last
     return quantile.floor() if reducer == "floor_median" else quantile
 

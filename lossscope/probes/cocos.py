@@ -12,7 +12,7 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import require_unit
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import ANY, Accumulator, Accumulators, Axis, Effects, Reads, Statistic
 from .views.eps_histogram import eps_histogram
 from .views.view import View
 
@@ -87,6 +87,19 @@ class Cocos:
         if self.curve:
             columns["curve"] = eps_histogram(view.counted_weights(self.convention, self.unit))
         return {name: Accumulator(value) for name, value in columns.items()}
+
+    def effects(self, view: View) -> Effects | None:
+        effects = view.effects(self.eps, self.convention, self.unit)
+        if effects is None:
+            return None
+        return {
+            "count": effects.above,
+            ANY + "count": effects.any_above,
+            "mass_high": effects.mass_above,
+            "mass_below": effects.mass_below,
+            "positive": effects.positive,
+            "n_eff": effects.n_eff,
+        }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         return {name: part.value for name, part in accumulators.items()}

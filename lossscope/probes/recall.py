@@ -9,16 +9,16 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Effects, Reads, Statistic
 from .views.view import View
 
 _DEPTHS = (1, 5, 10)
 _STATISTICS = (
-    *(Statistic(f"R@{k}", f"hit_{k}", "mean", "%") for k in _DEPTHS),
+    *(Statistic(f"R@{k}", f"hit_{k}", "mean", "%", is_share=True) for k in _DEPTHS),
     Statistic("medr", "rank", "floor_median", "rank"),
     Statistic("meanr", "rank", "mean", "rank"),
     Statistic("MRR", "reciprocal", "mean", "1"),
-    Statistic("ties", "tied", "sum", "queries"),
+    Statistic("ties", "tied", "sum", "queries", is_share=True),
 )
 
 
@@ -44,6 +44,13 @@ class Recall:
 
     def tile(self, view: View) -> Accumulators:
         return {"above": Accumulator(view.extremes.above), "ties": Accumulator(view.extremes.ties)}
+
+    def effects(self, view: View) -> Effects:
+        rows, best = view.rows.whole_rows, view.extremes.positive
+        above, rank = rows.above(best).double(), view.extremes.above.double()[:, None] + 1
+        tied = rows.equal_to(best).double() * (view.extremes.ties == 1)[:, None]
+        hits = {f"hit_{k}": -100 * above * (rank == k + 1) for k in _DEPTHS}
+        return {"rank": above, "reciprocal": above * (1 / rank - 1 / (rank - 1).clamp(min=1)), **hits, "tied": tied}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         rank = accumulators["above"].value.double() + 1

@@ -8,9 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from lossscope.core.row_ops import row_argmax
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Reducer, Statistic
+from .base import Accumulator, Accumulators, Axis, Effects, Reads, Reducer, Statistic
 from .views.view import View
 
 _OVER: dict[str, Reducer] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}
@@ -20,7 +21,7 @@ _STATISTICS = (
         for name, column in (("s_pos", "positive"), ("s_neg", "hardest"), ("margin", "margin"))
         for suffix, reducer in _OVER.items()
     ),
-    Statistic("inverted", "inverted", "mean", "1"),
+    Statistic("inverted", "inverted", "mean", "1", is_share=True),
 )
 
 
@@ -46,6 +47,19 @@ class Similarity:
     def tile(self, view: View) -> Accumulators:
         extremes = view.extremes
         return {"positive": Accumulator(extremes.positive), "hardest": Accumulator(extremes.hardest)}
+
+    def effects(self, view: View) -> Effects:
+        rows, positive = view.rows.whole_rows, view.extremes.positive[:, None]
+        column = row_argmax(rows.negatives)[:, None]
+        second = rows.negatives.scatter(1, column, -torch.inf).amax(1, keepdim=True)
+        difference = (rows.hardest[:, None] - second).where(second > -torch.inf, torch.nan)
+        change = ((positive < rows.hardest[:, None]).float() - (positive < second).float()).to(difference.dtype)
+
+        def on_hardest(x: Tensor) -> Tensor:
+            return torch.zeros_like(rows.negatives).scatter_(1, column, x.where(rows.usable[:, None], 0.0))
+
+        hardest = on_hardest(difference)
+        return {"hardest": hardest, "margin": -hardest, "inverted": on_hardest(change)}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         columns = {name: part.value for name, part in accumulators.items()}

@@ -12,7 +12,7 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import require_unit
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Effects, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -60,6 +60,21 @@ class WeightMass:
             "mass_high": Accumulator(counts.mass_above),
             "mass_below": Accumulator(counts.mass_below),
             "positive": Accumulator(counts.positive),
+        }
+
+    def effects(self, view: View) -> Effects | None:
+        effects = view.effects(self.eps, self.convention, self.unit)
+        if effects is None:
+            return None
+        counts = view.counts(self.eps, self.convention, self.unit)
+        total = (counts.mass_above + counts.mass_below)[:, None]
+        share = counts.mass_above[:, None] / total
+        change = effects.mass_above - share * (effects.mass_above + effects.mass_below)
+        return {
+            "mass_high": effects.mass_above,
+            "mass_below": effects.mass_below,
+            "positive": effects.positive,
+            "share_above": (change / total).where(total > 0, 0.0),
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:

@@ -17,6 +17,8 @@ from lossscope.io.run_folder import Run
 from lossscope.stats.naming import require_distinct_seeds
 from lossscope.visible_text import show_text
 
+INTERVAL_METHOD = "interval_method"  # how the interval of a row was made, `method` elsewhere
+_SUMMARY = tuple(INTERVAL_METHOD if name == "method" else name for name in SUMMARY)
 LABELS = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method")
 FINDINGS = ("run", "severity", "id", "title", "explains", "advice", "command")
 FRAMES = ("rows", "retrieval", "curves", "what_if", "per_query", "hardest_negative_counts")
@@ -147,13 +149,13 @@ def _concatenate(done: Sequence[RunRecord], kind: str) -> pd.DataFrame:
     filled = [part for part in parts if len(part)]  # an empty part would change the types of columns
     if filled:
         return pd.concat(filled, ignore_index=True)
-    return parts[0] if parts else pd.DataFrame(columns=[*LABELS, *(SUMMARY if kind in ("rows", "what_if") else ())])
+    return parts[0] if parts else pd.DataFrame(columns=[*LABELS, *(_SUMMARY if kind in ("rows", "what_if") else ())])
 
 
 def _add_labels(frame: pd.DataFrame, record: RunRecord) -> pd.DataFrame:
-    """Return the frame with the labels of its run as first columns."""
+    """Return the frame with the labels of its run as first columns; `method` is then the system, not the interval's."""
     labels: dict[str, Any] = {name: getattr(record, name) for name in LABELS}
-    labelled: pd.DataFrame = frame.assign(**labels, seed=record.seed)
+    labelled: pd.DataFrame = frame.rename(columns={"method": INTERVAL_METHOD}).assign(**labels, seed=record.seed)
     if "source" in labelled:
         labelled["source"] = record.run
     return labelled.reindex(columns=[*LABELS, *(column for column in labelled.columns if column not in LABELS)])

@@ -69,7 +69,7 @@ def count_ranks(
         on_tile: called after each tile.
     """
     buffers, transposed = Buffers(), mask.t()
-    positives = positive_similarities(matrix, mask)
+    positives = positive_similarities(matrix, mask.positives)
     positives_t2i = positives[transposed.positives.origin.to(positives.device)]
     counters = Pair(
         _RankCounter(mask, positives, buffers) if wanted.i2t else None,

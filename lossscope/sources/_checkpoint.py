@@ -27,6 +27,7 @@ from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
 from .checkpoints.pair_scores import PairScorer
 from .checkpoints.reading import complete_data
+from .checkpoints.train_mode import TrainMode
 
 
 def embed_checkpoint(
@@ -62,30 +63,34 @@ def embed_checkpoint(
     split, reading_notices = _split(checkpoint, request, path)
     checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *words_key(checkpoint))
-    cached = cache_folder() / f"{key}.safetensors" if request.cache else None
+    training = TrainMode(request.mode_seed) if request.mode == "train" else None
+    cached = cache_folder() / f"{key}.safetensors" if request.cache and training is None else None
     vectors, scorer = read_cache(cached, len(split.images), len(split.captions)), None
     load_model = partial(_load_model, checkpoint, path, split, request)
     if vectors is None:
         model, captions = load_model()
         if model.is_dot_product:
-            vectors = embed(model, captions, request.batch_size, request.progress, request.raw)
+            vectors = embed(model, captions, request.batch_size, request.progress, request.raw, training)
             if all(bool(x.isfinite().all()) for x in vectors):
                 write_cache(cached, *vectors)
+        elif training is not None:
+            raise InputError(f"{path} must embed both sides alone to be read in train mode; it scores pairs")
         else:
             scorer = PairScorer(model, captions, request.batch_size, request.progress)
     return SplitEmbeddings(
-        name=name,
+        name=name if training is None else f"{name} in train mode",
         images=vectors[0] if vectors else None,
         captions=vectors[1] if vectors else None,
         similarity=None,
         caption_image=split.caption_image,
         image_ids=split.image_ids,
         caption_ids=split.caption_ids,
-        fingerprint=key,
+        fingerprint=key if training is None else fingerprint_of("train mode", key, str(request.mode_seed)),
         objective=objective,
         seed=checkpoint.training.get("seed"),
         split=split.name,
-        notices=(*notices, *reading_notices, *_notices(checkpoint, split, request)),
+        notices=(*notices, *reading_notices, *_notices(checkpoint, split, request), *_said(training, request)),
+        mode=request.mode,
         pair_scorer=scorer,
         read_input_keys=partial(input_keys, split, request.progress),
         read_texts=split.texts_by_id,
@@ -93,6 +98,15 @@ def embed_checkpoint(
         recipe=checkpoint.training,
         relations=split.relations,
         floors_median_rank=encoder_spec(checkpoint.encoder).floors_median_rank,
+    )
+
+
+def _said(training: TrainMode | None, request: Request) -> tuple[str, ...]:
+    if training is None:
+        return ()
+    return (
+        f"train mode: dropout is drawn with seed {training.seed}, once for each item; batch norm is that of "
+        f"{request.batch_size} items or more in file order, and its running statistics stay as they are",
     )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import unit_rows
+from lossscope.core.types import Rows
+from lossscope.core.unit_vectors import unit_rows
 from lossscope.errors import InputError
 
 _LARGEST_SIMILARITY = 1e12
@@ -98,3 +99,36 @@ def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
     return ids
+
+
+def caption_image_of(
+    arrays: dict[str, Any], n: int, m: int, path: Path | str, notices: list[str], warnings: list[str]
+) -> Rows:
+    """Return the image row of each of m captions; where it is not stated they are k of each image, in image order.
+
+    Raises InputError for rows of another number or type, and for m that is no multiple of n.
+    """
+    array = arrays.get("caption_image")
+    if array is None:
+        if n == 0 or m % n:
+            raise InputError(
+                f"{path} must hold `caption_image` (the image row of each caption) unless there are k captions per "
+                f"image in image order; got {m} captions for {n} images. Give a file of those rows: --caption-image"
+            )
+        if m == n:
+            notices.append(f"{path} has no caption_image: image and caption of one row are taken as a pair")
+        else:
+            warnings.append(
+                f"{path} has no caption_image: its {m} captions are taken as {m // n} of each image, in image order, "
+                "every one a positive of its image. Where some are hard negatives, or in another order, state the "
+                "image row of each: caption_image in the file, or --caption-image FILE"
+            )
+        return np.repeat(np.arange(n, dtype=np.int64), m // n)
+    rows = np.asarray(array.cpu().double() if _is_float(array) else array)
+    if rows.shape != (m,) or rows.dtype.kind not in "iu":
+        raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}")
+    return rows.astype(np.int64)
+
+
+def _is_float(array: Any) -> bool:
+    return isinstance(array, Tensor) and array.is_floating_point()

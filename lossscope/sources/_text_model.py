@@ -11,8 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import SplitEmbeddings, unit_rows
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import plural
+from lossscope.core.unit_vectors import unit_rows
 from lossscope.datasets.base import Split, Texts
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of

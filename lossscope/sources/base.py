@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
+from lossscope.io.locations import url_of
+from lossscope.io.reading import show_path
 from lossscope.io.shipped import require_source
 from lossscope.io.trusted_code import trust
 from lossscope.registry import load as load_class
@@ -36,6 +38,9 @@ class Request:
     sides: str | None = None  # names of the sides of a dump, `query/document`; None: what it declares
     encoder: tuple[str, ...] = ()  # KEY=VALUE to change in the encoder's spec, as score=itm
     accepted_options: tuple[str, ...] = ()  # options of a released file, in no list here, that leave the model as it is
+    sharded: bool = False  # a folder of .npy shards is read when its rows are needed, as sweeps over samples need them
+    mode: Literal["eval", "train"] = "eval"  # of the model: train has its dropout, and batch norm of the batch
+    mode_seed: int = 0  # of what is drawn in train mode
     # numbers as they are stored or computed: neither normalised nor refused where they are not finite
     raw: bool = False
 
@@ -96,6 +101,18 @@ def from_arrays(arrays: Mapping[str, Any], sides: str | None = None, raw: bool =
     return read_any_sides(own, names, where, fingerprint_of("arrays", names.text, *parts), raw)
 
 
+def _read_url(url: str, request: Request) -> SplitEmbeddings:
+    """Return the split of a folder of shards behind a URL. Raises InputError where all would have to be read."""
+    from ._shards import read_shards
+
+    if not request.sharded:
+        raise InputError(
+            f"{show_path(url)} must be a path here; of a URL, sweeps over a sample of queries read .npy shards: "
+            "--queries N. Copy it to a local folder"
+        )
+    return read_shards(url, request.caption_image)
+
+
 def load(path: Path | str, **options: Any) -> SplitEmbeddings:
     """Return the embeddings of a source: `load("ckpt.pt", split="val")`; options are the fields of Request."""
     known = [item.name for item in fields(Request)]
@@ -104,5 +121,10 @@ def load(path: Path | str, **options: Any) -> SplitEmbeddings:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(f"options of a source must be of {', '.join(known)}; got {name!r}{hint}")
+    if (url := url_of(path)) is not None:
+        return _read_url(url, Request(**options))
     with trust(every=bool(options.get("trust_code"))):
-        return find_source(path).read(Request(**options))  # type: ignore[no-any-return]
+        embedded: SplitEmbeddings = find_source(path).read(Request(**options))
+    if options.get("mode", "eval") != embedded.mode:
+        raise InputError(f"{show_path(path)} must have a model that can be put in train mode; its numbers are fixed")
+    return embedded

@@ -7,9 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
@@ -22,9 +20,10 @@ from lossscope.io.reading import show_path
 
 from ._any_sides import read_any_sides
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
-from ._dump_arrays import column_of, finite_similarity, read_ids, unit_matrix
+from ._dump_arrays import caption_image_of, column_of, finite_similarity, read_ids, unit_matrix
 from ._dump_facts import describe
 from ._relations import declared_sides
+from ._shards import is_sharded, read_shards
 from .base import Request
 from .checkpoints.embed import cache_folder
 from .checkpoints.input_keys import caption_keys, number_values
@@ -49,8 +48,9 @@ class Dump:
     `labels` (n,). Late interaction: `query_tokens` (T, d) and `query_offsets` (q + 1,), and those of the documents.
 
     A folder has images*.npy and captions*.npy (concatenated in the order of their names), or images.faiss and
-    captions.faiss (flat indices; extra [faiss]), and may have metadata.parquet with a row per caption and the columns
-    above. Raises InputError for NaN, zero rows and wrong shapes.
+    captions.faiss (flat indices; extra [faiss]), and may have metadata.parquet with a row per caption and the
+    columns above. For a sample of queries (`--queries`) .npy shards are read block by block, also behind a URL.
+    Raises InputError for NaN, zero rows and wrong shapes.
     """
 
     path: Path  # the file or folder
@@ -64,6 +64,8 @@ class Dump:
         return path.suffix in (".npz", ".safetensors") and not is_safetensors_checkpoint(path)
 
     def read(self, request: Request) -> SplitEmbeddings:
+        if request.sharded and is_sharded(self.path):
+            return read_shards(str(self.path), request.caption_image)
         arrays, origin = read_arrays(self.path, cache_folder() if request.cache else None)
         if request.caption_image is not None:
             arrays["caption_image"] = read_rows(request.caption_image)
@@ -97,7 +99,7 @@ class Dump:
         else:
             similarity = finite_similarity(arrays["similarity"], self.path, notices, request.raw)
             n, m = similarity.shape
-        caption_image = _caption_image(arrays, n, m, self.path, notices, warnings)
+        caption_image = caption_image_of(arrays, n, m, self.path, notices, warnings)
         image_ids = read_ids(arrays, "image_id", n, self.path)
         return SplitEmbeddings(
             name=show_path(self.path),
@@ -126,33 +128,6 @@ def _is_of_captions(arrays: dict[str, Any], sides: Sides, typed: str | None) -> 
     if typed or "sides" in arrays:
         return sides.is_image_text and (has_vectors or "similarity" in arrays)
     return has_vectors
-
-
-def _caption_image(arrays: dict[str, Any], n: int, m: int, path: Path, notices: list[str], warnings: list[str]) -> Rows:
-    array = arrays.get("caption_image")
-    if array is None:
-        if n == 0 or m % n:
-            raise InputError(
-                f"{path} must hold `caption_image` (the image row of each caption) unless there are k captions per "
-                f"image in image order; got {m} captions for {n} images. Give a file of those rows: --caption-image"
-            )
-        if m == n:
-            notices.append(f"{path} has no caption_image: image and caption of one row are taken as a pair")
-        else:
-            warnings.append(
-                f"{path} has no caption_image: its {m} captions are taken as {m // n} of each image, in image order, "
-                "every one a positive of its image. Where some are hard negatives, or in another order, state the "
-                "image row of each: caption_image in the file, or --caption-image FILE"
-            )
-        return np.repeat(np.arange(n, dtype=np.int64), m // n)
-    rows = np.asarray(array.cpu().double() if _is_float(array) else array)
-    if rows.shape != (m,) or rows.dtype.kind not in "iu":
-        raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}")
-    return rows.astype(np.int64)
-
-
-def _is_float(array: Any) -> bool:
-    return isinstance(array, Tensor) and array.is_floating_point()
 
 
 def _texts(arrays: dict[str, Any], m: int, path: Path) -> list[str] | None:

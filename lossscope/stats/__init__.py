@@ -1,1 +1,1 @@
-"""Which system is better: names of systems, paired tests, bootstrap, rank association. No torch here."""
+"""Which system is better: names of systems, paired tests, bootstrap, power, rank association. No torch here."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -13,15 +12,19 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .baseline import baseline_second, require_baseline
+from .detectable import detectable
 from .paired_tests import ImageTest, Resampling, SeedTest, Values, holm, images_test, seeds_test
 from .pairing import Block, System, group_blocks, pair_seeds
 from .per_image import Metric, metrics_of, parse_metric, per_image
+from .superiority import Superiority, superiority
 
 COLUMNS = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "mean", "mean_baseline", "difference",
-    "images", "ci_low", "ci_high", "p_images", "p_images_holm", "p_at_floor", "d_images", "seeds", "n_seeds",
-    "sd_seeds", "t_low", "t_high", "p_t", "p_t_holm", "p_flips", "p_flips_holm", "d_seeds", "family", "family_seeds",
-    "best", "left_out", "note", "resamples", "seed", "level",
+    "images", "sd_images", "ci_low", "ci_high", "p_images", "p_images_holm", "p_at_floor", "d_images", "mdd_images",
+    "seeds", "n_seeds", "sd_seeds", "t_low", "t_high", "p_t", "p_t_holm", "p_flips", "p_flips_holm", "d_seeds",
+    "mdd_seeds", "mdd_seeds_low", "mdd_seeds_high", "p_better", "p_better_low", "p_better_high", "family",
+    "family_seeds", "best", "left_out", "note", "resamples", "seed", "level", "power", "alpha",
 )  # fmt: skip
 _CORRECTED = ("p_images", "p_t", "p_flips")  # columns of p that get a column `_holm`
 
@@ -59,6 +62,11 @@ def compare(
       smallest that so many can give, and the true one is at most that.
     - Over seeds: p_t of a paired t-test with its interval t_low..t_high, p_flips of a sign-flip test, sd_seeds and
       d_seeds = d_z of the n_seeds differences; NaN with one seed.
+    - mdd_images, mdd_seeds: smallest difference that the tests would find with probability `power` at level `alpha` /
+      family, from the spread of the differences and never from their mean; mdd_seeds_low..mdd_seeds_high carries the
+      uncertainty of sd_seeds. alpha is 1 − level.
+    - p_better: share of the seeds in which the system is better than the baseline, of which p_better_low..p_better_high
+      is the exact binomial interval; a tie counts half.
     - *_holm: corrected over the `family`, all comparisons of the metric in this call. The best system is chosen by
       comparing all systems, so that its family has every pair of the block, also those that are not shown.
 
@@ -77,14 +85,14 @@ def compare(
     resampling = resampling or Resampling()
     blocks = group_blocks(queries)
     if baseline is not None:
-        _require_baseline(blocks, baseline)
+        require_baseline(blocks, baseline)
     parts = []
     known = metrics_of(queries)
     for metric in dict.fromkeys(parse_metric(name, known) for name in (known[:1] if metrics is None else metrics)):
         rows = [row for block in blocks for row in _compare_block(block, metric, baseline, all_pairs, resampling)]
         if not rows:
             raise InputError(f"comparing on {metric.name} takes at least two systems that have it; got one")
-        parts.append(_correct(pd.DataFrame(rows)))
+        parts.append(_correct(pd.DataFrame(rows), resampling))
     comparisons = pd.concat(parts, ignore_index=True)
     _require_common_seed(comparisons)
     return comparisons[comparisons.pop("shown")].reset_index(drop=True)[list(COLUMNS)]
@@ -117,7 +125,7 @@ def _compare_block(
     values = per_image(block.queries, metric)
     best = max(block.systems, key=lambda system: float(values[list(system.runs.values())].to_numpy().mean()))
     pairs = [
-        _Pair(block, metric, *_baseline_second(first, second, baseline or best.name), best.name, shown)
+        _Pair(block, metric, *baseline_second(first, second, baseline or best.name), best.name, shown)
         for first, second in combinations(block.systems, 2)
         for shown in [all_pairs or (baseline or best.name) in (first.name, second.name)]
         if shown or baseline is None
@@ -130,13 +138,10 @@ def _compare_block(
     for pair, paired, (a, b) in zip(pairs, runs, by_image, strict=True):
         images = next(image_tests) if a.size else ImageTest()
         seeds = seeds_test(a.mean(0), b.mean(0), resampling) if paired.same_seeds else SeedTest()
+        better = superiority(a.mean(0), b.mean(0), resampling.level) if paired.same_seeds else Superiority()
         texts = {"seeds": paired.seeds, "left_out": paired.left_out, "note": paired.note(seeds)}
-        rows.append({**_mean_columns(pair, a, b, resampling), **_test_columns(images, seeds), **texts})
+        rows.append({**_mean_columns(pair, a, b, resampling), **_test_columns(images, seeds, better), **texts})
     return rows
-
-
-def _baseline_second(a: System, b: System, baseline: str) -> tuple[System, System]:
-    return (b, a) if a.name == baseline else (a, b)
 
 
 def _mean_columns(pair: _Pair, a: Values, b: Values, resampling: Resampling) -> dict[str, object]:
@@ -153,45 +158,28 @@ def _mean(values: Values) -> float:
     return float(values.mean()) if values.size else math.nan
 
 
-def _test_columns(images: ImageTest, seeds: SeedTest) -> dict[str, object]:
+def _test_columns(images: ImageTest, seeds: SeedTest, better: Superiority) -> dict[str, object]:
     return {
         "p_images": images.p, "p_at_floor": images.p_at_floor, "ci_low": images.low, "ci_high": images.high,
-        "d_images": images.d,
+        "d_images": images.d, "sd_images": images.sd,
         "n_seeds": seeds.n, "sd_seeds": seeds.sd, "t_low": seeds.low, "t_high": seeds.high, "p_t": seeds.p,
         "p_flips": seeds.flips, "d_seeds": seeds.d,
+        "p_better": better.p, "p_better_low": better.low, "p_better_high": better.high,
     }  # fmt: skip
 
 
-def _correct(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add Holm's correction over the rows, which are those of one metric."""
+def _correct(rows: pd.DataFrame, resampling: Resampling) -> pd.DataFrame:
+    """Add Holm's correction over the rows, which are those of one metric, and what its tests can detect."""
     corrected = {f"{name}_holm": holm(rows[name].to_numpy(float)) for name in _CORRECTED}
     sizes = {"family": int(rows["p_images"].notna().sum()), "family_seeds": int(rows["p_flips"].notna().sum())}
-    return rows.assign(**corrected, **sizes)
+    rows = rows.assign(**corrected, **sizes)
+    return pd.concat([rows, detectable(rows, resampling)], axis=1)
 
 
 def _require_common_seed(rows: pd.DataFrame) -> None:
     if rows["p_images"].isna().all():
         pairs = "; ".join(f"{row['system']} and {row['baseline']}: {row['left_out']}" for _, row in rows.iterrows())
         raise InputError(f"systems must have a seed in common to be paired; got none. {pairs}. Train the missing seeds")
-
-
-def _require_baseline(blocks: Sequence[Block], baseline: str) -> None:
-    for block in blocks:
-        names = [system.name for system in block.systems]
-        if baseline not in names:
-            quoted = ", ".join(f'"{name}"' for name in names)
-            raise InputError(
-                f'baseline must be one of {quoted} ({block.label}); got "{baseline}". '
-                f'Did you mean "{_nearest(baseline, names)}"?'
-            )
-
-
-def _nearest(baseline: str, names: Sequence[str]) -> str:
-    """Return the first name that begins with the text, else the most similar one."""
-    lowered = {name.lower().replace("-", "_"): name for name in names}
-    text = baseline.lower().replace("-", "_")
-    same_start = [name for low, name in lowered.items() if low.startswith(text)]
-    return same_start[0] if same_start else lowered[difflib.get_close_matches(text, lowered, 1, 0.0)[0]]
 
 
 __all__ = ["COLUMNS", "Resampling", "compare", "significance"]

@@ -42,6 +42,7 @@ class ImageTest:
     low: float = math.nan  # bootstrap interval of the mean difference
     high: float = math.nan
     d: float = math.nan  # d_z = mean / sd of differences
+    sd: float = math.nan  # of the differences, ddof 1
     p_at_floor: bool = False  # whether p is the smallest that the resamples can give: the true p is at most that
 
 
@@ -77,7 +78,8 @@ def images_test(differences: Values, resampling: Resampling) -> list[ImageTest]:
     for row, sign in enumerate(signs):
         least, most = sorted((float(sign * low[row]), float(sign * high[row])))
         at_floor = bool(p[row] <= _floor(differences.shape[1], resampling))
-        tests.append(ImageTest(float(p[row]), least, most, effect_size(differences[row]), at_floor))
+        d, sd = effect_size(differences[row]), deviation(differences[row])
+        tests.append(ImageTest(float(p[row]), least, most, d, sd, at_floor))
     return tests
 
 
@@ -93,7 +95,7 @@ def seeds_test(a: Values, b: Values, resampling: Resampling) -> SeedTest:
     if len(d) < 2:
         return SeedTest(len(d))
     flips = float(stats.permutation_test((d,), _mean, **_sign_flips(resampling, len(d))).pvalue)
-    if _all_equal(d, max(np.abs(a).max(), np.abs(b).max())):
+    if np.ptp(d) <= equal_within(a, b):
         p = 1.0 if abs(d.mean()) <= _EQUAL * max(np.abs(a).max(), 1e-300) else math.nan
         zero = 0.0 if p == 1.0 else math.nan
         return SeedTest(len(d), 0.0, p, zero, zero, flips, zero)
@@ -107,6 +109,23 @@ def effect_size(differences: Values) -> float:
     if _all_equal(differences, np.abs(differences).max()):
         return math.nan if differences.any() else 0.0
     return float(differences.mean() / differences.std(ddof=1))
+
+
+def deviation(differences: Values) -> float:
+    """Return the standard deviation of differences, ddof 1: 0 where all are equal, NaN of fewer than two."""
+    if len(differences) < 2:
+        return math.nan
+    return 0.0 if _all_equal(differences, np.abs(differences).max()) else float(differences.std(ddof=1))
+
+
+def equal_within(a: Values, b: Values) -> float:
+    """Return the distance within which differences of the numbers of a and b count as equal."""
+    return float(_EQUAL * max(np.abs(a).max(), np.abs(b).max()))
+
+
+def smallest_p(n: int, resampling: Resampling) -> float:
+    """2 / min(2ⁿ, resamples + 1): the smallest two-sided p that sign flips of n differences can give."""
+    return 2 / min(2.0**n if n < 64 else math.inf, resampling.resamples + 1)
 
 
 def holm(p: Values) -> Values:
@@ -123,8 +142,9 @@ def _resample(rows: Values, resampling: Resampling) -> tuple[Values, Values, Val
     """Return p, low and high of each row of differences."""
     p = stats.permutation_test((rows,), _mean, **_sign_flips(resampling, rows.shape[1])).pvalue
     low, high = stats.bootstrap(
-        (rows,), _mean, vectorized=True, axis=-1, n_resamples=resampling.resamples, batch=_batch(rows.shape[1]),
-        confidence_level=resampling.level, method="percentile", rng=np.random.default_rng(resampling.seed),
+        (rows,), _mean, vectorized=True, axis=-1, n_resamples=resampling.resamples,
+        batch=resamples_at_a_time(rows.shape[1]), confidence_level=resampling.level, method="percentile",
+        rng=np.random.default_rng(resampling.seed),
     ).confidence_interval  # fmt: skip
     return p, low, high
 
@@ -138,7 +158,7 @@ def _sign_flips(resampling: Resampling, n: int) -> dict[str, object]:
     """Return options of scipy's permutation test: of one sample, permutation type `samples` flips signs."""
     return {
         "permutation_type": "samples", "vectorized": True, "axis": -1, "n_resamples": resampling.resamples,
-        "batch": _batch(n), "rng": np.random.default_rng(resampling.seed),
+        "batch": resamples_at_a_time(n), "rng": np.random.default_rng(resampling.seed),
     }  # fmt: skip
 
 
@@ -146,7 +166,7 @@ def _mean(x: Values, axis: int) -> Values:
     return np.asarray(x.mean(axis=axis))
 
 
-def _batch(n: int) -> int:
+def resamples_at_a_time(n: int) -> int:
     """Return the resamples at a time; by n alone, so that a comparison does not depend on the others of the call."""
     return max(1, _DIFFERENCES_AT_A_TIME // n)
 

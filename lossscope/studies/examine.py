@@ -119,7 +119,7 @@ def _evaluate(
     what_if = _what_if(sweep, config).run(train, None, progress, processes).summary if _has_what_if(config) else None
     singles = None
     if config.singles:
-        of_queries = replace(sweep, probes=config.singles, per_query=True)
+        of_queries = replace(sweep, probes=config.singles, per_query=True, interval=None)
         frame = _frame(out / "per_query_frame", of_queries, train, processes.main)
         singles = of_queries.run(train, frame, progress, processes).queries
     if processes.main:

@@ -71,8 +71,8 @@ def _cell(cell: Cell, layout: Layout) -> str:
 
 
 def _number(cell: Cell) -> str:
-    if cell.text is not None or cell.missing:
-        return latex_text(cell.plain())
+    if cell.text is not None or cell.missing or cell.interval is not None:
+        return latex_text(cell.printed())
     number = cell.plain(r" \pm ").replace("≤", r"\leq")
     if cell.best:
         return rf"$\mathbf{{{number}}}$"

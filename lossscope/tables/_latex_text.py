@@ -28,6 +28,8 @@ _LATEX = {
     "α": r"$\alpha$",
     "β": r"$\beta$",
     "λ": r"$\lambda$",
+    "Σ": r"$\Sigma$",
+    "²": "$^2$",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",

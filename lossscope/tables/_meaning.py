@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ._sample_note import is_sample
 from ._specs import shorten
 from ._summary import format_value, name_of, system_keys, varying_settings
 
@@ -27,6 +28,7 @@ class Side:
     negatives: str  # `of 127 negatives`; `negatives` where the rows do not tell how many there are
     queries: str  # `of the 128 queries`
     batch: str  # whose idle queries are counted: `a full batch` where one is short
+    is_sample: bool = False  # whether the numbers are of some queries, not all
 
     @property
     def count(self) -> float:
@@ -92,6 +94,7 @@ def _side(rows: pd.DataFrame) -> Side:
         f"of {most}{size - 1:g} negatives" if in_batch else "negatives",
         f"of {'at most' if row['n'] < 2 else 'the'} {size:g} queries" if queried else "queries",
         "a full batch" if pd.notna(row.get("short_batch")) else "a batch",
+        is_sample(sampling),
     )
 
 
@@ -128,7 +131,7 @@ def _idle(sides: Sequence[Side], are: str) -> str:
     if not all("C_0" in side.means for side in sides):
         return ""
     if all(side.means["C_0"] == 0 for side in sides):
-        return "none of the queries is idle"
+        return f"none of the {'sampled ' if sides[0].is_sample else ''}queries is idle"
     queries = list(dict.fromkeys(side.queries for side in sides))
     if len(queries) == 1:
         return f"{_each(sides, lambda side: side.means['C_0'])} {queries[0]} of {sides[0].batch} {are}"

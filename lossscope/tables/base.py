@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pandas as pd
@@ -86,11 +87,15 @@ class Table:
         return self.to_html()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the raw numbers: a column per heading; `<heading> std`, at_floor and mark where there are any."""
+        """Return the raw numbers: a column per heading; its std, at_floor, mark, low, high where there are any."""
         columns: dict[str, list[str | float | bool | None]] = {}
         for place, heading in enumerate(self.headings):
             cells = [row[place] for row in self.rows]
             has_text = any(cell.text is not None for cell in cells)
+            if any(cell.interval for cell in cells):
+                for end, name in enumerate(("low", "high")):
+                    columns[f"{heading} {name}"] = [cell.interval[end] if cell.interval else math.nan for cell in cells]
+                continue
             columns[heading] = [cell.text if has_text else _number(cell.mean) for cell in cells]
             if any(cell.has_std for cell in cells):
                 columns[f"{heading} std"] = [_number(cell.std) for cell in cells]

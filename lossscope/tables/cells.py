@@ -16,12 +16,14 @@ _MAX_DECIMALS = 8
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: a text, or a number, or a dash where neither is given; what is printed as 0 has no sign.
+    """One cell: a text, a number or an interval, or a dash where none is given; what is printed as 0 has no sign.
 
     >>> Cell(mean=65.21, std=0.38).plain(), Cell(mean=3.0, digits=0).plain(), Cell().plain()
     ('65.2 ± 0.4', '3', '–')
     >>> Cell(mean=0.0072, digits=4, at_most=True).plain()
     '≤ 0.0072'
+    >>> Cell(interval=(-0.093, 0.12), digits=2).plain()
+    '-0.09 to 0.12'
     """
 
     text: str | None = None
@@ -32,12 +34,13 @@ class Cell:
     second: bool = False  # second best
     std_digits: int | None = None  # decimals of the deviation; None: `digits`
     at_most: bool = False  # whether the number is an upper bound: `≤ 0.0072`
+    interval: tuple[float, float] | None = None  # its ends, printed in place of a number
     mark: str = ""  # letters of footnotes and signs such as †; raised in LaTeX and HTML, elsewhere in brackets
 
     @property
     def missing(self) -> bool:
         """Whether only a dash is printed."""
-        return self.text is None and (self.mean is None or math.isnan(self.mean))
+        return self.text is None and self.interval is None and (self.mean is None or math.isnan(self.mean))
 
     @property
     def has_std(self) -> bool:
@@ -52,6 +55,8 @@ class Cell:
         """
         if self.text is not None or self.missing:
             return DASH if self.text is None else self.text
+        if self.interval is not None:
+            return " to ".join(f"{end:z.{self.digits}f}" for end in self.interval)
         number = f"{'≤ ' if self.at_most else ''}{self.mean:z.{self.digits}f}"
         digits = self.digits if self.std_digits is None else self.std_digits
         return f"{number}{separator}{self.std:.{digits}f}" if self.has_std else number

@@ -14,15 +14,21 @@ from .base import Table
 from .cells import DASH, MINUS, Cell
 
 REQUIRED = (
-    "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "difference", "images", "ci_low",
-    "ci_high", "p_images_holm", "p_at_floor", "d_images", "seeds", "n_seeds", "sd_seeds", "p_t_holm", "p_flips_holm",
-    "d_seeds", "family", "family_seeds", "left_out", "note", "resamples", "seed", "level",
+    "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "difference", "images", "sd_images",
+    "ci_low", "ci_high", "p_images_holm", "p_at_floor", "d_images", "mdd_images", "seeds", "n_seeds", "sd_seeds",
+    "p_t_holm", "p_flips_holm", "d_seeds", "mdd_seeds", "mdd_seeds_low", "mdd_seeds_high", "p_better", "p_better_low",
+    "p_better_high", "family", "family_seeds", "left_out", "note", "resamples", "seed", "level", "power", "alpha",
 )  # fmt: skip
 _HEADINGS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "baseline": "baseline"}
 _MAX_DECIMALS = 8  # of a p
 _UNITS = {"images": "image", "queries": "query", "images or queries": "unit"}
 _SEEDS = (
     "p (t): paired t-test over seeds; p (flips): sign flips over seeds, at least 0.25 with 3 of them and 0.0625 with 5."
+)
+
+_BETTER = (
+    "P(A > B): share of the seeds in which the system is better than the baseline, a tie counting half, with its "
+    "Clopper-Pearson interval."
 )
 
 
@@ -44,8 +50,9 @@ def build(frame: pd.DataFrame) -> Table:
     level, units = _percent(rows), _units(rows)
     headers = [
         *(("", _HEADINGS[name]) for name in labels), ("", "difference"),
-        (units, f"{level} CI"), (units, "p"), (units, "d"),
-        ("seeds", "difference"), ("seeds", "p (t)"), ("seeds", "p (flips)"), ("seeds", "d"), ("seeds", "n"),
+        (units, f"{level} CI"), (units, "p"), (units, "d"), (units, "MDD"),
+        ("seeds", "difference"), ("seeds", "p (t)"), ("seeds", "p (flips)"), ("seeds", "d"), ("seeds", "MDD"),
+        ("seeds", "P(A > B)"), ("seeds", "CI of P(A > B)"), ("seeds", "n"),
     ]  # fmt: skip
     body = tuple(_line(row, labels) for _, row in rows.iterrows())
     notes = (*_method_notes(rows), *_undefined_notes(rows))
@@ -55,21 +62,33 @@ def build(frame: pd.DataFrame) -> Table:
 
 def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
     digits = 2 if row["unit"] == "%" else 4
-    undefined = pd.isna(row["ci_low"])
-    interval = f"[{row['ci_low']:z.{digits}f}, {row['ci_high']:z.{digits}f}]".replace("-", MINUS)
     over_seeds = row["difference"] if row["n_seeds"] > 1 else None
     return (
         *(Cell(text=str(row[name])) for name in labels),
         Cell(mean=row["difference"], digits=digits),
-        Cell(text=DASH if undefined else interval),
+        _interval(row["ci_low"], row["ci_high"], digits, DASH),
         _p(row["p_images_holm"], bool(row["p_at_floor"])),
         Cell(mean=row["d_images"], digits=2),
+        _mdd(row["mdd_images"], row["p_images_holm"], row["alpha"], digits),
         Cell(mean=over_seeds, std=row["sd_seeds"], digits=digits),
         _p(row["p_t_holm"]),
         _p(row["p_flips_holm"]),
         Cell(mean=row["d_seeds"], digits=2),
+        _mdd(row["mdd_seeds"], row["p_t_holm"], row["alpha"], digits),
+        Cell(mean=row["p_better"], digits=2),
+        _interval(row["p_better_low"], row["p_better_high"], 2),
         Cell(mean=float(row["n_seeds"]), digits=0),
     )
+
+
+def _interval(low: float, high: float, digits: int, undefined: str | None = None) -> Cell:
+    text = f"[{low:z.{digits}f}, {high:z.{digits}f}]".replace("-", MINUS)
+    return Cell(text=undefined if pd.isna(low) else text)
+
+
+def _mdd(mdd: float, p: float, alpha: float, digits: int) -> Cell:
+    """Return the smallest difference that could have been found, where none was: p above α."""
+    return Cell(mean=mdd, digits=digits) if p > alpha else Cell()
 
 
 def _p(value: float, at_floor: bool = False) -> Cell:
@@ -103,7 +122,7 @@ def _one_seed(rows: pd.DataFrame) -> bool:
 
 
 def _tested_seeds(rows: pd.DataFrame) -> str:
-    seeds = "; ".join(text for text in dict.fromkeys(rows["seeds"]) if text)
+    seeds = "; ".join(text for text in dict.fromkeys(rows["seeds"].dropna().map(str)) if text)
     if _one_seed(rows):
         return f"; one training of each, seed {seeds}" if seeds else ""
     return f" and over seeds {seeds or '–'} (t-test, sign flips)"
@@ -129,7 +148,35 @@ def _method_notes(rows: pd.DataFrame) -> list[str]:
         sentences.append(f"{averaged[0].capitalize()}.")
     over = f"{units} or over seeds" if several else units
     sentences.append(f"d: mean / standard deviation of the paired differences (d_z), over {over}.")
-    return [" ".join([*sentences, _SEEDS] if several else sentences)]
+    return [" ".join([*sentences, _SEEDS, _BETTER] if several else sentences), *_mdd_note(rows)]
+
+
+def _mdd_note(rows: pd.DataFrame) -> list[str]:
+    """Return what MDD is, where a difference was not found."""
+    alpha = rows["alpha"].iloc[0]
+    missed, missed_seeds = rows["p_images_holm"] > alpha, (rows["p_t_holm"] > alpha) & rows["mdd_seeds"].notna()
+    if not missed.any() and not missed_seeds.any():
+        return []
+    family = _span(rows["family"])
+    sentences = [
+        f"MDD, where p is above {alpha:g}: minimum detectable difference, which the test finds with probability "
+        f"{rows['power'].iloc[0]:g} at level {alpha:g}{'' if family == '1' else f' / {family}'}, by the spread of the "
+        "paired differences and not by their mean."
+    ]
+    if missed_seeds.any():
+        sentences.append(f"Over seeds it is as uncertain as their standard deviation: {_rough(rows[missed_seeds])}.")
+    if (missed & rows["mdd_images"].isna() & (rows["sd_images"] > 0)).any():
+        sentences.append(f"Over {_units(rows)} there is none where the resamples are too few for a p as small as that.")
+    return [" ".join(sentences)]
+
+
+def _rough(rows: pd.DataFrame) -> str:
+    """Return how many times MDD its interval is: `0.52 to 6.28 times with 3 seeds`."""
+    return ", ".join(
+        f"{row['mdd_seeds_low'] / row['mdd_seeds']:.2f} to {row['mdd_seeds_high'] / row['mdd_seeds']:.2f} times with "
+        f"{int(row['n_seeds'])}"
+        for row in rows.drop_duplicates("n_seeds").sort_values("n_seeds").to_dict("records")
+    )
 
 
 def _units(rows: pd.DataFrame) -> str:
@@ -148,7 +195,7 @@ def _undefined_notes(rows: pd.DataFrame) -> list[str]:
     """Return footnotes on undefined numbers, and on runs without a partner."""
     pairs_of_note: dict[str, list[str]] = {}
     for column, start in (("note", ""), ("left_out", "left out: ")):
-        for _, row in rows[rows[column] != ""].iterrows():
+        for _, row in rows[rows[column].notna() & (rows[column] != "")].iterrows():
             pairs = pairs_of_note.setdefault(f"{start}{row[column]}", [])
             pairs.append(f"{row['system']} against {row['baseline']}")
     return [

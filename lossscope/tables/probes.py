@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import pandas as pd
 
 from . import _settings, _summary
+from ._intervals import has_intervals, interval_cell, interval_sentence
 from ._legend import legend
 from ._meaning import meaning
+from ._sample_note import sample_note
 from ._summary import Row
 from .base import Table
 from .cells import Cell, decimals
@@ -48,14 +50,21 @@ def _parts(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def _table(rows: pd.DataFrame, name: str) -> Table:
     specs = [None] if rows["objective"].isna().all() else list(rows["objective"].unique())
     columns = [(spec, direction) for spec in specs for direction in _summary.directions(rows, spec)]
-    headings = [("" if spec is None else str(spec), direction) for spec, direction in columns]
+    intervals = has_intervals(rows)
+    headings = [
+        ("" if spec is None else str(spec), heading)
+        for spec, direction in columns
+        for heading in (direction, *([f"{direction} interval"] if intervals else []))
+    ]
     rows = rows.assign(label=_labels(rows))
     lines = []
     for label, labelled in rows.groupby("label", sort=False, observed=True):
         for (statistic, unit), part in labelled.groupby(["statistic", "unit"], sort=False, observed=True):
             if statistic == "skipped" and not (part["mean"] > 0).any():
                 continue
-            cells = [_cell(part, spec, direction, str(unit)) for spec, direction in columns]
+            cells = [
+                cell for spec, direction in columns for cell in _cells(part, spec, direction, str(unit), intervals)
+            ]
             lines.append((Cell(text=str(label)), Cell(text=str(statistic)), Cell(text=str(unit)), *cells))
     columns_of_table = (("", "probe"), ("", "statistic"), ("", "unit"), *headings)
     shown = {str(line[1].text) for line in lines}
@@ -65,15 +74,18 @@ def _table(rows: pd.DataFrame, name: str) -> Table:
         if statistic in shown
     )
     hidden = ("probe",) if rows["label"].nunique() == 1 else ()
-    notes = tuple(_settings.undefined_note(rows))
+    notes = (*_settings.undefined_note(rows), *sample_note(rows))
     return Table(name, _caption(rows), columns_of_table, tuple(lines), notes, explained, meaning(rows), hidden)
 
 
-def _cell(rows: pd.DataFrame, spec: str | None, direction: str, unit: str) -> Cell:
+def _cells(rows: pd.DataFrame, spec: str | None, direction: str, unit: str, intervals: bool) -> list[Cell]:
+    """Return the number of an objective and direction, and its interval where the table has any."""
     of_objective = rows if spec is None else rows[rows["objective"] == spec]
     own = of_objective[of_objective["direction"] == direction]
     cell = Row({}, own).cell(_summary.Column(direction, tuple(own["statistic"].unique())))
-    return Cell(mean=cell.mean, std=cell.std, digits=decimals(unit, cell.mean))
+    digits = decimals(unit, cell.mean)
+    number = Cell(mean=cell.mean, std=cell.std, digits=digits)
+    return [number, interval_cell(own, digits)] if intervals else [number]
 
 
 def _labels(rows: pd.DataFrame) -> list[str]:
@@ -95,4 +107,5 @@ def _caption(rows: pd.DataFrame) -> str:
         if len(values) == 1:
             rows = rows.assign(**{column: values[0]})
     names = rows["probe"].unique()
-    return f"{', '.join(names) if len(names) <= 3 else 'Probes'}: {_settings.settings(rows, 'batches', _BY)}"
+    caption = f"{', '.join(names) if len(names) <= 3 else 'Probes'}: {_settings.settings(rows, 'batches', _BY)}"
+    return f"{caption} {interval_sentence(rows)}".rstrip()

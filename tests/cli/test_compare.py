@@ -70,7 +70,7 @@ def test_rows_are_those_of_the_library() -> None:
 
 def test_json_is_one_document_and_a_table_goes_to_a_file() -> None:
     report = json.loads(lossscope(f"{ALL} --format json").stdout)
-    assert report["schema"] == "lossscope.comparison/2"
+    assert report["schema"] == "lossscope.comparison/3"
     assert report["command"]["metrics"] == ["rsum"]
     assert report["rows"][0]["n_seeds"] == 2
     result = lossscope(f"{ALL} --format latex --metric all --out tables/all.tex")

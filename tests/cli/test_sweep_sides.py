@@ -20,7 +20,8 @@ from lossscope.sources.base import load
 QUERIES, DOCUMENTS, WIDTH = 24, 40, 8
 COCOS = ("cocos:eps=0.01,convention=corrected,unit=paper",)
 SUMMARY_KEYS = (
-    "source", "objective", "direction", "probe", "statistic", "mean", "std", "n", "n_defined", "n_spread",
+    "source", "objective", "direction", "probe", "statistic", "mean", "std", "low", "high", "level", "method",
+    "n", "n_defined", "n_spread",
     "short_batch", "unit", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
 )  # fmt: skip
 OPTIONS_BEFORE = (

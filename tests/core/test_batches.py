@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.core.batches import Batch, Sampling, shuffle_rows
+from lossscope.core.relations import Relations
+from lossscope.core.sides import QUERY_DOCUMENT
 from lossscope.errors import InputError
 
 OWNERS = np.repeat(np.arange(10), 3)
@@ -131,3 +133,17 @@ def test_single_has_every_image_once_with_a_newly_drawn_caption() -> None:
     assert drawn[0] != drawn[1] != drawn[2]
     repeated = [b.captions.tolist() for b in sampling.batches(owner, 1)]
     assert repeated == [b.captions.tolist() for b in epochs[1]]
+
+
+@pytest.mark.parametrize("mode", ["images", "groups"])
+@pytest.mark.parametrize("captions", ["all", "first"])
+def test_everything_in_one_batch_is_a_batch_of_that_size(mode: Any, captions: Any) -> None:
+    random = np.random.default_rng(0)
+    pairs = np.unique(np.stack([random.integers(0, 12, 30), random.integers(0, 15, 30)], 1), axis=0)
+    shared = Relations(12, 15, random.permutation(pairs), QUERY_DOCUMENT, negatives=random.integers(-1, 15, (12, 2)))
+    for relations in (shared, Relations.of_captions(random.integers(0, 9, 20), 9)):
+        (one,) = Sampling(mode, None, shuffle=False, captions=captions).batches(relations)
+        (same,) = Sampling(mode, 100, shuffle=False, captions=captions).batches(relations)
+        for name in ("images", "captions", "negative_of"):
+            assert np.array_equal(getattr(one, name), getattr(same, name))
+        assert not list(Sampling(mode, None, captions=captions).batches(relations, start=1))

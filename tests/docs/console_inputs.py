@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -46,9 +47,13 @@ CHECKPOINTS = {
     "ntxent-seed0": ("ckpt.pt", "a.pt"),
 }
 DUMPS = ("embeddings.npz", "dump.npz", "coco_5k.npz", "saf.npz", "sgr.npz")
+FRAME = [
+    "cocos", "embeddings.npz", "--objective", "ntxent:tau=0.05", "--batch-size", "50", "--out", "frame", "--quiet",
+]  # fmt: skip
 FOLDERS = (".", "runs", "studies")
 WRITTEN_AFTER = ("--out", "-o", "--curve", ">")
 STUDIES = ("bleeker2022-small", "li2022-small")
+SEVERAL_SEEDS = "li2022-small"  # the study that has two seeds, since power needs a spread
 SMALLER = {
     r"seeds = .*": "seeds = [0]",
     r"epochs = \d+": "epochs = 1",
@@ -64,12 +69,12 @@ SMALLER = {
 
 
 def small_study(name: str) -> str:
-    """Return a study of studies/ with one seed, one epoch, small data and models, and two losses."""
+    """Return a study of studies/ with one seed or two, one epoch, small data and models, and two losses."""
     text = (ROOT / "studies" / f"{name}.toml").read_text(encoding="utf-8")
     for pattern, smaller in SMALLER.items():
         text, changes = re.subn(pattern, smaller, text)
         assert changes or "ambiguity" in pattern or "blocks" in pattern, f"{name} has no {pattern}"
-    return text
+    return text.replace("seeds = [0]", "seeds = [0, 1]") if name == SEVERAL_SEEDS else text
 
 
 def make_inputs(home: Path) -> None:
@@ -78,6 +83,7 @@ def make_inputs(home: Path) -> None:
         _train(home, name, labels)
     for seed, name in enumerate(DUMPS):
         _write_dump(home / name, seed)
+    _write_shards(home)
     _write_other_sides(home)
     similarities = np.random.default_rng(0).standard_normal((8, 40))
     np.save(home / "results_f30k.npy", np.array({"npts": 8, "sims": similarities}, dtype=object), allow_pickle=True)
@@ -99,6 +105,10 @@ def make_inputs(home: Path) -> None:
     _write_output(None, ["cocos", checkpoint, "--curve", str(home / "curve.csv")])
     study = str(home / "runs" / STUDIES[0])
     _write_output(None, ["report", study, "--out", str(home / "report"), "--resamples", "99", "--quiet"])
+    pilot = str(home / "runs" / SEVERAL_SEEDS)
+    _write_output(home / "power.csv", ["study", "power", pilot, "--resamples", "99", "--format", "csv"])
+    with contextlib.chdir(home):  # the page shows the name of the source
+        _write_output(None, FRAME)
     _write_audit(home / "audit")
     for name in ("candidates", "CANDIDATES"):
         _write_output(None, ["mine", str(home / "runs" / "first"), "--out", str(home / name)])
@@ -155,6 +165,15 @@ def _write_dump(path: Path, seed: int) -> None:
     images = np.random.default_rng(9).standard_normal((100, 16))
     captions = images[caption_image] + rng.standard_normal((200, 16))
     np.savez(path, images=images, captions=captions, caption_image=caption_image)
+
+
+def _write_shards(home: Path) -> None:
+    """Write the embeddings of a dump in two shards a side."""
+    (home / "shards").mkdir()
+    with np.load(home / "embeddings.npz") as arrays:
+        for name in ("images", "captions"):
+            for number, part in enumerate(np.array_split(arrays[name], 2)):
+                np.save(home / "shards" / f"{name}-{number}.npy", part)
 
 
 def _write_log(path: Path) -> None:

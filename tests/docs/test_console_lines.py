@@ -47,6 +47,7 @@ NOT_RUN = {
     r"lossscope convert .*": PUBLISHED,
     r"lossscope (cocos|eval) (model_best|scan\.pt|clip-vit|ViT-B-32|epoch_32|xvlm|saf\.pth).*": PUBLISHED,
     r"lossscope eval .*eccv_.*": "ids of COCO; tests/retrieval/test_judged.py has three of them",
+    r"lossscope cocos s3://.*": "a store; tests/cli/test_sampled_queries.py reads one in memory",
     r"lossscope train --preset .*": PUBLISHED,
     r"lossscope (train|data features) .*(karpathy|coco):root=DIR.*": "real data; tests/datasets reads small folders",
     r"lossscope study run studies/bleeker2022-vsepp\.toml .*": "Flickr30k, a cluster; tests/studies has both small",

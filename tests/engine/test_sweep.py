@@ -251,7 +251,7 @@ def test_W_is_computed_once_per_direction_of_a_batch_whatever_the_number_of_thre
     once = Circle.__call__
     monkeypatch.setattr(Circle, "__call__", lambda self, S, mask: calls.append(S.shape) or once(self, S, mask))
     probes = ("cocos:eps=0.01", "cocos:eps=0.1", "cocos:eps=0.5")
-    rows = Sweep(("circle",), probes, batch_size=None, sampling="pairs").run(embedded).batches
+    rows = Sweep(("circle",), probes, batch_size=None, sampling="pairs", interval=None).run(embedded).batches
     assert len(rows) == 2 * len(probes)
     assert len(calls) == 2
 

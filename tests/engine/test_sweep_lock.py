@@ -48,7 +48,9 @@ def test_a_second_sweep_into_a_frame_is_refused_and_the_first_is_whole(
         result = sweep.run(embedded, frame)
     assert len(refused) == 2 and all("must be written by one command at a time" in text for text in refused)
     pd.testing.assert_frame_equal(frame.read(), result.batches)
-    assert sorted(path.name for path in frame.path.iterdir()) == ["manifest.json", "part-00000.parquet"]
+    assert sorted(path.name for path in frame.path.iterdir()) == [
+        "items-00000.parquet", "manifest.json", "part-00000.parquet",
+    ]  # fmt: skip
 
 
 def test_a_frame_that_was_begun_and_killed_at_once_is_begun_again(tmp_path: Path) -> None:

@@ -17,12 +17,15 @@ from lossscope.engine.weight_fields import fields, goal_specs, pair_curves, weig
 from lossscope.plots import (
     cosines,
     count_recall,
+    differences,
     direction_field,
+    epoch_counts,
     eps_curve,
     hubness,
     loss_guess,
     overlay,
     pair_cloud,
+    power,
     sensitivity,
     spectrum,
     style,
@@ -98,6 +101,37 @@ def _varied() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(sensitivity.COLUMNS))
 
 
+def _power() -> pd.DataFrame:
+    rows = [(system, over, n, 90 / n**0.5, 50 / n**0.5, 400 / n**0.5)
+            for over, numbers in (("seeds", (3, 5, 10, 20)), ("images", (200, 1000, 5000)))
+            for system in ("Triplet SH", "NT-Xent") for n in numbers]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["system", "over", "n", "mdd", "mdd_low", "mdd_high"])
+    constant = {"data": "scenes", "encoder": "VSE++", "baseline": "Triplet", "statistic": "rsum", "direction": "both"}
+    return frame.assign(**constant, level=0.95, power=0.8, alpha=0.05, difference=20.0)
+
+
+def _differences() -> pd.DataFrame:
+    shared = {"source": "a.pt", "b_source": "b.pt", "objective": "ntxent:tau=0.1", "b_objective": "ntxent:tau=0.1"}
+    rows = [
+        {**shared, "direction": direction, "probe": probe, "statistic": name, "unit": unit, "mean": 1.0, "b_mean": 1.2,
+         "difference": 0.2, "low": low, "high": 0.4, "level": 0.95}
+        for probe, name, unit in (
+            ("cocos", "C_neg", "samples"), ("cocos", "W_neg", "weight"), ("similarity", "s_pos_q10", "similarity"),
+        )
+        for direction, low in (("i2t", -0.1), ("t2i", 0.1))
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _epoch_counts() -> pd.DataFrame:
+    rows = [
+        {"source": "run", "objective": "triplet_sh:margin=0.2", "direction": direction, "statistic": name,
+         "unit": "samples", "epoch": epoch, "mean": 9.0 - epoch, "low": 8.5 - epoch, "high": 9.5 - epoch, "level": 0.95}
+        for name in ("C_q", "C_B", "N_eff") for direction in ("i2t", "t2i") for epoch in range(1, 8)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def _norms() -> pd.DataFrame:
     return pd.DataFrame({"label": np.repeat(["a", "b", "c", "d"], 50), "value": RNG.uniform(0, 2, 200)})
 
@@ -128,12 +162,15 @@ MODULES: dict[ModuleType, tuple[pd.DataFrame, pd.DataFrame]] = {  # a frame of `
     cosines: (_cosines(), _cosines()),
     count_recall: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
     curves: (pair_curves(), pair_curves()),
+    differences: (_differences()[lambda rows: rows["unit"] == "samples"], _differences()),
     direction_field: (ONE, GOAL),
+    epoch_counts: (_epoch_counts()[lambda rows: rows["statistic"] == "C_q"], _epoch_counts()),
     eps_curve: (_curve(), _curve()),
     hubness: (pd.DataFrame({"label": "a", "count": [3, 1, 0]}),) * 2,
     loss_guess: (_losses(), _losses()),
     overlay: (_cloud(), _cloud()),
     pair_cloud: (weights_at("ntxent", _cloud()),) * 2,
+    power: (_power()[lambda rows: rows["over"] == "seeds"], _power()),
     sensitivity: (_varied()[lambda rows: rows["parameter"] == "margin"], _varied()),
     spectrum: (_spectrum(), _spectrum()),
     tangent: (_norms()[lambda rows: rows["label"] == "a"], _norms()),

@@ -362,8 +362,9 @@ def test_the_table_shows_both_tests_side_by_side() -> None:
     rows = compare(runs("a", "b", "c"), ["rsum", "t2i_MRR"], resampling=QUICK)
     table = comparison.build(rows)
     assert table.headings == (
-        "metric", "system", "baseline", "difference", "images 95 % CI", "images p", "images d", "seeds difference",
-        "seeds p (t)", "seeds p (flips)", "seeds d", "seeds n",
+        "metric", "system", "baseline", "difference", "images 95 % CI", "images p", "images d", "images MDD",
+        "seeds difference", "seeds p (t)", "seeds p (flips)", "seeds d", "seeds MDD", "seeds P(A > B)",
+        "seeds CI of P(A > B)", "seeds n",
     )  # fmt: skip
     frame = table.to_frame()
     assert frame["images p"].tolist() == rows["p_images_holm"].tolist()

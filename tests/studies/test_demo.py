@@ -33,6 +33,7 @@ CHAPTERS = [
     "What is wrong with the runs?",
     "The weights of GOAL",
     "The runs",
+    "How to cite",
 ]
 SMALLER = (
     (r"train=500,val=100,test=100,size=32", "train=48,val=12,test=12,size=16"),

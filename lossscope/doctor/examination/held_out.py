@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import SplitEmbeddings, unit_rows
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Rows
+from lossscope.core.unit_vectors import unit_rows
 from lossscope.sources.base import load
 
 from ..parts.alignment import LEAST, align, choose_pairs

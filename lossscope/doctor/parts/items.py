@@ -9,10 +9,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import SplitEmbeddings, unit_rows
+from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Rows
+from lossscope.core.unit_vectors import unit_rows
 
 MOST = 4096  # items of the first side; shares of them are within 1.6 points at 95 % (docs/doctor.md)
 Flags = npt.NDArray[np.bool_]

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.embedded import unit_rows
 from lossscope.core.types import Rows
+from lossscope.core.unit_vectors import unit_rows
 
 from ..types import NotChecked
 from .alignment import LEAST

@@ -78,15 +78,24 @@ class TiledMatrix:
 
     def tiles(self, rows: list[slice], columns: list[slice], buffers: Buffers) -> Iterator[Tile]:
         """Yield the tile of every slice of rows and every slice of columns, row by row."""
+        if self.images is not None and self.captions is not None:
+            yield from product_tiles(self.images, self.captions, rows, columns, buffers)
+            return
         for row_slice in rows:
             for column_slice in columns:
-                if self.images is None or self.captions is None:
-                    yield Tile(self.block(row_slice, column_slice), row_slice, column_slice)
-                    continue
-                shape = (row_slice.stop - row_slice.start, column_slice.stop - column_slice.start)
-                S = buffers.get("tile", shape, self.images.dtype, self.images.device)
-                torch.mm(self.images[row_slice], self.captions[column_slice].T, out=S)
-                yield Tile(S, row_slice, column_slice)
+                yield Tile(self.block(row_slice, column_slice), row_slice, column_slice)
+
+
+def product_tiles(
+    images: Tensor, captions: Tensor, rows: list[slice], columns: list[slice], buffers: Buffers
+) -> Iterator[Tile]:
+    """Yield the products of every slice of images, (n, d), and every slice of captions, (m, d), row by row."""
+    for row_slice in rows:
+        for column_slice in columns:
+            shape = (row_slice.stop - row_slice.start, column_slice.stop - column_slice.start)
+            S = buffers.get("tile", shape, images.dtype, images.device)
+            torch.mm(images[row_slice], captions[column_slice].T, out=S)
+            yield Tile(S, row_slice, column_slice)
 
 
 def row_slices(n: int, size: int) -> list[slice]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -23,7 +23,21 @@ from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 from .bfloat16 import Bfloat16Tiles, require_comparisons
 from .extremes import ExtremeTracker
 from .matrix import COLUMNS, ROWS, Tile, TiledMatrix, row_slices
-from .sparse_mask import SparseMask
+from .sparse_mask import SparseEntries, SparseMask
+
+
+class HasBlocks(Protocol):
+    """A matrix of similarities whose parts are computed where they are needed."""
+
+    @property
+    def example(self) -> Tensor:
+        """A tensor of the type and on the device of S."""
+        ...
+
+    def block(self, images: slice | Tensor, captions: slice | Tensor) -> Tensor:
+        """(r, w) similarities of some images with some captions."""
+        ...
+
 
 TileStep = Callable[[Tile], Tile]
 _BLOCK = 64  # positives of one product
@@ -97,7 +111,7 @@ class TilePass:
         if self.precision == "bf16":
             require_comparisons(self.objectives)
         bf16 = Bfloat16Tiles(matrix, buffers) if self.precision == "bf16" else None
-        positives = bf16.positives(mask) if bf16 else positive_similarities(matrix, mask)
+        positives = bf16.positives(mask) if bf16 else positive_similarities(matrix, mask.positives)
         i2t = self._start(mask, positives, shapes.i2t, buffers)
         t2i = self._start(transposed, positives[transposed.positives.origin], shapes.t2i, buffers)
         doubtful: list[Tensor] = []
@@ -236,9 +250,8 @@ def _make_exact(
     return tile
 
 
-def positive_similarities(matrix: TiledMatrix, mask: SparseMask) -> Tensor:
+def positive_similarities(matrix: HasBlocks, entries: SparseEntries) -> Tensor:
     """(k,) similarities of the positive entries, from products of a few rows, mostly with the last bits of tiles."""
-    entries = mask.positives
     similarities = matrix.example.new_empty(len(entries.rows))
     for start in range(0, len(entries.rows), _BLOCK):
         part = slice(start, min(start + _BLOCK, len(entries.rows)))

@@ -22,6 +22,7 @@ from lossscope.core.counts import Counts
 
 from .buffers import Buffers
 from .concentration import Concentration
+from .effects import CountEffects
 from .rows import QueryPositives, WholeRows
 
 UndecidedRange = tuple[Tensor, Tensor | None]  # (r,) smallest and, if bounded, largest rounded entry that is undecided
@@ -36,6 +37,10 @@ class RowCounts(ABC):
 
     def concentration(self) -> Concentration | None:
         """Return how concentrated the weights are; None where that takes every single weight."""
+        return None
+
+    def effects(self, eps: float) -> CountEffects | None:
+        """Return the effect of each candidate on the counts; None where the rule does not state it."""
         return None
 
 
@@ -90,6 +95,9 @@ class TileAccumulator(ABC):
     def merge_second_pass(self, states: Sequence[dict[str, Any]]) -> None:
         """Replace the counts of the second pass by those over all processes."""
         raise NotImplementedError("one pass is enough")
+
+    def drop_entries(self) -> None:  # noqa: B027 - most keep none
+        """Discard kept entries that cannot count by the sums so far: after many merges there may be too many."""
 
 
 class CountingRule(Protocol):

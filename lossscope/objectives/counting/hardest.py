@@ -11,11 +11,13 @@ import torch
 from torch import Tensor
 
 from lossscope.core.counts import CountedWeights, Counts, HasCountedWeights
+from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import Mask
 
 from .base import RowCounts, TileAccumulator, UndecidedRange, undecided_maximum
 from .buffers import Buffers
 from .concentration import Concentration
+from .effects import CountEffects
 from .rows import QueryPositives, WholeRows
 
 
@@ -55,6 +57,23 @@ class _HardestRowCounts(RowCounts):
         """Return that of one weight, or of none."""
         weight = _negative_weight(self.counted_weights)
         return Concentration.uniform((weight > 0).to(weight.dtype))
+
+    def effects(self, eps: float) -> CountEffects:
+        """Return the effect of each candidate: without the hardest negative, the second hardest is in its place."""
+        whole = self.whole
+        column = row_argmax(whole.negatives)[:, None]
+        second = whole.negatives.scatter(1, column, -torch.inf).amax(1)
+        now = self.counts(eps)
+        without = _counts(_count_two_columns(self.objective, whole.query_positives.best, second), eps)
+
+        def effect(name: str) -> Tensor:
+            difference = getattr(now, name) - getattr(without, name)
+            difference = difference.where(~getattr(now, name).isnan(), 0.0).where(whole.usable, 0.0)
+            return torch.zeros_like(whole.negatives).scatter_(1, column, difference[:, None])
+
+        above = effect("above")
+        names = ("mass_above", "mass_below", "positive", "n_eff")
+        return CountEffects(above, above, *(effect(name) for name in names))
 
 
 class _HardestAccumulator(TileAccumulator):

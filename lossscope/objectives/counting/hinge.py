@@ -15,6 +15,7 @@ from lossscope.core.counts import Counts
 from .base import RowCounts, TileAccumulator, UndecidedRange, fill_skipped, undecided_near
 from .buffers import Buffers
 from .concentration import Concentration
+from .effects import CountEffects
 from .rows import QueryPositives, WholeRows
 
 
@@ -57,6 +58,15 @@ class _HingeRowCounts(RowCounts):
     def concentration(self) -> Concentration:
         """Return that of equal weights."""
         return Concentration.uniform(self.number)
+
+    def effects(self, eps: float) -> CountEffects:
+        """Return the effect of each candidate: 1 of a violation, whatever the other candidates are."""
+        cut = self.rule.cut(self.whole.query_positives.best)
+        truth = self.whole.above(cut).clone() * self.whole.usable[:, None]
+        only = truth * (self.number == 1)[:, None]
+        none = torch.zeros_like(truth)
+        above, low = (truth, none) if eps < 1 else (none, truth)
+        return CountEffects(above, only if eps < 1 else none, above, low, truth, truth.where(only == 0, torch.nan))
 
 
 class _HingeAccumulator(TileAccumulator):

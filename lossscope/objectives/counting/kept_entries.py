@@ -42,9 +42,12 @@ class KeptEntries:
         self._similarities.append(tile.reshape(-1)[positions])
         self._number += len(positions)
         if self._number > self.capacity and self._number > 2 * self._number_after_filter:
-            self._filter(can_count)
+            self.filter(can_count)
 
-    def _filter(self, can_count: Filter) -> None:
+    def filter(self, can_count: Filter) -> None:
+        """Keep the entries that can still count; none where these are too many."""
+        if not self._queries:
+            return
         queries, similarities = self.entries(self._queries[0].device)
         kept = can_count(queries, similarities)
         self._queries, self._similarities = [queries[kept]], [similarities[kept]]

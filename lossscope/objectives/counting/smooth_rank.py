@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,10 +15,13 @@ from lossscope.core.counts import Counts
 
 from .base import OneTileCounts, RowCounts, TileAccumulator, fill_skipped
 from .buffers import Buffers
+from .effects import CountEffects
 from .kept_entries import KeptEntries
 from .rows import QueryPositives, WholeRows
 
 _UP = 2.0**54  # factor on D before it is squared, so that the square of e⁻⁸⁰ does not underflow
+_STEP = 0.5  # of log w, over which the number of weights near eps is measured
+_MUCH = 0.05  # share of a candidate in R without which all other weights are counted again
 _SLACK = 1e-5  # how much wider a window is while sums are incomplete, in similarity
 
 
@@ -40,7 +44,25 @@ class SmoothRankRule:
 
     def count_rows(self, whole: WholeRows) -> RowCounts:
         """Return the counts of whole rows, taken as one tile."""
-        return OneTileCounts(self, whole)
+        return _SmoothRankRowCounts(self, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class _SmoothRankRowCounts(OneTileCounts):
+    rule: SmoothRankRule
+
+    def effects(self, eps: float) -> CountEffects:
+        """Return the effect of each candidate: counts less those without it, where R of all others is smaller.
+
+        Without candidate c all other weights of positive i grow by R_i² / (R_i − G_ic)². Which of them then are above
+        eps follows from how many there are just above it, per unit of log w.
+        """
+        whole, wider = self.whole, eps * math.exp(_STEP)
+        sums = _SmoothRankAccumulator(self.rule, whole.query_positives, [eps, wider], Buffers(), collect=False)
+        rows = slice(0, len(whole.S))
+        sums.add(whole.negatives, rows, 1)
+        sums.recount(whole.negatives, rows, 1)
+        return sums.effects(whole.negatives, eps, wider)
 
 
 class _SmoothRankAccumulator(TileAccumulator):
@@ -129,6 +151,75 @@ class _SmoothRankAccumulator(TileAccumulator):
         means = [fill_skipped(column / number, usable).to(dtype) for column in columns]
         return Counts(means[0], means[1], means[2], means[3], n_eff.where(usable, torch.nan).to(dtype), ~usable)
 
+    def effects(self, negatives: Tensor, eps: float, wider: float) -> CountEffects:
+        """Return the effect of each candidate, (n, c), after `add` and `recount` of all negatives, (n, c).
+
+        Args:
+            negatives: similarities, −inf elsewhere.
+            eps: threshold.
+            wider: the one up to which weights near eps are counted, e^_STEP times as large.
+        """
+        counted = self.recounted[eps] + self._count_positives(eps)
+        further = self.recounted[wider] + self._count_positives(wider)
+        low, high = self._window(eps)
+        R, n, c = 1 + self.sums[:, :, 0], *negatives.shape
+        effects = torch.zeros(6, n, c, dtype=torch.float64, device=negatives.device)
+        above, all_inside, mass_above, mass, totals, squares = effects
+        for i in range(self.s_pos.shape[1]):
+            G = ((negatives - self.s_pos_or_inf[:, i, None]) / self.rule.tau).double().sigmoid()
+            D, r = G * (1 - G), R[:, i, None]
+            inside = ((negatives > low[:, i, None]) & (negatives < high[:, i, None])).double()
+            w, growth = D / r.square(), (r / (r - G)).square()
+            crossing = ((counted[:, i, 0] - further[:, i, 0]) / _STEP)[:, None] * growth.log()
+            own, total = counted[:, i, 1, None] / r.square(), self.sums[:, i, 1, None] / r.square()
+            total_without = _without(w, self.initial_sums[:, i, 1, None] / r.square()) * growth
+            own_without = (own - w * inside + eps * crossing).clamp(min=0) * growth
+            fewer = inside - crossing
+            rows, columns = (_MUCH * r < G).nonzero().unbind(1)
+            other = self._count_positives_at(i, eps, rows, (r - G)[rows, columns])
+            grown = (D[rows] / (r - G)[rows, columns, None].square()).scatter(1, columns[:, None], 0.0)
+            fewer[rows, columns] = counted[rows, i, 0] - (grown > eps).sum(1) - other[:, 0]
+            own_without[rows, columns] = (grown * (grown > eps)).sum(1) + other[:, 1]
+            own_without = torch.minimum(own_without, total_without)
+            above += fewer
+            all_inside += inside
+            mass_above += own - own_without
+            mass += total - total_without
+            totals += total_without
+            squares += _without(w.square(), self.initial_sums[:, i, 2, None] / r.pow(4) / _UP**2) * growth.square()
+        number = self.present.double().sum(1, keepdim=True).clamp(min=1)
+        all_above = (counted[:, :, 0] * self.present).sum(1, keepdim=True)
+        n_eff = self._n_eff()[:, None] - (totals.square() / squares).where(squares > 0, torch.nan)
+        is_negative = (negatives > -torch.inf) & self.positives.usable[:, None]
+
+        def of_negatives(x: Tensor) -> Tensor:
+            return x.where(is_negative, 0.0)
+
+        only = ((all_above > 0) & (all_inside == all_above)).double()
+        below = (mass - mass_above) / number
+        means = [of_negatives(x) for x in (above / number, only, mass_above / number, below, mass / number)]
+        has_weight = is_negative & (self._n_eff() > 0)[:, None]
+        return CountEffects(means[0], means[1], means[2], means[3], means[4], n_eff.where(has_weight, 0.0))
+
+    def _count_positives_at(self, i: int, eps: float, rows: Tensor, R: Tensor) -> Tensor:
+        """(k, 2) number of other positives whose weight at positive i of a row is above eps, and their weight.
+
+        Args:
+            i: place of the positive.
+            eps: threshold.
+            rows: (k,) queries.
+            R: (k,) smooth rank of the positive.
+        """
+        w = self._positive_slopes()[rows, i] / R.square()[:, None]
+        return torch.stack([(w > eps).sum(1).double(), (w * (w > eps)).sum(1)], 1)
+
+    def _n_eff(self) -> Tensor:
+        """(n,) (Σ w)² / Σ w² over all positives; NaN without weight."""
+        R, present = 1 + self.sums[:, :, 0], self.present.double()
+        total = (self.sums[:, :, 1] / R.square() * present).sum(1)
+        square = (self.sums[:, :, 2] / R.pow(4) * present).sum(1) / _UP**2
+        return (total.square() / square).where(square > 0, torch.nan)
+
     def state(self) -> dict[str, Any]:
         entries = None
         if self.entries is not None and not self.needs_second_pass:
@@ -146,6 +237,10 @@ class _SmoothRankAccumulator(TileAccumulator):
     def merge_second_pass(self, states: Sequence[dict[str, Any]]) -> None:
         for eps in self.recounted:
             self.recounted[eps] = torch.stack([state["recounted"][eps] for state in states]).sum(0)
+
+    def drop_entries(self) -> None:
+        for i, entries in enumerate(self.entries or []):
+            entries.filter(partial(self._can_count, i))
 
     def _half_width(self, eps: float, rows: slice) -> Tensor:
         """(r, p) half the width of the window, in similarity; 0 where nothing can count."""
@@ -186,3 +281,10 @@ class _SmoothRankAccumulator(TileAccumulator):
         s_pos = self.s_pos[:, None, :]
         inside = (s_pos > low[:, :, None]) & (s_pos < high[:, :, None]) & self._positive_pairs
         return torch.stack([inside.sum(2).double(), (self._positive_slopes() * inside).sum(2)], 2)
+
+
+def _without(terms: Tensor, rest: Tensor) -> Tensor:
+    """(n, c) Σ terms + rest, without each term; of the largest the others are added up, nothing subtracted."""
+    total, largest = terms.sum(1, keepdim=True) + rest, terms.argmax(1, keepdim=True)
+    others = terms.scatter(1, largest, 0.0).sum(1, keepdim=True) + rest
+    return (total - terms).clamp(min=0).scatter(1, largest, others)

@@ -18,12 +18,15 @@ from lossscope.errors import InputError
 from .base import RowCounts, TileAccumulator, fill_skipped
 from .buffers import Buffers
 from .concentration import Concentration
+from .effects import CountEffects
 from .kept_entries import KeptEntries
 from .rows import QueryPositives, WholeRows
 
 _ABOVE, _BELOW = 36.0, 30.0  # exponents whose squares, and 200,000 of them together, stay well within float32
 _SCALES = (1e-6, 1e6)  # of which 1/scale and scale · similarity still have the digits that a weight needs
 _MAX_ERROR = 0.25  # of the exponent at a cut, from rounding the similarities
+_STEP = 0.5  # of log w, over which the number of weights near eps is measured
+_MUCH = 0.05  # share of a candidate without which all other weights are counted again
 _SLACK = 1e-5  # how much lower a cut is set while sums are incomplete, relative to the largest similarity
 
 
@@ -164,6 +167,56 @@ class _SoftmaxRowCounts(RowCounts):
         columns = torch.stack([self.n_eff, entropy.exp_(), share, top5])
         return Concentration(*columns.where(self.whole.usable, torch.nan).unbind())
 
+    def effects(self, eps: float) -> CountEffects:
+        """Return the effect of each candidate: counts less those without it, where all other weights are larger.
+
+        Without candidate c all others grow by 1 / (1 − p_c). Where that is much, those that then are above eps are
+        counted; elsewhere their number follows from how many there are just above eps, per unit of log w.
+        """
+        whole, factor = self.whole, self.rule.factor
+        low = self.sums[0].double()
+        log_denominator = self.rule.log_denominator(low, whole.finite_hardest, whole.query_positives.similarities)
+        counts, further = self.counts(eps), self.counts(eps * math.exp(_STEP))
+        E = whole.exponentials(self.rule.scale)
+        share = (log_denominator.neg().exp() * whole.usable).to(E.dtype)
+        p, negatives = E * share[:, None], whole.mask.negatives & whole.usable[:, None]
+        left = (1 - p).clamp(min=torch.finfo(p.dtype).eps)
+        truth = whole.above(self.rule.cut(eps, whole.finite_hardest, log_denominator)) * negatives
+        crossing = ((counts.above - further.above) / _STEP)[:, None] * left.log().neg()
+        own, total = counts.mass_above[:, None] / factor, (low * share)[:, None]
+        above = truth - crossing
+        total_without = ((total - p) / left).clamp(min=0, max=1)
+        own_without = ((own - p * truth + eps / factor * crossing) / left).clamp(min=0)
+        rows, columns = (p > _MUCH).nonzero().unbind(1)
+        grown = (p[rows] / left[rows, columns][:, None]).scatter(1, columns[:, None], 0.0) * negatives[rows]
+        inside = grown > eps / factor
+        above[rows, columns] = counts.above[rows] - inside.sum(1)
+        own_without[rows, columns] = (grown * inside).sum(1).to(own_without.dtype)
+        mass_above = (own - torch.minimum(own_without, total_without)) * factor
+        mass = (total - total_without) * factor
+        only = (counts.above[:, None] > 0) & (counts.above[:, None] - above < 0.5)
+        zero = torch.zeros_like(p)
+        return CountEffects(
+            above=above.where(negatives, zero),
+            any_above=only.where(negatives & (truth > 0), zero).to(p.dtype)
+            - ((counts.above[:, None] == 0) & (above < -0.5)).where(negatives, zero).to(p.dtype),
+            mass_above=mass_above.where(negatives, 0.0),
+            mass_below=(mass - mass_above).where(negatives, 0.0),
+            positive=mass.where(negatives, 0.0) if self.rule.pull is None else zero,
+            n_eff=_n_eff_effect(E).where(negatives, 0.0),
+        )
+
+
+def _n_eff_effect(E: Tensor) -> Tensor:
+    """(Σ e)² / Σ e² less that without each entry, (n, c); NaN where no other weight is left."""
+    e = E.double()
+    total, square = e.sum(1, keepdim=True), e.square().sum(1, keepdim=True)
+    without = (total - e).square() / (square - e.square())
+    largest = e.argmax(1, keepdim=True)  # next to which all others may be rounding errors
+    others = e.scatter(1, largest, 0.0)
+    without = without.scatter(1, largest, others.sum(1, keepdim=True).square() / others.square().sum(1, keepdim=True))
+    return (total.square() / square - without).where(e > 0, 0.0)
+
 
 class _SoftmaxAccumulator(TileAccumulator):
     """low, square: (n,) Σ e and Σ e² of the negatives, e = exp(scale (s − reference)).
@@ -258,6 +311,10 @@ class _SoftmaxAccumulator(TileAccumulator):
         for eps in self.recounted:
             parts = [state["recounted"][eps] for state in states]
             self.recounted[eps] = (sum(p[0] for p in parts), sum(p[1] for p in parts))
+
+    def drop_entries(self) -> None:
+        if self.entries is not None:
+            self.entries.filter(self._can_count)
 
     def _exponentials(self, tile: Tensor, reference: Tensor, dim: int) -> Tensor:
         E = torch.sub(tile, reference.unsqueeze(dim), out=self.buffers.empty_like(tile))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -19,6 +19,7 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.base import RowCounts
 from lossscope.objectives.counting.concentration import Concentration
+from lossscope.objectives.counting.effects import CountEffects
 from lossscope.objectives.counting.rows import WholeRows
 from lossscope.objectives.counting.units import unit_factor, weights_in_unit
 
@@ -133,6 +134,44 @@ class DenseRows(RowsOfS):
         by_rule = None if rows is None else rows.concentration()
         return Concentration.from_weights(self.counted_weights(objective, convention)) if by_rule is None else by_rule
 
+    def effects(self, objective: Objective, eps: float, convention: Convention = "corrected") -> CountEffects | None:
+        """Return the effect of each candidate on the counts, (k·q, c) each; None where no counting rule states it."""
+        rows = self._counts_by_rule(objective, convention)
+        return None if rows is None else rows.effects(eps)
+
+    def only_similarities(self) -> DenseRows:
+        """Return the same rows without embeddings, keys and ids of items."""
+        info = {name: value for name, value in self.mask.info.items() if name not in ("queries", "candidates")}
+        return DenseRows(self.shape, self.S, replace(self.mask, info=info) if self.mask.info else self.mask)
+
+    def take(self, index: Tensor) -> DenseRows:
+        """Return some rows, (r,) places among k·q, each as a batch of its own: r batches of one query."""
+        shape = self.shape
+        own, batches = index.cpu(), index.cpu() // shape.queries
+
+        def of_rows(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x[index.to(x.device)]
+
+        def of_batches(x: Tensor | None) -> Tensor | None:
+            return None if x is None else x[batches.to(x.device)]
+
+        items = self.items
+        if items is not None:
+            items = replace(items, queries=items.queries[own.numpy()], candidates=items.candidates[batches.numpy()])
+        return DenseRows(
+            BatchShape(len(index), shape.direction, shape.query_ids[own], shape.candidate_ids[batches], False),
+            self.S[index], self.mask.rows(index), of_rows(self.queries), of_batches(self.candidates),
+            of_rows(self.query_keys), of_batches(self.candidate_keys), of_rows(self.related),
+            of_batches(self.all_queries), None, items,
+        )  # fmt: skip
+
+    def without(self, queries: Tensor, candidates: Tensor) -> DenseRows:
+        """Return a row for each of n queries, (n,), each without the candidate in a column, (n,)."""
+        rows = self.take(queries)
+        valid = rows.mask.valid.clone()
+        valid[torch.arange(len(queries), device=valid.device), candidates] = False
+        return replace(rows, mask=replace(rows.mask, valid=valid))
+
     def _counts_by_rule(self, objective: Objective, convention: Convention) -> RowCounts | None:
         """Return the counts by the objective's counting rule; None where only its weights can be counted."""
         if (
@@ -224,6 +263,14 @@ class View:
         if factor is None:
             return self._weights_in_unit(unit).threshold(eps)
         return self.rows_of_s.counts(self.objective, eps / factor, convention).scale_weights(factor)
+
+    def effects(
+        self, eps: float, convention: Convention = "corrected", unit: WeightUnit = "paper"
+    ) -> CountEffects | None:
+        """Return the effect of each candidate on `counts`, (k·q, c) each; None where no counting rule states it."""
+        factor = unit_factor(self.objective, unit)
+        effects = None if factor is None else self.rows.effects(self.objective, eps / factor, convention)
+        return None if effects is None or factor is None else effects.scale_weights(factor)
 
     def counted_weights(self, convention: Convention = "corrected", unit: WeightUnit = "paper") -> CountedWeights:
         """Return the weights that `counts` thresholds, (k·q, p, c)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,9 @@ from lossscope.errors import InputError, WriteError
 from lossscope.io.files import read_safetensors, write_safetensors
 
 from .captions import CaptionBatcher
+from .train_mode import TrainMode, starts_of
+
+Batches = Sequence[tuple[int, int]]  # start and end of each
 
 
 def embed(
@@ -27,8 +31,9 @@ def embed(
     batch_size: int = 256,
     progress: Progress | None = None,
     raw: bool = False,
+    training: TrainMode | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return vectors of all images (N, d) and captions (M, d) of a split in eval mode, float32 on the CPU.
+    """Return vectors of all images (N, d) and captions (M, d) of a split, float32 on the CPU.
 
     Args:
         model: stays in the mode it was in.
@@ -36,19 +41,19 @@ def embed(
         batch_size: items encoded at a time.
         progress: called after each batch.
         raw: return vectors that are not finite, too.
+        training: embed in train mode; None: in eval mode.
 
     Raises:
         InputError: a vector is not finite; its ranks would look perfect, as nothing is above NaN.
     """
     device, split = next(model.parameters()).device, captions.split
-    training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            image_vectors = _embed_images(model, split, batch_size, device, progress)
-            caption_vectors = _embed_captions(model, captions, batch_size, device, progress)
-    finally:
-        model.train(training)
+    at_least = training is not None
+    with _eval_mode(model) if training is None else training.of(model):
+        image_vectors = _embed_images(
+            model, split, starts_of(len(split.images), batch_size, at_least), device, progress
+        )
+        ends = starts_of(len(split.captions), batch_size, at_least)
+        caption_vectors = _embed_captions(model, captions, ends, device, progress)
     sides = split.relations.sides
     for what, vectors in ((sides.first, image_vectors), (sides.second, caption_vectors)):
         bad = ~torch.isfinite(vectors).all(1)
@@ -58,6 +63,17 @@ def embed(
                 "training diverged: take an earlier checkpoint, or train with a lower --lr"
             )
     return image_vectors.clone(), caption_vectors.clone()
+
+
+@contextlib.contextmanager
+def _eval_mode(model: Encoder) -> Iterator[None]:
+    training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(training)
 
 
 def read_cache(path: Path | None, images: int, captions: int) -> tuple[Tensor, Tensor] | None:
@@ -101,11 +117,11 @@ def cache_folder() -> Path:
 
 
 def _embed_images(
-    model: Encoder, split: Split, batch_size: int, device: torch.device, progress: Progress | None
+    model: Encoder, split: Split, batches: Batches, device: torch.device, progress: Progress | None
 ) -> Tensor:
     parts, items = [], plural(split.relations.sides.first)
-    for start in range(0, len(split.images), batch_size):
-        rows = np.arange(start, min(start + batch_size, len(split.images)), dtype=np.int64)
+    for start, end in batches:
+        rows = np.arange(start, end, dtype=np.int64)
         parts.append(model.encode_images(on_device(split.images.take(rows), device)).vectors.float().cpu())
         if progress:
             progress(f"encoding {split.name} {items}", int(rows[-1]) + 1, len(split.images))
@@ -115,7 +131,7 @@ def _embed_images(
 def _embed_captions(
     model: Encoder,
     captions: CaptionBatcher,
-    batch_size: int,
+    batches: Batches,
     device: torch.device,
     progress: Progress | None,
 ) -> Tensor:
@@ -123,8 +139,8 @@ def _embed_captions(
     order = np.argsort(captions.lengths(), kind="stable").astype(np.int64)
     second = str(captions.split.relations.sides.second)
     result: Tensor | None = None
-    for start in range(0, len(order), batch_size):
-        rows = order[start : start + batch_size]
+    for start, end in batches:
+        rows = order[start:end]
         vectors = model.encode_texts(*captions.take(rows, device)).vectors.float().cpu()
         result = vectors.new_empty(len(order), vectors.shape[1]) if result is None else result
         result[torch.from_numpy(rows)] = vectors

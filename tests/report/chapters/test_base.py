@@ -29,6 +29,7 @@ TITLES = [
     "How hard each loss pushes",
     "What is wrong with the runs?",
     "The runs",
+    "How to cite",
 ]
 
 
@@ -72,7 +73,7 @@ def test_a_study_of_retrieval_alone_still_makes_a_page(report_data: ReportData) 
     empty = {kind: getattr(report_data.results, kind)[:0] for kind in kinds}
     bare = replace(report_data, results=replace(report_data.results, rows=rows, **empty), diagrams=Diagrams())
     titles = [section.title for section in build_sections(bare)]
-    assert titles == [TITLES[0], TITLES[1], "How the similarities moved", "What is wrong with the runs?", "The runs"]
+    assert titles == [TITLES[0], TITLES[1], "How the similarities moved", "What is wrong with the runs?", *TITLES[-2:]]
 
 
 @pytest.mark.slow
@@ -131,3 +132,12 @@ def test_the_threshold_is_that_of_most_counts(report_data: ReportData) -> None:
     assert replace(report_data, results=replace(report_data.results, rows=rows)).eps == 0.01  # in no row: the default
     rows = report_data.results.rows.assign(eps=0.2)
     assert replace(report_data, results=replace(report_data.results, rows=rows)).eps == 0.2
+
+
+@pytest.mark.slow
+def test_papers_are_those_of_what_the_page_has(sections: list[Section]) -> None:
+    (section,) = (one for one in sections if one.title == "How to cite")
+    (table,) = section.tables
+    lines = {str(row[1].text).partition(",")[0]: str(row[0].text) for row in table.rows}
+    assert "cocos C_neg" in lines["Bleeker"] and "ntxent" in lines["Bleeker"]
+    assert len(lines) == len(table.rows) and all(str(row[1].text).endswith(".") for row in table.rows)

@@ -1,0 +1,88 @@
+"""How long does a sample of queries take on a million images and a million captions, in float16 shards on disk?
+
+`lossscope cocos SHARDS --queries N`, a process of its own, start and reading included, one run each: N queries of each
+direction against all candidates. MB: the peak of what the process holds, libraries included, read from /proc. The
+interval is of C_neg of all million queries, i2t. `reads`: bytes of the shards, each of which is read once beside the
+rows of the sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from all_pairs import peak_so_far
+from measuring import machine, table
+
+SHARD = 100_000  # vectors in a file
+CLUSTER = 50  # items that are alike
+OBJECTIVE = "ntxent:tau=0.05"
+
+
+def write_shards(folder: Path, size: int, width: int) -> int:
+    """Write images and captions in clusters of 50, as float16; return their bytes."""
+    generator = torch.Generator().manual_seed(0)
+    centres = torch.randn(max(size // CLUSTER, 1), width, generator=generator)
+    written = 0
+    for number, start in enumerate(range(0, size, SHARD)):
+        items = torch.arange(start, min(start + SHARD, size))
+        images = centres[items % len(centres)] + 0.7 * torch.randn(len(items), width, generator=generator)
+        captions = images + 0.5 * torch.randn(len(items), width, generator=generator)
+        for name, vectors in (("images", images), ("captions", captions)):
+            file = folder / f"{name}-{number:03d}.npy"
+            np.save(file, torch.nn.functional.normalize(vectors, dim=1).half().numpy())
+            written += file.stat().st_size
+    return written
+
+
+def run_command(folder: Path, queries: int, device: str) -> tuple[float, float, list[dict[str, object]]]:
+    """Return the wall seconds of `lossscope cocos --queries`, its peak of memory in MB, and its rows."""
+    command = [sys.executable, "-m", "lossscope_cli", "cocos", str(folder), "--objective", OBJECTIVE]
+    command += ["--queries", str(queries), "--device", device, "--format", "json", "--quiet"]
+    out, start = folder.with_name("out.json"), time.perf_counter()
+    with open(out, "w", encoding="utf-8") as file:
+        process = subprocess.Popen(command, stdout=file, env=os.environ)
+        megabytes = 0.0
+        while process.poll() is None:
+            megabytes = max(megabytes, peak_so_far(process.pid))
+            time.sleep(0.02)
+    seconds = time.perf_counter() - start
+    if process.returncode:
+        raise SystemExit(f"`{' '.join(command)}` must succeed; it ended with {process.returncode}")
+    return seconds, megabytes, json.loads(out.read_text(encoding="utf-8"))["rows"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=1_000_000, help="pairs")
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--queries", type=int, nargs="+", default=[2000, 18445])
+    parser.add_argument("--device", default="cpu")
+    options = parser.parse_args()
+    lines = []
+    with tempfile.TemporaryDirectory(prefix="lossscope-") as parent:
+        folder = Path(parent) / "dump"
+        folder.mkdir()
+        read = write_shards(folder, options.size, options.width)
+        for queries in options.queries:
+            seconds, megabytes, rows = run_command(folder, queries, options.device)
+            (count,) = (row for row in rows if row["statistic"] == "C_neg" and row["direction"] == "i2t")
+            interval = f"{count['mean']:.3f}, {count['low']:.3f} to {count['high']:.3f}"
+            lines.append((str(queries), f"{seconds:.1f}", f"{megabytes:.0f}", interval))
+    processor = machine(options.device).removeprefix("one thread of ")
+    threads = f"{torch.get_num_threads()} threads of " if options.device == "cpu" else ""
+    print(f"{options.size} x {options.size}, d = {options.width}, float16, {OBJECTIVE}; {threads}{processor}")
+    print(f"reads {read / 1e6:.0f} MB\n")
+    print(table(("queries", "s", "MB", "C_neg and its 95 % interval"), lines))
+
+
+if __name__ == "__main__":
+    main()

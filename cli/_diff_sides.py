@@ -1,0 +1,148 @@
+"""The two sides of `lossscope diff`: what was typed -> sources, objectives and sweeps of A and of B."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lossscope.errors import InputError
+
+from ._options import usage
+from ._output import notice
+from ._sources import load_source, objectives_for
+from ._sweep import SweepArguments
+from ._typed import is_typed
+
+if TYPE_CHECKING:
+    from lossscope.core.embedded import SplitEmbeddings
+    from lossscope.core.types import Progress
+    from lossscope.engine.paired_sweep import PairedSweep
+
+# options of sweeps that diff has not
+_NOT_HERE = ("interval_groups", "queries", "precision_of", "out", "per_query", "dims", "guide")
+
+
+@dataclass(frozen=True)
+class OtherCondition:
+    """How B is another than A, as typed; None: like A."""
+
+    objective: list[str] | None
+    eps: float | None
+    mode: str | None
+    epoch: int | None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is other."""
+        return bool(self.objective) or any(one is not None for one in (self.eps, self.mode, self.epoch))
+
+
+def require_sides(options: SweepArguments, other: OtherCondition) -> None:
+    """Raise a usage error unless there are two sides: two sources, or one under another condition."""
+    for name in _NOT_HERE:
+        if is_typed(name):
+            raise usage(f"--{name.replace('_', '-')} is not of diff, which reads all queries of both sides at once")
+    if len(options.sources) > 2:
+        raise usage(f"diff compares A with B; got {len(options.sources)} sources")
+    if len(options.sources) == 1 and not other.is_any:
+        raise usage(
+            "diff needs B: a second source, or another condition of A, as --b-objective, --b-eps, --b-mode or --b-epoch"
+        )
+    if len(options.sources) == 2 and other.epoch is not None:
+        raise usage("--b-epoch is of one run folder; leave B out, or name the checkpoint of its epoch")
+
+
+def source_paths(options: SweepArguments, epoch: int | None, other: OtherCondition) -> tuple[Path, Path]:
+    """Return the paths of A and B. Raises InputError for an epoch that has no checkpoint."""
+    a, b = options.sources[0], options.sources[-1]
+    return epoch_path(a, epoch), epoch_path(b, other.epoch if other.epoch is not None else epoch if a == b else None)
+
+
+def epoch_path(run: Path, epoch: int | None) -> Path:
+    """Return the checkpoint of an epoch of a run folder; None: what was named itself."""
+    from lossscope.io.run_folder import Run
+
+    if epoch is None:
+        return run
+    path = Run(run).epoch(epoch)
+    if not path.is_file():
+        known = ", ".join(str(number) for number, _ in epoch_checkpoints(run)) if run.is_dir() else ""
+        raise InputError(f"{run} must be a run folder with a checkpoint of epoch {epoch}; it has {known or 'none'}")
+    return path
+
+
+def epoch_checkpoints(run: Path) -> list[tuple[int, Path]]:
+    """Return the epochs of a run folder that have a checkpoint, and its path."""
+    from lossscope.io.run_folder import epoch_of
+
+    found = ((epoch_of(path), path) for path in (run / "checkpoints").glob("epoch-*.pt"))
+    return sorted((number, path) for number, path in found if number is not None)
+
+
+def load_side(path: Path, options: SweepArguments, report: Progress | None, mode: str | None) -> SplitEmbeddings:
+    """Return the split of one side."""
+    request = options.request()
+    if mode == "train":
+        size = int(options.batch_size) if options.batch_size.isdecimal() else 256
+        request |= {"mode": "train", "mode_seed": options.seed, "batch_size": size}
+    return load_source(path, report, options.quiet, options.device, **request)
+
+
+def probes_with_eps(probes: list[str], eps: float | None, option: str) -> tuple[str, ...]:
+    """Return specs of probes with a threshold. Raises a usage error where none has one."""
+    from lossscope.registry import build, spec_of
+    from lossscope.spec import Spec
+
+    specs = [Spec.parse(spec_of(build("probes", probe))) for probe in probes]
+    if eps is not None:
+        if not 0 <= eps < float("inf"):
+            raise usage(f"{option} must be a finite number >= 0; got {eps:g}")
+        with_eps = [spec for spec in specs if "eps" in spec.values]
+        if not with_eps:
+            raise usage(f"{option} is of probes that count, such as cocos; got {', '.join(probes)}")
+        for spec in with_eps:
+            spec.values["eps"] = repr(eps)
+    return tuple(map(str, specs))
+
+
+def paired_sweep(
+    options: SweepArguments,
+    other: OtherCondition,
+    probes: list[str],
+    eps: float | None,
+    a: SplitEmbeddings,
+    b: SplitEmbeddings,
+    per_query: bool,
+) -> PairedSweep:
+    """Return the sweeps of both sides, whose batches are made in one way: as A was trained, unless typed."""
+    from lossscope.engine.paired_sweep import PairedSweep
+    from lossscope.engine.plan import trained_options
+    from lossscope.engine.sweep import Sweep
+
+    typed = {"negatives": ("negatives",), "mined": ("mined", "negatives"), "masks": ("mask",)}
+    trained = [
+        {name: value for name, value in trained_options(side.recipe).items() if not any(map(is_typed, typed[name]))}
+        for side in (a, b)
+    ]
+    if trained[0] != trained[1]:
+        notice(
+            f"Note: both sides have batches as {a.name} was trained; {b.name} was trained with others.", options.quiet
+        )
+    first_objectives = objectives_for(options.objective, a.objective or b.objective, options.sources[0], options.quiet)
+    trained_with = b.objective if options.objective is None else None
+    if other.objective:
+        second_objectives = objectives_for(other.objective, None, options.sources[-1], True)
+    elif options.objective is None and trained_with is not None:
+        second_objectives = objectives_for(None, trained_with, options.sources[-1], options.quiet)
+    else:
+        second_objectives = first_objectives
+    shared: dict[str, Any] = {**options.sweep_options(()), **trained[0], "per_query": per_query}
+    b_eps = eps if other.eps is None else other.eps
+    sweeps = [
+        Sweep(**{**shared, "objectives": objectives, "probes": probes_with_eps(probes, threshold, option)})
+        for objectives, threshold, option in (
+            (first_objectives, eps, "--eps"), (second_objectives, b_eps, "--eps" if other.eps is None else "--b-eps"),
+        )
+    ]  # fmt: skip
+    return PairedSweep(*sweeps)

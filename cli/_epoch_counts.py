@@ -1,0 +1,63 @@
+"""`lossscope diff RUN --epochs`: the numbers of every epoch of a run, on the same batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lossscope.errors import InputError
+
+from ._diff_sides import epoch_checkpoints, load_side, probes_with_eps
+from ._output import notice, print_results
+from ._processes import writes_results
+from ._progress import progress
+from ._sources import objectives_for
+from ._sweep import SweepArguments, trained_choices
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = "lossscope.epochs/1"
+_DRAWN = ("C_q", "C_neg", "C_0", "N_eff", "W_neg", "W_pos")  # statistics of the picture, those that there are
+
+
+def print_epochs(options: SweepArguments, probes: list[str], eps: float | None, picture: Path | None) -> None:
+    """Write the rows of every epoch, and draw the counts."""
+    from lossscope.tables import epochs as tables
+
+    rows = epoch_rows(options, probes, eps)
+    if not writes_results():
+        return
+    typed = {"name": "diff", "sources": [str(options.sources[0])], "epochs": True, "split": options.split}
+    print_results(rows, lambda: tables.build(rows), typed, options.format, schema=SCHEMA)
+    if picture is not None:
+        from lossscope.plots import epoch_counts, style
+
+        drawn = rows[rows["statistic"].isin(_DRAWN)]
+        with style.screen():
+            path = style.save(epoch_counts.draw_many(drawn), picture, epoch_counts.alt(drawn))
+        notice(f"Wrote {path}.", options.quiet)
+
+
+def epoch_rows(options: SweepArguments, probes: list[str], eps: float | None) -> pd.DataFrame:
+    """Return summary rows of each stored epoch, with the column `epoch`."""
+    import pandas as pd
+
+    from lossscope.core.distributed import process_group
+    from lossscope.engine.sweep import Sweep
+
+    run = options.sources[0]
+    checkpoints = epoch_checkpoints(run)
+    if not checkpoints:
+        raise InputError(f"{run} must be a run folder with checkpoints/epoch-NN.pt; it has none")
+    parts = []
+    shared = options.sweep_options(probes_with_eps(probes, eps, "--eps"))
+    with progress(options.quiet, options.verbose) as report:
+        for epoch, path in checkpoints:
+            embedded = load_side(path, options, report, None)
+            specs = objectives_for(options.objective, embedded.objective, path, options.quiet)
+            sweep = Sweep(objectives=specs, **{**shared, **trained_choices(embedded, True)})
+            rows = sweep.run(embedded, None, report, process_group()).summary
+            parts.append(rows.assign(epoch=epoch, source=run.name))
+            report and report("epochs", len(parts), len(checkpoints))
+    return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,63 @@
+"""`lossscope cite`: what exactly was measured, and whose measure is it?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from ._options import Debug
+from ._output import fold, print_text
+from .app import command
+
+
+@command()
+def cite(
+    frames: Annotated[list[Path], typer.Argument(help="Frame folders, as --out wrote them.", show_default=False)],
+    statistic: Annotated[
+        list[str] | None, typer.Option(help="Of these alone, as C_neg; repeat for several.", show_default="all")
+    ] = None,
+    direction: Annotated[
+        list[str] | None, typer.Option(help="Of these alone, as i2t; repeat for several.", show_default="all")
+    ] = None,
+    format: Annotated[
+        Literal["text", "bibtex", "json", "latex"],
+        typer.Option(help="Sentences and papers, entries of papers, one document, or sentences that cite them."),
+    ] = "text",
+    out: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
+    debug: Debug = False,
+) -> None:
+    """How to cite a number: one sentence that says what was measured, and the papers whose measure and loss it is.
+
+    **Examples**
+
+    `lossscope cocos checkpoints/tiny.pt --objective ntxent --out frame`
+
+    `lossscope cite frame`
+
+    `lossscope cite frame --statistic C_neg --direction i2t --format latex`
+
+    `lossscope cite frame --format bibtex > papers.bib`
+
+    A sentence has the statistic, its interval and how that was made, convention, eps, the objective with all its
+    parameters, the data and their fingerprint, batches, masks, the seed, and the version of lossscope. All parts of
+    the frame are read; one that is damaged or was changed is refused.
+    """
+    from lossscope.io.frame_summary import read_measurement
+    from lossscope.tables.citing import documents
+    from lossscope.tables.citing.citation import citations
+
+    measured = [read_measurement(frame) for frame in frames]
+    cited = [one for each in measured for one in citations(each, statistic, direction)]
+    papers = documents.papers_to_cite(cited, [each.version for each in measured])
+    if format == "json":
+        text = json.dumps(documents.document(cited, papers), indent=1)
+    elif format == "bibtex":
+        text = documents.bibtex(papers)
+    elif format == "latex":
+        text = documents.latex(cited, papers)
+    else:
+        text = "\n\n".join(fold(paragraph, indent=0) for paragraph in documents.paragraphs(cited, papers))
+    print_text(text, out)

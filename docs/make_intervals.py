@@ -1,0 +1,58 @@
+"""docs/intervals.in.md -> docs/intervals.md: the coverage that studies/intervals/coverage.py measured.
+
+Nothing is run. `--check` writes nothing and exits 1 with a diff when the page is out of date.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+from generated_page import write_or_compare
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "docs" / "intervals.in.md"
+PAGE = ROOT / "docs" / "intervals.md"
+RESULTS = ROOT / "studies" / "intervals" / "results" / "coverage.csv"
+NOTE = (
+    "<!-- Made by docs/make_intervals.py from docs/intervals.in.md and the results of studies/intervals. Change those, "
+    "then `make docs`. -->\n\n"
+)
+SHOWN = {"C_neg": "ntxent", "W_neg": "ntxent", "N_eff": "ntxent", "C_q": "triplet", "s_neg_q90": ""}
+
+
+def page(source: str) -> str:
+    """Return the page."""
+    return NOTE + source.replace("<!-- coverage -->", coverage(pd.read_csv(RESULTS, keep_default_na=False)))
+
+
+def coverage(rows: pd.DataFrame) -> str:
+    """Return how often intervals held the truth, and in brackets those that only know batches."""
+    header = ("data", "batch size", "hubs", *(f"{name}, {loss}" if loss else name for name, loss in SHOWN.items()))
+    lines = [header, ("---",) * len(header)]
+    for keys, own in rows.groupby(["data", "batch_size", "hubs"], sort=False):
+        cells = []
+        for statistic, objective in SHOWN.items():
+            one = own[(own["statistic"] == statistic) & (own["objective"] == objective)]
+            both = [f"{pair['coverage']:.1f} ({pair['coverage_batches']:.0f})" for _, pair in one.iterrows()]
+            cells.append("; ".join(both))
+        lines.append((*map(str, keys), *cells))
+    (replicates,) = rows["replicates"].unique()
+    text = (
+        f"Nominal 95 % intervals, and how many per cent of {replicates:,} of them held the truth, "
+        "for the first direction; "
+        "the second, in brackets those from the deviation over batches / √n "
+        "([the results](../studies/intervals/results/coverage.csv), made by "
+        "[coverage.py](../studies/intervals/coverage.py), which draws split after split):"
+    )
+    return "\n".join([text, "", *(f"| {' | '.join(cells)} |" for cells in lines)])
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or with `--check` compare it; return the exit code."""
+    return write_or_compare(PAGE, page(SOURCE.read_text(encoding="utf-8")), arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

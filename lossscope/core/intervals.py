@@ -1,0 +1,102 @@
+"""mean ± t · SE, where items are queries here and candidates there: the sums over items that an interval takes.
+
+Two batches share images, and an image that is a candidate of many queries moves all of their numbers. What counts as
+independent is the item (`core/sampling_units`), and its influence on a mean has two parts (Hajek projection):
+
+    g_i = Σ over its queries of (y − mean) + Σ over the queries of others, of which it is a candidate, of its effect
+    SE² = n / (n − 1) · (Σ g_i² − overlap) / (Σ weights)²
+
+The effect of a candidate is y less y without it (a jackknife), less the mean of the row. What only one query and one
+candidate have in common stands in g of both and must be counted once, which `overlap` takes away (as for dyadic data,
+Aronow, Samii & Assenova 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+LEVEL = 0.95  # of intervals, unless another is given
+
+
+class Interval(NamedTuple):
+    """Ends of an interval, NaN where there is none."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ItemSums:
+    """Sums over the queries and candidates of each of n units, for one statistic; sums of parts are added.
+
+    A query may count with a weight; the statistic is Σ weight · y / Σ weight.
+    """
+
+    weights: Floats  # (n,) of its queries
+    values: Floats  # (n,) weight · y of its queries
+    effects: Floats  # (n,) of its candidates on queries of other units, times their weights
+    overlap: float  # Σ of the squares of single effects, each of which is in the sums of two units
+
+    @property
+    def mean(self) -> float:
+        """Return Σ weight · y / Σ weight; NaN without any query."""
+        total = self.weights.sum()
+        return float(self.values.sum() / total) if total > 0 else float("nan")
+
+    @property
+    def variance(self) -> float:
+        """Return SE² of the mean; NaN of fewer than two units, or where no unit differs from another."""
+        total, n = self.weights.sum(), self._units
+        if n < 2 or not total > 0:
+            return float("nan")
+        own = self.values - self.mean * self.weights
+        if float(np.abs(own).max()) <= _LEAST * max(float(np.abs(self.values).max()), _LEAST):
+            return float("nan")
+        square = max(float(np.square(own + self.effects).sum()) - self.overlap, float(np.square(own).sum()))
+        variance = float(square * n / (n - 1) / total**2)
+        return variance if variance > (_LEAST * max(abs(self.mean), _LEAST)) ** 2 else float("nan")
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """Return n − 1, or fewer where most of Σ g² is overlap, which few sampled queries know only roughly."""
+        n, square = self._units, self.variance * float(self.weights.sum()) ** 2
+        if not square > 0 or self.overlap <= square:
+            return max(n - 1, 1)
+        return max((n - 1) * (square / self.overlap) ** 2, 1)
+
+    @property
+    def _units(self) -> int:
+        """Return n, the units that occur."""
+        return int(np.count_nonzero((self.weights != 0) | (self.effects != 0)))
+
+    def interval(self, centre: float | None = None, level: float = LEVEL) -> Interval:
+        """Return centre ∓ t · SE.
+
+        Args:
+            centre: the number that is printed; None: the mean.
+            level: that the interval holds.
+        """
+        middle = self.mean if centre is None else centre
+        half = float(stats.t.ppf((1 + level) / 2, self.degrees_of_freedom)) * float(np.sqrt(self.variance))
+        return Interval(middle - half, middle + half)
+
+
+_LEAST = 1e-12  # deviation, as a share of the mean, below which all units are alike but for rounding
+
+
+def add_sums(parts: Iterable[ItemSums]) -> ItemSums:
+    """Return the sums over parts of the same units."""
+    first, *others = parts
+    for other in others:
+        first = ItemSums(
+            first.weights + other.weights, first.values + other.values, first.effects + other.effects,
+            first.overlap + other.overlap,
+        )  # fmt: skip
+    return first

@@ -1,0 +1,46 @@
+"""Rows of unit length, from finite rows that are not zero."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lossscope.errors import InputError
+
+_BLOCK = 65536  # rows that are checked at a time
+
+
+def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, str | None]:
+    """Return x with rows of unit length, and a notice if rows had to be normalised.
+
+    Args:
+        x: (n, d).
+        what: name of x in messages.
+        tolerance: rows whose length is within this of 1 stay as they are.
+
+    Raises:
+        InputError: naming the first row with NaN or infinity, or the first row of zeros.
+    """
+    x = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    blocks = torch.split(x, _BLOCK)  # a memory-mapped file is never read as a whole
+    bad = torch.cat([~torch.isfinite(block).all(1) for block in blocks])
+    if bool(bad.any()):
+        raise InputError(f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)")
+    zero = torch.cat([~block.any(1) for block in blocks])
+    if bool(zero.any()):
+        raise InputError(f"{what} must not be zero; row {int(zero.nonzero()[0])} is")
+    off = torch.cat([(block.norm(dim=1) - 1).abs() > tolerance for block in blocks])
+    if not bool(off.any()):
+        return x, None
+    scaled = x.clone()
+    for block, wrong in zip(torch.split(scaled, _BLOCK), torch.split(off, _BLOCK), strict=True):
+        block[wrong] = _normalise_rows(block[wrong])
+    notice = f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised"
+    return scaled, notice
+
+
+def _normalise_rows(rows: Tensor) -> Tensor:
+    """x / |x| of nonzero rows, which are first divided by their largest entry: no square over- or underflows."""
+    rows = rows / rows.abs().amax(1, keepdim=True)
+    normalised: Tensor = rows / rows.norm(dim=1, keepdim=True)
+    return normalised

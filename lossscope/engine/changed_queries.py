@@ -1,0 +1,67 @@
+"""Which queries changed most between two sides? The difference of each, averaged over the batches that it is in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sides import ONE_SET
+from lossscope.errors import InputError
+
+from .paired_sweep import PairedResult
+
+_MADE_BY = ["probe", "direction", "objective", "convention", "eps", "weight_unit"]
+_NO_COLUMNS = frozenset({*_MADE_BY, "source", "sampling", "seed", "sides", "batch", "query", "skipped"})
+
+
+def per_query_columns(result: PairedResult) -> list[str]:
+    """Return the numbers that single queries have on both sides."""
+    a, b = result.queries
+    return [str(name) for name in a if name in b and name not in _NO_COLUMNS]
+
+
+def changed_queries(result: PairedResult, embedded: SplitEmbeddings, column: str, top: int) -> pd.DataFrame:
+    """Return a row for each of the `top` queries whose number differs most, the largest difference first.
+
+    Args:
+        result: of sweeps that kept their queries.
+        embedded: one of the sides, whose ids are those of both.
+        column: one of `per_query_columns`, such as `count`.
+        top: number of rows.
+
+    Raises:
+        InputError: no such number.
+    """
+    a, b = result.queries
+    known = per_query_columns(result)
+    if column not in known:
+        raise InputError(f"--by must be one of {', '.join(known) or 'no numbers'}; got {column!r}")
+    kept = a[column].notna().to_numpy() | b[column].notna().to_numpy()
+    if not np.array_equal(a[["batch", "query"]].to_numpy(), b[["batch", "query"]].to_numpy()):
+        raise InputError(
+            "queries of both sides must be in the same order; objectives of one direction and of two are not. Leave "
+            "--top 0"
+        )
+    numbers = pd.DataFrame({
+        "direction": a["direction"], "objective": a["objective"], "b_objective": b["objective"], "eps": a["eps"],
+        "query": a["query"], "a": a[column].astype(float), "b": b[column].astype(float),
+    })[kept]  # fmt: skip
+    numbers["difference"] = numbers["b"] - numbers["a"]
+    keys = ["direction", "objective", "b_objective", "eps", "query"]
+    means = numbers.groupby(keys, dropna=False, sort=False, observed=True).agg(
+        a=("a", "mean"), b=("b", "mean"), difference=("difference", "mean"), n=("difference", "count")
+    )
+    means = means[means["difference"].notna() & (means["difference"] != 0)].reset_index()
+    order = means["difference"].abs().sort_values(ascending=False, kind="stable").index[:top]
+    rows = means.loc[order].reset_index(drop=True)
+    return rows.assign(item=_items(rows, embedded), statistic=column)
+
+
+def _items(rows: pd.DataFrame, embedded: SplitEmbeddings) -> list[str]:
+    """Return the ids of queries: of the second side in its direction, of both where they are taken as one set."""
+    is_one_set = embedded.sides.is_one_set
+    joined = embedded.image_ids if is_one_set else [*embedded.image_ids, *embedded.caption_ids]
+    ids = {ONE_SET: joined, **({} if is_one_set else {embedded.sides.label("t2i"): embedded.caption_ids})}
+    places = zip(rows["direction"], rows["query"], strict=True)
+    return [str(ids.get(direction, embedded.image_ids)[int(place)]) for direction, place in places]

@@ -1,0 +1,189 @@
+"""Collect what intervals take from the batches of a sweep: the numbers of all queries, the effects of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.intervals import ItemSums
+from lossscope.core.sampling_units import SamplingUnits
+from lossscope.core.types import CountedDirection, Rows
+from lossscope.objectives.base import Objective
+from lossscope.probes.base import Accumulators, Probe, Statistic, reduce_column
+from lossscope.probes.views.view import BatchShape, DenseRows
+
+from .linear_statistics import LinearStatistic, QueryNumbers
+from .query_sample import QuerySample
+from .result_influence import ResultInfluence
+from .row_chunks import chunks
+from .run_probes import ProbePlan, ProbeResult
+
+Key = tuple[Probe, Objective | None, CountedDirection]  # probe, objective, direction
+Sums = dict[tuple[Key, str], ItemSums]  # of every statistic
+Panels = Callable[[], Iterator[tuple[DenseRows, Tensor]]]
+_NO_PLACES = torch.zeros(0, dtype=torch.int64)
+
+
+@dataclass(frozen=True)
+class StackNumbers:
+    """What intervals take from a stack of batches in one direction: plain tensors, which processes exchange."""
+
+    number: int  # of the stack, in the order of the sweep
+    items: int  # of each batch
+    results: tuple[tuple[int, BatchShape, Accumulators, Tensor], ...]  # place in the plan, then as in ProbeResult
+    rows: DenseRows | None  # of the sampled queries, each a batch of its own; None where there are none
+    places: Tensor  # (r,) of the sampled queries among those of the stack
+
+
+@dataclass
+class ResultGroup:
+    """Results of one probe, objective and direction, in the order of the sweep."""
+
+    results: list[ProbeResult] = field(default_factory=list)
+    full: list[bool] = field(default_factory=list)  # whether the batches of a result are full
+    rows: list[tuple[DenseRows, Tensor]] = field(default_factory=list)  # sampled, and their places among all queries
+    panels: list[tuple[Panels, int]] = field(default_factory=list)  # of large batches, and the queries before them
+    queries: int = 0  # so far
+
+    def sampled_rows(self) -> Iterator[tuple[DenseRows, Tensor]]:
+        """Yield all sampled rows, a chunk at a time, and the places of their queries."""
+        yield from chunks(self.rows)
+        for panels, before in self.panels:
+            for rows, places in panels():
+                yield rows, places + before
+
+    def columns(self) -> dict[str, Tensor]:
+        """Return the columns of all results, (n,) each."""
+        parts = [result.columns() for result in self.results]
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0] if parts[0][name].ndim == 1}
+
+    def linear(self) -> Iterator[tuple[str, str, LinearStatistic]]:
+        """Yield name, column and means over queries of each statistic that is a smooth function of means."""
+        columns = self.columns()
+        sizes = [(result.shape.batches, result.shape.queries) for result in self.results]
+        full = None
+        if not all(self.full):
+            full = torch.repeat_interleave(torch.tensor(self.full), torch.tensor([k * q for k, q in sizes]))
+        numbers = QueryNumbers(columns, sizes, full)
+        for statistic in self.results[0].statistics():
+            if statistic.column in columns:
+                linear = numbers.linear(statistic, partial(self._of_batches, statistic))
+                if linear is not None:
+                    yield statistic.name, statistic.column, linear
+
+    def _of_batches(self, statistic: Statistic) -> Tensor:
+        """(batches,) the statistic of each batch."""
+        parts = [reduce_column(statistic, one.columns(), one.shape.batches) for one in self.results]
+        return torch.cat(parts).cpu()
+
+
+@dataclass
+class IntervalCollector:
+    """Collects the numbers of stacks and sampled rows of them, and adds them up over units."""
+
+    plan: ProbePlan
+    units: SamplingUnits
+    sample: QuerySample
+    query_units: Callable[[BatchShape], tuple[Rows, Rows]]  # units of queries and of candidates, shaped as their ids
+    complete: Callable[[DenseRows], DenseRows]  # adds embeddings and keys to sampled rows
+    full_items: int  # items of a full batch, which totals of batches are averaged over
+    stacks: list[StackNumbers] = field(default_factory=list)
+    _large: list[tuple[StackNumbers, Panels]] = field(default_factory=list)
+
+    def add(self, number: int, start: int, items: int, results: Sequence[ProbeResult], rows: DenseRows) -> None:
+        """Collect the numbers of a stack of batches in one direction.
+
+        Args:
+            number: of the stack.
+            start: number of its first batch.
+            items: of each batch.
+            results: of its probes.
+            rows: of S.
+        """
+        shape = rows.shape
+        forward = shape.direction == "i2t"
+        places = torch.from_numpy(self.sample.places(start, shape.batches, shape.queries, forward))
+        sampled = rows.only_similarities().take(places.to(rows.S.device)) if len(places) else None
+        self.stacks.append(StackNumbers(number, items, self._plain(results), sampled, places))
+
+    def add_large(self, number: int, items: int, results: Sequence[ProbeResult], panels: Panels) -> None:
+        """Collect the numbers of a large batch in one direction.
+
+        Args:
+            number: of the stack that the batch is.
+            items: of the batch.
+            results: whole.
+            panels: yields sampled rows and their places (r,) among all queries, when the effects are computed.
+        """
+        self._large.append((StackNumbers(number, items, self._plain(results), None, _NO_PLACES), panels))
+
+    def _plain(self, results: Sequence[ProbeResult]) -> tuple[tuple[int, BatchShape, Accumulators, Tensor], ...]:
+        return tuple(
+            (self.plan.index((result.objective, result.probe)), result.shape, result.accumulators, result.skipped)
+            for result in results
+            if _has_intervals(result)
+        )
+
+    def groups(self, stacks: Iterable[StackNumbers]) -> dict[Key, ResultGroup]:
+        """Return the results of all stacks and large batches by probe, objective and direction."""
+        groups: dict[Key, ResultGroup] = {}
+        small = [(stack, None) for stack in stacks]
+        for stack, panels in sorted([*small, *self._large], key=lambda one: one[0].number):
+            for place, shape, accumulators, skipped in stack.results:
+                objective, probe = self.plan[place]
+                result = ProbeResult(probe, objective, shape, accumulators, skipped)
+                group = groups.setdefault((probe, objective, result.direction), ResultGroup())
+                group.results.append(result)
+                group.full.append(stack.items == self.full_items)
+                if stack.rows is not None:
+                    group.rows.append((stack.rows, stack.places + group.queries))
+                if panels is not None:
+                    group.panels.append((panels, group.queries))
+                group.queries += len(shape.query_ids)
+        return groups
+
+    def influence(self, group: ResultGroup) -> ResultInfluence:
+        """Return the statistics of a group of results as means over queries."""
+        linear = {name: (one, column) for name, column, one in group.linear()}
+        units = np.concatenate([self.query_units(result.shape)[0] for result in group.results])
+        return ResultInfluence(group.results[0], linear, group.columns(), units, self.query_units, self.complete)
+
+    def sums(self, stacks: Iterable[StackNumbers]) -> Sums:
+        """Return the sums of every statistic that is a smooth function of means, of all stacks and large batches."""
+        sums: Sums = {}
+        for key, group in self.groups(stacks).items():
+            of_group = self._sums_of(self.influence(group), group)
+            sums.update({(key, name): of_name for name, of_name in of_group.items()})
+        return sums
+
+    def _sums_of(self, influence: ResultInfluence, group: ResultGroup) -> dict[str, ItemSums]:
+        """Return the sums of each statistic of a group; none where the effects of its candidates cannot be had."""
+        number, share = self.units.number, self.sample.share
+        by_unit = {name: np.zeros(number) for name in influence.linear}
+        overlaps = dict.fromkeys(influence.linear, 0.0)
+        for rows, places in group.sampled_rows():
+            effects = influence.effects(rows, places)
+            if effects is None:
+                return {}
+            for name, of_rows in effects.of_statistics.items():
+                by_unit[name] += effects.by_unit(of_rows, number, share)
+                overlaps[name] += float(np.square(of_rows).sum()) / share**2
+        of_all = influence.by_unit(None, number)
+        return {
+            name: ItemSums(
+                of_all if one.weights is None else influence.by_unit(one.weights, number),
+                influence.by_unit(one.values if one.weights is None else one.values * one.weights, number),
+                by_unit[name], overlaps[name] - one.remainder,
+            )
+            for name, (one, _) in influence.linear.items()
+        }  # fmt: skip
+
+
+def _has_intervals(result: ProbeResult) -> bool:
+    """Return whether a probe has numbers of queries, counted without a published counter's mixing of rows."""
+    return result.probe.axis == "query" and getattr(result.probe, "convention", "corrected") == "corrected"

@@ -1,0 +1,213 @@
+"""Statistic of batches ≈ mean of one number per query: what an interval over items adds up.
+
+For a mean it is the query's own number. For others it is the influence function: a ratio Σ y / Σ z of a batch has
+R + (y − R z) / z̄, where R is that of all batches, and a quantile Q + (τ − [y ≤ Q]) / density(Q).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from lossscope.probes.base import QUANTILES, Reducer, Statistic
+
+_FEWEST = 8  # numbers that a density is measured from
+TOTALS = ("sum", "zeros", "true")  # reducers whose statistic is a number of a whole batch
+Scale = Tensor | float  # (n,), or one number for all queries
+
+
+@dataclass(frozen=True)
+class BatchDeviations:
+    """What batches deviate by, and what the mean of `values` predicts: their remainder is what it does not."""
+
+    sizes: Tensor  # (k,) queries of each batch
+    own: Tensor  # (k,) statistic of each batch; NaN where it has none
+    predicted: Tensor  # (k,)
+
+    @property
+    def remainder(self) -> float:
+        """Σ size² ((statistic − mean)² − (predicted − mean of predicted)²) over batches with a statistic."""
+        defined = self.own.isfinite()
+        size, own, predicted = self.sizes[defined], self.own[defined].double(), self.predicted[defined]
+        total = size.sum().clamp(min=1)
+        apart = (own - (own * size).sum() / total).square() - (predicted - (predicted * size).sum() / total).square()
+        return float((size.square() * apart).sum())
+
+
+@dataclass(frozen=True)
+class LinearStatistic:
+    """A statistic of batches as a mean over n queries, and how much it moves with the column of a query."""
+
+    values: Tensor  # (n,) whose weighted mean over all queries is the statistic
+    weights: Tensor | None  # (n,) 0 where a query does not count; None: all are 1
+    on_effect: Scale = 0.0  # change of `values` when the column of a query changes by 1
+    on_any: Scale = 0.0  # change of `values` when the column is no longer above 0
+    leaves: Tensor | None = None  # (n,) change of `values` of a query that has no number any longer
+    deviations: BatchDeviations | None = None  # of a statistic that is no mean, in a batch
+
+    @property
+    def remainder(self) -> float:
+        """Σ over batches of what its square deviation is above that of the mean of `values`."""
+        return 0.0 if self.deviations is None else self.deviations.remainder
+
+    @property
+    def moves(self) -> bool:
+        """Whether it depends on the candidates at all."""
+        return not (isinstance(self.on_effect, float) and isinstance(self.on_any, float)) or bool(
+            self.on_effect or self.on_any
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class QueryNumbers:
+    """The columns of n queries, batch after batch."""
+
+    columns: Mapping[str, Tensor]  # (n,) each; `skipped` marks queries to be left out
+    sizes: Sequence[tuple[int, int]]  # (k, q) of consecutive stacks: k batches of q queries
+    full: Tensor | None  # (n,) bool, queries of full batches, which alone count in totals; None: all are
+    _kept: dict[tuple[str, bool, bool], Tensor | None] = field(default_factory=dict, init=False, repr=False)
+    _weights: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
+
+    def linear(self, statistic: Statistic, of_batches: Callable[[], Tensor]) -> LinearStatistic | None:
+        """Return a statistic as a mean over queries; None of one that is no smooth function of means, as a largest one.
+
+        Args:
+            statistic: the column and its reducer.
+            of_batches: returns the statistic of each batch.
+        """
+        y = self.columns[statistic.column].cpu()
+        keep = self._keep(statistic.column, y, statistic.reducer)
+        level = QUANTILES.get(statistic.reducer)
+        if level is not None:
+            return self._quantile(y.double(), keep, level, of_batches())
+        builder = _BUILDERS.get(statistic.reducer)
+        if builder is None:
+            return None
+        if keep is not None:
+            y = y.where(keep, 0)
+        return builder(self, y, keep)
+
+    def _keep(self, column: str, y: Tensor, reducer: Reducer) -> Tensor | None:
+        """(n,) bool, the queries that are not left out; None: all are kept."""
+        key = (column, reducer == "true", reducer in TOTALS and self.full is not None)
+        if key not in self._kept:
+            keep = ~y.isnan()
+            if "skipped" in self.columns and not key[1]:
+                keep &= ~self.columns["skipped"].cpu().bool()
+            if key[2] and self.full is not None:
+                keep &= self.full
+            self._kept[key] = None if bool(keep.all()) else keep
+        return self._kept[key]
+
+    def sums(self, x: Tensor) -> Tensor:
+        """(n,) sum over the batch of each query."""
+        return self._by_batch(x, lambda part: part.sum(1, keepdim=True))
+
+    def kept(self, keep: Tensor | None) -> Scale:
+        """(n,) number of queries of the batch that are kept."""
+        if keep is not None:
+            return self.sums(keep.double())
+        of_sizes = {q for _, q in self.sizes}
+        return float(of_sizes.pop()) if len(of_sizes) == 1 else self.sums(torch.ones(self.number))
+
+    def weights(self, keep: Tensor | None) -> Tensor | None:
+        """(n,) 0 where a query is left out; each batch has as its sum the number of its queries, 0 if none is kept."""
+        if keep is None:
+            return None
+        if id(keep) not in self._weights:  # what is kept beside it, so that its id stays its own
+            size = self._by_batch(keep.double(), lambda part: torch.full_like(part, part.shape[1]))
+            self._weights[id(keep)] = (keep, keep * size / self.sums(keep.double()).clamp(min=1))
+        return self._weights[id(keep)][1]
+
+    @property
+    def number(self) -> int:
+        """n, the number of queries."""
+        return sum(k * q for k, q in self.sizes)
+
+    def _by_batch(self, x: Tensor, reduce: Callable[[Tensor], Tensor]) -> Tensor:
+        """(n,) a number of the batch of each query: `reduce` takes batches (k, q) and returns (k, 1) or (k, q)."""
+        parts, start = [], 0
+        for k, q in self.sizes:
+            part = x[start : start + k * q].reshape(k, q)
+            parts.append(reduce(part).expand(k, q).reshape(-1))
+            start += k * q
+        return torch.cat(parts)
+
+    def _quantile(self, y: Tensor, keep: Tensor | None, level: float, of_batches: Tensor) -> LinearStatistic | None:
+        """The nearest-rank quantile of all batches together, whose density comes from the numbers around it.
+
+        That of a small batch follows its own numbers: what its quantile deviates further is the remainder.
+        """
+        ordered = (y if keep is None else y[keep]).sort().values
+        n = len(ordered)
+        if n < _FEWEST:
+            return None
+        half = 0.4 * n ** (-1 / 3)
+        low, high = (round(min(max(at, 0.0), 1.0) * (n - 1)) for at in (level - half, level + half))
+        quantile, below, above = ordered[round(level * (n - 1))], ordered[low], ordered[high]
+        share = (high - low) / n
+        values = quantile + (level - (y <= quantile).double()) * (above - below) / share
+        weights = self.weights(keep)
+        if keep is not None:
+            values = values.where(keep, 0)
+        near = ((y >= below) & (y <= above)).double() / share
+        return LinearStatistic(values, weights, near, deviations=self._deviations(values, weights, of_batches))
+
+    def _deviations(self, values: Tensor, weights: Tensor | None, of_batches: Tensor) -> BatchDeviations:
+        """Return the statistic of each batch beside the mean of `values` over its queries."""
+        size = torch.tensor([float(q) for k, q in self.sizes for _ in range(k)], dtype=torch.float64)
+        first = torch.tensor([q for k, q in self.sizes for _ in range(k)]).cumsum(0) - size.long()
+        predicted = self.sums(values if weights is None else values * weights)[first] / size
+        return BatchDeviations(size, of_batches, predicted)
+
+
+def _mean(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
+    weights = numbers.weights(keep)
+    total = y.double().sum() if weights is None else (y * weights).sum()
+    mean = total / (len(y) if weights is None else weights.sum().clamp(min=1e-300))
+    return LinearStatistic(y, weights, 1.0, leaves=y - mean)
+
+
+def _sum(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
+    kept = numbers.kept(keep)
+    return LinearStatistic(y * kept, numbers.weights(keep), kept)
+
+
+def _zeros(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
+    kept = numbers.kept(keep)
+    return LinearStatistic((y == 0) * kept, numbers.weights(keep), 0.0, -kept)
+
+
+def _true(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
+    return LinearStatistic((y != 0) * numbers.kept(keep), numbers.weights(keep))
+
+
+def _mean_nonzero(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
+    z = (y > 0).double()
+    above = numbers.sums(z)
+    defined = above > 0
+    keep = defined if keep is None else keep & defined
+    keep = None if bool(keep.all()) else keep
+    weights = numbers.weights(keep)
+    w = 1.0 if weights is None else weights
+    ratio = (w * y).sum(dtype=torch.float64) / (w * z).sum().clamp(min=1e-300)
+    share = (above / numbers.kept(keep)).where(defined, 1.0)
+    return LinearStatistic(ratio + (y - ratio * z) / share, weights, 1 / share, -ratio / share)
+
+
+def _std(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
+    kept, y = numbers.kept(keep), y.double()
+    apart = y - numbers.sums(y) / kept
+    apart = apart if keep is None else apart.where(keep, 0)
+    deviation = (numbers.sums(apart.square()) / kept).sqrt()
+    usable = deviation > 0 if keep is None else keep & (deviation > 0)
+    values = (deviation / 2 + apart.square() / (2 * deviation)).where(usable, 0)
+    return LinearStatistic(values, numbers.weights(usable), (apart / deviation).where(usable, 0))
+
+
+_BUILDERS: Mapping[str, Callable[[QueryNumbers, Tensor, Tensor | None], LinearStatistic]] = {
+    "mean": _mean, "sum": _sum, "zeros": _zeros, "true": _true, "mean_nonzero": _mean_nonzero, "std": _std,
+}  # fmt: skip

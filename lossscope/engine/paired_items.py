@@ -1,0 +1,52 @@
+"""Are two sources the same items in the same order? Otherwise no difference of a query is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sides import plural
+from lossscope.errors import InputError
+
+
+def require_same_items(first: SplitEmbeddings, second: SplitEmbeddings) -> None:
+    """Raise InputError, saying what differs, unless two sources are of the same items and positives."""
+    names = f"{first.name} and {second.name}"
+    if first.sides.text != second.sides.text:
+        raise InputError(
+            f"{names} must have the same sides; they have {first.sides.text} and {second.sides.text}. Compare sources "
+            "of one data set"
+        )
+    sides = [(first.sides.first, first.image_ids, second.image_ids)]
+    if first.sides.second is not None:
+        sides.append((first.sides.second, first.caption_ids, second.caption_ids))
+    for side, own, other in sides:
+        _require_same_ids(names, str(side), own, other)
+    one, two = first.relations, second.relations
+    same_labels = (one.labels is None) == (two.labels is None) and (
+        one.labels is None or np.array_equal(one.labels, two.labels)  # type: ignore[arg-type]
+    )
+    if not same_labels or not np.array_equal(one.positives, two.positives):
+        raise InputError(f"{names} must have the same positives; they differ. Take one --data and one --split for both")
+    mined = [relations.negatives for relations in (one, two)]
+    if (mined[0] is None) != (mined[1] is None):
+        raise InputError(f"{names} must both have mined negatives, or neither; one has. Take --negatives none")
+
+
+def _require_same_ids(names: str, side: str, own: Sequence[str], other: Sequence[str]) -> None:
+    if len(own) != len(other):
+        raise InputError(
+            f"{names} must have the same {plural(side)}; they have {len(own)} and {len(other)}. Take one --data and "
+            "one --split for both"
+        )
+    if own == other:
+        return
+    place = next((i for i, (a, b) in enumerate(zip(own, other, strict=True)) if a != b), None)
+    if place is not None:
+        order = "in the same order" if set(own) == set(other) else "with the same ids"
+        raise InputError(
+            f"{names} must have the same {plural(side)} {order}; number {place} is {own[place]!r} and "
+            f"{other[place]!r}. Write both dumps from one list"
+        )

@@ -1,0 +1,145 @@
+"""Difference of two sweeps over the same batches: one statistic, whose sums over items are of differences.
+
+    d_q = w_q y_q / Σ w of B  −  w_q y_q / Σ w of A, for each query; and so is the effect of each candidate
+
+What a query or a candidate has in common with itself under the other model cancels before anything is squared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.intervals import ItemSums
+from lossscope.errors import InputError
+
+from .item_sums import IntervalCollector, ResultGroup
+from .linear_statistics import BatchDeviations, LinearStatistic
+from .result_influence import Floats, ResultInfluence, RowEffects
+
+
+@dataclass(frozen=True)
+class PairedSums:
+    """The sums of the difference B − A of one statistic."""
+
+    sums: ItemSums
+    is_equal: bool  # whether the two are the same number of every query, and every effect is
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One statistic of one side, in shares of its mean: Σ over all queries is the statistic."""
+
+    linear: LinearStatistic
+    share: float  # number of queries / Σ weight
+
+    @classmethod
+    def of(cls, linear: LinearStatistic) -> _Side:
+        if linear.weights is None:
+            return cls(linear, 1.0)
+        return cls(linear, len(linear.values) / max(float(linear.weights.sum()), 1e-300))
+
+    @property
+    def values(self) -> Tensor:
+        """(n,) weight · y · n / Σ weight, less the mean where a query has a weight of 0 or more."""
+        one, values = self.linear, self.linear.values.double()
+        if one.weights is None:
+            return values
+        mean = float((values * one.weights).sum() / one.weights.sum().clamp(min=1e-300))
+        return (values - mean) * one.weights * self.share + mean
+
+
+def paired_sums(
+    first: IntervalCollector, second: IntervalCollector, groups: tuple[ResultGroup, ResultGroup]
+) -> dict[str, PairedSums]:
+    """Return the sums of B − A of each statistic that both have; none where effects cannot be had.
+
+    Args:
+        first: of A.
+        second: of B, over the same batches.
+        groups: the results of A and of B.
+
+    Raises:
+        InputError: rows of A and B are not of the same queries.
+    """
+    a, b = first.influence(groups[0]), second.influence(groups[1])
+    number, share = first.units.number, first.sample.share
+    sides = {name: (_Side.of(a.linear[name][0]), _Side.of(b.linear[name][0])) for name in a.linear if name in b.linear}
+    by_unit = {name: np.zeros(number) for name in sides}
+    overlaps, is_equal = dict.fromkeys(sides, 0.0), dict.fromkeys(sides, True)
+    for of_a, of_b in _pairs(_row_effects(a, groups[0]), _row_effects(b, groups[1])):
+        if of_a is None or of_b is None:
+            return {}
+        for name, (one, other) in sides.items():
+            difference = _difference(of_a.of_statistics.get(name), of_b.of_statistics.get(name), one, other)
+            if difference is not None and difference.any():
+                by_unit[name] += of_a.by_unit(difference, number, share)
+                overlaps[name] += float(np.square(difference).sum()) / share**2
+                is_equal[name] = False
+    of_all = a.by_unit(None, number)
+    paired = {}
+    for name, (one, other) in sides.items():
+        values = other.values - one.values
+        equal = is_equal[name] and not bool(values.any())
+        sums = ItemSums(
+            of_all, a.by_unit(values, number), by_unit[name], overlaps[name] - _remainder(one.linear, other.linear)
+        )
+        paired[name] = PairedSums(sums, equal)
+    return paired
+
+
+def _difference(a: Floats | None, b: Floats | None, one: _Side, other: _Side) -> Floats | None:
+    """(r, c) effect under B less that under A; None where neither has any."""
+    if a is None or b is None:
+        return None if a is b else b * other.share if b is not None else -a * one.share  # type: ignore[operator]
+    return b * other.share - a * one.share
+
+
+def _remainder(one: LinearStatistic, other: LinearStatistic) -> float:
+    """Return what the squared difference of batches is above what the difference of means predicts."""
+    a, b = one.deviations, other.deviations
+    if a is None or b is None:
+        return one.remainder + other.remainder
+    return BatchDeviations(a.sizes, b.own.double() - a.own.double(), b.predicted - a.predicted).remainder
+
+
+def _row_effects(influence: ResultInfluence, group: ResultGroup) -> Iterator[RowEffects | None]:
+    """Yield the effects of chunks of rows; None, and no more, where they cannot be had."""
+    for rows, places in group.sampled_rows():
+        effects = influence.effects(rows, places)
+        yield effects
+        if effects is None:
+            return
+
+
+def _pairs(
+    first: Iterator[RowEffects | None], second: Iterator[RowEffects | None]
+) -> Iterator[tuple[RowEffects | None, RowEffects | None]]:
+    """Yield effects of the same rows of both sides, whose chunks may be of other sizes; None where there are none.
+
+    Raises InputError where rows are not of the same queries.
+    """
+    end = object()
+    a: Any = next(first, end)
+    b: Any = next(second, end)
+    while a is not end and b is not end:
+        if a is None or b is None:
+            yield a, b
+            return
+        size = min(len(a.places), len(b.places))
+        of_a, of_b = a[:size], b[:size]
+        if not torch.equal(of_a.places, of_b.places) or of_a.units.shape != of_b.units.shape:
+            break
+        yield of_a, of_b
+        a = a[size:] if len(a.places) > size else next(first, end)
+        b = b[size:] if len(b.places) > size else next(second, end)
+    if a is not end or b is not end:
+        raise InputError(
+            "both sides must be computed from the same rows of S; one is in tiles and the other is not. Use a smaller "
+            "--batch-size"
+        )

@@ -1,0 +1,247 @@
+"""Two sides on the same batches -> differences: two models, or one under two objectives, thresholds or modes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from lossscope.core.batches import Batch
+from lossscope.core.distributed import ProcessGroup
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.sampling_units import SamplingUnits
+from lossscope.core.types import CountedDirection, Progress
+from lossscope.errors import InputError
+from lossscope.io.frames import KEYS, SIDES, summarise
+
+from .batch_runner import BatchRunner
+from .item_sums import IntervalCollector
+from .paired_items import require_same_items
+from .paired_sums import PairedSums, paired_sums
+from .plan import Batching, SweepPlan
+from .sweep import Sweep
+from .sweep_intervals import SweepIntervals, name_of
+
+DIFFERENCE = (
+    "source", "b_source", "objective", "b_objective", "direction", "probe", "statistic", "mean", "b_mean", "difference",
+    "low", "high", "level", "method", "n", "unit", "weight_unit", "convention", "eps", "b_eps", "batch_size",
+    "sampling", "seed",
+)  # fmt: skip
+EQUAL = "equal"  # method of a difference that is 0 in every batch and of every query
+Values = npt.NDArray[np.float64]
+_Key = tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class PairedResult:
+    """The differences of two sides."""
+
+    rows: pd.DataFrame  # columns DIFFERENCE
+    queries: tuple[pd.DataFrame, pd.DataFrame]  # rows of single queries of both sides, in the same order
+    left_out: tuple[str, ...]  # statistics that only one side has, and why
+
+
+@dataclass(frozen=True)
+class PairedSweep:
+    """A sweep of A and one of B over the same batches, the same masks and the same sample of queries.
+
+    Objectives and probes are paired by their places. Both take the same options of batches, and the same seed.
+    """
+
+    first: Sweep
+    second: Sweep
+
+    def __post_init__(self) -> None:
+        a, b = self.first, self.second
+        if len(a.objectives) != len(b.objectives) or len(a.probes) != len(b.probes):
+            raise InputError(
+                f"both sides must have as many objectives; got {len(a.objectives)} and {len(b.objectives)}. Name one "
+                "of B for each of A"
+            )
+        if a.is_sample or b.is_sample:
+            raise InputError("differences are of all queries; a sample has none. Leave --queries out")
+
+    def run(
+        self,
+        a: SplitEmbeddings,
+        b: SplitEmbeddings,
+        progress: Progress | None = None,
+        processes: ProcessGroup | None = None,
+    ) -> PairedResult:
+        """Return the differences B − A of every statistic that both sides have.
+
+        Args:
+            a: the split under the model of A.
+            b: the same items, in the same order.
+            progress: called with (label, done, of).
+            processes: those that share the work, each of which calls this.
+
+        Raises:
+            InputError: other items, options that do not fit, or objectives that take other batches.
+        """
+        require_same_items(a, b)
+        processes = processes or ProcessGroup()
+        plans = self.first.plan.for_relations(a.relations), self.second.plan.for_relations(b.relations)
+        self.first.require_possible(a)
+        self.second.require_possible(b)
+        units: SamplingUnits | None = SamplingUnits.of(a.relations)
+        if self.first.interval is None or (units is not None and units.refusal is not None):
+            units = None
+        sides: tuple[list[_Side], list[_Side]] = [], []
+        sums: dict[_Key, PairedSums] = {}
+        for batching, other in _same_batches(*plans):
+            runner = BatchRunner(plans[0], batching, a, processes, progress, None, units)
+            of_b = BatchRunner(plans[1], other, b, processes, progress, None, units)
+            batches = list(batching.sampling.batches(a.relations))
+            if not batches:
+                raise InputError(
+                    f"batches must fit the split; {a.name} has fewer items than --batch-size. Use a smaller one, or "
+                    "--keep-last"
+                )
+            collectors = [_run(one, batches, into) for one, into in zip((runner, of_b), sides, strict=True)]
+            if collectors[0] is not None and collectors[1] is not None:
+                sums |= _sums_of(runner, of_b, collectors[0], collectors[1], processes)
+        intervals = None if units is None or self.first.interval is None else SweepIntervals(units, self.first.interval)
+        rows, left_out = _rows(_statistics(sides[0], plans[0]), _statistics(sides[1], plans[1]), sums, intervals)
+        return PairedResult(rows, (_queries(sides[0]), _queries(sides[1])), left_out)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The rows of one way of batching under one side."""
+
+    runner: BatchRunner
+    batches: pd.DataFrame
+    queries: pd.DataFrame
+
+
+def _run(runner: BatchRunner, batches: list[Batch], into: list[_Side]) -> IntervalCollector | None:
+    """Run one side on all batches."""
+    collector = runner.collector(batches)
+    into.append(_Side(runner, *runner.run_into(collector, batches, 0, len(batches))))
+    return collector
+
+
+def _same_batches(first: SweepPlan, second: SweepPlan) -> list[tuple[Batching, Batching]]:
+    """Return the batchings of both sides. Raises InputError where objectives take other batches."""
+    ways = [[(one.sampling, len(one.objectives)) for one in plan.batchings] for plan in (first, second)]
+    if ways[0] != ways[1]:
+        modes = [" and ".join(one.sampling.mode for one in plan.batchings) for plan in (first, second)]
+        raise InputError(
+            f"both sides must take the same batches; their objectives take {modes[0]} and {modes[1]}. Take --sampling "
+            "that both can have, or other objectives"
+        )
+    return list(zip(first.batchings, second.batchings, strict=True))
+
+
+def _sums_of(
+    a: BatchRunner, b: BatchRunner, first: IntervalCollector, second: IntervalCollector, processes: ProcessGroup
+) -> dict[_Key, PairedSums]:
+    """Return the sums of differences by the place of the pair in the plan, direction and statistic."""
+    stacks = [[stack for own in processes.gather(one.stacks) for stack in own] for one in (first, second)]
+    named: dict[_Key, PairedSums] = {}
+    if processes.main:
+        groups = first.groups(stacks[0]), second.groups(stacks[1])
+        of_b = {
+            _place(b, probe, objective, direction): group for (probe, objective, direction), group in groups[1].items()
+        }
+        for (probe, objective, direction), group in groups[0].items():
+            key = _place(a, probe, objective, direction)
+            if key in of_b:
+                for statistic, one in paired_sums(first, second, (group, of_b[key])).items():
+                    named[*key, a.plan.name_of(statistic)] = one
+    return processes.gather(named)[0]
+
+
+def _queries(sides: list[_Side]) -> pd.DataFrame:
+    """Return the rows of single queries of one side."""
+    parts = [side.queries for side in sides if len(side.queries)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _place(runner: BatchRunner, probe: Any, objective: Any, direction: Any) -> _Key:
+    """Return what pairs results of both sides: mode of batches, place of the objective and of the probe, direction."""
+    place = None if objective is None else runner.batching.objectives.index(objective)
+    return runner.batching.sampling.mode, place, runner.plan.probes.index(probe), runner.label_of(direction)
+
+
+@dataclass(frozen=True)
+class _Statistic:
+    """A statistic of one side."""
+
+    row: Mapping[Hashable, Any]  # of the summary
+    batches: Values  # of each batch
+
+
+def _statistics(sides: list[_Side], plan: SweepPlan) -> dict[_Key, _Statistic]:
+    """Return the statistics of one side, by pair of objectives and probes, direction and name."""
+    found: dict[_Key, _Statistic] = {}
+    for side in sides:
+        places: dict[str, _Key] = {}
+        for objective, probe in side.runner.probe_plan:
+            for direction in get_args(CountedDirection):
+                key = {**side.runner.key_of_pair(probe, objective, direction), "batch_size": None}
+                places[name_of(key, "")] = _place(side.runner, probe, objective, direction)
+        names = [*KEYS, *([SIDES] if SIDES in side.batches else [])]
+        for _, own in side.batches.groupby(names, dropna=False, sort=False, observed=True):
+            place = places[_name(own)]
+            for row in summarise(own, plan.units_of(own), plan.totals).to_dict("records"):
+                values = own[row["statistic"]].to_numpy(dtype=float)
+                found[(*place, str(row["statistic"]))] = _Statistic(row, values)
+    return found
+
+
+def _name(rows: pd.DataFrame) -> str:
+    """Return the name of what rows of batches are of, whatever the size of a batch."""
+    first: dict[Any, Any] = rows[list(KEYS)].iloc[0].to_dict()
+    return name_of({**first, "batch_size": None}, "")
+
+
+def _rows(
+    a: Mapping[_Key, _Statistic],
+    b: Mapping[_Key, _Statistic],
+    sums: Mapping[_Key, PairedSums],
+    intervals: SweepIntervals | None,
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return a row per statistic that both sides have, and the names of others with the reason."""
+    rows, other_units = [], []
+    for key, one in a.items():
+        other = b.get(key)
+        if other is None:
+            continue
+        if one.row["unit"] != other.row["unit"] or _text(one.row["weight_unit"]) != _text(other.row["weight_unit"]):
+            other_units.append(key)
+            continue
+        difference = float(other.row["mean"]) - float(one.row["mean"])
+        row: dict[Any, Any] = {**one.row, "b_mean": other.row["mean"], "difference": difference}
+        row |= {f"b_{name}": other.row[name] for name in ("source", "objective", "eps")}
+        rows.append({**row, **_ends(sums.get(key), difference, one.batches, other.batches, intervals)})
+    sides = [SIDES] if any(SIDES in row for row in rows) else []
+    missing = [("only A has", [key for key in a if key not in b]), ("only B has", [key for key in b if key not in a]),
+               ("A and B have in different units", other_units)]  # fmt: skip
+    left_out = tuple(
+        f"{', '.join(dict.fromkeys(str(key[-1]) for key in keys))}: {reason}" for reason, keys in missing if keys
+    )
+    return pd.DataFrame(rows, columns=[*DIFFERENCE, *sides]), left_out
+
+
+def _ends(
+    sums: PairedSums | None, difference: float, a: Values, b: Values, intervals: SweepIntervals | None
+) -> dict[str, Any]:
+    """Return the columns of the interval of a difference; `equal` where there is no difference to be uncertain of."""
+    if np.array_equal(a, b, equal_nan=True) and (sums is None or sums.is_equal):
+        return {"method": EQUAL}
+    if sums is None or intervals is None or not np.isfinite(difference):
+        return {}
+    low, high = sums.sums.interval(difference, intervals.level)
+    if not np.isfinite(low):
+        return {}
+    return {"low": low, "high": high, "level": intervals.level, "method": f"paired, {intervals.method}"}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,33 @@
+"""Which queries are drawn: a function of the seed alone, the first n of one random order of all N."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lossscope.core.shuffles import random_words
+from lossscope.core.types import Direction, Rows
+
+_STREAMS: dict[Direction, int] = {"i2t": 3 << 32, "t2i": (3 << 32) + 1}  # of words, apart from those of epochs
+
+
+def draw_queries(population: int, start: int, stop: int, seed: int, direction: Direction) -> Rows:
+    """Return queries `start`..`stop`-1 of the random order, in increasing order: drawn without replacement.
+
+    The order is that in which the words of the seed's stream name a query for the first time, so that a larger sample
+    contains a smaller one, and memory is that of the sample, whatever N is.
+
+    >>> first, more = (set(draw_queries(100, 0, n, 0, "i2t").tolist()) for n in (5, 20))
+    >>> len(first), first < more
+    (5, True)
+    """
+    if stop >= population:  # the rest: whatever the first ones left
+        early = draw_queries(population, 0, start, seed, direction) if start else np.zeros(0, np.int64)
+        return np.setdiff1d(np.arange(population, dtype=np.int64), early, assume_unique=True)
+    number = 2 * stop + 64
+    while True:
+        words = random_words(number, seed, _STREAMS[direction]) % np.uint64(population)
+        named, place = np.unique(words.astype(np.int64), return_index=True)
+        if len(named) >= stop:
+            drawn: Rows = np.sort(named[np.argsort(place, kind="stable")][start:stop])
+            return drawn
+        number *= 2

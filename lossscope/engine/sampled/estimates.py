@@ -1,0 +1,41 @@
+"""What a sample says of all queries: the estimate of every statistic, and its interval."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lossscope.core.intervals import LEVEL
+from lossscope.probes.base import Statistic
+
+from ..run_probes import ProbeResult, batch_statistics
+from .intervals import interval
+
+_TOTALS = ("sum", "zeros", "true")  # reducers that give a number of the whole set
+Ends = dict[str, tuple[float, float]]  # statistic -> low and high
+
+
+def estimates(result: ProbeResult, population: int, level: float = LEVEL) -> tuple[dict[str, Any], Ends]:
+    """Return statistic -> (1,) estimate for all N queries, and statistic -> its interval, of a sample."""
+    columns, n = result.columns(), len(result.shape.query_ids)
+    usable = ~result.skipped.cpu().numpy()
+    values, intervals = batch_statistics([result])[0], {}
+    for statistic in result.statistics():
+        if statistic.reducer == "curve":
+            continue
+        if statistic.reducer in _TOTALS and n < population:
+            values[statistic.name] = values[statistic.name] * (population / n)
+        column = columns[statistic.column].double().cpu().numpy()
+        value = float(values[statistic.name][0])
+        top = _top(statistic)
+        intervals[statistic.name] = interval(value, column, usable, statistic.reducer, population, top, level)
+    return values, intervals
+
+
+def _top(statistic: Statistic) -> float:
+    """Return the one value that is not 0 of a share; 0 for a statistic that is none."""
+    return 0.0 if not statistic.is_share else 100.0 if statistic.unit == "%" else 1.0
+
+
+def columns_of(ends: Ends) -> dict[str, float]:
+    """Return the columns `C_q low` and `C_q high` of every statistic."""
+    return {f"{name} {end}": pair[i] for name, pair in ends.items() for i, end in enumerate(("low", "high"))}

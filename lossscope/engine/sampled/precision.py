@@ -1,0 +1,70 @@
+"""How many queries does a number to ± 1 % take? A pilot sample says it; its queries count, too."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from lossscope.errors import InputError
+
+PILOT = 1000  # queries
+_SAFETY = 1.1  # times as many queries as the deviation of those so far needs, since it is itself estimated
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A statistic of the sample and its interval."""
+
+    value: float
+    low: float
+    high: float
+    sampled: int  # n
+    population: int  # N
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Half the width of the interval of a statistic must be at most `share` of the statistic."""
+
+    statistic: str
+    share: float
+
+    @classmethod
+    def parse(cls, text: str) -> Precision:
+        """Read `C_neg=1%` or `C_neg=0.01`. Raises InputError for anything else.
+
+        >>> Precision.parse("C_neg=1%")
+        Precision(statistic='C_neg', share=0.01)
+        """
+        name, _, number = (part.strip() for part in text.partition("="))
+        try:
+            share = float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+        except ValueError:
+            share = math.nan
+        if not name or not 0 < share < 1:
+            raise InputError(f"--precision-of must be a statistic and a share below 100 %, as C_neg=1%; got {text!r}")
+        return cls(name, share)
+
+    def queries_needed(self, estimates: Iterable[Estimate]) -> int:
+        """Return how many queries all estimates of the statistic need; 0 where none needs more than it has.
+
+        The squared width goes with 1/n − 1/N, so n' = 1 / (1/N + (share / reached)² (1/n − 1/N)), times 1.1.
+
+        Raises InputError where a pilot cannot say it: the statistic is 0, undefined or has no interval.
+        """
+        needed = 0
+        for one in estimates:
+            if one.sampled >= one.population:
+                continue
+            reached = (one.high - one.low) / 2 / abs(one.value) if one.value else math.nan
+            if math.isnan(reached):
+                raise InputError(
+                    f"--precision-of needs a statistic that varies and is not 0; {self.statistic} of {one.sampled} "
+                    f"queries is {one.value:g}. State the number of queries: --queries"
+                )
+            if reached > self.share:
+                rest = 1 / one.sampled - 1 / one.population
+                ideal = 1 / (1 / one.population + (self.share / reached) ** 2 * rest)
+                needed = max(needed, min(math.ceil(_SAFETY * ideal), one.population))
+        return needed

@@ -1,0 +1,177 @@
+"""Run the probes on a random sample of the queries of the one batch, each against all of its candidates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from lossscope.core.batches import Batch
+from lossscope.core.intervals import LEVEL
+from lossscope.core.types import Direction, Rows
+from lossscope.errors import InputError
+
+from ..batch_runner import BatchRunner, BatchStatistics, rows_of_batches
+from ..large_batches import LargeBatchRunner, batch_shapes, eps_in_paper, needs_one_pass
+from ..run_probes import ProbePlan, ProbeResult, plan_of_direction, run_probes
+from ..tiled.matrix import TiledMatrix
+from .checkpoint import StripsFile
+from .draw import draw_queries
+from .estimates import columns_of, estimates
+from .one_pass import SampledPass
+from .precision import PILOT, Estimate, Precision
+from .sample_batch import queries_of, shape_of, with_more, with_sample
+from .sample_mask import sample_mask
+from .shard_strips import ShardStrips
+from .strips import MatrixStrips, Strips
+
+
+@dataclass(frozen=True)
+class SampleRunner:
+    """The probes of a sweep on some queries of each direction."""
+
+    runner: BatchRunner  # what is computed, of which source
+    file: StripsFile  # where sums of finished strips are kept
+    key: str  # of the part of the frame
+
+    def run(self, batch: Batch) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return rows of the batch, with intervals, and rows of single queries; every process has all of them."""
+        options = self.runner.plan.options
+        precision = None if options.precision_of is None else Precision.parse(options.precision_of)
+        population = {direction: len(rows) for direction, rows in queries_of(batch).items()}
+        target = PILOT if options.queries is None else options.queries
+        done, results = 0, dict[Direction, list[ProbeResult]]()
+        while done < target:
+            for direction, N in population.items():
+                if done < N:
+                    more = self._results(batch, direction, done, min(target, N))
+                    results[direction] = with_more(results.get(direction, []), more)
+            done = min(target, max(population.values()))
+            target = 0 if precision is None else self._queries_needed(results, population, precision)
+        sampled = {direction: min(done, N) for direction, N in population.items()}
+        return self._rows(batch, results, population, sampled)
+
+    def _results(self, batch: Batch, direction: Direction, start: int, stop: int) -> list[ProbeResult]:
+        """Run the probes on queries `start`..`stop`-1 of the random order of a direction."""
+        runner = self.runner
+        queries = queries_of(batch)[direction]
+        sample = draw_queries(len(queries), start, stop, runner.plan.options.seed, direction)
+        plan = plan_of_direction(runner.probe_plan, direction)
+        by_tiles = [pair for pair in plan if needs_one_pass(*pair)]
+        by_panels = [pair for pair in plan if pair not in by_tiles]
+        label = f"{self.key} {direction} {start}-{stop}"
+        results = self._run_tiles(by_tiles, batch, direction, sample, label) if by_tiles else []
+        results += self._run_panels(by_panels, batch, direction, sample) if by_panels else []
+        return sorted(results, key=lambda result: plan.index((result.objective, result.probe)))
+
+    def _run_tiles(
+        self, plan: ProbePlan, batch: Batch, direction: Direction, sample: Rows, label: str
+    ) -> list[ProbeResult]:
+        runner = self.runner
+
+        def on_strip(done: int, of: int) -> None:
+            if runner.progress:
+                runner.progress(
+                    f"{runner.label_of(direction)}: strips of candidates of {len(sample)} queries", done, of
+                )
+
+        rows = SampledPass(
+            objectives=list(dict.fromkeys(objective for objective, _ in plan if objective is not None)),
+            eps=[e for objective, probe in plan for e in eps_in_paper(objective, probe)],
+            extremes=any("extremes" in probe.reads for _, probe in plan),
+            strips=self._strips(batch, direction, sample),
+            mask=sample_mask(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction),
+            shape=shape_of(batch, direction, sample),
+            processes=runner.processes,
+            checkpoint=self.file.of(label),
+            on_strip=on_strip,
+        ).run()
+        return list(run_probes(rows, plan))
+
+    def _run_panels(self, plan: ProbePlan, batch: Batch, direction: Direction, sample: Rows) -> list[ProbeResult]:
+        """Run probes that need whole rows, some queries at a time."""
+        runner = self.runner
+        options = runner.plan.options
+
+        def on_step(done: int, of: int) -> None:
+            if runner.progress:
+                runner.progress(f"{runner.label_of(direction)}: rows of {len(sample)} queries", done, of)
+
+        mask = sample_mask(batch, runner.embedded.relations, options.same_image, sample, direction)
+        large = LargeBatchRunner(plan, options.same_image, runner.processes, on_step)
+        transposed = direction == "t2i"
+        shapes = batch_shapes(with_sample(batch, direction, sample))
+        tile_mask = mask.t() if transposed else mask
+        return large.run_panels(plan, self._matrix(batch, direction, sample), tile_mask, shapes, transposed)
+
+    def _strips(self, batch: Batch, direction: Direction, sample: Rows) -> Strips:
+        shards = self.runner.embedded.shards
+        if shards is not None and batch.mode != "views":
+            drawn = with_sample(batch, direction, sample)
+            if direction == "i2t":
+                return ShardStrips(shards.i2t.take(drawn.images), shards.t2i, batch.captions, False)
+            return ShardStrips(shards.t2i.take(drawn.captions), shards.i2t, batch.images, True)
+        return MatrixStrips(self._matrix(batch, direction, sample), direction == "t2i")
+
+    def _matrix(self, batch: Batch, direction: Direction, sample: Rows) -> TiledMatrix:
+        """Return S of the sampled queries, with the first side as rows."""
+        embedded = self.runner.embedded.in_memory
+        if embedded.pair_scorer is not None:
+            raise InputError(
+                f"--queries needs embeddings or similarities; {embedded.name} scores pairs with a model. Leave it out"
+            )
+        drawn = with_sample(batch, direction, sample)
+        return TiledMatrix(embedded.joined if batch.mode == "views" else embedded, drawn.images, drawn.captions)
+
+    def _rows(
+        self,
+        batch: Batch,
+        results: dict[Direction, list[ProbeResult]],
+        population: dict[Direction, int],
+        sampled: dict[Direction, int],
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return wide rows, with the columns `C_q low` and `C_q high` of every statistic, and rows of queries."""
+        runner, items = self.runner, len(batch.images)
+        size = runner.plan.batch_size_of(runner.batching) or items
+        label = f"{runner.plan.sampling_label(runner.batching)}, {self._sample_text(population, sampled)}"
+        rows, ends, queries = [], [], []
+        level = LEVEL if runner.plan.options.interval is None else runner.plan.options.interval
+        for direction, of_direction in results.items():
+            N = population[direction]
+            for result in of_direction:
+                values, intervals = estimates(result, N, level)
+                own = {**runner.key_of(result), "sampling": label}
+                key = {**own, "queries": N, "items": items, "batch_size": size, "sampled": sampled[direction]}
+                named = {runner.plan.name_of(name): value for name, value in values.items()}
+                rows.append(BatchStatistics(key, 0, 1, named))
+                ends.append(columns_of({runner.plan.name_of(name): pair for name, pair in intervals.items()}))
+                if runner.plan.options.per_query:
+                    queries.append(runner.query_rows(result, 0).assign(sampling=label))
+        wide = pd.concat([rows_of_batches(rows), pd.DataFrame(ends)], axis=1)
+        return wide, pd.concat(queries) if queries else pd.DataFrame()
+
+    def _sample_text(self, population: dict[Direction, int], sampled: dict[Direction, int]) -> str:
+        """`2000 of 50000 queries, all candidates`."""
+        texts = {direction: f"{sampled[direction]} of {N}" for direction, N in population.items()}
+        if len(set(texts.values())) == 1:
+            return f"{next(iter(texts.values()))} queries, all candidates"
+        each = (f"{text} ({self.runner.label_of(direction)})" for direction, text in texts.items())
+        return f"{' and '.join(each)} queries, all candidates"
+
+    def _queries_needed(
+        self, results: dict[Direction, list[ProbeResult]], population: dict[Direction, int], precision: Precision
+    ) -> int:
+        every = []
+        for direction, of_direction in results.items():
+            for result in of_direction:
+                values, intervals = estimates(result, population[direction])
+                for name, value in values.items():
+                    if self.runner.plan.name_of(name) == precision.statistic:
+                        n = len(result.shape.query_ids)
+                        every.append(Estimate(float(value[0]), *intervals[name], n, population[direction]))
+        if not every:
+            raise InputError(
+                f"--precision-of must name a statistic of this sweep; got {precision.statistic}, and there are "
+                f"{', '.join(self.runner.plan.units)}"
+            )
+        return precision.queries_needed(every)

@@ -1,0 +1,107 @@
+"""All candidates of a direction from shards of vectors, of which one block is in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lossscope.core.types import Rows
+from lossscope.core.vector_shards import VectorShards
+from lossscope.errors import InputError
+from lossscope.objectives.counting.buffers import Buffers
+
+from ..tiled.matrix import COLUMNS, ROWS, Tile, product_tiles, row_slices
+from ..tiled.one_pass import positive_similarities
+from ..tiled.sparse_mask import SparseEntries, SparseMask
+from . import strips
+
+
+@dataclass(frozen=True, eq=False)
+class ShardStrips:
+    """Strips of shards of vectors, of which one block is in memory, beside the vectors of the queries.
+
+    Raises InputError unless the candidates are in the order of their shards, so that each shard is read once.
+    """
+
+    queries: Tensor  # (n, d)
+    candidates: VectorShards
+    candidate_rows: Rows  # (c,) in the shards; one row may be several candidates
+    transposed: bool  # whether the queries are of the second side
+
+    def __post_init__(self) -> None:
+        if not bool((np.diff(self.candidate_rows) >= 0).all()):
+            raise InputError(
+                f"{self.candidates.what} must be in the order of the pairs, so that each shard is read once; they are "
+                "not. Sort the captions by image, or take --sampling images"
+            )
+
+    @property
+    def number(self) -> int:
+        return len(self._parts)
+
+    @cached_property
+    def _parts(self) -> list[tuple[int, int]]:
+        """Ranges of rows of the shards that have candidates."""
+        return [part for part in self.candidates.rows.parts(strips.STRIP) if len(range(*self._places(*part)))]
+
+    def _places(self, start: int, stop: int) -> tuple[int, int]:
+        """Return which candidates are in a range of rows."""
+        first, end = np.searchsorted(self.candidate_rows, [start, stop])
+        return int(first), int(end)
+
+    def positives(self, mask: SparseMask) -> Tensor:
+        entries = mask.positives
+        own = entries.rows if self.transposed else entries.columns
+        wanted, place = np.unique(self.candidate_rows[own.numpy()], return_inverse=True)
+        vectors, local = self.candidates.take(wanted), torch.from_numpy(place)
+        if self.transposed:
+            # rows of the mask are candidates, in increasing order, and so are their places among those wanted
+            return positive_similarities(
+                _Vectors(vectors, self.queries), SparseEntries(local, entries.columns, entries.origin)
+            )
+        return positive_similarities(
+            _Vectors(self.queries, vectors), SparseEntries(entries.rows, local, entries.origin)
+        )
+
+    def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
+        for first, block in self.candidates.blocks(*self._parts[strip]):
+            start, stop = self._places(first, first + len(block))
+            rows = self.candidate_rows[start:stop] - first
+            vectors = block if len(rows) == len(block) and (np.diff(rows) == 1).all() else block[torch.from_numpy(rows)]
+            yield from self._tiles_of_block(vectors, start, buffers)
+
+    def _tiles_of_block(self, vectors: Tensor, start: int, buffers: Buffers) -> Iterator[Tile]:
+        """Yield the tiles of consecutive candidates, the first of which is `start`."""
+        n = len(self.queries)
+        if self.transposed:
+            rows, columns = row_slices(len(vectors), ROWS), row_slices(n, COLUMNS)
+            for tile in product_tiles(vectors, self.queries, rows, columns, buffers):
+                yield Tile(tile.S, _shift(tile.rows, start), tile.columns)
+        else:
+            rows, columns = row_slices(n, ROWS), row_slices(len(vectors), COLUMNS)
+            for tile in product_tiles(self.queries, vectors, rows, columns, buffers):
+                yield Tile(tile.S, tile.rows, _shift(tile.columns, start))
+
+
+@dataclass(frozen=True, eq=False)
+class _Vectors:
+    """S of some vectors of both sides."""
+
+    images: Tensor
+    captions: Tensor
+
+    @property
+    def example(self) -> Tensor:
+        return self.images
+
+    def block(self, images: slice | Tensor, captions: slice | Tensor) -> Tensor:
+        return self.images[images] @ self.captions[captions].T
+
+
+def _shift(part: slice, by: int) -> slice:
+    return slice(part.start + by, part.stop + by)

@@ -1,0 +1,66 @@
+"""All candidates of a direction in strips, each of which is read once, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from lossscope.objectives.counting.buffers import Buffers
+
+from ..tiled.matrix import COLUMNS, ROWS, Tile, TiledMatrix, row_slices
+from ..tiled.one_pass import positive_similarities
+from ..tiled.sparse_mask import SparseMask
+
+STRIP = 1 << 20  # candidates of a strip, at most: sums are merged, and can be resumed, after each
+
+
+class Strips(Protocol):
+    """S of the sampled queries with all candidates; rows are of the first side, as in the matrix of a batch."""
+
+    @property
+    def number(self) -> int:
+        """Number of strips; it depends on the source alone."""
+        ...
+
+    def positives(self, mask: SparseMask) -> Tensor:
+        """(k,) similarities of the positive entries of a mask whose rows are of the first side."""
+        ...
+
+    def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
+        """Yield the tiles of a strip; those of a query come in the order of its candidates."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixStrips:
+    """Strips of embeddings or similarities that are in memory, or mapped into it."""
+
+    matrix: TiledMatrix  # one of its sides is the sampled queries
+    transposed: bool  # whether that is the second
+
+    @property
+    def number(self) -> int:
+        return len(self._strips)
+
+    @property
+    def _strips(self) -> list[slice]:
+        return row_slices(self.matrix.shape[0 if self.transposed else 1], STRIP)
+
+    def positives(self, mask: SparseMask) -> Tensor:
+        return positive_similarities(self.matrix, mask.positives)
+
+    def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
+        own = self._strips[strip]
+        if self.transposed:
+            rows, columns = _within(own, ROWS), row_slices(self.matrix.shape[1], COLUMNS)
+        else:
+            rows, columns = row_slices(self.matrix.shape[0], ROWS), _within(own, COLUMNS)
+        yield from self.matrix.tiles(rows, columns, buffers)
+
+
+def _within(part: slice, size: int) -> list[slice]:
+    """Cut a slice into slices of at most `size`, as even as possible."""
+    return [slice(part.start + s.start, part.start + s.stop) for s in row_slices(part.stop - part.start, size)]

@@ -1,0 +1,57 @@
+"""The interval of every statistic of summary rows, from the wide rows of a sample."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from lossscope.io.frames import KEYS
+
+from ..plan import SweepPlan
+from .intervals import method_of
+
+
+def with_intervals(summary: pd.DataFrame, rows: pd.DataFrame, plan: SweepPlan) -> pd.DataFrame:
+    """Return summary rows with low, high, level and method; rows without an interval have none of the four.
+
+    None has one where the plan says so.
+
+    Args:
+        summary: a row per statistic.
+        rows: wide rows, with the columns `C_q low` and `C_q high`.
+        plan: whose statistics they are.
+    """
+    level = plan.options.interval
+    if level is None:
+        return summary
+    methods = _methods(plan)
+    ends = {_key(row): row for row in rows.to_dict("records")}
+    filled = []
+    for row in summary.to_dict("records"):
+        name, wide = str(row["statistic"]), ends[_key(row)]
+        low, high = (wide.get(f"{name} {end}") for end in ("low", "high"))
+        has_interval = pd.notna(low) and pd.notna(high)
+        row.update(
+            low=low if has_interval else math.nan,
+            high=high if has_interval else math.nan,
+            level=level if has_interval else math.nan,
+            method=methods[name] if has_interval else None,
+        )
+        filled.append(row)
+    return pd.DataFrame(filled, columns=summary.columns)
+
+
+def _key(row: dict[Any, Any]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in KEYS)
+
+
+def _methods(plan: SweepPlan) -> dict[str, str | None]:
+    every = (
+        statistic
+        for objective in (*plan.objectives,)
+        for probe in plan.probes
+        for statistic in probe.statistics(objective)
+    )
+    return {plan.name_of(one.name): method_of(one.reducer, one.is_share) for one in every}

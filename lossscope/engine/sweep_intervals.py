@@ -1,0 +1,137 @@
+"""The intervals of a sweep: sums of its parts by name of the statistic, as tables that frames keep, and their ends."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lossscope.core.intervals import ItemSums, add_sums
+from lossscope.core.sampling_units import SamplingUnits
+from lossscope.core.sides import plural
+from lossscope.io.frames import KEYS
+
+_UNIT, _ALL = "item", -1  # column of tables, and its value in the row of sums that are of no single unit
+_NEVER_NEGATIVE = frozenset({"samples", "queries", "weight", "%", "rank"})  # units
+_NAMED = 4  # at most, of what has no interval
+_KINDS = ("weights", "values", "effects")
+
+NamedSums = dict[str, ItemSums]  # name of a statistic, see `name_of` -> its sums
+
+
+def name_of(keys: Mapping[Any, Any], statistic: str) -> str:
+    """Return the name of a statistic of summary rows with these keys: the keys as JSON, the statistic last."""
+    return json.dumps([*(_plain(keys[name]) for name in KEYS), statistic])
+
+
+def _plain(value: Any) -> Any:
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, str):
+        return value
+    return float(value)
+
+
+def join_sums(parts: Iterable[NamedSums]) -> NamedSums:
+    """Return the sums over parts, each of which may have other statistics."""
+    by_name: dict[str, list[ItemSums]] = {}
+    for part in parts:
+        for name, sums in part.items():
+            by_name.setdefault(name, []).append(sums)
+    return {name: add_sums(some) for name, some in by_name.items()}
+
+
+def sums_table(sums: NamedSums) -> pd.DataFrame:
+    """Return sums as a table: three columns a statistic, a row for each unit that occurs, one for what is of all."""
+    if not sums:
+        return pd.DataFrame({_UNIT: np.zeros(0, np.int64)})
+    occurs = np.any([(one.weights != 0) | (one.effects != 0) for one in sums.values()], axis=0)
+    units = np.flatnonzero(occurs)
+    columns: dict[str, Any] = {_UNIT: np.append(units, _ALL)}
+    for name, one in sums.items():
+        of_all = (0.0, 0.0, one.overlap)
+        for kind, whole in zip(_KINDS, of_all, strict=True):
+            columns[f"{kind} {name}"] = np.append(getattr(one, kind)[units], whole)
+    return pd.DataFrame(columns)
+
+
+def sums_of_table(table: pd.DataFrame, units: int) -> NamedSums:
+    """Return the sums that a table holds, over so many units."""
+    places = table[_UNIT].to_numpy()
+    own = places != _ALL
+    names = [column.partition(" ")[2] for column in map(str, table) if column.startswith(f"{_KINDS[0]} ")]
+    sums: NamedSums = {}
+    for name in names:
+        arrays = []
+        for kind in _KINDS:
+            array = np.zeros(units)
+            array[places[own]] = table[f"{kind} {name}"].to_numpy()[own]
+            arrays.append(array)
+        overlap = float(table[f"{_KINDS[2]} {name}"].to_numpy()[~own].sum())
+        sums[name] = ItemSums(arrays[0], arrays[1], arrays[2], overlap)
+    return sums
+
+
+@dataclass(frozen=True)
+class SweepIntervals:
+    """The intervals of a sweep's means, over the items of its split."""
+
+    units: SamplingUnits
+    level: float
+    sums: NamedSums = field(default_factory=dict)
+
+    def ends(self, keys: Mapping[Any, Any], statistic: str, unit: str, mean: float) -> dict[str, Any]:
+        """Return `low`, `high`, `level` and `method` of a summary row; empty where it has no interval.
+
+        Args:
+            keys: of the row.
+            statistic: of the row.
+            unit: of the row; a number of things is never negative.
+            mean: of the row, the centre.
+        """
+        sums = self.sums.get(name_of(keys, statistic))
+        if sums is None or not math.isfinite(mean):
+            return {}
+        low, high = sums.interval(mean, self.level)
+        if not math.isfinite(low):
+            return {}
+        if unit in _NEVER_NEGATIVE:
+            low = max(low, 0.0)
+        return {"low": low, "high": high, "level": self.level, "method": self.method}
+
+    def lacking(self, summary: pd.DataFrame) -> str | None:
+        """Say which statistics have no interval, and why: `hubness; cocos of smoothap ...`; None where all have one.
+
+        A statistic that is equal for all units has none either, and is not named.
+        """
+        lacks = [
+            name_of(row, row["statistic"]) not in self.sums and row["low"] != row["low"]  # NaN
+            for row in summary.to_dict("records")
+        ]
+        by = ["probe", "objective"]
+        every = summary.assign(lacks=lacks).groupby(by, sort=False, dropna=False, observed=True)
+        labels: dict[str, None] = {}
+        for (probe, objective), own in every:
+            names = list(own.loc[own["lacks"], "statistic"].unique())
+            if names:
+                of = "" if _plain(objective) is None else f" of {str(objective).partition(':')[0]}"
+                which = "" if own["lacks"].all() else f" {', '.join(names)}"
+                labels.setdefault(f"{probe}{which}{of}")
+        if not labels:
+            return None
+        more = f" and {len(labels) - _NAMED} more" if len(labels) > _NAMED else ""
+        named = "; ".join(list(labels)[:_NAMED])
+        return (
+            f"{named}{more}: an interval takes means over queries, and what each candidate adds to them; "
+            "--interval-groups 20 repeats the sweep 20 times for others"
+        )
+
+    @property
+    def method(self) -> str:
+        """Return what rows say of how their intervals were made."""
+        return f"two-way over {self.units.number} {plural(self.units.name)}"

@@ -1,0 +1,111 @@
+"""How do the counts of a loss move while it trains? Means over the epochs of a run, with their intervals."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from lossscope.errors import InputError
+
+from . import labels, naming, style
+
+COLUMNS = ("source", "objective", "direction", "statistic", "unit", "epoch", "mean", "low", "high", "level")
+_NAME = "epoch_counts"
+_PANEL = ["objective", "statistic"]
+
+
+def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """How does one count move over the epochs? A line a direction, in a band that holds the mean of other data.
+
+    Every epoch is counted on the same batches. So two epochs whose bands overlap may differ all the same:
+    `lossscope diff RUN --epoch 1 --b-epoch 5` has the interval of their difference.
+
+    Args:
+        frame: columns COLUMNS, of one statistic of one objective.
+        ax: axes to draw on; None: new ones.
+    """
+    rows = _valid_rows(frame)
+    for column in _PANEL:
+        style.single_value(rows.fillna({column: ""}), column, _NAME)
+    in_new_figure, ax = ax is None, style.axes_or_new(ax, _headline(rows))
+    colours = _colours(rows)
+    _draw_panel(ax, rows, colours)
+    if in_new_figure:
+        naming.legend_below(ax.figure, _handles(rows, colours), "")  # type: ignore[arg-type]
+    return ax
+
+
+def draw_many(frame: pd.DataFrame) -> Figure:
+    """How do the counts move over the epochs? A panel for each statistic."""
+    rows = _valid_rows(frame)
+    panels = [own for _, own in rows.groupby(_PANEL, sort=False, dropna=False, observed=True)]
+    per_row = style.panels_per_row(len(panels))
+    n_rows = -(-len(panels) // per_row)
+    fig = style.set_headline(style.new_figure(0.2 + 0.7 * per_row, 0.75 * n_rows), _headline(rows))
+    colours = _colours(rows)
+    for place, own in enumerate(panels):
+        _draw_panel(fig.add_subplot(n_rows, per_row, place + 1), own, colours)
+    naming.legend_below(fig, _handles(rows, colours), "")
+    return fig
+
+
+def alt(frame: pd.DataFrame) -> str:
+    """Return a description of the picture for readers who cannot see it."""
+    parts = []
+    for (_, statistic, direction), own in _valid_rows(frame).groupby(
+        [*_PANEL, "direction"], sort=False, dropna=False, observed=True
+    ):
+        own = own.sort_values("epoch")
+        ends = [
+            f"{row['mean']:.3g} ({row['low']:.3g} to {row['high']:.3g}) after epoch {row['epoch']:g}"
+            for row in own.iloc[[0, -1]].drop_duplicates("epoch").to_dict("records")
+        ]
+        parts.append(f"{statistic} {direction}: {', '.join(ends)}")
+    return f"{_headline(frame)}. {'; '.join(parts)}."
+
+
+def _draw_panel(ax: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
+    for direction, line in rows.groupby("direction", sort=False, observed=True):
+        line, colour = line.sort_values("epoch"), colours[str(direction)]
+        ax.fill_between(line["epoch"], line["low"], line["high"], color=colour, alpha=0.2, linewidth=0)
+        ax.plot(line["epoch"], line["mean"], color=colour, marker="o", markersize=3.5)
+    epochs = sorted(map(int, rows["epoch"].unique()))
+    ax.set_xticks(epochs if len(epochs) <= 8 else epochs[:: -(-len(epochs) // 8)])
+    unit = str(rows["unit"].iloc[0])
+    ax.set(xlabel="epoch", ylabel=f"{labels.symbol(str(rows['statistic'].iloc[0]))}{f' ({unit})' if unit else ''}")
+
+
+def _headline(rows: pd.DataFrame) -> str:
+    objectives = list(rows["objective"].dropna().unique())
+    under = f" under {', '.join(labels.label_text(str(one)) for one in objectives)}" if objectives else ""
+    return f"Over the epochs of {labels.plain_text(str(rows['source'].iloc[0]))}{under}"
+
+
+def _colours(rows: pd.DataFrame) -> dict[str, str]:
+    return style.colours(list(dict.fromkeys(map(str, rows["direction"]))))
+
+
+def _handles(rows: pd.DataFrame, colours: dict[str, str]) -> list[Line2D]:
+    level = " and ".join(f"{100 * value:g}" for value in sorted(rows["level"].dropna().unique()))
+    lines = [
+        Line2D([], [], color=colour, marker="o", markersize=3.5, label=labels.label_text(direction))
+        for direction, colour in colours.items()
+    ]
+    return (
+        [*lines, Line2D([], [], color="0.6", alpha=0.4, linewidth=6, label=f"{level} % interval")] if level else lines
+    )
+
+
+def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with a mean. Raises InputError for other columns, duplicates, or when no row is left."""
+    style.require_rows(frame, COLUMNS, _NAME)
+    rows = frame.dropna(subset=["mean", "epoch"])
+    if rows.empty:
+        raise InputError(f"frame of {_NAME} must have a mean of an epoch; got none")
+    if rows.duplicated([*_PANEL, "direction", "epoch"]).any():
+        raise InputError(
+            f"frame of {_NAME} must hold each epoch once; got some twice. Draw one run and probe at a time"
+        )
+    return rows

@@ -1,0 +1,169 @@
+"""What differs between A and B? A line per statistic and direction: both numbers, their difference, its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pandas as pd
+
+from lossscope.errors import InputError
+from lossscope.io.frames import require_columns
+
+from ._legend import legend
+from ._specs import KINDS, shorten
+from ._summary import format_value
+from .base import Table
+from .cells import DASH, MINUS, Cell
+
+Row = Mapping[Hashable, Any]
+REQUIRED = (
+    "source", "b_source", "objective", "b_objective", "direction", "probe", "statistic", "mean", "b_mean", "difference",
+    "low", "high", "level", "method", "n", "unit", "eps", "b_eps", "batch_size", "sampling", "seed",
+)  # fmt: skip
+QUERIES = ("item", "a", "b", "difference", "n", "statistic", "direction")
+_SURE = "†"
+_DIGITS = {"samples": 3, "queries": 2, "rank": 2, "%": 2}
+
+
+def build(frame: pd.DataFrame) -> list[Table]:
+    """Return a table for each probe.
+
+    Args:
+        frame: rows of `lossscope diff`.
+
+    Raises:
+        InputError: columns or rows are missing.
+    """
+    require_columns(frame, REQUIRED, "rows of diff")
+    if frame.empty:
+        raise InputError("table diff must have rows; got none. A and B must have a statistic in common")
+    return [_table(rows, str(probe)) for probe, rows in frame.groupby("probe", sort=False, observed=True)]
+
+
+def build_queries(queries: pd.DataFrame) -> Table:
+    """Return a table of the queries that changed most.
+
+    Args:
+        queries: columns QUERIES, of one statistic.
+    """
+    require_columns(queries, QUERIES, "queries of diff")
+    if queries.empty:
+        raise InputError("table of queries must have rows; got none")
+    statistic = str(queries["statistic"].iloc[0])
+    columns = tuple(("", name) for name in ("direction", "objective", "query", "batches", "A", "B", "B − A"))
+    rows = tuple(
+        (
+            Cell(text=str(row["direction"])), Cell(text=_spec(row.get("objective"))), Cell(text=str(row["item"])),
+            Cell(mean=float(row["n"]), digits=0), *(_number(row[name], "samples") for name in ("a", "b", "difference")),
+        )
+        for row in queries.to_dict("records")
+    )  # fmt: skip
+    caption = f"The queries whose {statistic} changed most: means over the batches that a query is in."
+    return Table("diff_queries", caption, columns, rows)
+
+
+def _table(rows: pd.DataFrame, probe: str) -> Table:
+    objectives = rows[["objective", "b_objective"]].drop_duplicates()
+    several = len(objectives) > 1
+    names = ["objective"] if several else []
+    columns = (*names, "direction", "statistic", "A", "B", "B − A", f"{_percent(rows)} interval")
+    body = tuple(_line(row, several) for row in rows.to_dict("records"))
+    explained = legend((probe, str(name)) for name in rows["statistic"].unique())
+    notes = _notes(rows)
+    return Table(
+        f"diff_{probe}", _caption(rows, probe, several), tuple(("", c) for c in columns), body, notes, explained
+    )
+
+
+def _line(row: Row, several: bool) -> tuple[Cell, ...]:
+    unit, sure = str(row["unit"]), excludes_zero(row)
+    first = (Cell(text=_pair(row)),) if several else ()
+    names = (*first, Cell(text=str(row["direction"])), Cell(text=str(row["statistic"])))
+    both = _number(row["mean"], unit), _number(row["b_mean"], unit)
+    return (*names, *both, _number(row["difference"], unit, _SURE if sure else ""), Cell(text=_interval(row)))
+
+
+def excludes_zero(row: Row) -> bool:
+    """Return whether the interval of a row leaves 0 out."""
+    return _float(row["low"]) > 0 or _float(row["high"]) < 0
+
+
+def _interval(row: Row) -> str:
+    if math.isnan(_float(row["low"])):
+        return "equal" if row["method"] == "equal" else DASH
+    digits = _decimals(str(row["unit"]))
+    return f"[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]".replace("-", MINUS)
+
+
+def _float(value: Any) -> float:
+    """Return an end of an interval; NaN where there is none."""
+    return math.nan if value is None else float(value)
+
+
+def _number(value: Any, unit: str, mark: str = "") -> Cell:
+    number = float(value)
+    return Cell(mean=number, digits=_decimals(unit), mark=mark)
+
+
+def _decimals(unit: str) -> int:
+    return _DIGITS.get(unit, 4)
+
+
+def _pair(row: Row) -> str:
+    a, b = _spec(row["objective"]), _spec(row["b_objective"])
+    return a if a == b else f"{a} → {b}"
+
+
+def _spec(value: object) -> str:
+    if not isinstance(value, str):
+        return DASH
+    return shorten([value], KINDS["objective"]).get(value, value)
+
+
+def _caption(rows: pd.DataFrame, probe: str, several: bool) -> str:
+    row = rows.iloc[0]
+    sides = []
+    for source, objective in (("source", "objective"), ("b_source", "b_objective")):
+        under = "" if several or not isinstance(row[objective], str) else f" under {_spec(row[objective])}"
+        sides.append(f"{format_value(row[source])}{under}")
+    eps = "" if pd.isna(row["eps"]) else f"; eps {row['eps']:g}"
+    if pd.notna(row["eps"]) and row["b_eps"] != row["eps"]:
+        eps = f"; eps {row['eps']:g} of A, {row['b_eps']:g} of B"
+    size = f"batch size {row['batch_size']:g}; sampling {row['sampling']}; seed {row['seed']:g}"
+    return (
+        f"{probe}: A is {sides[0]}; B is {sides[1]}. The same batches and masks on both sides{eps}; {size}; means over "
+        f"n = {int(row['n'])} batches."
+    )
+
+
+def _notes(rows: pd.DataFrame) -> tuple[str, ...]:
+    methods = [text for text in rows["method"].dropna().unique() if text != "equal"]
+    notes = []
+    if methods:
+        marked = sum(excludes_zero(row) for row in rows.to_dict("records"))
+        number = int(rows["low"].notna().sum())
+        notes.append(
+            f"Intervals are of the difference, over other data like these, not over seeds ({'; '.join(methods)}). "
+            f"{_SURE}: the interval excludes 0, in {marked} of {number}; of differences that are none, "
+            f"{_missed(rows)} in 100 do."
+        )
+    if (rows["method"] == "equal").any():
+        notes.append("equal: the same number of every query and in every batch.")
+    both = rows["objective"].notna() & (rows["objective"] != rows["b_objective"])
+    if both.any() and "weight_unit" in rows and (rows.loc[both, "weight_unit"] == "paper").any():
+        notes.append(
+            "Weights, and eps, are in the scale of each objective's own paper; --probes cocos:unit=relative has one "
+            "scale for both."
+        )
+    return tuple(notes)
+
+
+def _missed(rows: pd.DataFrame) -> str:
+    return f"{100 * (1 - float(rows['level'].dropna().iloc[0])):g}"
+
+
+def _percent(rows: pd.DataFrame) -> str:
+    levels = sorted(rows["level"].dropna().unique())
+    return " and ".join(f"{100 * level:g} %" for level in levels) if levels else ""

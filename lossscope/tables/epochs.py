@@ -1,0 +1,58 @@
+"""How do the numbers of a run move over its epochs? A line per statistic, direction and epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import pandas as pd
+
+from lossscope.errors import InputError
+from lossscope.io.frames import require_columns
+
+from ._legend import legend
+from ._summary import format_value
+from .base import Table
+from .cells import DASH, MINUS, Cell
+
+REQUIRED = ("source", "objective", "direction", "probe", "statistic", "mean", "unit", "epoch", "low", "high", "level")
+
+
+def build(frame: pd.DataFrame) -> list[Table]:
+    """Return a table for each probe.
+
+    Args:
+        frame: rows of `lossscope diff RUN --epochs`.
+
+    Raises:
+        InputError: columns or rows are missing.
+    """
+    require_columns(frame, REQUIRED, "rows of epochs")
+    if frame.empty:
+        raise InputError("table epochs must have rows; got none")
+    return [_table(rows, str(probe)) for probe, rows in frame.groupby("probe", sort=False, observed=True)]
+
+
+def _table(rows: pd.DataFrame, probe: str) -> Table:
+    level = " and ".join(f"{100 * value:g} %" for value in sorted(rows["level"].dropna().unique()))
+    names = ("objective", "direction", "statistic", "epoch", "mean", f"{level} interval".strip())
+    keys = ["objective", "direction", "statistic"]
+    body = tuple(
+        _line(row)
+        for _, own in rows.groupby(keys, sort=False, dropna=False, observed=True)
+        for row in own.sort_values("epoch").to_dict("records")
+    )
+    caption = f"{probe}: {format_value(rows['source'].iloc[0])} after each epoch, on the same batches."
+    note = "Intervals are over other data like these, not over seeds; `--b-epoch` compares two epochs, paired."
+    explained = legend((probe, str(name)) for name in rows["statistic"].unique())
+    return Table(
+        f"epochs_{probe}", caption, tuple(("", name) for name in names), body, (note,) if level else (), explained
+    )
+
+
+def _line(row: dict[Hashable, Any]) -> tuple[Cell, ...]:
+    digits = 3 if row["unit"] == "samples" else 4
+    ends = "" if pd.isna(row["low"]) else f"[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]".replace("-", MINUS)
+    texts = (format_value(row["objective"]), str(row["direction"]), str(row["statistic"]))
+    numbers = Cell(mean=float(row["epoch"]), digits=0), Cell(mean=float(row["mean"]), digits=digits)
+    return (*(Cell(text=text) for text in texts), *numbers, Cell(text=ends or DASH))

@@ -1,0 +1,116 @@
+"""`lossscope cite`, and `--interval` of the commands whose numbers it cites."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+
+def lossscope(*words: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+def rows(*words: str | Path) -> list[dict[str, Any]]:
+    result = lossscope("cocos", *words, "--batch-size", "8", "--format", "json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    found: list[dict[str, Any]] = json.loads(result.stdout)["rows"]
+    return found
+
+
+@pytest.fixture
+def frame(dump: Path, tmp_path: Path) -> Path:
+    words = ("--objective", "ntxent", "--objective", "triplet", "--batch-size", "8", "--out", tmp_path / "frame")
+    assert lossscope("cocos", dump, *words).exit_code == 0
+    return tmp_path / "frame"
+
+
+def test_text_has_a_paragraph_of_each_number_and_of_each_paper(frame: Path) -> None:
+    result = lossscope("cite", frame, "--statistic", "N_eff", "--direction", "i2t")
+    assert result.exit_code == 0, result.stderr
+    numbers, papers = result.stdout.split("\n\n")[:2], result.stdout.split("\n\n")[2:]
+    assert all(text.startswith("N_eff (i2t) = ") and "two-way over 12 images" in text for text in numbers)
+    assert "objective ntxent:tau=0.1;" in " ".join(numbers[0].split())
+    assert [text.partition("]")[0] for text in papers] == ["[kish1965", "[bleeker2022", "[faghri2018", "[lossscope"]
+
+
+def test_json_has_what_the_frame_and_the_command_have(dump: Path, frame: Path) -> None:
+    document = json.loads(lossscope("cite", frame, "--format", "json").stdout)
+    own = rows(dump, "--objective", "ntxent", "--objective", "triplet")
+    assert document["schema"] == "lossscope.citation/1" and len(document["citations"]) == len(own)
+    assert set(document["papers"]) == {"bleeker2022", "kish1965", "faghri2018", "lossscope"}
+    assert all(f"{{{key}," in document["bibtex"] for key in document["papers"])
+
+
+def test_a_file_gets_what_stdout_would_get(frame: Path, tmp_path: Path) -> None:
+    assert lossscope("cite", frame, "--format", "bibtex", "--out", tmp_path / "papers.bib").stdout == ""
+    text = (tmp_path / "papers.bib").read_text(encoding="utf-8")
+    assert text == lossscope("cite", frame, "--format", "bibtex").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--statistic", "C_1"), 1, "--statistic must be one of"),
+        (("--direction", "q2d"), 1, "--direction must be one of i2t, t2i"),
+        (("--format", "csv"), 2, "csv"),
+    ],
+)
+def test_what_is_refused(frame: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    result = lossscope("cite", frame, *words)
+    assert result.exit_code == code and message in " ".join(result.stderr.split())
+
+
+def test_a_json_file_and_a_damaged_frame_are_refused(dump: Path, frame: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text(lossscope("cocos", dump, "--format", "json").stdout)
+    assert "with --out FOLDER" in " ".join(lossscope("cite", tmp_path / "rows.json").stderr.split())
+    (part,) = frame.glob("part-*.parquet")
+    part.write_bytes(part.read_bytes()[:-1])
+    result = lossscope("cite", frame)
+    assert result.exit_code == 1 and "part-00000.parquet" in result.stderr
+
+
+def test_the_level_of_intervals(dump: Path) -> None:
+    every = {text: rows(dump, "--objective", "ntxent", "--interval", text)[0] for text in ("90", "0.9", "90%", "99")}
+    assert every["90"] == every["0.9"] == every["90%"] and every["90"]["level"] == 0.9
+    assert every["99"]["low"] < every["90"]["low"] < every["90"]["mean"] < every["90"]["high"] < every["99"]["high"]
+    without = rows(dump, "--objective", "ntxent", "--interval", "none")
+    assert all(row["low"] is row["high"] is row["level"] is row["method"] is None for row in without)
+    assert [row["mean"] for row in without] == [row["mean"] for row in rows(dump, "--objective", "ntxent")]
+
+
+@pytest.mark.parametrize("text", ["0", "49", "100", "1", "nan", "most", "-95", ""])
+def test_a_level_that_is_none_is_a_usage_error(dump: Path, text: str) -> None:
+    result = lossscope("cocos", dump, "--objective", "ntxent", "--interval", text)
+    assert result.exit_code == 2 and "--interval must be" in " ".join(result.stderr.split())
+
+
+def test_a_sample_has_the_level_that_is_typed(dump: Path) -> None:
+    words = (dump, "--objective", "ntxent", "--queries", "9", "--batch-size", "all", "--format", "json", "--quiet")
+
+    def sampled(*more: str) -> dict[str, Any]:
+        result = lossscope("cocos", *words, *more)
+        assert result.exit_code == 0, result.stderr
+        row: dict[str, Any] = json.loads(result.stdout)["rows"][0]
+        return row
+
+    usual, wide, none = sampled(), sampled("--interval", "99"), sampled("--interval", "none")
+    assert wide["low"] < usual["low"] < usual["high"] < wide["high"] and (usual["level"], wide["level"]) == (0.95, 0.99)
+    assert none["low"] is None and none["mean"] == usual["mean"]
+
+
+def test_a_note_says_once_what_has_no_interval_and_why(dump: Path, tmp_path: Path) -> None:
+    result = lossscope("hubness", dump, "--batch-size", "8")
+    assert "Note: no interval: hubness: an interval takes means over queries" in result.stderr
+    assert "no interval" not in lossscope("hubness", dump, "--batch-size", "8", "--interval", "none").stderr
+    random = np.random.default_rng(0)
+    np.savez(tmp_path / "few.npz", images=random.normal(size=(6, 4)), captions=random.normal(size=(6, 4)))
+    few = lossscope("cocos", tmp_path / "few.npz", "--objective", "ntxent", "--objective", "triplet")
+    assert few.stderr.count("no interval: an interval takes 10 images or more; there are 6") == 1
+    assert "interval" not in few.stdout

@@ -1,0 +1,217 @@
+"""From the command line: two sources, or one under another condition, on the same batches."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from click.testing import Result
+from lossscope_cli import app
+from typer.testing import CliRunner
+
+from lossscope.io.frames import read_rows
+from lossscope.sources.base import load
+from lossscope.sources.checkpoints.train_mode import TrainMode, starts_of
+from lossscope.training.loop import train
+from tests.tiny import RECIPE
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two epochs."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    train(RECIPE, folder)
+    return folder
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+@pytest.fixture
+def other(dump: Path) -> Path:
+    """The same items as those of the dump, under a model whose captions lie elsewhere."""
+    arrays = dict(np.load(dump))
+    arrays["captions"] = arrays["captions"] + np.random.default_rng(1).normal(size=arrays["captions"].shape)
+    np.savez(dump.parent / "other.npz", **arrays)
+    return dump.parent / "other.npz"
+
+
+def lossscope(*words: str) -> Result:
+    return CliRunner().invoke(app, [word for text in words for word in text.split()])
+
+
+def message(result: Result) -> str:
+    return " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_differences_are_those_of_the_two_commands(dump: Path, other: Path) -> None:
+    result = lossscope("diff dump.npz other.npz --objective triplet --batch-size 8 --format json --top 3")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert document["schema"] == "lossscope.diff/1"
+    alone = []
+    for source in ("dump.npz", "other.npz"):
+        words = f"probe {source} --probes cocos --probes similarity --objective triplet --batch-size 8 --format json"
+        alone.append(json.loads(lossscope(words).stdout)["rows"])
+    assert len(document["rows"]) == len(alone[0])
+    for row, a, b in zip(document["rows"], *alone, strict=True):
+        assert (row["statistic"], row["direction"]) == (a["statistic"], a["direction"])
+        assert (row["mean"], row["b_mean"], row["difference"]) == (a["mean"], b["mean"], b["mean"] - a["mean"])
+        assert row["low"] is None or row["low"] <= row["difference"] <= row["high"]
+        assert (row["source"], row["b_source"]) == ("dump.npz", "other.npz")
+    assert any(row["low"] is not None for row in document["rows"])
+    assert 0 < len(document["queries"]) <= 3
+    assert document["queries"][0]["difference"] == document["queries"][0]["b"] - document["queries"][0]["a"]
+
+
+def test_the_table_marks_what_excludes_0_and_says_what_the_interval_is(dump: Path) -> None:
+    rows = pd.read_csv(io.StringIO(lossscope("diff dump.npz --objective ntxent --b-eps 0.2 --format csv").stdout))
+    text = lossscope("diff dump.npz --objective ntxent --b-eps 0.2 --top 0").stdout
+    marked = int(((rows["low"] > 0) | (rows["high"] < 0)).sum())
+    assert text.count("[†]") == marked > 0
+    assert "paired, two-way over 12 images" in text
+    assert "not over seeds" in text
+    assert "same batches and masks" in text
+
+
+def test_a_source_against_itself_is_equal(dump: Path) -> None:
+    result = lossscope("diff dump.npz dump.npz --objective triplet --format json")
+    rows = json.loads(result.stdout)["rows"]
+    assert {row["method"] for row in rows} == {"equal"}
+    assert {row["low"] for row in rows} == {None}
+
+
+def test_another_threshold_is_another_condition(dump: Path) -> None:
+    result = lossscope("diff dump.npz --objective ntxent --eps 0.01 --b-eps 0.2 --format csv --probes cocos")
+    rows = pd.read_csv(io.StringIO(result.stdout)).set_index(["direction", "statistic"])
+    assert set(rows["eps"]) == {0.01}
+    assert set(rows["b_eps"]) == {0.2}
+    assert rows.loc[("i2t", "C_neg"), "difference"] < 0
+    assert rows.loc[("i2t", "N_eff"), "method"] == "equal"
+
+
+def test_another_objective_leaves_out_what_only_one_has(dump: Path) -> None:
+    result = lossscope("diff dump.npz --objective triplet --b-objective ntxent --probes cocos --format csv")
+    assert set(pd.read_csv(io.StringIO(result.stdout))["statistic"]) == {"C_0", "N_eff", "skipped"}
+    assert "C_q, C_q_all, C_B: only A has" in message(result)
+
+
+def test_train_mode_is_drawn_with_a_seed_and_changes_nothing(run: Path) -> None:
+    words = "diff run --b-mode train --batch-size 16 --probes similarity --format json --device cpu --top 0"
+    first, again = (json.loads(lossscope(words).stdout)["rows"] for _ in range(2))
+    assert first == again
+    assert any(row["method"] != "equal" for row in first)
+    alone = json.loads(lossscope("similarity run --batch-size 16 --format json --device cpu").stdout)["rows"]
+    assert [row["mean"] for row in first] == [row["mean"] for row in alone]
+    assert {row["b_source"] for row in first} == {"run in train mode"}
+
+
+def test_the_model_is_what_it_was_after_train_mode() -> None:
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5)).eval()
+    x, before = torch.randn(8, 4), {name: value.clone() for name, value in model.state_dict().items()}
+    state = torch.random.get_rng_state()
+    outputs = []
+    for seed in (0, 0, 1):
+        with TrainMode(seed).of(model):
+            outputs.append(model(x))
+    assert torch.equal(outputs[0], outputs[1])
+    assert not torch.equal(outputs[0], outputs[2])
+    assert not any(module.training for module in model.modules())
+    assert torch.equal(state, torch.random.get_rng_state())
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name]), name
+
+
+@pytest.mark.parametrize("items", [1, 5, 32, 33, 63, 64, 65])
+def test_no_batch_is_smaller_than_asked_for_in_train_mode(items: int) -> None:
+    ends = starts_of(items, 32, True)
+    assert [start for start, _ in ends] == [0, *(end for _, end in ends[:-1])]
+    assert ends[-1][1] == items
+    assert all(end - start >= min(32, items) for start, end in ends)
+
+
+def test_a_dump_has_no_train_mode(dump: Path) -> None:
+    result = lossscope("diff dump.npz --objective ntxent --b-mode train")
+    assert result.exit_code == 1
+    assert "train mode" in message(result)
+    assert load(dump).mode == "eval"
+
+
+def test_epochs_of_a_run_are_compared(run: Path) -> None:
+    result = lossscope("diff run --epoch 1 --b-epoch 2 --batch-size 16 --probes cocos --format csv")
+    assert result.exit_code == 0, result.stderr
+    rows = pd.read_csv(io.StringIO(result.stdout))
+    assert {Path(name).name for name in rows["source"]} == {"epoch-01.pt"}
+    assert {Path(name).name for name in rows["b_source"]} == {"epoch-02.pt"}
+    missing = lossscope("diff run --epoch 1 --b-epoch 7")
+    assert missing.exit_code == 1
+    assert "it has 1, 2" in message(missing)
+
+
+def test_counts_over_epochs_are_those_of_each_epoch(run: Path) -> None:
+    result = lossscope("diff run --epochs --batch-size 16 --probes cocos --format csv -o counts.png")
+    assert result.exit_code == 0, result.stderr
+    rows = pd.read_csv(io.StringIO(result.stdout))
+    assert Path("counts.png").stat().st_size > 0
+    for epoch in (1, 2):
+        own = rows[rows["epoch"] == epoch]
+        path = f"run/checkpoints/epoch-{epoch:02d}.pt"
+        alone = pd.read_csv(io.StringIO(lossscope(f"cocos {path} --batch-size 16 --format csv").stdout))
+        np.testing.assert_array_equal(own["mean"], alone["mean"])
+        np.testing.assert_array_equal(own["low"], alone["low"])
+    assert "epoch" in lossscope("diff run --epochs --batch-size 16 --probes cocos").stdout
+
+
+def test_the_page_has_the_table_and_ids_as_text(dump: Path, tmp_path: Path) -> None:
+    arrays = dict(np.load(dump))
+    ids = [f"<script>alert({n})</script>" for n in range(24)]
+    arrays["caption_id"] = np.array(ids)
+    np.savez(tmp_path / "a.npz", **arrays)
+    np.savez(tmp_path / "b.npz", **{**arrays, "captions": -arrays["captions"]})
+    result = lossscope("diff a.npz b.npz --objective triplet --page page -o picture.svg")
+    assert result.exit_code == 0, result.stderr
+    html = Path("page/index.html").read_text(encoding="utf-8")
+    assert "<script>alert(" not in html
+    assert "&lt;script&gt;alert(" in html
+    assert "What differs" in html
+    assert Path("picture.svg").stat().st_size > 0
+    rows = read_rows("page/numbers/differences.parquet")
+    rows.to_csv("rows.csv", index=False)
+    drawn = lossscope("plot differences rows.csv -o again.png")
+    assert drawn.exit_code == 0, drawn.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ("diff dump.npz", "needs B"),
+        ("diff dump.npz dump.npz dump.npz", "got 3 sources"),
+        ("diff dump.npz dump.npz --queries 5", "--queries is not of diff"),
+        ("diff dump.npz dump.npz --out x", "--out is not of diff"),
+        ("diff dump.npz dump.npz -o x.txt", "must end in"),
+        ("diff dump.npz --b-eps 0.1 --probes similarity", "--b-eps is of probes that count"),
+        ("diff dump.npz dump.npz --epochs", "one run folder"),
+        ("diff dump.npz dump.npz --b-epoch 1", "leave B out"),
+    ],
+)
+def test_options_that_do_not_fit_are_usage_errors(dump: Path, words: str, what: str) -> None:
+    result = lossscope(words)
+    assert result.exit_code == 2
+    assert what in message(result)
+
+
+def test_other_items_are_an_error(dump: Path, tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    images, captions = random.normal(size=(13, 6)), random.normal(size=(26, 6))
+    np.savez(tmp_path / "longer.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(13), 2))
+    result = lossscope("diff dump.npz longer.npz --objective triplet")
+    assert result.exit_code == 1
+    assert "12 and 13" in message(result)

@@ -1,0 +1,84 @@
+"""Intervals from sums over items."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from lossscope.core.intervals import ItemSums, add_sums
+
+
+def sums(seed: int, n: int = 30, effects: float = 0.0, overlap: float = 0.0) -> ItemSums:
+    random = np.random.default_rng(seed)
+    weights = random.integers(1, 6, n).astype(float)
+    return ItemSums(weights, weights * random.normal(3, 1, n), effects * random.normal(size=n), overlap)
+
+
+def test_without_effects_it_is_the_t_interval_of_clusters_of_one_query() -> None:
+    y = np.random.default_rng(0).normal(size=40)
+    low, high = ItemSums(np.ones(40), y, np.zeros(40), 0.0).interval()
+    expected = stats.ttest_1samp(y, 0).confidence_interval()
+    assert (low, high) == pytest.approx((expected.low, expected.high))
+
+
+def test_effects_widen_it_and_overlap_narrows_it_but_never_below_the_queries_alone() -> None:
+    alone, hubs = sums(0).variance, sums(0, effects=20.0).variance
+    assert hubs > 2 * alone
+    assert alone < sums(0, effects=20.0, overlap=1000.0).variance < hubs
+    assert sums(0, effects=20.0, overlap=1e9).variance == pytest.approx(alone)
+
+
+def test_much_overlap_leaves_fewer_degrees_of_freedom() -> None:
+    assert sums(0).degrees_of_freedom == 29
+    few = sums(0, effects=20.0, overlap=9000.0)
+    assert 1 <= few.degrees_of_freedom < 29
+    half = (few.interval().high - few.interval().low) / 2
+    assert half > stats.t.ppf(0.975, 29) * math.sqrt(few.variance)
+
+
+def test_a_level_and_a_centre() -> None:
+    one = sums(1)
+    narrow, wide = one.interval(level=0.5), one.interval(level=0.99)
+    assert wide.low < narrow.low < one.mean < narrow.high < wide.high
+    moved = one.interval(centre=10.0)
+    assert (moved.low + moved.high) / 2 == pytest.approx(10.0)
+    assert moved.high - moved.low == pytest.approx(one.interval().high - one.interval().low)
+
+
+@pytest.mark.parametrize("values", [np.zeros(20), np.full(20, 0.1), np.full(20, 1e-9)])
+def test_numbers_that_are_all_alike_have_no_interval(values: np.ndarray) -> None:
+    """A count of 0 in every query would be an interval of width 0, which no sample can show."""
+    assert math.isnan(ItemSums(np.ones(20), values, np.zeros(20), 0.0).interval().low)
+
+
+def test_a_count_that_is_0_in_every_query_has_none_where_candidates_could_change_it() -> None:
+    """C_0 of 0 had an interval from queries that one candidate alone keeps from being idle."""
+    effects = np.random.default_rng(0).normal(size=20)
+    assert math.isnan(ItemSums(np.ones(20), np.zeros(20), effects, 0.0).interval().low)
+
+
+def test_one_unit_or_none_has_no_interval() -> None:
+    one = ItemSums(np.array([3.0, 0.0]), np.array([4.0, 0.0]), np.zeros(2), 0.0)
+    none = ItemSums(np.zeros(2), np.zeros(2), np.zeros(2), 0.0)
+    assert math.isnan(one.interval().low) and math.isnan(none.interval().low) and math.isnan(none.mean)
+
+
+@given(seed=st.integers(0, 1000), order=st.permutations(range(4)))
+def test_parts_add_up_in_any_order(seed: int, order: list[int]) -> None:
+    parts = [sums(seed + k, effects=1.0, overlap=2.0) for k in range(4)]
+    total, other = add_sums(parts), add_sums([parts[k] for k in order])
+    assert total.overlap == 8.0 and total.mean == pytest.approx(other.mean)
+    assert total.variance == pytest.approx(other.variance)
+    assert parts[0].overlap == 2.0  # parts are left as they are
+
+
+@given(seed=st.integers(0, 1000), scale=st.floats(0.01, 100))
+def test_the_interval_scales_with_the_numbers(seed: int, scale: float) -> None:
+    one = sums(seed, effects=2.0, overlap=5.0)
+    scaled = ItemSums(one.weights, scale * one.values, scale * one.effects, scale**2 * one.overlap)
+    assert scaled.interval() == pytest.approx(tuple(scale * end for end in one.interval()), rel=1e-9, abs=1e-12)

@@ -1,0 +1,77 @@
+"""Samples of queries by torchrun: processes share the shards, and give the numbers of one to the last bit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lossscope.core.distributed import join_group, process_group
+from lossscope.engine.sampled import strips
+from lossscope.engine.sweep import Sweep
+from lossscope.io.frames import Frame
+from lossscope.sources.base import load
+
+pytestmark = pytest.mark.slow
+SIZES = (1, 2, 3)
+SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "triplet", "triplet_sh")
+SWEEPS = {
+    "shards": Sweep(SINGLE, ("cocos", "recall", "similarity"), batch_size=None, queries=40),
+    "all entries": Sweep(("ntxent",), ("cocos:eps=0",), batch_size=None, queries=40),
+    "images": Sweep(("smoothap",), ("cocos", "cocos:eps=0"), batch_size=None, queries=40),
+    "panels": Sweep(("ntxent",), ("cocos", "tangent"), batch_size=None, queries=40),
+    "precision": Sweep(("ntxent:tau=0.05",), ("cocos",), batch_size=None, precision_of="C_neg=3%"),
+}
+
+
+def write_shards(folder: Path) -> None:
+    random = np.random.default_rng(0)
+    images = random.normal(size=(700, 8))
+    captions = np.repeat(images, 2, 0) + 0.6 * random.normal(size=(1400, 8))
+    folder.mkdir()
+    for name, rows in (("images", images), ("captions", captions)):
+        for number, part in enumerate(np.array_split(rows.astype(np.float32), 5)):
+            np.save(folder / f"{name}-{number}.npy", part)
+
+
+def run_sweeps(folder: Path) -> None:
+    """Run every sweep, each into a frame of its own."""
+    here, embedded = process_group(), load(folder / "shards", sharded=True)
+    strips.STRIP = 120  # candidates: several strips a shard
+    for name, sweep in SWEEPS.items():
+        frame = Frame.open(folder / f"{name} {here.size}", {}) if here.main else None
+        result = sweep.run(embedded, frame, processes=here)
+        if here.main:
+            result.summary.to_parquet(folder / f"{name} {here.size}.parquet")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    where = tmp_path_factory.mktemp("samples")
+    write_shards(where / "shards")
+    for size in SIZES:
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}", __file__]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [*command, str(where)], capture_output=True, text=True, timeout=300, check=False, env=environment
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+    return where
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.parametrize("name", SWEEPS)
+def test_any_number_of_processes_gives_the_same_bits(name: str, size: int, folder: Path) -> None:
+    one, several = (pd.read_parquet(folder / f"{name} {number}.parquet") for number in (1, size))
+    assert len(one) and one["low"].notna().any()
+    pd.testing.assert_frame_equal(several, one, check_exact=True)
+
+
+if __name__ == "__main__":
+    with join_group("cpu"):
+        run_sweeps(Path(sys.argv[1]))

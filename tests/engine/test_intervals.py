@@ -1,0 +1,220 @@
+"""Intervals of sweeps: against loops over items, in tiles, of samples of queries, resumed, and by simulation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from lossscope.core.batches import Sampling
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.relations import Relations
+from lossscope.engine import candidate_effects, small_batches
+from lossscope.engine import sweep as sweep_module
+from lossscope.engine.query_sample import QuerySample
+from lossscope.engine.sweep import Sweep
+from lossscope.engine.sweep_intervals import join_sums, name_of
+from lossscope.errors import InputError
+from lossscope.io.frames import INTERVAL, Frame
+from tests.oracles import two_way
+
+OBJECTIVES = ("triplet:margin=0.2", "ntxent:tau=0.05")
+
+
+def split(n: int, k: int = 3, hubs: float = 1.5, seed: int = 0, d: int = 16) -> SplitEmbeddings:
+    """Images, some of which lie near a direction that all share, with k captions each."""
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.nn.functional.normalize(torch.randn(n, d, generator=generator))
+    images[:, 0] += 2 * hubs * torch.rand(n, generator=generator) ** 6
+    images = torch.nn.functional.normalize(images)
+    owners = np.repeat(np.arange(n), k)
+    noise = 0.9 / d**0.5 * torch.randn(n * k, d, generator=generator)
+    captions = torch.nn.functional.normalize(images[owners] + noise)
+    ids = [[f"{side}{i}" for i in range(size)] for side, size in (("a", n), ("b", n * k))]
+    return SplitEmbeddings("drawn", images, captions, None, owners, ids[0], ids[1], "f" * 64)
+
+
+def row(summary: pd.DataFrame, objective: str, direction: str, statistic: str) -> pd.Series:
+    named = summary["objective"].fillna("").str.startswith(objective) if objective else summary["objective"].isna()
+    rows = summary[named & (summary["direction"] == direction) & (summary["statistic"] == statistic)]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("objective", "statistic", "count"),
+    [
+        ("triplet", "C_q_all", two_way.active_triplets),
+        ("ntxent", "W_pos", two_way.pull),
+        ("ntxent", "N_eff", two_way.effective_number),
+        ("", "s_neg", two_way.hardest),
+    ],
+)
+@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+def test_it_is_that_of_loops_over_items(
+    objective: str, statistic: str, count: Any, direction: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_: cls(1.0, 0)))
+    embedded = split(20)
+    assert embedded.images is not None and embedded.captions is not None
+    summary = Sweep(OBJECTIVES, ("cocos", "similarity"), "pairs", 12).run(embedded).summary
+    batches = []
+    for batch in Sampling("pairs", 12).batches(embedded.relations):
+        S = (embedded.images[batch.images].double() @ embedded.captions[batch.captions].double().T).numpy()
+        owners = embedded.relations.caption_image[batch.captions]
+        own = list(map(int, batch.images)), list(map(int, owners))
+        batches.append((S, *own) if direction == "i2t" else (S.T, *own[::-1]))
+    error = two_way.standard_error(batches, count)
+    one = row(summary, objective, direction, statistic)
+    assert one["method"] == "two-way over 20 images" and one["level"] == 0.95
+    assert (one["high"] - one["low"]) / 2 == pytest.approx(stats.t.ppf(0.975, 19) * error, rel=2e-4)
+    assert (one["high"] + one["low"]) / 2 == pytest.approx(one["mean"])
+
+
+@pytest.mark.parametrize("batch_size", [None, 40])
+def test_tiles_give_the_intervals_of_whole_batches(batch_size: int | None) -> None:
+    embedded = split(80)
+    specs = ("triplet", "triplet_sh", "ntxent:tau=0.05", "smoothap:tau=0.05")
+    dense, tiled = (
+        Sweep(specs, ("cocos", "similarity", "recall"), "pairs", batch_size, engine=engine).run(embedded).summary
+        for engine in ("dense", "tiled")
+    )
+    assert dense["low"].notna().mean() > 0.7 and (dense["low"].notna() == tiled["low"].notna()).all()
+    width = (dense["high"] - dense["low"]).dropna()
+    for end in ("low", "high"):
+        assert ((dense[end] - tiled[end]).abs().dropna() < 1e-3 * width).all()
+
+
+def test_the_numbers_of_several_stacks_are_kept_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers of a stack are added up only after all stacks, which use the same memory one after the other."""
+    monkeypatch.setattr(small_batches, "STACK_ENTRIES", 3 * 16 * 16)
+    kept = {}
+    monkeypatch.setattr(sweep_module, "join_sums", lambda parts: kept.update(join_sums(parts)) or kept)
+    rows = Sweep((*OBJECTIVES, "smoothap:tau=0.05"), ("cocos", "recall"), "pairs", 16).run(split(120)).summary
+    rows = rows[rows["statistic"] != "medr"]  # no smooth function of means
+    names = [name_of(one, one["statistic"]) for one in rows.to_dict("records")]
+    assert set(names) == set(kept)
+    for name, mean in zip(names, rows["mean"], strict=True):
+        assert kept[name].mean == pytest.approx(mean, rel=1e-5, abs=1e-9), name
+
+
+def test_a_share_of_the_queries_gives_about_the_same_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded = split(400)
+    widths = []
+    for share in (1.0, 0.2):
+        monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_, share=share: cls(share, 0)))
+        summary = Sweep(OBJECTIVES, ("cocos",), "pairs", 32).run(embedded).summary
+        widths.append((summary["high"] - summary["low"]).to_numpy())
+    ratio = widths[1] / widths[0]
+    assert np.nanmin(ratio) > 0.7 and np.nanmax(ratio) < 2 and abs(np.nanmean(ratio) - 1) < 0.1
+
+
+def test_the_sample_is_a_function_of_seed_batch_and_row() -> None:
+    sample = QuerySample(0.3, 5)
+    whole = sample.places(0, 8, 50, True)
+    parts = [sample.places(first, 4, 50, True) + 50 * first for first in (0, 4)]
+    assert np.array_equal(whole, np.concatenate(parts))
+    assert 0.2 < len(whole) / 400 < 0.4
+    assert not np.array_equal(whole, sample.places(0, 8, 50, False))
+    assert not np.array_equal(whole, QuerySample(0.3, 6).places(0, 8, 50, True))
+    assert np.array_equal(QuerySample(1.0, 0).places(3, 2, 5, True), np.arange(10))
+
+
+def test_no_interval_without_a_level_and_none_of_few_images() -> None:
+    assert Sweep(OBJECTIVES, interval=None).run(split(40)).summary[list(INTERVAL)].isna().all(axis=None)
+    assert Sweep(OBJECTIVES).run(split(9)).summary[list(INTERVAL)].isna().all(axis=None)
+    with pytest.raises(InputError, match="interval must be a level between 0 and 1"):
+        _ = Sweep(OBJECTIVES, interval=95.0).plan
+
+
+def test_a_level_is_that_of_the_rows() -> None:
+    wide, narrow = (Sweep(("triplet",), interval=level).run(split(60)).summary for level in (0.99, 0.5))
+    assert set(wide["level"].dropna()) == {0.99}
+    both = wide["high"].notna()
+    assert ((wide["high"] - wide["low"])[both] > 2 * (narrow["high"] - narrow["low"])[both]).all()
+
+
+def test_counts_are_never_below_zero() -> None:
+    rows = Sweep(("triplet:margin=0.01",), ("cocos",), "pairs", 8).run(split(30, hubs=0.0)).summary
+    assert (rows["low"].dropna() >= 0).all()
+
+
+def test_a_resumed_frame_has_the_intervals_of_one_run(tmp_path: Path) -> None:
+    embedded, sweep = split(60), Sweep(OBJECTIVES, ("cocos", "similarity"), "pairs", 16, part=3)
+    whole = sweep.run(embedded).summary
+    frame = Frame.open(tmp_path / "frame", {})
+    stops = iter(range(100))
+
+    def stop(label: str, done: int, of: int) -> None:
+        if next(stops) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep.run(embedded, frame, stop)
+    pd.testing.assert_frame_equal(sweep.run(embedded, frame).summary, whole)
+    assert frame.read_items() is not None
+
+
+def test_a_frame_of_an_earlier_version_is_finished_without_intervals(tmp_path: Path) -> None:
+    embedded, sweep = split(60), Sweep(("triplet",), ("cocos",), "pairs", 16, part=3)
+    frame = Frame.open(tmp_path / "frame", {})
+    Sweep(("triplet",), ("cocos",), "pairs", 16, part=3, interval=None).run(embedded, frame)
+    assert frame.read_items() is None
+    assert sweep.run(embedded, frame).summary[list(INTERVAL)].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("spec", ["siglip", "multi_similarity", "circle"])
+def test_effects_of_a_loss_without_a_rule_are_measured_by_leaving_candidates_out(spec: str) -> None:
+    rows = Sweep((spec,), ("cocos", "contributors"), "pairs", 16).run(split(30)).summary
+    assert rows["low"].notna().any()
+
+
+def test_measured_effects_are_those_that_a_rule_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    embedded, sweep = split(30), Sweep(("triplet", "triplet_sh"), ("cocos", "similarity", "recall"), "pairs", 16)
+    stated = sweep.run(embedded).summary
+    monkeypatch.setattr(candidate_effects, "HasEffects", type("Nothing", (), {}))
+    measured = sweep.run(embedded).summary
+    columns = ["low", "high"]
+    pd.testing.assert_frame_equal(stated[columns], measured[columns], rtol=1e-6, atol=1e-6)
+
+
+def test_a_coupled_objective_and_a_probe_of_batches_have_no_interval() -> None:
+    rows = Sweep(("goal:triplet=cir,pair=sig-ms",), ("cocos", "uniformity"), "pairs", 16).run(split(30)).summary
+    assert rows["low"].isna().all()
+
+
+def test_a_labelled_set_has_intervals_over_its_classes() -> None:
+    generator = torch.Generator().manual_seed(0)
+    labels = np.repeat(np.arange(20), 6)
+    x = torch.nn.functional.normalize(
+        torch.randn(20, 8, generator=generator)[labels] + torch.randn(120, 8, generator=generator)
+    )
+    ids = [str(i) for i in range(120)]
+    embedded = SplitEmbeddings("set", x, x, None, None, ids, ids, "f" * 64, relations=Relations.of_labels(labels))
+    rows = Sweep(("smoothap:tau=0.05",), ("cocos",), batch_size=40).run(embedded).summary
+    assert set(rows["method"].dropna()) == {"two-way over 20 classes"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hubs", [0.0, 1.5])
+def test_intervals_hold(hubs: float) -> None:
+    """150 splits: the shares are within what 95 % gives, and those of batches alone are not where there are hubs."""
+    parts = [
+        Sweep(OBJECTIVES, ("cocos",), "pairs", 32).run(split(300, hubs=hubs, seed=seed)).summary for seed in range(150)
+    ]
+    rows = pd.concat(parts)
+    for objective, statistic in (("triplet", "C_q"), ("ntxent", "C_neg"), ("ntxent", "W_neg"), ("ntxent", "N_eff")):
+        own = rows[rows["objective"].str.startswith(objective) & (rows["statistic"] == statistic)]
+        own = own[own["direction"] == "t2i"]
+        truth = own["mean"].mean()
+        holds = ((own["low"] <= truth) & (truth <= own["high"])).mean()
+        width = (own["high"] - own["low"]).mean() / (2 * 1.96 * own["mean"].std())
+        assert holds >= 0.89 and 0.85 < width < 1.4, (statistic, holds, width)
+        if hubs and statistic == "C_neg":
+            of_batches = ((own["mean"] - truth).abs() <= 1.96 * own["std"] / np.sqrt(own["n"])).mean()
+            assert of_batches < 0.85

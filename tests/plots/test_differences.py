@@ -1,0 +1,66 @@
+"""Are the marks the differences, their lines the intervals, and units in panels of their own?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from lossscope.errors import InputError
+from lossscope.plots import differences, epoch_counts
+
+
+def frame():
+    shared = {"source": "a.pt", "b_source": "b.pt", "objective": "ntxent:tau=0.1", "b_objective": "ntxent:tau=0.1",
+              "direction": "i2t", "probe": "cocos", "mean": 1.0, "b_mean": 2.0, "level": 0.95}  # fmt: skip
+    ends = [
+        ("C_neg", "samples", 2.0, 1.0, 3.0),
+        ("N_eff", "samples", 0.5, -0.5, 1.5),
+        ("W_pos", "weight", -1, -2, -0.5),
+    ]
+    return pd.DataFrame([
+        {**shared, "statistic": name, "unit": unit, "difference": mean, "low": low, "high": high}
+        for name, unit, mean, low, high in ends
+    ])  # fmt: skip
+
+
+def test_marks_are_differences_and_lines_their_intervals():
+    ax = differences.draw(frame().iloc[:2])
+    marks = [line for line in ax.lines if line.get_marker() == "o"]
+    assert [line.get_xdata()[0] for line in marks] == [2.0, 0.5]
+    ends = [collection.get_segments()[0][:, 0].tolist() for collection in ax.collections]
+    assert ends == [[1.0, 3.0], [-0.5, 1.5]]
+    assert marks[0].get_color() != marks[1].get_color()
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["C_neg i2t", "N_eff i2t"]
+
+
+def test_units_have_panels_of_their_own():
+    assert [ax.get_xlabel() for ax in differences.draw_many(frame()).axes] == ["B − A, samples", "B − A, weight"]
+    assert "C_neg 2 (1 to 3)" in differences.alt(frame())
+
+
+def test_rows_without_an_interval_are_no_picture():
+    with pytest.raises(InputError, match="may be equal"):
+        differences.draw(frame().assign(low=np.nan))
+
+
+def epochs():
+    shared = {"source": "run", "objective": "ntxent", "statistic": "C_neg", "unit": "samples", "level": 0.95}
+    return pd.DataFrame([
+        {**shared, "direction": direction, "epoch": epoch, "mean": mean, "low": mean - 1, "high": mean + 1}
+        for direction, scale in (("i2t", 1), ("t2i", 2)) for epoch, mean in ((2, 3.0 * scale), (1, 5.0 * scale))
+    ])  # fmt: skip
+
+
+def test_lines_are_means_in_the_order_of_epochs_within_their_bands():
+    ax = epoch_counts.draw(epochs())
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), [5, 3])
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), [10, 6])
+    y = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (y.min(), y.max()) == (2, 6)
+    assert "C_neg i2t: 5 (4 to 6) after epoch 1, 3 (2 to 4) after epoch 2" in epoch_counts.alt(epochs())
+
+
+def test_an_epoch_that_is_there_twice_is_an_error():
+    with pytest.raises(InputError, match="each epoch once"):
+        epoch_counts.draw(pd.concat([epochs(), epochs()]))

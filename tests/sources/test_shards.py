@@ -1,0 +1,146 @@
+"""Samples of queries of a folder of shards: the numbers of the same arrays in memory, from disk and from a URL."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import numpy as np
+import pandas as pd
+import pytest
+
+from lossscope.engine.sampled import strips
+from lossscope.engine.sweep import Sweep
+from lossscope.errors import InputError
+from lossscope.io import row_shards
+from lossscope.sources.base import load
+
+IMAGES, CAPTIONS, WIDTH = 90, 3, 10
+TILES = ("cocos", "weight_mass", "similarity", "recall")
+OBJECTIVES = ("ntxent:tau=0.05", "triplet", "triplet_sh")
+COUNTS = ("C_q", "C_q_all", "C_B", "C_0", "C_neg", "R@1", "medr", "ties", "skipped")
+
+
+def arrays(scale: float = 1.0) -> dict[str, Any]:
+    random = np.random.default_rng(0)
+    owner = np.repeat(np.arange(IMAGES), CAPTIONS)
+    images = random.normal(size=(IMAGES, WIDTH))
+    captions = images[owner] + 0.7 * random.normal(size=(len(owner), WIDTH))
+    sides = {name: x / np.linalg.norm(x, axis=1)[:, None] for name, x in (("images", images), ("captions", captions))}
+    return {name: scale * x.astype(np.float32) for name, x in sides.items()} | {"caption_image": owner}
+
+
+def write_shards(folder: Path, values: dict[str, Any], cuts: int = 4) -> Path:
+    folder.mkdir()
+    for name in ("images", "captions"):
+        for number, part in enumerate(np.array_split(values[name], cuts)):
+            np.save(folder / f"{name}-{number}.npy", part)
+    pd.DataFrame({"caption_image": values["caption_image"]}).to_parquet(folder / "metadata.parquet")
+    return folder
+
+
+def copy_to_memory(folder: Path) -> str:
+    url = f"memory://{folder.parent.name}-{folder.name}"
+    for file in folder.iterdir():
+        with fsspec.open(f"{url}/{file.name}", "wb") as target:
+            shutil.copyfileobj(io.BytesIO(file.read_bytes()), target)
+    return url
+
+
+def assert_near(actual: pd.DataFrame, expected: pd.DataFrame) -> None:
+    """Counts equal, other numbers to 1e-5."""
+    exact = expected["statistic"].isin(COUNTS)
+    for column in ("mean", "low", "high"):
+        assert actual.loc[exact, column].equals(expected.loc[exact, column])
+        assert actual[column].to_numpy() == pytest.approx(expected[column].to_numpy(), rel=1e-5, abs=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", ["disk", "memory"])
+@pytest.mark.parametrize("sampling", ["pairs", "images"])
+@pytest.mark.parametrize("queries", [25, 1000])
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+def test_shards_are_the_arrays_in_memory(kind: str, sampling: Any, queries: int, scale: float, tmp_path: Path) -> None:
+    folder = write_shards(tmp_path / "shards", arrays(scale))
+    np.savez(tmp_path / "dump.npz", **arrays(scale))
+    objectives = OBJECTIVES if sampling == "pairs" else ("smoothap", "supcon")
+    sweep = Sweep(objectives, TILES, sampling=sampling, batch_size=None, queries=queries)
+    whole = sweep.run(load(tmp_path / "dump.npz")).summary
+    embedded = load(folder if kind == "disk" else copy_to_memory(folder), sharded=True)
+    assert embedded.shards is not None and embedded.images is None
+    assert_near(sweep.run(embedded).summary, whole)
+
+
+def test_probes_of_whole_rows_read_shards_into_memory(tmp_path: Path) -> None:
+    folder = write_shards(tmp_path / "shards", arrays())
+    sweep = Sweep(("ntxent",), ("tangent", "contributors", "cocos"), batch_size=None, queries=20)
+    assert_near(sweep.run(load(folder, sharded=True)).summary, sweep.run(load(folder)).summary)
+
+
+def test_each_block_is_read_once_beside_the_rows_of_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, read = write_shards(tmp_path / "shards", arrays()), []
+    monkeypatch.setattr(row_shards, "BLOCK_BYTES", 600)
+    blocks = row_shards.RowShards.blocks
+
+    def watching(self: row_shards.RowShards, start: int, stop: int) -> Any:
+        for first, block in blocks(self, start, stop):
+            read.append((len(self), first, first + len(block)))
+            yield first, block
+
+    monkeypatch.setattr(row_shards.RowShards, "blocks", watching)
+    monkeypatch.setattr(strips, "STRIP", 40)
+    Sweep(("ntxent:tau=0.05",), ("cocos",), batch_size=None, queries=20).run(load(folder, sharded=True))
+    for size in (IMAGES, IMAGES * CAPTIONS):
+        own = [(start, stop) for n, start, stop in read if n == size]
+        assert [start for start, _ in own] == [0, *(stop for _, stop in own[:-1])] and own[-1][1] == size
+        assert max(stop - start for start, stop in own) <= 600 // (4 * WIDTH)
+
+
+def test_memory_is_that_of_the_sample_and_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """20 MB of each side, of which numpy never holds 4 MB; a whole side was 40 MB in the ordinary reader."""
+    n, folder = 80_000, tmp_path / "shards"
+    folder.mkdir()
+    values = np.random.default_rng(0).normal(size=(n, 128)).astype(np.float16)
+    for name in ("images", "captions"):
+        np.save(folder / f"{name}.npy", values)
+    del values
+    monkeypatch.setattr(row_shards, "BLOCK_BYTES", 1 << 19)
+    embedded = load(folder, sharded=True)
+    tracemalloc.start()
+    Sweep(("ntxent:tau=0.05",), ("cocos",), sampling="pairs", batch_size=None, queries=30).run(embedded)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 40 * n + (4 << 20)  # row numbers of both sides, and 4 MB
+
+
+def test_shards_in_another_order_than_the_pairs_are_refused(tmp_path: Path) -> None:
+    values = arrays()
+    values["caption_image"] = values["caption_image"][::-1].copy()
+    folder = write_shards(tmp_path / "shards", values)
+    with pytest.raises(InputError, match=r"images of .* must be in the order of the pairs.*Sort the captions by image"):
+        Sweep(("ntxent",), batch_size=None, queries=20).run(load(folder, sharded=True))
+
+
+@pytest.mark.parametrize("row", [0, 50])
+def test_a_row_that_is_not_finite_is_an_error(row: int, tmp_path: Path) -> None:
+    values = arrays()
+    values["captions"][row, 3] = np.nan
+    folder = write_shards(tmp_path / "shards", values)
+    with pytest.raises(InputError, match=r"captions of .* must be finite"):
+        Sweep(("ntxent",), batch_size=None, queries=20).run(load(folder, sharded=True))
+
+
+def test_a_url_of_no_shards_and_one_that_would_be_read_whole(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"memory://nothing must be a folder of .npy shards"):
+        load("memory://nothing", sharded=True)
+    url = copy_to_memory(write_shards(tmp_path / "shards", arrays()))
+    with pytest.raises(InputError, match=r"must be a path here; of a URL, sweeps over a sample of queries"):
+        load(url)
+    fsspec.filesystem("memory").rm(f"/{url.removeprefix('memory://')}/captions-0.npy")
+    for number in (1, 2, 3):
+        fsspec.filesystem("memory").rm(f"/{url.removeprefix('memory://')}/captions-{number}.npy")
+    with pytest.raises(InputError, match=r"there is no captions\*\.npy"):
+        load(url, sharded=True)
