@@ -6,9 +6,10 @@ independent is the item (`core/sampling_units`), and its influence on a mean has
     g_i = Σ over its queries of (y − mean) + Σ over the queries of others, of which it is a candidate, of its effect
     SE² = n / (n − 1) · (Σ g_i² − overlap) / (Σ weights)²
 
-The effect of a candidate is y less y without it (a jackknife), less the mean of the row. What only one query and one
-candidate have in common stands in g of both and must be counted once, which `overlap` takes away (as for dyadic data,
-Aronow, Samii & Assenova 2015).
+The effect of a candidate is y less y without it (a jackknife), less the mean of the row. What only one query and the
+candidates of one unit have in common stands in g of both and must be counted once, which `overlap` takes away (as for
+dyadic data, Aronow, Samii & Assenova 2015). Of a statistic that is no mean in a batch, as a quantile of few numbers,
+what batches deviate more or less than the means predict is added.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from scipy import stats
 
 Floats = npt.NDArray[np.float64]
 LEVEL = 0.95  # of intervals, unless another is given
+FLOOR = 0.8  # candidates' effects from few rows are noisy; queries and candidates may oppose each other somewhat
 
 
 class Interval(NamedTuple):
@@ -42,7 +44,10 @@ class ItemSums:
     weights: Floats  # (n,) of its queries
     values: Floats  # (n,) weight · y of its queries
     effects: Floats  # (n,) of its candidates on queries of other units, times their weights
-    overlap: float  # Σ of the squares of single effects, each of which is in the sums of two units
+    overlap: float  # Σ of the squares of what a query has from one unit, each of which is in the sums of two units
+    predicted: float = 0.0  # Σ over batches of the square that `values` predict of a statistic that is no mean
+    observed: float = 0.0  # Σ over batches of the square of its own deviation
+    floor: float = FLOOR  # share of Σ (own part of g)² that SE² is not below, but for the deviations of batches
 
     @property
     def mean(self) -> float:
@@ -59,7 +64,9 @@ class ItemSums:
         own = self.values - self.mean * self.weights
         if float(np.abs(own).max()) <= _LEAST * max(float(np.abs(self.values).max()), _LEAST):
             return float("nan")
-        square = max(float(np.square(own + self.effects).sum()) - self.overlap, float(np.square(own).sum()))
+        alone = self.floor * float(np.square(own).sum())
+        square = max(float(np.square(own + self.effects).sum()) - self.overlap, alone)
+        square = max(square + self.observed - self.predicted, self.observed)
         variance = float(square * n / (n - 1) / total**2)
         return variance if variance > (_LEAST * max(abs(self.mean), _LEAST)) ** 2 else float("nan")
 
@@ -97,6 +104,6 @@ def add_sums(parts: Iterable[ItemSums]) -> ItemSums:
     for other in others:
         first = ItemSums(
             first.weights + other.weights, first.values + other.values, first.effects + other.effects,
-            first.overlap + other.overlap,
+            first.overlap + other.overlap, first.predicted + other.predicted, first.observed + other.observed,
         )  # fmt: skip
     return first

@@ -172,13 +172,13 @@ class IntervalCollector:
                 return {}
             for name, of_rows in effects.of_statistics.items():
                 by_unit[name] += effects.by_unit(of_rows, number, share)
-                overlaps[name] += float(np.square(of_rows).sum()) / share**2
+                overlaps[name] += effects.overlap(of_rows, share)
         of_all = influence.by_unit(None, number)
         return {
             name: ItemSums(
                 of_all if one.weights is None else influence.by_unit(one.weights, number),
                 influence.by_unit(one.values if one.weights is None else one.values * one.weights, number),
-                by_unit[name], overlaps[name] - one.remainder,
+                by_unit[name], overlaps[name], *one.squares(),
             )
             for name, (one, _) in influence.linear.items()
         }  # fmt: skip

@@ -21,20 +21,24 @@ Scale = Tensor | float  # (n,), or one number for all queries
 
 @dataclass(frozen=True)
 class BatchDeviations:
-    """What batches deviate by, and what the mean of `values` predicts: their remainder is what it does not."""
+    """What batches deviate by, and what the mean of `values` predicts."""
 
     sizes: Tensor  # (k,) queries of each batch
     own: Tensor  # (k,) statistic of each batch; NaN where it has none
     predicted: Tensor  # (k,)
 
-    @property
-    def remainder(self) -> float:
-        """Σ size² ((statistic − mean)² − (predicted − mean of predicted)²) over batches with a statistic."""
+    def squares(self) -> tuple[float, float]:
+        """Return Σ size² (x − mean)² over batches with a statistic, where x is what is predicted, and the statistic."""
         defined = self.own.isfinite()
-        size, own, predicted = self.sizes[defined], self.own[defined].double(), self.predicted[defined]
+        size = self.sizes[defined]
         total = size.sum().clamp(min=1)
-        apart = (own - (own * size).sum() / total).square() - (predicted - (predicted * size).sum() / total).square()
-        return float((size.square() * apart).sum())
+
+        def square(x: Tensor) -> float:
+            apart = x[defined].double()
+            apart = apart - (apart * size).sum() / total
+            return float((size * apart).square().sum())
+
+        return square(self.predicted), square(self.own)
 
 
 @dataclass(frozen=True)
@@ -45,19 +49,20 @@ class LinearStatistic:
     weights: Tensor | None  # (n,) 0 where a query does not count; None: all are 1
     on_effect: Scale = 0.0  # change of `values` when the column of a query changes by 1
     on_any: Scale = 0.0  # change of `values` when the column is no longer above 0
+    on_above: float = 0.0  # change of `values` when the column is no longer above the threshold
+    threshold: float = 0.0
     leaves: Tensor | None = None  # (n,) change of `values` of a query that has no number any longer
     deviations: BatchDeviations | None = None  # of a statistic that is no mean, in a batch
 
-    @property
-    def remainder(self) -> float:
-        """Σ over batches of what its square deviation is above that of the mean of `values`."""
-        return 0.0 if self.deviations is None else self.deviations.remainder
+    def squares(self) -> tuple[float, float]:
+        """Return the squares of `deviations`; 0 of a mean."""
+        return (0.0, 0.0) if self.deviations is None else self.deviations.squares()
 
     @property
     def moves(self) -> bool:
         """Whether it depends on the candidates at all."""
         return not (isinstance(self.on_effect, float) and isinstance(self.on_any, float)) or bool(
-            self.on_effect or self.on_any
+            self.on_effect or self.on_any or self.on_above
         )
 
 
@@ -153,8 +158,9 @@ class QueryNumbers:
         weights = self.weights(keep)
         if keep is not None:
             values = values.where(keep, 0)
-        near = ((y >= below) & (y <= above)).double() / share
-        return LinearStatistic(values, weights, near, deviations=self._deviations(values, weights, of_batches))
+        deviations = self._deviations(values, weights, of_batches)
+        on_above = float((above - below) / share)
+        return LinearStatistic(values, weights, on_above=on_above, threshold=float(quantile), deviations=deviations)
 
     def _deviations(self, values: Tensor, weights: Tensor | None, of_batches: Tensor) -> BatchDeviations:
         """Return the statistic of each batch beside the mean of `values` over its queries."""
@@ -195,7 +201,8 @@ def _mean_nonzero(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> Line
     w = 1.0 if weights is None else weights
     ratio = (w * y).sum(dtype=torch.float64) / (w * z).sum().clamp(min=1e-300)
     share = (above / numbers.kept(keep)).where(defined, 1.0)
-    return LinearStatistic(ratio + (y - ratio * z) / share, weights, 1 / share, -ratio / share)
+    own = numbers.sums(y.double()) / above.clamp(min=1)  # of each batch, which is what its candidates move
+    return LinearStatistic(ratio + (y - ratio * z) / share, weights, 1 / share, -own / share)
 
 
 def _std(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:

@@ -79,16 +79,15 @@ def paired_sums(
             difference = _difference(of_a.of_statistics.get(name), of_b.of_statistics.get(name), one, other)
             if difference is not None and difference.any():
                 by_unit[name] += of_a.by_unit(difference, number, share)
-                overlaps[name] += float(np.square(difference).sum()) / share**2
+                overlaps[name] += of_a.overlap(difference, share)
                 is_equal[name] = False
     of_all = a.by_unit(None, number)
     paired = {}
     for name, (one, other) in sides.items():
         values = other.values - one.values
         equal = is_equal[name] and not bool(values.any())
-        sums = ItemSums(
-            of_all, a.by_unit(values, number), by_unit[name], overlaps[name] - _remainder(one.linear, other.linear)
-        )
+        squares = _squares(one.linear, other.linear)
+        sums = ItemSums(of_all, a.by_unit(values, number), by_unit[name], overlaps[name], *squares, floor=1.0)
         paired[name] = PairedSums(sums, equal)
     return paired
 
@@ -100,12 +99,12 @@ def _difference(a: Floats | None, b: Floats | None, one: _Side, other: _Side) ->
     return b * other.share - a * one.share
 
 
-def _remainder(one: LinearStatistic, other: LinearStatistic) -> float:
-    """Return what the squared difference of batches is above what the difference of means predicts."""
+def _squares(one: LinearStatistic, other: LinearStatistic) -> tuple[float, float]:
+    """Return the squares of the differences of batches: what is predicted, and their own."""
     a, b = one.deviations, other.deviations
     if a is None or b is None:
-        return one.remainder + other.remainder
-    return BatchDeviations(a.sizes, b.own.double() - a.own.double(), b.predicted - a.predicted).remainder
+        return 0.0, 0.0
+    return BatchDeviations(a.sizes, b.own.double() - a.own.double(), b.predicted - a.predicted).squares()
 
 
 def _row_effects(influence: ResultInfluence, group: ResultGroup) -> Iterator[RowEffects | None]:

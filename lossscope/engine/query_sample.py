@@ -12,6 +12,7 @@ from lossscope.core.types import Rows
 
 _MASK, _GOLDEN = (1 << 62) - 1, np.uint64(0x9E3779B97F4A7C15)
 _QUERIES, _FEWEST = 2048, 32  # whose candidates' effects are computed in batches of 32, and in any
+_ENTRIES = 1 << 19  # of S, at most, but for the fewest queries
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class QuerySample:
     def of(cls, units: int, queries: int, candidates: int, seed: int) -> QuerySample:
         """Return the sample of a sweep over `queries` queries of one direction, with `candidates` of a batch."""
         shrink = math.sqrt(min(32 / max(candidates, 1), 1.0))
-        enough = max(_QUERIES * shrink**1.3, _FEWEST) / max(queries, 1)
+        enough = max(min(_QUERIES * shrink, _ENTRIES / max(candidates, 1)), _FEWEST) / max(queries, 1)
         return cls(min(max(enough, 2 * shrink / math.sqrt(max(units, 1))), 1.0), seed)
 
     def places(self, first: int, batches: int, queries: int, forward: bool) -> Rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +36,32 @@ class RowEffects:
         """Return those of some rows."""
         part = {name: effects[rows] for name, effects in self.of_statistics.items()}
         return RowEffects(self.places[rows], self.units[rows], self.are_shared, part)
+
+    @cached_property
+    def _of_one_unit(self) -> tuple[Rows, Rows]:
+        """Return the entries whose row has others of their unit, unit after unit, and where each unit begins."""
+        r, c = self.units.shape
+        order = np.argsort(self.units, axis=1, kind="stable")
+        ordered = np.take_along_axis(self.units, order, axis=1)
+        same = np.zeros((r, c + 1), bool)
+        same[:, 1:-1] = ordered[:, 1:] == ordered[:, :-1]
+        shared = same[:, :-1] | same[:, 1:]  # with the one before, or the one after
+        entries = (order + np.arange(r)[:, None] * c)[shared]
+        return entries, np.flatnonzero(~same[:, :-1][shared])
+
+    def overlap(self, effects: Floats, share: float) -> float:
+        """Σ (Σ effects of the candidates of one unit / share)² over rows and units.
+
+        Args:
+            effects: (r, c).
+            share: of the queries that are rows.
+        """
+        entries, starts = self._of_one_unit
+        square = float(np.square(effects).sum())
+        if len(entries):
+            several = effects.reshape(-1)[entries]
+            square += float(np.square(np.add.reduceat(several, starts)).sum() - np.square(several).sum())
+        return square / share**2
 
     def by_unit(self, effects: Floats, number: int, share: float) -> Floats:
         """(number,) Σ effect / share of the candidates of each unit.
@@ -88,6 +115,8 @@ class ResultInfluence:
                 change = change + _scaled(on_any, one.on_any, places)
             elif one.on_any:
                 change = change + one.on_any * self._on_any(column, effect, effects.get(ANY + column), places)
+            if one.on_above:
+                change = change + one.on_above * self._on_above(column, effect, one.threshold, places)
             if one.weights is not None:
                 change = change * one.weights[places][:, None]
             change = change * negatives  # less the mean of the row; 0 where a candidate is of the query's unit
@@ -101,6 +130,11 @@ class ResultInfluence:
             return stated.cpu()
         y = self.columns[column].cpu()[places][:, None]
         return (y > 0).to(effect.dtype) - (y - effect.nan_to_num(0) > _ZERO).to(effect.dtype)
+
+    def _on_above(self, column: str, effect: Tensor, threshold: float, places: Tensor) -> Tensor:
+        """(r, c) effect on whether the number of a query is above a threshold."""
+        y = self.columns[column].cpu()[places][:, None].double()
+        return (y > threshold).to(effect.dtype) - (y - effect.nan_to_num(0) > threshold).to(effect.dtype)
 
     def by_unit(self, x: Tensor | None, number: int) -> Floats:
         """(number,) Σ of a number of queries over those of each unit; None: how many there are."""

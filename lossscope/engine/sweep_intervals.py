@@ -54,7 +54,7 @@ def sums_table(sums: NamedSums) -> pd.DataFrame:
     units = np.flatnonzero(occurs)
     columns: dict[str, Any] = {_UNIT: np.append(units, _ALL)}
     for name, one in sums.items():
-        of_all = (0.0, 0.0, one.overlap)
+        of_all = (one.predicted, one.observed, one.overlap)
         for kind, whole in zip(_KINDS, of_all, strict=True):
             columns[f"{kind} {name}"] = np.append(getattr(one, kind)[units], whole)
     return pd.DataFrame(columns)
@@ -72,8 +72,8 @@ def sums_of_table(table: pd.DataFrame, units: int) -> NamedSums:
             array = np.zeros(units)
             array[places[own]] = table[f"{kind} {name}"].to_numpy()[own]
             arrays.append(array)
-        overlap = float(table[f"{_KINDS[2]} {name}"].to_numpy()[~own].sum())
-        sums[name] = ItemSums(arrays[0], arrays[1], arrays[2], overlap)
+        predicted, observed, overlap = (float(table[f"{kind} {name}"].to_numpy()[~own].sum()) for kind in _KINDS)
+        sums[name] = ItemSums(arrays[0], arrays[1], arrays[2], overlap, predicted, observed)
     return sums
 
 

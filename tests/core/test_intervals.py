@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lossscope.core.intervals import ItemSums, add_sums
+from lossscope.core.intervals import FLOOR, ItemSums, add_sums
 
 
 def sums(seed: int, n: int = 30, effects: float = 0.0, overlap: float = 0.0) -> ItemSums:
@@ -26,11 +27,21 @@ def test_without_effects_it_is_the_t_interval_of_clusters_of_one_query() -> None
     assert (low, high) == pytest.approx((expected.low, expected.high))
 
 
-def test_effects_widen_it_and_overlap_narrows_it_but_never_below_the_queries_alone() -> None:
+def test_effects_widen_it_and_overlap_narrows_it_but_never_far_below_the_queries_alone() -> None:
     alone, hubs = sums(0).variance, sums(0, effects=20.0).variance
     assert hubs > 2 * alone
     assert alone < sums(0, effects=20.0, overlap=1000.0).variance < hubs
-    assert sums(0, effects=20.0, overlap=1e9).variance == pytest.approx(alone)
+    assert sums(0, effects=20.0, overlap=1e9).variance == pytest.approx(FLOOR * alone)
+
+
+def test_batches_that_deviate_less_than_predicted_narrow_it_to_their_own_deviation() -> None:
+    """A median of each of many batches was given the interval of the median of all numbers."""
+    total = sums(0).weights.sum()
+    alone, n = sums(0).variance * total**2 * 29 / 30, 30
+    for predicted, observed in ((0.5, 0.2), (0.2, 0.5), (1.5, 0.3), (0.0, 0.0)):
+        one = replace(sums(0), predicted=predicted * alone, observed=observed * alone)
+        expected = max(1 + observed - predicted, observed) * alone * n / (n - 1) / total**2
+        assert one.variance == pytest.approx(expected)
 
 
 def test_much_overlap_leaves_fewer_degrees_of_freedom() -> None:

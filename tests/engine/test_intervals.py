@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ def row(summary: pd.DataFrame, objective: str, direction: str, statistic: str) -
     return rows.iloc[0]
 
 
+def batches_of(embedded: SplitEmbeddings, size: int, direction: str) -> list[tuple[Any, list[int], list[int]]]:
+    """Return S of each batch, a row a query, the images of its queries, and those of its candidates."""
+    assert embedded.images is not None and embedded.captions is not None
+    batches = []
+    for batch in Sampling("pairs", size).batches(embedded.relations):
+        S = (embedded.images[batch.images].double() @ embedded.captions[batch.captions].double().T).numpy()
+        owners = embedded.relations.caption_image[batch.captions]
+        own = list(map(int, batch.images)), list(map(int, owners))
+        batches.append((S, *own) if direction == "i2t" else (S.T, *own[::-1]))
+    return batches
+
+
 @pytest.mark.parametrize(
     ("objective", "statistic", "count"),
     [
@@ -61,19 +74,38 @@ def test_it_is_that_of_loops_over_items(
 ) -> None:
     monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_: cls(1.0, 0)))
     embedded = split(20)
-    assert embedded.images is not None and embedded.captions is not None
     summary = Sweep(OBJECTIVES, ("cocos", "similarity"), "pairs", 12).run(embedded).summary
-    batches = []
-    for batch in Sampling("pairs", 12).batches(embedded.relations):
-        S = (embedded.images[batch.images].double() @ embedded.captions[batch.captions].double().T).numpy()
-        owners = embedded.relations.caption_image[batch.captions]
-        own = list(map(int, batch.images)), list(map(int, owners))
-        batches.append((S, *own) if direction == "i2t" else (S.T, *own[::-1]))
-    error = two_way.standard_error(batches, count)
+    error = two_way.standard_error(batches_of(embedded, 12, direction), count)
     one = row(summary, objective, direction, statistic)
     assert one["method"] == "two-way over 20 images" and one["level"] == 0.95
     assert (one["high"] - one["low"]) / 2 == pytest.approx(stats.t.ppf(0.975, 19) * error, rel=2e-4)
     assert (one["high"] + one["low"]) / 2 == pytest.approx(one["mean"])
+
+
+@pytest.mark.parametrize(("statistic", "level"), [("s_neg_q50", 0.5), ("s_neg_q90", 0.9)])
+def test_a_candidate_moves_a_quantile_where_a_query_crosses_it(
+    statistic: str, level: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A density of numbers around the quantile, times how far each moves, made intervals half as wide again."""
+    monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_: cls(1.0, 0)))
+    embedded = split(60)
+    one = row(Sweep(OBJECTIVES, ("similarity",), "pairs", 12).run(embedded).summary, "", "t2i", statistic)
+    batches = batches_of(embedded, 12, "t2i")
+    y = np.array([[two_way.hardest(S[q, q], np.delete(S[q], q)) for q in range(12)] for S, _, _ in batches])
+    ordered, n = np.sort(y, axis=None), y.size
+    at = [round((level + shift * 0.4 * n ** (-1 / 3)) * (n - 1)) for shift in (-1, 0, 1)]
+    below, quantile, above = (ordered[min(max(place, 0), n - 1)] for place in at)
+    scale = (above - below) / ((min(at[2], n - 1) - at[0]) / n)
+
+    def beyond(positive: float, negatives: Sequence[float]) -> float:
+        return scale * float(two_way.hardest(positive, negatives) > quantile + 1e-9)
+
+    means = scale * (y > quantile + 1e-9).mean(1)
+    own = np.sort(y, axis=1)[:, round(level * 11)]
+    squares = [float((144 * (x - x.mean()) ** 2).sum()) for x in (means, own)]
+    error = two_way.standard_error(batches, beyond, *squares)
+    assert one["mean"] == pytest.approx(own.mean(), rel=1e-5)
+    assert (one["high"] - one["low"]) / 2 == pytest.approx(stats.t.ppf(0.975, 59) * error, rel=0.02)
 
 
 @pytest.mark.parametrize("batch_size", [None, 40])

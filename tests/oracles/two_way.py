@@ -1,7 +1,8 @@
 """Standard error of a mean over queries whose candidates are items, too: loops over queries, candidates and items.
 
 g_i = Σ over queries of i of (y − mean) + Σ over queries of others of (what candidate i adds to y − its row's mean);
-SE² = n / (n − 1) (Σ g_i² − Σ of the squares of what single candidates add) / Q².
+SE² = n / (n − 1) (Σ g_i² − Σ of the squares of what a query has from one item) / Q²; the first difference is not
+below 0.8 of the squares of the queries' own part. A quantile has the squares of its batches beside them.
 """
 
 from __future__ import annotations
@@ -37,12 +38,19 @@ def hardest(positive: float, negatives: Sequence[float]) -> float:
     return float(max(negatives))
 
 
-def standard_error(batches: Sequence[tuple[Floats, Sequence[int], Sequence[int]]], count: CountOfRow) -> float:
+def standard_error(
+    batches: Sequence[tuple[Floats, Sequence[int], Sequence[int]]],
+    count: CountOfRow,
+    predicted: float = 0.0,
+    observed: float = 0.0,
+) -> float:
     """Return the standard error of the mean of `count`.
 
     Args:
         batches: S (b, b) whose diagonal are the positives, the items of its queries, and those of its candidates.
         count: number of a query.
+        predicted: Σ size² (mean of `count` of a batch − mean)², of a statistic that is no mean.
+        observed: Σ size² (statistic of a batch − mean)².
     """
     numbers = [[count(S[q, q], np.delete(S[q], q)) for q in range(len(S))] for S, _, _ in batches]
     total = sum(len(of_batch) for of_batch in numbers)
@@ -59,9 +67,12 @@ def standard_error(batches: Sequence[tuple[Floats, Sequence[int], Sequence[int]]
                 if c != q:
                     adds[c] = y - count(S[q, q], np.delete(S[q], [q, c]))
             of_row = sum(adds.values()) / len(adds)
+            of_items: dict[int, float] = {}
             for c, added in adds.items():
                 if candidates[c] != queries[q]:
                     g[candidates[c]] = g.get(candidates[c], 0.0) + added - of_row
-                    overlap += (added - of_row) ** 2
-    square = max(sum(one**2 for one in g.values()) - overlap, sum(one**2 for one in own.values()))
+                    of_items[candidates[c]] = of_items.get(candidates[c], 0.0) + added - of_row
+            overlap += sum(one**2 for one in of_items.values())
+    square = max(sum(one**2 for one in g.values()) - overlap, 0.8 * sum(one**2 for one in own.values()))
+    square = max(square + observed - predicted, observed)
     return float(np.sqrt(square * len(g) / (len(g) - 1)) / total)
