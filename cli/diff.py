@@ -155,8 +155,8 @@ def _draw(
         from lossscope.io.versions import versions
         from lossscope.report.diff_page import write_diff_page
 
-        said = {"lossscope": versions()["lossscope"], **{name: str(value) for name, value in typed.items()}}
-        notice(f"Wrote {write_diff_page(page, result.rows, queries, result.left_out, said)}.", quiet)
+        shown = {"lossscope": versions()["lossscope"], **{name: str(value) for name, value in typed.items()}}
+        notice(f"Wrote {write_diff_page(page, result.rows, queries, result.left_out, shown)}.", quiet)
     if picture is not None:
         from lossscope.plots import differences, style
 

@@ -1,0 +1,78 @@
+"""Differences of two sides by torchrun: those of one process."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from lossscope.core.distributed import join_group, process_group
+from lossscope.engine.paired_sweep import PairedSweep
+from lossscope.sources.base import load
+
+from .test_sweep_processes import SIZES, SWEEPS, dump, output_of, torchrun
+
+pytestmark = pytest.mark.slow
+NAMES = ("stacks", "stacks of images", "tiles", "tiles of images", "tiles and panels")
+TEXTS = ["source", "b_source", "objective", "b_objective", "direction", "probe", "statistic", "method"]
+
+
+def write_sides(folder: Path) -> list[Path]:
+    """Write one split under two models."""
+    a = dump(folder / "a.npz", 250)
+    arrays = dict(np.load(a))
+    moved = arrays["captions"] + 0.05 * np.random.default_rng(1).normal(size=arrays["captions"].shape)
+    arrays["captions"] = (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float32)
+    np.savez(folder / "b.npz", **arrays)
+    return [a, folder / "b.npz"]
+
+
+def run_sweeps(folder: Path) -> None:
+    """Write the differences of every sweep."""
+    here = process_group()
+    a, b = (load(folder / f"{side}.npz", cache=False) for side in "ab")
+    for name in NAMES:
+        sweep = SWEEPS[name]
+        rows = PairedSweep(sweep, sweep).run(a, b, processes=here).rows
+        if here.main:
+            rows.to_pickle(folder / f"{name} {here.size}.pkl")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("differences")
+    write_sides(folder)
+    for size in SIZES:
+        output_of(torchrun(size, "-m", __name__, str(folder)))
+    return folder
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.parametrize("name", NAMES)
+def test_many_processes_give_the_differences_of_one(name: str, size: int, folder: Path) -> None:
+    one, many = (pd.read_pickle(folder / f"{name} {n}.pkl") for n in (1, size))
+    pd.testing.assert_frame_equal(many[TEXTS], one[TEXTS])
+    numbers = one.select_dtypes(float).columns
+    scale = one[["mean", "b_mean"]].abs().max(axis=1).to_numpy()[:, None]
+    gap = (many[numbers] - one[numbers]).abs().to_numpy()
+    assert (np.isnan(gap) | (gap <= 1e-5 * scale + 1e-9)).all()
+    assert one["low"].notna().mean() > 0.25
+
+
+def test_the_command_prints_the_same_as_in_one_process(tmp_path: Path) -> None:
+    words = ["-m", "lossscope_cli", "diff", *map(str, write_sides(tmp_path)), "--objective", "triplet"]
+    words += ["--batch-size", "64", "--format", "json", "--device", "cpu"]
+    alone = output_of([sys.executable, *words])
+    assert '"queries": [' in alone
+    for size in SIZES[1:]:
+        assert output_of(torchrun(size, *words)) == alone
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    with join_group("cpu"):
+        run_sweeps(Path(sys.argv[1]))
