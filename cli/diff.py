@@ -103,6 +103,8 @@ def diff(
         return
     for text in result.left_out:
         notice(f"Note: left out: {text}.", options.quiet)
+    if result.without_interval:
+        notice(f"Note: no interval: {result.without_interval}.", options.quiet)
     typed = {
         "name": "diff", "sources": [str(path) for path in paths], "split": options.split, "b_mode": b_mode or "eval",
         "probes": list(probes), "top": top, "by": by,

@@ -14,6 +14,7 @@ what batches deviate more or less than the means predict is added.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -44,7 +45,7 @@ class ItemSums:
     weights: Floats  # (n,) of its queries
     values: Floats  # (n,) weight · y of its queries
     effects: Floats  # (n,) of its candidates on queries of other units, times their weights
-    overlap: float  # Σ of the squares of what a query has from one unit, each of which is in the sums of two units
+    overlap: float  # Σ of squares of what a query has from one unit, which two g have; NaN: effects are not known
     predicted: float = 0.0  # Σ over batches of the square that `values` predict of a statistic that is no mean
     observed: float = 0.0  # Σ over batches of the square of its own deviation
     floor: float = FLOOR  # share of Σ (own part of g)² that SE² is not below, but for the deviations of batches
@@ -56,10 +57,15 @@ class ItemSums:
         return float(self.values.sum() / total) if total > 0 else float("nan")
 
     @property
+    def is_known(self) -> bool:
+        """Whether the effects of candidates are known in all parts; `overlap` is NaN where they are not."""
+        return not math.isnan(self.overlap)
+
+    @property
     def variance(self) -> float:
         """Return SE² of the mean; NaN of fewer than two units, or where no unit differs from another."""
         total, n = self.weights.sum(), self._units
-        if n < 2 or not total > 0:
+        if n < 2 or not total > 0 or not self.is_known:
             return float("nan")
         own = self.values - self.mean * self.weights
         if float(np.abs(own).max()) <= _LEAST * max(float(np.abs(self.values).max()), _LEAST):

@@ -43,7 +43,7 @@ from .run_probes import (
     run_probes,
 )
 from .sweep_intervals import NamedSums, name_of
-from .terms import rows_with_terms
+from .terms import rows_with_terms, units_of_items
 
 # the place of the first batch of some rows of S, and what every probe computed from them
 _Results = list[tuple[int, list[ProbeResult]]]
@@ -127,7 +127,7 @@ class BatchRunner:
             first, second = self.units.first, self.units.second
         if shape.direction == "t2i":
             first, second = second, first
-        return first[shape.query_ids.numpy()], second[shape.candidate_ids.numpy()]
+        return first[shape.query_ids.numpy()], units_of_items(shape.candidate_ids.numpy(), first, second)
 
     def _complete(self, rows: DenseRows) -> DenseRows:
         """Return rows that are batches of one query with their embeddings, keys and ids of items."""

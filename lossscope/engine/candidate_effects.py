@@ -58,11 +58,14 @@ def _measured_effects(
     names = [name for name, column in alone.items() if column.ndim == 1 and name in columns]
     for name in names:
         now, before = alone[name].double(), columns[name].double()[places.to(columns[name].device)].to(rows.S.device)
+        now, before = now[~rows.skipped], before[~rows.skipped]
         scale = float(before[~before.isnan()].abs().mean()) if bool((~before.isnan()).any()) else 0.0
         if not torch.allclose(now, before, rtol=_ALIKE, atol=_ALIKE * scale, equal_nan=True):
             return None
     effects = {name: torch.zeros(rows.S.shape, dtype=torch.float64, device=rows.S.device) for name in names}
     every = rows.mask.negatives.nonzero()
+    if not len(every):
+        return effects
     for queries, candidates in (pairs.T for pairs in torch.split(every, max(CHUNK // rows.S.shape[1], 1))):
         without = _columns_of(probe, objective, rows.without(queries, candidates))
         for name in names:

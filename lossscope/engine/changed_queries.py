@@ -12,6 +12,7 @@ from lossscope.errors import InputError
 from .paired_sweep import PairedResult
 
 _MADE_BY = ["probe", "direction", "objective", "convention", "eps", "weight_unit"]
+_SAME = ("direction", "probe", "objective", "convention", "weight_unit", "eps", "query")  # of one number of a query
 _NO_COLUMNS = frozenset({*_MADE_BY, "source", "sampling", "seed", "sides", "batch", "query", "skipped"})
 
 
@@ -37,18 +38,18 @@ def changed_queries(result: PairedResult, embedded: SplitEmbeddings, column: str
     known = per_query_columns(result)
     if column not in known:
         raise InputError(f"--by must be one of {', '.join(known) or 'no numbers'}; got {column!r}")
-    kept = a[column].notna().to_numpy() | b[column].notna().to_numpy()
+    kept = a[column].notna().to_numpy() & b[column].notna().to_numpy()
     if not np.array_equal(a[["batch", "query"]].to_numpy(), b[["batch", "query"]].to_numpy()):
         raise InputError(
             "queries of both sides must be in the same order; objectives of one direction and of two are not. Leave "
             "--top 0"
         )
     numbers = pd.DataFrame({
-        "direction": a["direction"], "objective": a["objective"], "b_objective": b["objective"], "eps": a["eps"],
-        "query": a["query"], "a": a[column].astype(float), "b": b[column].astype(float),
+        **{name: a[name] for name in _SAME if name in a}, "b_objective": b["objective"],
+        "a": a[column].astype(float), "b": b[column].astype(float),
     })[kept]  # fmt: skip
     numbers["difference"] = numbers["b"] - numbers["a"]
-    keys = ["direction", "objective", "b_objective", "eps", "query"]
+    keys = [str(name) for name in numbers if name not in ("a", "b", "difference")]
     means = numbers.groupby(keys, dropna=False, sort=False, observed=True).agg(
         a=("a", "mean"), b=("b", "mean"), difference=("difference", "mean"), n=("difference", "count")
     )

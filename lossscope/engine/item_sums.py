@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -162,14 +163,15 @@ class IntervalCollector:
         return sums
 
     def _sums_of(self, influence: ResultInfluence, group: ResultGroup) -> dict[str, ItemSums]:
-        """Return the sums of each statistic of a group; none where the effects of its candidates cannot be had."""
+        """Return the sums of each statistic of a group; NaN where the effects of its candidates cannot be had."""
         number, share = self.units.number, self.sample.share
         by_unit = {name: np.zeros(number) for name in influence.linear}
         overlaps = dict.fromkeys(influence.linear, 0.0)
         for rows, places in group.sampled_rows():
             effects = influence.effects(rows, places)
-            if effects is None:
-                return {}
+            if effects is None:  # so that a sum over parts, of which some have effects, is none
+                overlaps = dict.fromkeys(overlaps, math.nan)
+                break
             for name, of_rows in effects.of_statistics.items():
                 by_unit[name] += effects.by_unit(of_rows, number, share)
                 overlaps[name] += effects.overlap(of_rows, share)

@@ -30,6 +30,7 @@ from lossscope.io.frames import KEYS, summarise
 
 from .batch_runner import BatchRunner
 from .plan import Batching, SweepPlan
+from .sweep_intervals import possible_ends
 
 _STREAM = 4 << 32  # of random words, apart from those of batches
 _SAME = tuple(name for name in KEYS if name != "batch_size")  # that of a batch of everything is smaller
@@ -60,11 +61,11 @@ class Jackknife:
         for place, row in enumerate(summary.to_dict("records")):
             of_groups = np.array([one.get(_name(row), math.nan) for one in means])
             if missing.iloc[place] and np.isfinite(of_groups).all():
-                row.update(self._interval(float(row["mean"]), of_groups))
+                row.update(self._interval(float(row["mean"]), of_groups, str(row["unit"])))
             rows.append(row)
         return pd.DataFrame(rows, columns=summary.columns)
 
-    def _interval(self, mean: float, of_groups: npt.NDArray[np.float64]) -> dict[str, Any]:
+    def _interval(self, mean: float, of_groups: npt.NDArray[np.float64], unit: str) -> dict[str, Any]:
         """Return the columns of an interval; none where no group makes a difference."""
         n = len(of_groups)
         error = float(np.sqrt((n - 1) / n * np.square(of_groups - of_groups.mean()).sum()))
@@ -72,7 +73,8 @@ class Jackknife:
             return {}
         half = float(stats.t.ppf((1 + self.level) / 2, n - 1)) * error
         method = f"jackknife of {n} groups of {plural(self.units.name)}"
-        return {"low": mean - half, "high": mean + half, "level": self.level, "method": method}
+        low, high = possible_ends(mean - half, mean + half, unit)
+        return {"low": low, "high": high, "level": self.level, "method": method}
 
     @property
     def _totals(self) -> frozenset[str]:

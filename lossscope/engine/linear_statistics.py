@@ -127,6 +127,13 @@ class QueryNumbers:
             self._weights[id(keep)] = (keep, keep * size / self.sums(keep.double()).clamp(min=1))
         return self._weights[id(keep)][1]
 
+    def total_weights(self, keep: Tensor | None) -> Tensor | None:
+        """(n,) 0 where a query is left out; each batch has 1 as its sum, as totals of batches count alike."""
+        kept = self.kept(keep)
+        if isinstance(kept, float):
+            return None
+        return torch.ones(self.number) / kept if keep is None else keep / kept.clamp(min=1)
+
     @property
     def number(self) -> int:
         """n, the number of queries."""
@@ -179,16 +186,16 @@ def _mean(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatis
 
 def _sum(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
     kept = numbers.kept(keep)
-    return LinearStatistic(y * kept, numbers.weights(keep), kept)
+    return LinearStatistic(y * kept, numbers.total_weights(keep), kept)
 
 
 def _zeros(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
     kept = numbers.kept(keep)
-    return LinearStatistic((y == 0) * kept, numbers.weights(keep), 0.0, -kept)
+    return LinearStatistic((y == 0) * kept, numbers.total_weights(keep), 0.0, -kept)
 
 
 def _true(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
-    return LinearStatistic((y != 0) * numbers.kept(keep), numbers.weights(keep))
+    return LinearStatistic((y != 0) * numbers.kept(keep), numbers.total_weights(keep))
 
 
 def _mean_nonzero(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:

@@ -32,14 +32,14 @@ class PairedSums:
 
 
 @dataclass(frozen=True)
-class _Side:
+class _Shares:
     """One statistic of one side, in shares of its mean: Σ over all queries is the statistic."""
 
     linear: LinearStatistic
     share: float  # number of queries / Σ weight
 
     @classmethod
-    def of(cls, linear: LinearStatistic) -> _Side:
+    def of(cls, linear: LinearStatistic) -> _Shares:
         if linear.weights is None:
             return cls(linear, 1.0)
         return cls(linear, len(linear.values) / max(float(linear.weights.sum()), 1e-300))
@@ -69,7 +69,9 @@ def paired_sums(
     """
     a, b = first.influence(groups[0]), second.influence(groups[1])
     number, share = first.units.number, first.sample.share
-    sides = {name: (_Side.of(a.linear[name][0]), _Side.of(b.linear[name][0])) for name in a.linear if name in b.linear}
+    sides = {
+        name: (_Shares.of(a.linear[name][0]), _Shares.of(b.linear[name][0])) for name in a.linear if name in b.linear
+    }
     by_unit = {name: np.zeros(number) for name in sides}
     overlaps, is_equal = dict.fromkeys(sides, 0.0), dict.fromkeys(sides, True)
     for of_a, of_b in _pairs(_row_effects(a, groups[0]), _row_effects(b, groups[1])):
@@ -92,7 +94,7 @@ def paired_sums(
     return paired
 
 
-def _difference(a: Floats | None, b: Floats | None, one: _Side, other: _Side) -> Floats | None:
+def _difference(a: Floats | None, b: Floats | None, one: _Shares, other: _Shares) -> Floats | None:
     """(r, c) effect under B less that under A; None where neither has any."""
     if a is None or b is None:
         return None if a is b else b * other.share if b is not None else -a * one.share  # type: ignore[operator]

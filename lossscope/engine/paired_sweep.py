@@ -31,6 +31,7 @@ DIFFERENCE = (
     "low", "high", "level", "method", "n", "unit", "weight_unit", "convention", "eps", "b_eps", "batch_size",
     "sampling", "seed",
 )  # fmt: skip
+_NAMED = 6  # at most, of differences without an interval
 EQUAL = "equal"  # method of a difference that is 0 in every batch and of every query
 Values = npt.NDArray[np.float64]
 _Key = tuple[Hashable, ...]
@@ -43,6 +44,7 @@ class PairedResult:
     rows: pd.DataFrame  # columns DIFFERENCE
     queries: tuple[pd.DataFrame, pd.DataFrame]  # rows of single queries of both sides, in the same order
     left_out: tuple[str, ...]  # statistics that only one side has, and why
+    without_interval: str | None = None  # which differences have no interval, and why
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class PairedSweep:
         self.first.require_possible(a)
         self.second.require_possible(b)
         units: SamplingUnits | None = SamplingUnits.of(a.relations)
-        if self.first.interval is None or (units is not None and units.refusal is not None):
+        refusal = None if self.first.interval is None or units is None else units.refusal
+        if self.first.interval is None or refusal is not None:
             units = None
         sides: tuple[list[_Side], list[_Side]] = [], []
         sums: dict[_Key, PairedSums] = {}
@@ -107,7 +110,9 @@ class PairedSweep:
                 sums |= _sums_of(runner, of_b, collectors[0], collectors[1], processes)
         intervals = None if units is None or self.first.interval is None else SweepIntervals(units, self.first.interval)
         rows, left_out = _rows(_statistics(sides[0], plans[0]), _statistics(sides[1], plans[1]), sums, intervals)
-        return PairedResult(rows, (_queries(sides[0]), _queries(sides[1])), left_out)
+        if units is not None:
+            refusal = _lacking(rows)
+        return PairedResult(rows, (_queries(sides[0]), _queries(sides[1])), left_out, refusal)
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,7 @@ class _Statistic:
 
 def _statistics(sides: list[_Side], plan: SweepPlan) -> dict[_Key, _Statistic]:
     """Return the statistics of one side, by pair of objectives and probes, direction and name."""
-    found: dict[_Key, _Statistic] = {}
+    statistics: dict[_Key, _Statistic] = {}
     for side in sides:
         places: dict[str, _Key] = {}
         for objective, probe in side.runner.probe_plan:
@@ -191,8 +196,8 @@ def _statistics(sides: list[_Side], plan: SweepPlan) -> dict[_Key, _Statistic]:
             place = places[_name(own)]
             for row in summarise(own, plan.units_of(own), plan.totals).to_dict("records"):
                 values = own[row["statistic"]].to_numpy(dtype=float)
-                found[(*place, str(row["statistic"]))] = _Statistic(row, values)
-    return found
+                statistics[(*place, str(row["statistic"]))] = _Statistic(row, values)
+    return statistics
 
 
 def _name(rows: pd.DataFrame) -> str:
@@ -241,6 +246,18 @@ def _ends(
     if not np.isfinite(low):
         return {}
     return {"low": low, "high": high, "level": intervals.level, "method": f"paired, {intervals.method}"}
+
+
+def _lacking(rows: pd.DataFrame) -> str | None:
+    """Say which differences have no interval, and why; None where all have one, or are equal on both sides."""
+    names = list(rows.loc[rows["method"].isna() & rows["difference"].notna(), "statistic"].unique())
+    if not names:
+        return None
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return (
+        f"{', '.join(names[:_NAMED])}{more}: an interval takes means over queries that differ, and what each candidate "
+        "adds to them"
+    )
 
 
 def _text(value: object) -> str | None:

@@ -105,7 +105,7 @@ class Sweep(SweepOptions):
         strips = StripsFile(frame.path / STRIPS if frame and processes.main and self.is_sample else None)
         batches: list[pd.DataFrame] = []
         queries: list[pd.DataFrame] = []
-        sums: list[NamedSums] = []
+        sums: NamedSums = {}
         units = None if self.interval is None or self.is_sample else SamplingUnits.of(embedded.relations)
         refusal = None if units is None else units.refusal
         if refusal is not None:
@@ -128,7 +128,7 @@ class Sweep(SweepOptions):
                         part = runner.run(of_part, start, total)
                     batches.append(part.batches)
                     if part.sums is not None:
-                        sums.append(part.sums)
+                        sums = join_sums((sums, part.sums))
                     if frame and processes.main:
                         items = None if part.sums is None else sums_table(part.sums)
                         frame.append(part.batches, key, part.queries if self.per_query else None, items)
@@ -136,26 +136,29 @@ class Sweep(SweepOptions):
                         queries.append(part.queries)
         if frame and processes.main and done:
             batches = [frame.read()]
-            tables = frame.read_items() if units is not None else None
-            if units is not None and tables is None:
+            sums = {}
+            if units is not None and not frame.has_items():
                 units, refusal = None, "the frame has parts of a version without intervals"
-            sums = [] if units is None else [sums_of_table(table, units.number) for table in tables or ()]
+            if units is not None:
+                for table in frame.read_items():
+                    sums = join_sums((sums, sums_of_table(table, units.number)))
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
         intervals = None
         if units is not None and self.interval is not None:
-            intervals = SweepIntervals(units, self.interval, join_sums(sums))
+            intervals = SweepIntervals(units, self.interval, sums)
         ends = None if intervals is None else intervals.ends
         summary = summarise(rows, plan.units_of(rows), plan.totals, ends) if len(rows) else pd.DataFrame()
         if self.is_sample and len(rows):
             summary = with_intervals(summary, rows, plan)
-        if self.interval_groups is not None and units is not None and self.interval is not None and len(rows):
+        units, refusal, summary = processes.gather((units, refusal, summary))[0]  # who alone reads the frame
+        if self.interval_groups is not None and units is not None and self.interval is not None:
             level, groups = self.interval, self.interval_groups
             jackknife = Jackknife(plan, embedded, units, groups, level, processes, progress, guide)
             summary = jackknife.fill(summary)
         if frame and processes.main:
             frame.finish(**finished_entries(summary, _items(embedded), embedded.recipe.get("data")))
             strips.remove()
-        lacking = refusal if intervals is None else intervals.lacking(summary)
+        lacking = refusal if intervals is None else intervals.lacking(summary, self.interval_groups)
         return SweepResult(summary, rows, queries, frame if processes.main else None, lacking)
 
     def require_possible(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> None:

@@ -24,6 +24,11 @@ _KINDS = ("weights", "values", "effects")
 NamedSums = dict[str, ItemSums]  # name of a statistic, see `name_of` -> its sums
 
 
+def possible_ends(low: float, high: float, unit: str) -> tuple[float, float]:
+    """Return the ends of an interval without what a number of this unit cannot be: below 0, or above 100 %."""
+    return max(low, 0.0) if unit in _NEVER_NEGATIVE else low, min(high, 100.0) if unit == "%" else high
+
+
 def name_of(keys: Mapping[Any, Any], statistic: str) -> str:
     """Return the name of a statistic of summary rows with these keys: the keys as JSON, the statistic last."""
     return json.dumps([*(_plain(keys[name]) for name in KEYS), statistic])
@@ -97,22 +102,24 @@ class SweepIntervals:
         sums = self.sums.get(name_of(keys, statistic))
         if sums is None or not math.isfinite(mean):
             return {}
-        low, high = sums.interval(mean, self.level)
+        low, high = possible_ends(*sums.interval(mean, self.level), unit)
         if not math.isfinite(low):
             return {}
-        if unit in _NEVER_NEGATIVE:
-            low = max(low, 0.0)
         return {"low": low, "high": high, "level": self.level, "method": self.method}
 
-    def lacking(self, summary: pd.DataFrame) -> str | None:
+    def lacking(self, summary: pd.DataFrame, groups: int | None = None) -> str | None:
         """Say which statistics have no interval, and why: `hubness; cocos of smoothap ...`; None where all have one.
 
-        A statistic that is equal for all units has none either, and is not named.
+        A statistic that is equal for all units has none either, and is not named; nor is any after a jackknife, which
+        leaves out those alone that no group changes and totals of batches.
+
+        Args:
+            summary: rows with intervals, where there are any.
+            groups: of a jackknife that was run; None: none was.
         """
-        lacks = [
-            name_of(row, row["statistic"]) not in self.sums and row["low"] != row["low"]  # NaN
-            for row in summary.to_dict("records")
-        ]
+        if groups is not None:
+            return None
+        lacks = [self._lacks(row) for row in summary.to_dict("records")]
         by = ["probe", "objective"]
         every = summary.assign(lacks=lacks).groupby(by, sort=False, dropna=False, observed=True)
         labels: dict[str, None] = {}
@@ -130,6 +137,10 @@ class SweepIntervals:
             f"{named}{more}: an interval takes means over queries, and what each candidate adds to them; "
             "--interval-groups 20 repeats the sweep 20 times for others"
         )
+
+    def _lacks(self, row: Mapping[Any, Any]) -> bool:
+        sums = self.sums.get(name_of(row, row["statistic"]))
+        return bool(row["low"] != row["low"]) and (sums is None or not sums.is_known)  # NaN is not equal to itself
 
     @property
     def method(self) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import REPEATS, Mask
-from lossscope.core.types import SameImage
+from lossscope.core.types import Rows, SameImage
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
@@ -95,6 +96,20 @@ def rows_with_terms(
     items = torch.cat([block.items for block in blocks.values()])
     shape = BatchShape(1, "i2t", torch.from_numpy(batch.images), items[None])
     return DenseRows(shape, S, Mask(match, valid, info), related=related)
+
+
+def units_of_items(items: Rows, queries: Rows, documents: Rows) -> Rows:
+    """Return the units of candidates: rows of documents, and −1 − the rows of queries.
+
+    Args:
+        items: of candidates, of any shape.
+        queries: (n,) unit of each query.
+        documents: (m,) unit of each document.
+    """
+    if not bool((items < 0).any()):
+        return documents[items]
+    are_queries = items < 0
+    return np.where(are_queries, queries[np.where(are_queries, -1 - items, 0)], documents[np.maximum(items, 0)])
 
 
 def _block(term: str, Q: Tensor, D: Tensor, batch: Batch, known: Tensor) -> _Block:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -173,15 +173,18 @@ class Frame:
         frames = [_read_part(file, kind, part) for file, part in files if kind == "part" or file.is_file()]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
-    def read_items(self) -> list[pd.DataFrame] | None:
-        """Return the sums over items of each part; None where a part has none, as those of earlier versions.
+    def has_items(self) -> bool:
+        """Return whether every part has sums over items, which those of earlier versions have not."""
+        parts = self.manifest()["parts"]
+        return bool(parts) and all("items" in part for part in parts)
+
+    def read_items(self) -> Iterator[pd.DataFrame]:
+        """Yield the sums over items of each part.
 
         Raises InputError for a part that is missing, damaged, or not the one that was written.
         """
-        parts = self.manifest()["parts"]
-        if not parts or not all("items" in part for part in parts):
-            return None
-        return [_read_part(self._file("items", number), "items", part) for number, part in enumerate(parts)]
+        for number, part in enumerate(self.manifest()["parts"]):
+            yield _read_part(self._file("items", number), "items", part)
 
     def _file(self, kind: str, number: int) -> Path:
         return self.path / f"{kind}-{number:05d}.parquet"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from lossscope.core.types import Convention, WeightUnit
@@ -14,6 +15,8 @@ from lossscope.objectives.counting.units import require_unit
 
 from .base import Accumulator, Accumulators, Axis, Effects, Reads, Statistic
 from .views.view import View
+
+_LEAST = 1e-6  # share of the weights that is rounding
 
 _STATISTICS = (
     Statistic("W_neg", "mass_high", "mean", "weight"),
@@ -67,14 +70,15 @@ class WeightMass:
         if effects is None:
             return None
         counts = view.counts(self.eps, self.convention, self.unit)
-        total = (counts.mass_above + counts.mass_below)[:, None]
-        share = counts.mass_above[:, None] / total
-        change = effects.mass_above - share * (effects.mass_above + effects.mass_below)
+        above, below = counts.mass_above.double()[:, None], counts.mass_below.double()[:, None]
+        total, change = above + below, effects.mass_above + effects.mass_below
+        without = (total - change).where(total - change > _LEAST * total, torch.nan)  # no weight without the candidate
+        share = above / total - (above - effects.mass_above) / without
         return {
             "mass_high": effects.mass_above,
             "mass_below": effects.mass_below,
             "positive": effects.positive,
-            "share_above": (change / total).where(total > 0, 0.0),
+            "share_above": share.where((total > 0) & (change != 0), 0.0),
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:

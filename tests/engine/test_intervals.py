@@ -196,7 +196,7 @@ def test_a_frame_of_an_earlier_version_is_finished_without_intervals(tmp_path: P
     embedded, sweep = split(60), Sweep(("triplet",), ("cocos",), "pairs", 16, part=3)
     frame = Frame.open(tmp_path / "frame", {})
     Sweep(("triplet",), ("cocos",), "pairs", 16, part=3, interval=None).run(embedded, frame)
-    assert frame.read_items() is None
+    assert not frame.has_items()
     assert sweep.run(embedded, frame).summary[list(INTERVAL)].isna().all(axis=None)
 
 

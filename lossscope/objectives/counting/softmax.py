@@ -171,40 +171,57 @@ class _SoftmaxRowCounts(RowCounts):
         """Return the effect of each candidate: counts less those without it, where all other weights are larger.
 
         Without candidate c all others grow by 1 / (1 − p_c). Where that is much, those that then are above eps are
-        counted; elsewhere their number follows from how many there are just above eps, per unit of log w.
+        counted; elsewhere their number follows from how many there are just above eps, per unit of log w. All is
+        computed in float64 from sums of the others: 1 − p of float32 is rounding where one candidate has nearly all.
         """
         whole, factor = self.whole, self.rule.factor
-        low = self.sums[0].double()
-        log_denominator = self.rule.log_denominator(low, whole.finite_hardest, whole.query_positives.similarities)
+        hardest, positives = whole.finite_hardest, whole.query_positives.similarities
+        log_denominator = self.rule.log_denominator(self.sums[0].double(), hardest, positives)
+        log_positive = self.rule.log_denominator(torch.zeros_like(log_denominator), hardest, positives)
         counts, further = self.counts(eps), self.counts(eps * math.exp(_STEP))
-        E = whole.exponentials(self.rule.scale)
-        share = (log_denominator.neg().exp() * whole.usable).to(E.dtype)
-        p, negatives = E * share[:, None], whole.mask.negatives & whole.usable[:, None]
-        left = (1 - p).clamp(min=torch.finfo(p.dtype).eps)
-        truth = whole.above(self.rule.cut(eps, whole.finite_hardest, log_denominator)) * negatives
-        crossing = ((counts.above - further.above) / _STEP)[:, None] * left.log().neg()
-        own, total = counts.mass_above[:, None] / factor, (low * share)[:, None]
+        usable, negatives = whole.usable, whole.mask.negatives & whole.usable[:, None]
+        E = whole.exponentials(self.rule.scale).double() * negatives
+        share = log_denominator.neg().exp().where(usable, 0.0)[:, None]
+        own_positive = (log_positive - log_denominator).exp().where(usable, 0.0)[:, None]
+        p = E * share
+        total = p.sum(1, keepdim=True)
+        others = _sums_without(p)
+        left = own_positive + others
+        nothing = left <= 0  # no weight is left
+        left = left.masked_fill(nothing, 1.0)
+        total_without = others / left
+        mass = (own_positive * p / left).where(~nothing, total)
+        truth = whole.above(self.rule.cut(eps, hardest, log_denominator)).double() * negatives
+        crossing = ((counts.above - further.above).double() / _STEP)[:, None] * left.log().neg()
         above = truth - crossing
-        total_without = ((total - p) / left).clamp(min=0, max=1)
-        own_without = ((own - p * truth + eps / factor * crossing) / left).clamp(min=0)
+        low = p * (1 - truth)
+        below = low.sum(1, keepdim=True)
+        below_without = (_sums_without(low) - eps / factor * crossing) / left
         rows, columns = (p > _MUCH).nonzero().unbind(1)
-        grown = (p[rows] / left[rows, columns][:, None]).scatter(1, columns[:, None], 0.0) * negatives[rows]
+        grown = (p[rows] / left[rows, columns][:, None]).scatter(1, columns[:, None], 0.0)
         inside = grown > eps / factor
-        above[rows, columns] = counts.above[rows] - inside.sum(1)
-        own_without[rows, columns] = (grown * inside).sum(1).to(own_without.dtype)
-        mass_above = (own - torch.minimum(own_without, total_without)) * factor
-        mass = (total - total_without) * factor
+        above[rows, columns] = counts.above[rows].double() - inside.sum(1)
+        below_without[rows, columns] = (grown * ~inside).sum(1)
+        mass_below = below - torch.minimum(below_without.clamp(min=0), total_without)
         only = (counts.above[:, None] > 0) & (counts.above[:, None] - above < 0.5)
+        none = (counts.above[:, None] == 0) & (above < -0.5)
         zero = torch.zeros_like(p)
         return CountEffects(
             above=above.where(negatives, zero),
-            any_above=only.where(negatives & (truth > 0), zero).to(p.dtype)
-            - ((counts.above[:, None] == 0) & (above < -0.5)).where(negatives, zero).to(p.dtype),
-            mass_above=mass_above.where(negatives, 0.0),
-            mass_below=(mass - mass_above).where(negatives, 0.0),
-            positive=mass.where(negatives, 0.0) if self.rule.pull is None else zero,
+            any_above=only.where(negatives & (truth > 0), zero).to(p.dtype) - none.where(negatives, zero).to(p.dtype),
+            mass_above=((mass - mass_below) * factor).where(negatives, 0.0),
+            mass_below=(mass_below * factor).where(negatives, 0.0),
+            positive=(mass * factor).where(negatives, 0.0) if self.rule.pull is None else zero,
             n_eff=_n_eff_effect(E).where(negatives, 0.0),
         )
+
+
+def _sums_without(x: Tensor) -> Tensor:
+    """(n, c) Σ of a row without each entry; that without the largest is added up, as the others may be tiny."""
+    largest = x.argmax(1, keepdim=True)
+    others = x.scatter(1, largest, 0.0)
+    rest = others.sum(1, keepdim=True)
+    return (rest + x.gather(1, largest) - x).scatter(1, largest, rest)
 
 
 def _n_eff_effect(E: Tensor) -> Tensor:
