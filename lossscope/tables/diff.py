@@ -52,10 +52,12 @@ def build_queries(queries: pd.DataFrame) -> Table:
     if queries.empty:
         raise InputError("table of queries must have rows; got none")
     statistic = str(queries["statistic"].iloc[0])
-    columns = tuple(("", name) for name in ("direction", "objective", "query", "batches", "A", "B", "B − A"))
+    several = [name for name in ("probe", "weight_unit") if name in queries and queries[name].nunique() > 1]
+    columns = tuple(("", name) for name in (*several, "direction", "objective", "query", "batches", "A", "B", "B − A"))
     rows = tuple(
         (
-            Cell(text=str(row["direction"])), Cell(text=_spec(row.get("objective"))), Cell(text=str(row["item"])),
+            *(Cell(text=str(row[name])) for name in several), Cell(text=str(row["direction"])),
+            Cell(text=_spec(row.get("objective"))), Cell(text=str(row["item"])),
             Cell(mean=float(row["n"]), digits=0), *(_number(row[name], "samples") for name in ("a", "b", "difference")),
         )
         for row in queries.to_dict("records")

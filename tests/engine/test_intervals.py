@@ -189,7 +189,7 @@ def test_a_resumed_frame_has_the_intervals_of_one_run(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         sweep.run(embedded, frame, stop)
     pd.testing.assert_frame_equal(sweep.run(embedded, frame).summary, whole)
-    assert frame.read_items() is not None
+    assert frame.has_items()
 
 
 def test_a_frame_of_an_earlier_version_is_finished_without_intervals(tmp_path: Path) -> None:
@@ -203,7 +203,8 @@ def test_a_frame_of_an_earlier_version_is_finished_without_intervals(tmp_path: P
 @pytest.mark.parametrize("spec", ["siglip", "multi_similarity", "circle"])
 def test_effects_of_a_loss_without_a_rule_are_measured_by_leaving_candidates_out(spec: str) -> None:
     rows = Sweep((spec,), ("cocos", "contributors"), "pairs", 16).run(split(30)).summary
-    assert rows["low"].notna().any()
+    differs = ~rows["statistic"].isin(["C_0", "skipped", "queries"])  # which may be 0 of all
+    assert rows.loc[differs, "low"].notna().mean() > 0.8, rows.loc[rows["low"].isna(), "statistic"].tolist()
 
 
 def test_measured_effects_are_those_that_a_rule_states(monkeypatch: pytest.MonkeyPatch) -> None:

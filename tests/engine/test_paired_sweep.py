@@ -181,3 +181,24 @@ def test_the_query_that_was_moved_changed_most() -> None:
     assert (rows["difference"].abs().diff().dropna() <= 0).all()
     with pytest.raises(InputError, match="--by must be one of"):
         changed_queries(result, a, "nothing", 5)
+
+
+def test_differences_without_an_interval_say_why() -> None:
+    coupled = sweep("goal:triplet=cir,pair=sig-ms", probes=("cocos",))
+    a = split()
+    reason = PairedSweep(coupled, coupled).run(a, moved(a)).without_interval
+    assert reason is not None and "means over queries" in reason
+    few = split(images=9)
+    reason = PairedSweep(sweep(batch_size=8), sweep(batch_size=8)).run(few, moved(few)).without_interval
+    assert reason == "an interval takes 10 images or more; there are 9"
+
+
+def test_queries_that_changed_are_of_one_probe() -> None:
+    """Numbers of two probes of one query were averaged."""
+    probes = ("cocos", "cocos:unit=cosine")
+    one = sweep("ntxent", probes=probes, per_query=True)
+    other = sweep("ntxent:tau=0.05", probes=probes, per_query=True)
+    a = split()
+    rows = changed_queries(PairedSweep(one, other).run(a, a), a, "count", 10_000)
+    assert rows["weight_unit"].nunique() == 2
+    assert (rows["b"] - rows["a"] == rows["difference"]).all()

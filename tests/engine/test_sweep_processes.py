@@ -142,6 +142,25 @@ def assert_same_frame(actual: Path, expected: Path) -> None:
     assert {path.name for path in actual.glob("*.parquet")} == {path.name for path in expected.glob("*.parquet")}
 
 
+def test_a_finished_frame_is_read_again_by_several_processes(tmp_path: Path) -> None:
+    """Processes without rows of their own failed, or waited for a jackknife that the first alone ran."""
+    words = [
+        "-m",
+        "lossscope_cli",
+        "cocos",
+        str(dump(tmp_path / "dump.npz", 60)),
+        "--batch-size",
+        "50",
+        "--device",
+        "cpu",
+    ]
+    words += ["--format", "json", "--objective", "goal:triplet=cir,pair=sig-ms", "--objective", "triplet"]
+    words += ["--interval-groups", "10", "--out", str(tmp_path / "frame")]
+    once = output_of(torchrun(2, *words))
+    assert output_of(torchrun(2, *words)) == once
+    assert "jackknife of 10 groups" in once
+
+
 @contextmanager
 def start(*command: str) -> Iterator[subprocess.Popen[str]]:
     """Start a job that does not outlive the test, nor do its children."""
