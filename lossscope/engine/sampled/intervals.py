@@ -68,15 +68,17 @@ def interval(
         return _number_of(values != 0, population, level)
     if reducer == "zeros":
         return _number_of((values == 0) & keep, population, level)
+    if top and reducer == "sum":  # how many queries are not left out is random, too
+        low, high = _number_of((values != 0) & keep, population, level)
+        return low * top, high * top
     if not keep.any():
         return NO_INTERVAL
     domain = max(round(population * float(keep.mean())), int(keep.sum()))  # queries of the set that are not left out
     if reducer in _QUANTILES or reducer == "floor_median":
         return _of_order(np.sort(values[keep]), domain, reducer, level)
-    if top and reducer in ("mean", "sum"):
+    if top and reducer == "mean":
         low, high = _number_of(values[keep] != 0, domain, level)
-        scale = top / domain if reducer == "mean" else top
-        return low * scale, high * scale
+        return low * top / domain, high * top / domain
     if reducer == "sum":
         kept = np.where(keep, values, 0.0)
         return _t_interval(value, population * (kept - kept.mean()), n - 1, population, level)

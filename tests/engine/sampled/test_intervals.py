@@ -52,6 +52,17 @@ def test_a_share_holds_in_nineteen_of_twenty_of_all_samples() -> None:
     assert held >= 0.95 * comb(8, 4)
 
 
+def test_the_sum_of_a_share_holds_where_queries_are_left_out() -> None:
+    """The number of queries that are left out is random, too: of all samples of a set half of which is."""
+    population, usable = np.repeat([1.0, 0, np.nan], [5, 1, 6]), np.repeat([True, False], 6)
+    held = 0
+    for drawn in combinations(range(12), 6):
+        places = np.array(drawn)
+        low, high = interval(0.0, population[places], usable[places], "sum", 12, 1.0)
+        held += low <= 5 <= high
+    assert held >= 0.95 * comb(12, 6)
+
+
 def test_the_mean_is_the_textbooks() -> None:
     """ȳ ± t s / √n · √(1 − n/N), Cochran 1977, 2.13."""
     values = np.array([1.0, 4, 2, 8, 5, 7])
