@@ -51,6 +51,11 @@ class SampleRunner:
         sampled = {direction: min(done, N) for direction, N in population.items()}
         return self._rows(batch, results, population, sampled)
 
+    @property
+    def _level(self) -> float:
+        stated = self.runner.plan.options.interval
+        return LEVEL if stated is None else stated
+
     def _results(self, batch: Batch, direction: Direction, start: int, stop: int) -> list[ProbeResult]:
         """Run the probes on queries `start`..`stop`-1 of the random order of a direction."""
         runner = self.runner
@@ -137,11 +142,10 @@ class SampleRunner:
         size = runner.plan.batch_size_of(runner.batching) or items
         label = f"{runner.plan.sampling_label(runner.batching)}, {self._sample_text(population, sampled)}"
         rows, ends, queries = [], [], []
-        level = LEVEL if runner.plan.options.interval is None else runner.plan.options.interval
         for direction, of_direction in results.items():
             N = population[direction]
             for result in of_direction:
-                values, intervals = estimates(result, N, level)
+                values, intervals = estimates(result, N, self._level)
                 own = {**runner.key_of(result), "sampling": label}
                 key = {**own, "queries": N, "items": items, "batch_size": size, "sampled": sampled[direction]}
                 named = {runner.plan.name_of(name): value for name, value in values.items()}
@@ -166,7 +170,7 @@ class SampleRunner:
         every = []
         for direction, of_direction in results.items():
             for result in of_direction:
-                values, intervals = estimates(result, population[direction])
+                values, intervals = estimates(result, population[direction], self._level)
                 for name, value in values.items():
                     if self.runner.plan.name_of(name) == precision.statistic:
                         n = len(result.shape.query_ids)

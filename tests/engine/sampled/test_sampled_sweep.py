@@ -278,6 +278,18 @@ def test_a_precision_takes_as_many_queries_as_it_needs(monkeypatch: pytest.Monke
     assert set(pilot["sampling"]) == {"pairs, 40 of 360 queries, all candidates"}
 
 
+def test_a_precision_is_that_of_the_level_of_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "PILOT", 40)
+    sampled = {}
+    for level in (0.5, 0.95, 0.999):
+        sweep = Sweep(("ntxent:tau=0.05",), ("cocos",), batch_size=None, precision_of="C_neg=8%", interval=level)
+        rows = sweep.run(split()).summary
+        own = rows[rows["statistic"] == "C_neg"]
+        assert (((own["high"] - own["low"]) / 2) <= 0.08 * own["mean"]).all()
+        sampled[level] = int(own["sampling"].iloc[0].split()[1])
+    assert sampled[0.5] < sampled[0.95] < sampled[0.999]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
