@@ -172,7 +172,7 @@ class SampleRunner:
             for result in of_direction:
                 values, intervals = estimates(result, population[direction], self._level)
                 for name, value in values.items():
-                    if self.runner.plan.name_of(name) == precision.statistic:
+                    if name in intervals and self.runner.plan.name_of(name) == precision.statistic:
                         n = len(result.shape.query_ids)
                         every.append(Estimate(float(value[0]), *intervals[name], n, population[direction]))
         if not every:

@@ -299,6 +299,10 @@ def test_a_precision_is_that_of_the_level_of_the_interval(monkeypatch: pytest.Mo
         ({"queries": None, "precision_of": "C_neg"}, "must be a statistic and a share"),
         ({"queries": None, "precision_of": "C_neg=-1%"}, "must be a statistic and a share"),
         ({"queries": None, "precision_of": "C_nag=1%"}, "must name a statistic of this sweep; got C_nag"),
+        (
+            {"queries": None, "precision_of": "curve=5%", "objectives": ("triplet",), "probes": ("cocos:curve=true",)},
+            "must name a statistic of this sweep; got curve",
+        ),
         ({"queries": None, "precision_of": "skipped=1%"}, "a statistic that varies and is not 0; skipped of"),
         ({"probes": ("hubness",)}, "hubness has no number of a single query"),
         ({"probes": ("tangent:of=candidate",)}, "has no number of a single query"),
