@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.row_numbers import RowNumbers
+from lossscope.core.sides import Sides
 from lossscope.core.vector_shards import VectorShards
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
@@ -35,28 +35,34 @@ def is_sharded(path: Path) -> bool:
     return path.is_dir() and all(any(path.glob(f"{name}*.npy")) for name in _SIDES)
 
 
-def read_shards(location: str, caption_image: Path | None = None) -> SplitEmbeddings:
+def read_shards(location: str, caption_image: Path | None = None, sides: str | None = None) -> SplitEmbeddings:
     """Return the split of a folder of shards; headers are read, and which caption belongs to which image.
 
     Args:
         location: path or URL of the folder.
         caption_image: file of the image row of each caption; None: metadata.parquet, or k captions an image.
+        sides: names of the sides that were typed; shards have no others than image and caption.
 
     Raises:
-        InputError: files are missing or damaged, or do not fit each other.
+        InputError: files are missing or damaged, do not fit each other, or are of other sides.
     """
     files, name = _files_of(location), show_path(location)
-    sides = [RowShards.open(_of_side(files, side, name)) for side in _SIDES]
-    if sides[0].width != sides[1].width:
+    if sides and not Sides.parse(sides).is_image_text:
         raise InputError(
-            f"images and captions of {name} must have one width; got {sides[0].width} and {sides[1].width}"
+            f"--sides must be image/caption of a folder that is read shard by shard; got {sides}. Leave out --queries "
+            f"and --precision-of: {name} is then read as a whole"
+        )
+    rows_of = [RowShards.open(_of_side(files, side, name)) for side in _SIDES]
+    if rows_of[0].width != rows_of[1].width:
+        raise InputError(
+            f"images and captions of {name} must have one width; got {rows_of[0].width} and {rows_of[1].width}"
         )
     notices, warnings = [_NOTICE.format(name=name)], list[str]()
-    arrays, parts = _caption_image(files, caption_image)
-    n, m = (len(side) for side in sides)
-    wide = any(shard.header.dtype.itemsize > 4 for side in sides for shard in side.shards)
+    arrays, parts = _caption_image(files, caption_image, name, notices)
+    n, m = (len(rows) for rows in rows_of)
+    wide = any(shard.header.dtype.itemsize > 4 for rows in rows_of for shard in rows.shards)
     dtype = torch.float64 if wide else torch.float32
-    vectors = [VectorShards(rows, f"{side} of {name}", dtype) for rows, side in zip(sides, _SIDES, strict=True)]
+    vectors = [VectorShards(rows, f"{side} of {name}", dtype) for rows, side in zip(rows_of, _SIDES, strict=True)]
     return SplitEmbeddings(
         name=name,
         images=None,
@@ -65,7 +71,7 @@ def read_shards(location: str, caption_image: Path | None = None) -> SplitEmbedd
         caption_image=caption_image_of(arrays, n, m, name, notices, warnings),
         image_ids=cast("list[str]", RowNumbers(n)),
         caption_ids=cast("list[str]", RowNumbers(m)),
-        fingerprint=fingerprint_of(*(side.fingerprint for side in sides), *parts),
+        fingerprint=fingerprint_of(*(rows.fingerprint for rows in rows_of), *parts),
         notices=tuple(notices),
         warnings=tuple(warnings),
         shards=Pair(*vectors),
@@ -97,8 +103,17 @@ def _of_side(files: Sequence[str], side: str, name: str) -> list[str]:
     return own
 
 
-def _caption_image(files: Sequence[str], stated: Path | None) -> tuple[dict[str, Any], list[str]]:
-    """Return the image row of each caption, where it is stated, and a fingerprint of where."""
+def _caption_image(
+    files: Sequence[str], stated: Path | None, name: str, notices: list[str]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the image row of each caption, where it is stated, and a fingerprint of where.
+
+    Args:
+        files: of the folder.
+        stated: file of the rows that was typed.
+        name: of the folder, in messages.
+        notices: gets one of columns that are not read.
+    """
     if stated is not None:
         return {"caption_image": read_rows(stated)}, [fingerprint(stated)]
     table = next((file for file in files if _name(file) == _TABLE), None)
@@ -110,9 +125,12 @@ def _caption_image(files: Sequence[str], stated: Path | None) -> tuple[dict[str,
             with open_location(table) as source, open(copy, "wb") as target:
                 shutil.copyfileobj(source, target)
         rows = read_parquet(copy, {"caption_image": "number"}, complete=("caption_image",), advice="Write it again")
+        unread = [str(column) for column in rows if column != "caption_image"]
+        if unread:
+            notices.append(f"{_TABLE} of {name} is read for caption_image alone; not for {', '.join(unread)}")
         if "caption_image" not in rows:
             return {}, []
-        return {"caption_image": rows["caption_image"].to_numpy(np.int64)}, [fingerprint(copy)]
+        return {"caption_image": rows["caption_image"].to_numpy()}, [fingerprint(copy)]
 
 
 def _name(file: str) -> str:

@@ -110,7 +110,7 @@ def _read_url(url: str, request: Request) -> SplitEmbeddings:
             f"{show_path(url)} must be a path here; of a URL, sweeps over a sample of queries read .npy shards: "
             "--queries N. Copy it to a local folder"
         )
-    return read_shards(url, request.caption_image)
+    return read_shards(url, request.caption_image, request.sides)
 
 
 def load(path: Path | str, **options: Any) -> SplitEmbeddings:

@@ -65,7 +65,7 @@ class Dump:
 
     def read(self, request: Request) -> SplitEmbeddings:
         if request.sharded and is_sharded(self.path):
-            return read_shards(str(self.path), request.caption_image)
+            return read_shards(str(self.path), request.caption_image, request.sides)
         arrays, origin = read_arrays(self.path, cache_folder() if request.cache else None)
         if request.caption_image is not None:
             arrays["caption_image"] = read_rows(request.caption_image)

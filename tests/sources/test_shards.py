@@ -144,3 +144,25 @@ def test_a_url_of_no_shards_and_one_that_would_be_read_whole(tmp_path: Path) -> 
         fsspec.filesystem("memory").rm(f"/{url.removeprefix('memory://')}/captions-{number}.npy")
     with pytest.raises(InputError, match=r"there is no captions\*\.npy"):
         load(url, sharded=True)
+
+
+def test_fractional_rows_of_images_are_refused(tmp_path: Path) -> None:
+    values = arrays()
+    folder = write_shards(tmp_path / "shards", values)
+    pd.DataFrame({"caption_image": values["caption_image"] + 0.4}).to_parquet(folder / "metadata.parquet")
+    with pytest.raises(InputError, match=r"caption_image of .* must be 270 integers; got \(270,\) of float64"):
+        load(folder, sharded=True)
+
+
+def test_other_sides_are_refused_and_columns_that_are_not_read_are_noticed(tmp_path: Path) -> None:
+    values = arrays()
+    folder = write_shards(tmp_path / "shards", values)
+    for location in (folder, copy_to_memory(folder)):
+        with pytest.raises(InputError, match="--sides must be image/caption of a folder that is read shard by shard"):
+            load(location, sharded=True, sides="user/item")
+    assert len(load(folder, sharded=True, sides="image/caption").notices) == 1
+    table = {"caption_image": values["caption_image"], "caption": "a dog", "image_id": 1}
+    pd.DataFrame(table).to_parquet(folder / "metadata.parquet")
+    assert load(folder, sharded=True).notices[1] == (
+        f"metadata.parquet of {folder} is read for caption_image alone; not for caption, image_id"
+    )
