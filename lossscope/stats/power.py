@@ -16,7 +16,8 @@ from lossscope.errors import InputError
 
 _EXACT = 1e-9  # within which a power is that which is wanted
 _CENTRAL = 1e-12  # noncentrality below which power is the level to all digits; at 0 scipy's ncf.sf is negative
-_STEPS = 200  # doublings: an effect, or a number of pairs, beyond 2^200 is an error of the caller
+_STEPS = 200  # doublings of an effect: one beyond 2^200 is an error of the caller
+_PAIRS = 2**53  # most pairs: of more a float does not say which number it is
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,12 @@ def power_of(effect: float, n: int, alpha: float) -> float:
     """
     if n < 2:
         raise InputError(f"a paired t-test takes at least 2 pairs; got {n}")
-    noncentrality = n * effect**2
+    noncentrality = n * effect * effect
     if noncentrality < _CENTRAL:
         return alpha
-    return float(stats.ncf.sf(stats.t.isf(alpha / 2, n - 1) ** 2, 1, n - 1, noncentrality))
+    freedom = float(n - 1)
+    power = float(stats.ncf.sf(stats.t.isf(alpha / 2, freedom) ** 2, 1, freedom, noncentrality))
+    return 1.0 if math.isnan(power) else power  # scipy gives NaN for a huge noncentrality
 
 
 def smallest_effect(n: int, design: Design) -> float:
@@ -62,7 +65,7 @@ def smallest_effect(n: int, design: Design) -> float:
 def pairs_needed(effect: float, design: Design) -> int:
     """Return the smallest n of at least 2 whose test finds an effect with the power of the design.
 
-    Raises InputError for an effect of 0, which no number of pairs shows.
+    Raises InputError for an effect of 0, which no number of pairs shows, and for one that takes more than 2^53 pairs.
     """
     if not 0 < abs(effect) < math.inf:
         raise InputError(f"effect must be a number other than 0; got {effect:g}")
@@ -70,7 +73,7 @@ def pairs_needed(effect: float, design: Design) -> int:
     def enough(n: float) -> bool:
         return power_of(effect, int(n), design.alpha) >= design.power - _EXACT
 
-    high = int(_double_until(enough, 2))
+    high = int(_double_until(enough, 2, _PAIRS))
     low = high // 2  # too few, or the smallest there is
     while high - low > 1:
         middle = (low + high) // 2
@@ -87,9 +90,11 @@ def sd_interval(sd: float, n: int, level: float) -> tuple[float, float]:
     return low, high
 
 
-def _double_until(reached: Callable[[float], bool], value: float) -> float:
+def _double_until(reached: Callable[[float], bool], value: float, most: float = math.inf) -> float:
     for _ in range(_STEPS):
         if reached(value):
             return value
+        if value >= most:
+            break
         value *= 2
     raise InputError(f"power is not reached by {value:g}; give a larger --difference, a smaller --power, or more pairs")

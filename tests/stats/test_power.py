@@ -93,3 +93,14 @@ def test_what_has_no_answer_is_an_error() -> None:
     for effect in (0.0, math.nan, math.inf):
         with pytest.raises(InputError, match="effect must be a number other than 0"):
             pairs_needed(effect, Design())
+
+
+@pytest.mark.parametrize("effect", [1e-9, 1e-12, 1e-160])
+def test_an_effect_that_takes_more_than_2_to_53_pairs_is_an_error(effect: float) -> None:
+    with pytest.raises(InputError, match=r"power is not reached by 9\.0072e\+15; give a larger --difference"):
+        pairs_needed(effect, Design())
+
+
+@pytest.mark.parametrize("effect", [1e7, 1e12, 1e160, 1e300])
+def test_a_huge_effect_takes_two_pairs(effect: float) -> None:
+    assert power_of(effect, 2, 0.05) == 1.0 and pairs_needed(effect, Design()) == 2
