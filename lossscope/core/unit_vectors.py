@@ -7,16 +7,19 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
+from .types import Rows
+
 _BLOCK = 65536  # rows that are checked at a time
 
 
-def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, str | None]:
+def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4, rows: Rows | None = None) -> tuple[Tensor, str | None]:
     """Return x with rows of unit length, and a notice if rows had to be normalised.
 
     Args:
         x: (n, d).
         what: name of x in messages.
         tolerance: rows whose length is within this of 1 stay as they are.
+        rows: (n,) which rows of `what` these are; None: all.
 
     Raises:
         InputError: naming the first row with NaN or infinity, or the first row of zeros.
@@ -25,10 +28,10 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, st
     blocks = torch.split(x, _BLOCK)  # a memory-mapped file is never read as a whole
     bad = torch.cat([~torch.isfinite(block).all(1) for block in blocks])
     if bool(bad.any()):
-        raise InputError(f"{what} must be finite; row {int(bad.nonzero()[0])} is not ({int(bad.sum())} such rows)")
+        raise InputError(f"{what} must be finite; row {_first(bad, rows)} is not ({int(bad.sum())} such rows)")
     zero = torch.cat([~block.any(1) for block in blocks])
     if bool(zero.any()):
-        raise InputError(f"{what} must not be zero; row {int(zero.nonzero()[0])} is")
+        raise InputError(f"{what} must not be zero; row {_first(zero, rows)} is")
     off = torch.cat([(block.norm(dim=1) - 1).abs() > tolerance for block in blocks])
     if not bool(off.any()):
         return x, None
@@ -37,6 +40,12 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4) -> tuple[Tensor, st
         block[wrong] = _normalise_rows(block[wrong])
     notice = f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised"
     return scaled, notice
+
+
+def _first(wrong: Tensor, rows: Rows | None) -> int:
+    """Return the row of the first that is wrong."""
+    place = int(wrong.nonzero()[0])
+    return place if rows is None else int(rows[place])
 
 
 def _normalise_rows(rows: Tensor) -> Tensor:

@@ -36,22 +36,21 @@ class VectorShards:
     def take(self, rows: Rows) -> Tensor:
         """Return the vectors (n, d) of some rows, in any order; a row may come twice."""
         wanted, place = np.unique(rows, return_inverse=True)
-        return self._unit(self.rows.take(wanted), "of the sample, which are").index_select(
-            0, torch.from_numpy(place).to(self.device)
-        )
+        return self._unit(self.rows.take(wanted), wanted).index_select(0, torch.from_numpy(place).to(self.device))
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
         """Yield (first row, vectors) of a range of rows within one shard."""
         for first, block in self.rows.blocks(start, stop):
-            yield first, self._unit(block, f"from row {first} on, which are")
+            yield first, self._unit(block, np.arange(first, first + len(block)))
 
     def all(self) -> Tensor:
         """Return all vectors, (N, d), in memory."""
         ranges = self.rows.parts(len(self.rows) or 1)
         return torch.cat([block for start, stop in ranges for _, block in self.blocks(start, stop)])
 
-    def _unit(self, rows: npt.NDArray[Any], which: str) -> Tensor:
-        wide = rows.dtype.itemsize > 4
-        numbers = np.require(rows, np.float64 if wide else np.float32, ["W", "C"])
-        vectors, _ = unit_rows(torch.from_numpy(numbers), f"{self.what} ({which} counted from 0)")
+    def _unit(self, numbers: npt.NDArray[Any], rows: Rows) -> Tensor:
+        """Return rows of unit length; errors name them by their rows in the set, which are `rows`."""
+        wide = numbers.dtype.itemsize > 4
+        x = torch.from_numpy(np.require(numbers, np.float64 if wide else np.float32, ["W", "C"]))
+        vectors, _ = unit_rows(x, self.what, rows=rows)
         return vectors.to(self.device, self.dtype)

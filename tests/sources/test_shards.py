@@ -166,3 +166,15 @@ def test_other_sides_are_refused_and_columns_that_are_not_read_are_noticed(tmp_p
     assert load(folder, sharded=True).notices[1] == (
         f"metadata.parquet of {folder} is read for caption_image alone; not for caption, image_id"
     )
+
+
+@pytest.mark.parametrize(("value", "message"), [(np.nan, "must be finite; row 59 is not"), (0, "zero; row 59 is")])
+def test_a_wrong_row_is_named_by_its_row_in_the_set(value: float, message: str, tmp_path: Path) -> None:
+    """Not by its place in the sample, nor in its block."""
+    values = arrays()
+    values["images"][59] = value
+    shards = load(write_shards(tmp_path / "shards", values), sharded=True).shards
+    assert shards is not None
+    for read in (lambda: shards.i2t.take(np.array([70, 59, 3])), lambda: list(shards.i2t.blocks(46, 68))):
+        with pytest.raises(InputError, match=message):
+            read()
