@@ -46,12 +46,20 @@ def url_of(path: Path | str) -> str | None:
 
     >>> url_of(Path("s3://bucket/dump")), url_of(Path("data/dump"))
     ('s3://bucket/dump', None)
+    >>> url_of(Path("simplecache::s3://bucket/dump")), url_of(Path("simplecache::file:///data/dump"))
+    ('simplecache::s3://bucket/dump', 'simplecache::file:///data/dump')
     """
     text = str(path)
     if is_url(text):
-        return text
+        return _with_slashes(text)
     match = re.match(r"(?!file:|local:)([a-zA-Z][\w+.-]+):/(?!/)", text)
     return None if match is None or os.path.exists(text) else f"{match[1]}://{text[match.end() :]}"
+
+
+def _with_slashes(url: str) -> str:
+    """Return a URL, perhaps a chain of several, with the slashes that a path has lost behind each protocol."""
+    links = (re.sub(r"^(file|local):/+", r"\1:///", link) for link in url.split("::"))
+    return "::".join(re.sub(r"^([a-zA-Z][\w+.-]+):/(?!/)", r"\1://", link) for link in links)
 
 
 def local_path(path: Path | str) -> Path:
