@@ -37,7 +37,7 @@ class ShardStrips:
         if not bool((np.diff(self.candidate_rows) >= 0).all()):
             raise InputError(
                 f"{self.candidates.what} must be in the order of the pairs, so that each shard is read once; they are "
-                "not. Sort the captions by image, or take --sampling images"
+                "not. Sort the captions by image"
             )
 
     @property
