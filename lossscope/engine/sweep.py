@@ -98,6 +98,7 @@ class Sweep(SweepOptions):
         processes: ProcessGroup,
         guide: SplitEmbeddings | None,
     ) -> SweepResult:
+        embedded = embedded if self.is_sample else embedded.in_memory
         plan = self.plan.for_relations(embedded.relations)
         self.require_possible(embedded, guide)
         done = processes.gather(frame.keys() if frame and processes.main else set())[0]

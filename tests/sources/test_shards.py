@@ -120,7 +120,9 @@ def test_shards_in_another_order_than_the_pairs_are_refused(tmp_path: Path) -> N
     values = arrays()
     values["caption_image"] = values["caption_image"][::-1].copy()
     folder = write_shards(tmp_path / "shards", values)
-    with pytest.raises(InputError, match=r"images of .* must be in the order of the pairs.*Sort the captions by image"):
+    with pytest.raises(
+        InputError, match=r"images of .* must be in the order of the pairs.*; they are not. Sort the captions by image$"
+    ):
         Sweep(("ntxent",), batch_size=None, queries=20).run(load(folder, sharded=True))
 
 
@@ -178,3 +180,14 @@ def test_a_wrong_row_is_named_by_its_row_in_the_set(value: float, message: str, 
     for read in (lambda: shards.i2t.take(np.array([70, 59, 3])), lambda: list(shards.i2t.blocks(46, 68))):
         with pytest.raises(InputError, match=message):
             read()
+
+
+@pytest.mark.parametrize(
+    ("probes", "options"),
+    [(("cocos", "recall"), {"engine": "tiled"}), (("cocos", "uniformity", "modality_gap"), {}), (TILES, {})],
+)
+def test_a_full_sweep_reads_shards_into_memory(probes: tuple[str, ...], options: Any, tmp_path: Path) -> None:
+    folder = write_shards(tmp_path / "shards", arrays())
+    sweep = Sweep(("triplet",), probes, batch_size=None, **options)
+    whole, shards = (sweep.run(load(folder, sharded=sharded)).summary for sharded in (False, True))
+    pd.testing.assert_frame_equal(shards, whole)
