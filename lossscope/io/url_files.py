@@ -34,8 +34,8 @@ def version_of_url(location: str) -> str:
     system, path = _system_of(location)
     with reading(location, "a readable URL", "Check it"):
         about = system.info(path)
-    said = (about.get(name) for name in _VERSIONS)
-    return f"{next((one for one in said if one), '')} {about.get('size')}"
+    values = (about.get(name) for name in _VERSIONS)
+    return f"{next((value for value in values if value), '')} {about.get('size')}"
 
 
 def read_ranges(location: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:

@@ -85,10 +85,10 @@ def plan(
     if baseline is not None:
         require_baseline(blocks, baseline)
     known = known_metrics(queries, counts)
-    asked = list(known[:1] if metrics is None else dict.fromkeys(metrics))
-    for name in asked:
+    names = list(known[:1] if metrics is None else dict.fromkeys(metrics))
+    for name in names:
         parse_metric(name, known)
-    measured = [one for name in asked for one in measured_pairs(name, blocks, baseline, counts)]
+    measured = [one for name in names for one in measured_pairs(name, blocks, baseline, counts)]
     _require_spread([pair for _, pair in measured])
     rows: list[dict[str, object]] = []
     for done, (values, pair) in enumerate(measured):

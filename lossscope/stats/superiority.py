@@ -10,8 +10,6 @@ from scipy import stats
 
 from .paired_tests import Values, equal_within
 
-METHOD = "Clopper-Pearson, seeds"  # how the interval is made
-
 
 @dataclass(frozen=True)
 class Superiority:

@@ -49,9 +49,6 @@ def _key(row: dict[Any, Any]) -> tuple[str, ...]:
 
 def _methods(plan: SweepPlan) -> dict[str, str | None]:
     every = (
-        statistic
-        for objective in (*plan.objectives,)
-        for probe in plan.probes
-        for statistic in probe.statistics(objective)
+        statistic for objective in plan.objectives for probe in plan.probes for statistic in probe.statistics(objective)
     )
     return {plan.name_of(one.name): method_of(one.reducer, one.is_share) for one in every}
