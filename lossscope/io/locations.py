@@ -53,7 +53,7 @@ def url_of(path: Path | str) -> str | None:
     if is_url(text):
         return _with_slashes(text)
     match = re.match(r"(?!file:|local:)([a-zA-Z][\w+.-]+):/(?!/)", text)
-    return None if match is None or os.path.exists(text) else f"{match[1]}://{text[match.end() :]}"
+    return None if match is None or os.path.exists(text) else _with_slashes(text)
 
 
 def _with_slashes(url: str) -> str:

@@ -17,7 +17,7 @@ from lossscope.core.sides import Sides
 from lossscope.core.vector_shards import VectorShards
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
-from lossscope.io.locations import is_url, open_location
+from lossscope.io.locations import is_url, open_location, path_of
 from lossscope.io.parquet_tables import read_parquet
 from lossscope.io.reading import show_path
 from lossscope.io.row_shards import RowShards
@@ -120,7 +120,7 @@ def _caption_image(
     if table is None:
         return {}, []
     with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
-        copy = Path(table) if not is_url(table) else Path(folder) / _TABLE
+        copy = path_of(table) if not is_url(table) else Path(folder) / _TABLE
         if is_url(table):
             with open_location(table) as source, open(copy, "wb") as target:
                 shutil.copyfileobj(source, target)

@@ -191,3 +191,11 @@ def test_a_full_sweep_reads_shards_into_memory(probes: tuple[str, ...], options:
     sweep = Sweep(("triplet",), probes, batch_size=None, **options)
     whole, shards = (sweep.run(load(folder, sharded=sharded)).summary for sharded in (False, True))
     pd.testing.assert_frame_equal(shards, whole)
+
+
+def test_a_chained_url_of_a_folder_reads_its_shards(tmp_path: Path) -> None:
+    folder = write_shards(tmp_path / "shards", arrays())
+    sweep = Sweep(("triplet",), ("recall",), batch_size=None, queries=20)
+    expected = sweep.run(load(folder, sharded=True)).summary
+    for url in (f"simplecache::file://{folder}", Path(f"simplecache::file://{folder}")):
+        assert_near(sweep.run(load(url, sharded=True)).summary, expected)
