@@ -256,6 +256,7 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
     import pandas as pd
 
     from lossscope.core.distributed import process_group
+    from lossscope.engine.sampled.summary import lacking as lacking_of_sample
     from lossscope.engine.sweep import Sweep
     from lossscope.io.frames import join
 
@@ -291,8 +292,9 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                 frame = open_frame(folder, name, source, sweep, embedded, guide, options.data) if writes else None
                 result = sweep.run(embedded, frame, report, process_group(), guide)
                 results.append(result)
-                if writes and result.without_interval:
-                    lacking.setdefault(result.without_interval)
+                without = lacking_of_sample(result.summary, sweep.plan) if sweep.is_sample else result.without_interval
+                if writes and without:
+                    lacking.setdefault(without)
     for text in lacking:
         notice(f"Note: no interval: {text}.", options.quiet)
     summary = join(one.summary for one in results)

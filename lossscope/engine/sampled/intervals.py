@@ -20,6 +20,7 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Interval = tuple[float, float]
 
+OTHERS = 50  # values, at least, beside one that most queries have: of fewer a t interval is far too short
 NO_INTERVAL: Interval = (math.nan, math.nan)
 _QUANTILES: dict[Reducer, float] = {"q10": 0.1, "q50": 0.5, "q90": 0.9}
 _METHODS: dict[Reducer, str] = {
@@ -49,8 +50,8 @@ def interval(
 ) -> Interval:
     """Return the interval of a statistic; NaN where the sample does not say how far it may be off.
 
-    That is so where all sampled values are equal: their deviation, 0, says nothing of values that were not drawn,
-    unless every value is known to be 0 or `top`.
+    That is so of a mean where most sampled values are equal and fewer than OTHERS are not: their deviation says little
+    of rare values that were not drawn, and nothing where it is 0. Shares, whose values are 0 or `top`, have one.
 
     Args:
         value: estimate of the statistic from the sample.
@@ -81,14 +82,22 @@ def interval(
         return low * top / domain, high * top / domain
     if reducer == "sum":
         kept = np.where(keep, values, 0.0)
+        if _is_rare(kept):
+            return NO_INTERVAL
         return _t_interval(value, population * (kept - kept.mean()), n - 1, population, level)
     if reducer == "mean_nonzero":
         keep &= values > 0
-    if reducer not in ("mean", "mean_nonzero") or not keep.any():
+    if reducer not in ("mean", "mean_nonzero") or not keep.any() or _is_rare(values[keep]):
         return NO_INTERVAL
     # linearised ratio: Σ x / Σ 1 over the queries that are kept, whose number is random, too
     residuals = np.where(keep, values - values[keep].mean(), 0.0) / keep.mean()
     return _t_interval(value, residuals, int(keep.sum()) - 1, population, level)
+
+
+def _is_rare(values: Floats) -> bool:
+    """Return whether more than half of the values are equal, and fewer than OTHERS are not."""
+    most = int(np.unique(values, return_counts=True)[1].max())
+    return 2 * most > len(values) and len(values) - most < OTHERS
 
 
 def _t_interval(value: float, residuals: Floats, freedom: int, population: int, level: float) -> Interval:

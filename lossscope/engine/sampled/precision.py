@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from lossscope.errors import InputError
 
+from .intervals import OTHERS
+
 PILOT = 1000  # queries
 _SAFETY = 1.1  # times as many queries as the deviation of those so far needs, since it is itself estimated
 
@@ -60,8 +62,9 @@ class Precision:
             reached = (one.high - one.low) / 2 / abs(one.value) if one.value else math.nan
             if math.isnan(reached):
                 raise InputError(
-                    f"--precision-of needs a statistic that varies and is not 0; {self.statistic} of {one.sampled} "
-                    f"queries is {one.value:g}. State the number of queries: --queries"
+                    f"--precision-of needs a statistic that varies and is not 0, in {OTHERS} queries or more if most "
+                    f"have one value; {self.statistic} of {one.sampled} queries is {one.value:g}. State the number of "
+                    "queries: --queries"
                 )
             if reached > self.share:
                 rest = 1 / one.sampled - 1 / one.population

@@ -10,7 +10,7 @@ import pandas as pd
 from lossscope.io.frames import KEYS
 
 from ..plan import SweepPlan
-from .intervals import method_of
+from .intervals import OTHERS, method_of
 
 
 def with_intervals(summary: pd.DataFrame, rows: pd.DataFrame, plan: SweepPlan) -> pd.DataFrame:
@@ -41,6 +41,24 @@ def with_intervals(summary: pd.DataFrame, rows: pd.DataFrame, plan: SweepPlan) -
         )
         filled.append(row)
     return pd.DataFrame(filled, columns=summary.columns)
+
+
+def lacking(summary: pd.DataFrame, plan: SweepPlan) -> str | None:
+    """Say which means of a sample have no interval, and why; None where all have one, or none was asked for."""
+    if plan.options.interval is None:
+        return None
+    names = dict[str, None]()
+    methods = _methods(plan)
+    for row in summary.to_dict("records"):
+        name = str(row["statistic"])
+        if pd.notna(row["mean"]) and pd.isna(row["low"]) and str(methods[name]).endswith(" t"):
+            names.setdefault(name)
+    if not names:
+        return None
+    return (
+        f"{', '.join(names)}: most sampled queries have one value, and fewer than {OTHERS} another, of which a t "
+        "interval is too short. Draw more: --queries"
+    )
 
 
 def _key(row: dict[Any, Any]) -> tuple[str, ...]:
