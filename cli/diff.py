@@ -90,6 +90,10 @@ def diff(
         print_epochs(options, list(probes), eps, picture)
         return
     require_sides(options, other)
+    if page is not None:
+        from lossscope.report.build import require_writable
+
+        require_writable(page, "--page")
     paths = source_paths(options, epoch, other)
     with progress(options.quiet, options.verbose) as report:
         a = load_side(paths[0], options, report, None)

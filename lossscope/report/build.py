@@ -91,19 +91,25 @@ def paper_tables(results: Results, resamples: int = 9999) -> list[Table]:
     return tables or [retrieval.plain(rows)]
 
 
-def require_writable(out: Path) -> None:
-    """Raise InputError when nothing can be written to the folder, before any work is done for it."""
+def require_writable(out: Path, option: str = "--out") -> None:
+    """Raise InputError when nothing can be written to the folder, before any work is done for it.
+
+    Args:
+        out: folder of a page.
+        option: of the command that names it.
+    """
     existing = out if out.exists() else next(parent for parent in out.absolute().parents if parent.exists())
+    other = f"Choose another {option}"
     if out.is_dir() and has_content(out) and not (out / "index.json").is_file():
-        raise InputError(f"{out} must be new, empty, or an earlier report; it holds other files. Choose another --out")
+        raise InputError(f"{out} must be new, empty, or an earlier report; it holds other files. {other}")
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out} must be a folder; it is a file. Choose another --out")
+        raise InputError(f"{out} must be a folder; it is a file. {other}")
     try:
         with tempfile.NamedTemporaryFile(dir=existing):
             pass
     except OSError as error:
         what = os.strerror(error.errno) if error.errno else error
-        raise InputError(f"{out} must be a folder that can be written; {what}. Choose another --out") from error
+        raise InputError(f"{out} must be a folder that can be written; {what}. {other}") from error
 
 
 def _compare(results: Results, resamples: int) -> pd.DataFrame:

@@ -189,6 +189,26 @@ def test_the_page_has_the_table_and_ids_as_text(dump: Path, tmp_path: Path) -> N
     assert drawn.exit_code == 0, drawn.stderr
 
 
+def test_a_page_leaves_the_files_of_a_user_alone(dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "diff dump.npz --objective ntxent --b-eps 0.2 --probes cocos --top 0 --page mine"
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "index.html").write_text("precious")
+    (tmp_path / "file").write_text("precious")
+    with monkeypatch.context() as patched:
+        patched.setattr("lossscope_cli.diff.load_side", lambda *_: pytest.fail("sources are read"))
+        result, of_file = lossscope(words), lossscope(words.replace("mine", "file"))
+    assert (result.exit_code, of_file.exit_code) == (1, 1)
+    assert "mine must be new, empty, or an earlier report; it holds other files. Choose another --page" in message(
+        result
+    )
+    assert "file must be a folder; it is a file" in message(of_file)
+    assert (mine / "index.html").read_text() == (tmp_path / "file").read_text() == "precious"
+    for _ in range(2):  # an earlier page of diff is replaced
+        again = lossscope(words.replace("mine", "page"))
+        assert again.exit_code == 0, again.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "what"),
     [
