@@ -102,7 +102,7 @@ def diff(
         from lossscope.core.distributed import process_group
 
         result = sweeps.run(a, b, report, process_group())
-    queries = _changed(result, a, by, top)
+    queries = _changed(result, a, by, top, options.quiet)
     if not writes_results():
         return
     for text in result.left_out:
@@ -117,11 +117,11 @@ def diff(
     _draw(result, queries, typed, page, picture, options.quiet)
 
 
-def _changed(result: PairedResult, a: Any, by: str, top: int) -> pd.DataFrame:
+def _changed(result: PairedResult, a: Any, by: str, top: int, quiet: bool) -> pd.DataFrame:
     """Return the queries that changed most; no row where single queries have no such number."""
     import pandas as pd
 
-    from lossscope.engine.changed_queries import changed_queries, per_query_columns
+    from lossscope.engine.changed_queries import changed_queries, left_out_pairs, per_query_columns
 
     from ._typed import is_typed
 
@@ -129,7 +129,14 @@ def _changed(result: PairedResult, a: Any, by: str, top: int) -> pd.DataFrame:
         return pd.DataFrame()
     if by not in per_query_columns(result) and not is_typed("by"):
         return pd.DataFrame()
-    return changed_queries(result, a, by, top)
+    others = [] if is_typed("by") else left_out_pairs(result, by)
+    if others:
+        pairs = ", ".join(f"{first} → {second}" for first, second in others)
+        notice(
+            f"Note: the list of changed queries has none of {pairs}: the two count different things; --by {by} lists "
+            "them all the same.", quiet,
+        )  # fmt: skip
+    return changed_queries(result, a, by, top, comparable=not is_typed("by"))
 
 
 def _print(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -9,11 +11,12 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import ONE_SET
 from lossscope.errors import InputError
 
-from .paired_sweep import PairedResult
+from .paired_sweep import NumberKey, PairedResult
 
 _MADE_BY = ["probe", "direction", "objective", "convention", "eps", "weight_unit"]
 _SAME = ("direction", "probe", "objective", "convention", "weight_unit", "eps", "query")  # of one number of a query
 _NO_COLUMNS = frozenset({*_MADE_BY, "source", "sampling", "seed", "sides", "batch", "query", "skipped"})
+_LIST = ["probe", "objective", "b_objective", "convention", "weight_unit", "eps", "b_eps"]  # of one list of queries
 
 
 def per_query_columns(result: PairedResult) -> list[str]:
@@ -22,14 +25,20 @@ def per_query_columns(result: PairedResult) -> list[str]:
     return [str(name) for name in a if name in b and name not in _NO_COLUMNS]
 
 
-def changed_queries(result: PairedResult, embedded: SplitEmbeddings, column: str, top: int) -> pd.DataFrame:
+def changed_queries(
+    result: PairedResult, embedded: SplitEmbeddings, column: str, top: int, comparable: bool = True
+) -> pd.DataFrame:
     """Return a row for each of the `top` queries whose number differs most, the largest difference first.
+
+    Each pair of objectives, probe and threshold has a list of its own, and these share `top`: first the first query of
+    each list, then the second one.
 
     Args:
         result: of sweeps that kept their queries.
         embedded: one of the sides, whose ids are those of both.
         column: one of `per_query_columns`, such as `count`.
         top: number of rows.
+        comparable: whether only objectives are taken that have the same statistic of the column.
 
     Raises:
         InputError: no such number.
@@ -44,8 +53,11 @@ def changed_queries(result: PairedResult, embedded: SplitEmbeddings, column: str
             "queries of both sides must be in the same order; objectives of one direction and of two are not. Leave "
             "--top 0"
         )
+    if comparable and result.other_numbers:
+        pairs = zip(a["probe"], a["objective"], b["objective"], strict=True)
+        kept &= [_key(*one, column) not in result.other_numbers for one in pairs]
     numbers = pd.DataFrame({
-        **{name: a[name] for name in _SAME if name in a}, "b_objective": b["objective"],
+        **{name: a[name] for name in _SAME if name in a}, "b_objective": b["objective"], "b_eps": b["eps"],
         "a": a[column].astype(float), "b": b[column].astype(float),
     })[kept]  # fmt: skip
     numbers["difference"] = numbers["b"] - numbers["a"]
@@ -54,9 +66,24 @@ def changed_queries(result: PairedResult, embedded: SplitEmbeddings, column: str
         a=("a", "mean"), b=("b", "mean"), difference=("difference", "mean"), n=("difference", "count")
     )
     means = means[means["difference"].notna() & (means["difference"] != 0)].reset_index()
-    order = means["difference"].abs().sort_values(ascending=False, kind="stable").index[:top]
-    rows = means.loc[order].reset_index(drop=True)
+    lists = means.groupby(_LIST, dropna=False, sort=False, observed=True)
+    means = means.assign(list=lists.ngroup(), size=means["difference"].abs())
+    means = means.sort_values("size", ascending=False, kind="stable")
+    means["place"] = means.groupby("list").cumcount()
+    chosen = means.sort_values("place", kind="stable").head(top)
+    rows = chosen.sort_values(["list", "place"]).drop(columns=["list", "size", "place"]).reset_index(drop=True)
     return rows.assign(item=_items(rows, embedded), statistic=column)
+
+
+def left_out_pairs(result: PairedResult, column: str) -> list[tuple[str, str]]:
+    """Return the pairs of objectives whose numbers of a column are of different statistics."""
+    pairs = ((a, b) for _, a, b, name in sorted(result.other_numbers, key=str) if name == column)
+    return [(str(a), str(b)) for a, b in dict.fromkeys(pairs)]
+
+
+def _key(probe: Any, a: Any, b: Any, column: str) -> NumberKey:
+    """Return what says of which probe and objectives a number of a query is."""
+    return str(probe), a if isinstance(a, str) else None, b if isinstance(b, str) else None, column
 
 
 def _items(rows: pd.DataFrame, embedded: SplitEmbeddings) -> list[str]:

@@ -17,6 +17,8 @@ from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.types import CountedDirection, Progress
 from lossscope.errors import InputError
 from lossscope.io.frames import KEYS, SIDES, summarise
+from lossscope.objectives.base import Objective
+from lossscope.probes.base import Probe
 
 from .batch_runner import BatchRunner
 from .item_sums import IntervalCollector
@@ -34,6 +36,7 @@ DIFFERENCE = (
 _NAMED = 6  # at most, of differences without an interval
 EQUAL = "equal"  # method of a difference that is 0 in every batch and of every query
 Values = npt.NDArray[np.float64]
+NumberKey = tuple[str, str | None, str | None, str]  # probe, objectives of both sides, column of single queries
 _Key = tuple[Hashable, ...]
 
 
@@ -45,6 +48,7 @@ class PairedResult:
     queries: tuple[pd.DataFrame, pd.DataFrame]  # rows of single queries of both sides, in the same order
     left_out: tuple[str, ...]  # statistics that only one side has, and why
     without_interval: str | None = None  # which differences have no interval, and why
+    other_numbers: frozenset[NumberKey] = frozenset()  # columns that both objectives average, by no common statistic
 
 
 @dataclass(frozen=True)
@@ -96,9 +100,11 @@ class PairedSweep:
             units = None
         sides: tuple[list[_Side], list[_Side]] = [], []
         sums: dict[_Key, PairedSums] = {}
+        other_numbers: set[NumberKey] = set()
         for batching, other in _same_batches(*plans):
             runner = BatchRunner(plans[0], batching, a, processes, progress, None, units)
             of_b = BatchRunner(plans[1], other, b, processes, progress, None, units)
+            other_numbers |= _other_numbers(runner, of_b)
             batches = list(batching.sampling.batches(a.relations))
             if not batches:
                 raise InputError(
@@ -112,7 +118,8 @@ class PairedSweep:
         rows, left_out = _rows(_statistics(sides[0], plans[0]), _statistics(sides[1], plans[1]), sums, intervals)
         if units is not None:
             refusal = _lacking(rows)
-        return PairedResult(rows, (_queries(sides[0]), _queries(sides[1])), left_out, refusal)
+        queries = _queries(sides[0]), _queries(sides[1])
+        return PairedResult(rows, queries, left_out, refusal, frozenset(other_numbers))
 
 
 @dataclass(frozen=True)
@@ -160,6 +167,32 @@ def _sums_of(
                 for statistic, one in paired_sums(first, second, (group, of_b[key])).items():
                     named[*key, a.plan.name_of(statistic)] = one
     return processes.gather(named)[0]
+
+
+def _other_numbers(a: BatchRunner, b: BatchRunner) -> set[NumberKey]:
+    """Return the numbers of single queries that are averaged on both sides, by statistics without a common one."""
+    numbers: set[NumberKey] = set()
+    of_b = {_place(b, probe, objective, "i2t"): (objective, probe) for objective, probe in b.probe_plan}
+    for objective, probe in a.probe_plan:
+        key = _place(a, probe, objective, "i2t")
+        if objective is None or key not in of_b:
+            continue
+        other, own = of_b[key]
+        means = [_means(probe, objective), _means(own, other)]
+        keys = [side.key_of_pair(one, loss, "i2t") for side, one, loss in ((a, probe, objective), (b, own, other))]
+        for column in means[0].keys() & means[1].keys():
+            if not means[0][column] & means[1][column]:
+                numbers.add((keys[0]["probe"], keys[0]["objective"], keys[1]["objective"], column))
+    return numbers
+
+
+def _means(probe: Probe, objective: Objective | None) -> dict[str, set[str]]:
+    """Return column of a probe -> the statistics that average it."""
+    means: dict[str, set[str]] = {}
+    for one in probe.statistics(objective):
+        if one.reducer in ("mean", "mean_nonzero"):
+            means.setdefault(one.column, set()).add(one.name)
+    return means
 
 
 def _queries(sides: list[_Side]) -> pd.DataFrame:

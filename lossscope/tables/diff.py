@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -52,12 +52,16 @@ def build_queries(queries: pd.DataFrame) -> Table:
     if queries.empty:
         raise InputError("table of queries must have rows; got none")
     statistic = str(queries["statistic"].iloc[0])
-    several = [name for name in ("probe", "weight_unit") if name in queries and queries[name].nunique() > 1]
-    columns = tuple(("", name) for name in (*several, "direction", "objective", "query", "batches", "A", "B", "B − A"))
+    several = [name for name in ("probe",) if name in queries and queries[name].nunique() > 1]
+    more = _settings(queries)
+    has_pairs = "b_objective" in queries and any(queries["objective"].astype(str) != queries["b_objective"].astype(str))
+    pairs = "objectives" if has_pairs else "objective"
+    names = *several, "direction", pairs, *more, "query", "batches", "A", "B", "B − A"
+    columns = tuple(("", name.replace("_", " ")) for name in names)
     rows = tuple(
         (
             *(Cell(text=str(row[name])) for name in several), Cell(text=str(row["direction"])),
-            Cell(text=_spec(row.get("objective"))), Cell(text=str(row["item"])),
+            Cell(text=_pair(row)), *(_setting(row, name) for name in more), Cell(text=str(row["item"])),
             Cell(mean=float(row["n"]), digits=0), *(_number(row[name], "samples") for name in ("a", "b", "difference")),
         )
         for row in queries.to_dict("records")
@@ -69,9 +73,10 @@ def build_queries(queries: pd.DataFrame) -> Table:
 def _table(rows: pd.DataFrame, probe: str) -> Table:
     objectives = rows[["objective", "b_objective"]].drop_duplicates()
     several = len(objectives) > 1
-    names = ["objective"] if several else []
-    columns = (*names, "direction", "statistic", "A", "B", "B − A", f"{_percent(rows)} interval")
-    body = tuple(_line(row, several) for row in rows.to_dict("records"))
+    more, interval = _settings(rows), _interval_heading(rows)
+    names = [name.replace("_", " ") for name in (*(["objective"] if several else []), *more)]
+    columns = (*names, "direction", "statistic", "A", "B", "B − A", *interval)
+    body = tuple(_line(row, several, more, bool(interval)) for row in rows.to_dict("records"))
     explained = legend((probe, str(name)) for name in rows["statistic"].unique())
     notes = _notes(rows)
     return Table(
@@ -79,12 +84,32 @@ def _table(rows: pd.DataFrame, probe: str) -> Table:
     )
 
 
-def _line(row: Row, several: bool) -> tuple[Cell, ...]:
+def _settings(rows: pd.DataFrame) -> list[str]:
+    """Return what rows of one statistic differ in, besides objectives: eps, convention, unit of weights."""
+    several = [name for name in ("eps", "convention", "weight_unit") if has_several(rows, name)]
+    if "eps" not in several and has_several(rows, "b_eps"):
+        several = ["eps", *several]
+    return several
+
+
+def has_several(rows: pd.DataFrame, name: str) -> bool:
+    """Return whether a column has several values, or one in some rows only."""
+    return name in rows and rows[name].nunique(dropna=False) > 1
+
+
+def _setting(row: Row, name: str) -> Cell:
+    a = format_value(row[name])
+    b = format_value(row.get("b_eps", row["eps"])) if name == "eps" else a
+    return Cell(text=a if a == b else f"{a} → {b}")
+
+
+def _line(row: Row, several: bool, more: Sequence[str], intervals: bool) -> tuple[Cell, ...]:
     unit, sure = str(row["unit"]), excludes_zero(row)
-    first = (Cell(text=_pair(row)),) if several else ()
+    first = (*((Cell(text=_pair(row)),) if several else ()), *(_setting(row, name) for name in more))
     names = (*first, Cell(text=str(row["direction"])), Cell(text=str(row["statistic"])))
     both = _number(row["mean"], unit), _number(row["b_mean"], unit)
-    return (*names, *both, _number(row["difference"], unit, _SURE if sure else ""), Cell(text=_interval(row)))
+    ends = (Cell(text=_interval(row)),) if intervals else ()
+    return (*names, *both, _number(row["difference"], unit, _SURE if sure else ""), *ends)
 
 
 def excludes_zero(row: Row) -> bool:
@@ -114,7 +139,8 @@ def _decimals(unit: str) -> int:
 
 
 def _pair(row: Row) -> str:
-    a, b = _spec(row["objective"]), _spec(row["b_objective"])
+    a = _spec(row.get("objective"))
+    b = _spec(row.get("b_objective", row.get("objective")))
     return a if a == b else f"{a} → {b}"
 
 
@@ -130,8 +156,9 @@ def _caption(rows: pd.DataFrame, probe: str, several: bool) -> str:
     for source, objective in (("source", "objective"), ("b_source", "b_objective")):
         under = "" if several or not isinstance(row[objective], str) else f" under {_spec(row[objective])}"
         sides.append(f"{format_value(row[source])}{under}")
-    eps = "" if pd.isna(row["eps"]) else f"; eps {row['eps']:g}"
-    if pd.notna(row["eps"]) and row["b_eps"] != row["eps"]:
+    is_named = pd.notna(row["eps"]) and "eps" not in _settings(rows)
+    eps = f"; eps {row['eps']:g}" if is_named else ""
+    if is_named and row["b_eps"] != row["eps"]:
         eps = f"; eps {row['eps']:g} of A, {row['b_eps']:g} of B"
     size = f"batch size {row['batch_size']:g}; sampling {row['sampling']}; seed {row['seed']:g}"
     return (
@@ -166,6 +193,9 @@ def _missed(rows: pd.DataFrame) -> str:
     return f"{100 * (1 - float(rows['level'].dropna().iloc[0])):g}"
 
 
-def _percent(rows: pd.DataFrame) -> str:
+def _interval_heading(rows: pd.DataFrame) -> tuple[str, ...]:
+    """Return the heading of the column of intervals; none where no row has one, or says why not."""
     levels = sorted(rows["level"].dropna().unique())
-    return " and ".join(f"{100 * level:g} %" for level in levels) if levels else ""
+    if not levels:
+        return ("interval",) if (rows["method"] == "equal").any() else ()
+    return (f"{' and '.join(f'{100 * level:g} %' for level in levels)} interval",)

@@ -104,6 +104,51 @@ def test_another_objective_leaves_out_what_only_one_has(dump: Path) -> None:
     assert "C_q, C_q_all, C_B: only A has" in message(result)
 
 
+def test_queries_are_listed_by_losses_that_count_the_same(dump: Path, other: Path) -> None:
+    words = "diff dump.npz other.npz --objective ntxent --b-objective triplet --probes cocos --top 4 --format json"
+    result = lossscope(words)
+    assert json.loads(result.stdout)["queries"] == []
+    assert "none of ntxent:tau=0.1 → triplet:margin=0.2" in message(result)
+    typed = lossscope(f"{words} --by count")
+    assert len(json.loads(typed.stdout)["queries"]) == 4
+    assert "none of" not in message(typed)
+    table = lossscope(words.replace("json", "table") + " --by count").stdout
+    assert "ntxent:tau=0.1 → triplet:margin=0.2" in table.partition("changed most")[2]
+    alike = lossscope(words.replace("triplet", "ntxent:tau=0.3"))
+    assert len(json.loads(alike.stdout)["queries"]) == 4
+
+
+def test_no_loss_fills_the_list_of_queries(dump: Path, other: Path) -> None:
+    words = "diff dump.npz other.npz --objective ntxent --objective triplet --probes cocos --top 6 --format json"
+    rows = json.loads(lossscope(words).stdout)["queries"]
+    assert [row["objective"].partition(":")[0] for row in rows] == 3 * ["ntxent"] + 3 * ["triplet"]
+    for own in (rows[:3], rows[3:]):
+        sizes = [abs(row["difference"]) for row in own]
+        assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("probes", "values"),
+    [
+        ("--probes cocos:eps=0.01 --probes cocos:eps=0.1", {"0.01", "0.1"}),
+        ("--probes cocos --probes cocos:convention=released", {"corrected", "released"}),
+        ("--probes cocos --probes cocos:unit=relative", {"paper", "relative"}),
+    ],
+)
+def test_rows_of_several_settings_do_not_look_alike(dump: Path, other: Path, probes: str, values: set[str]) -> None:
+    words = f"diff dump.npz other.npz --objective triplet {probes} --top 200 --format markdown"
+    text = lossscope(words).stdout
+    differences, _, queries = text.partition("The queries whose")
+    for part, keys in ((differences, ("direction", "statistic")), (queries, ("query",))):
+        lines = [[cell.strip() for cell in line.split("|")] for line in part.splitlines() if line.startswith("|")]
+        name = next(name for name in ("eps", "convention", "weight unit") if name in lines[0])
+        assert values <= {line[lines[0].index(name)] for line in lines[2:]}
+        kept = [lines[0].index(one) for one in (*keys, name, *(["direction"] if "direction" in lines[0] else []))]
+        labels = [tuple(line[place] for place in kept) for line in lines[2:]]
+        assert len(set(labels)) == len(labels)
+    assert ("eps 0.01;" in differences) == ("eps" not in probes)
+
+
 def test_train_mode_is_drawn_with_a_seed_and_changes_nothing(run: Path) -> None:
     words = "diff run --b-mode train --batch-size 16 --probes similarity --format json --device cpu --top 0"
     first, again = (json.loads(lossscope(words).stdout)["rows"] for _ in range(2))
