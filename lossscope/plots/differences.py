@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -19,6 +19,7 @@ COLUMNS = (
     "difference", "low", "high", "level",
 )  # fmt: skip
 _NAME = "differences"
+_SETTINGS = ("objective", "eps", "convention", "weight_unit")  # named where rows differ in them
 _SURE, _UNSURE = "#0072b2", "0.55"
 
 
@@ -71,7 +72,7 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame) -> None:
         ax.hlines(place, row["low"], row["high"], color=colour, linewidth=1.6)
         ax.plot([row["difference"]], [place], color=colour, marker="o", markersize=3.5, linestyle="none")
     ax.axvline(0, color="0.2", linewidth=0.8)
-    several = rows["objective"].nunique() > 1
+    several = [name for name in _SETTINGS if name in rows and rows[name].nunique(dropna=False) > 1]
     texts = [_text(row, several) for row in rows.to_dict("records")]
     ax.set_yticks(y, [labels.plain_text(text) for text in texts])
     ax.set_ylim(-0.7, len(rows) - 0.3)
@@ -79,11 +80,14 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame) -> None:
     ax.set_xlabel(f"B − A, {labels.plain_text('share' if unit == '1' else unit or 'number')}")
 
 
-def _text(row: dict[Hashable, Any], several: bool) -> str:
-    name = f"{row['statistic']} {row['direction']}"
-    return (
-        f"{name}, {str(row['objective']).partition(':')[0]}" if several and isinstance(row["objective"], str) else name
-    )
+def _text(row: dict[Hashable, Any], several: Sequence[str]) -> str:
+    parts = [f"{row['statistic']} {row['direction']}"]
+    for name in several:
+        value = row[name]
+        if not pd.isna(value):
+            plain = str(value).partition(":")[0] if name == "objective" else str(value)
+            parts.append(f"eps {value:g}" if name == "eps" else plain)
+    return ", ".join(parts)
 
 
 def _headline(rows: pd.DataFrame) -> str:
@@ -105,5 +109,8 @@ def _valid_rows(frame: pd.DataFrame) -> pd.DataFrame:
     style.require_rows(frame, COLUMNS, _NAME)
     rows = frame.dropna(subset=["difference", "low", "high"])
     if rows.empty:
-        raise InputError(f"frame of {_NAME} must have a difference with an interval; got none: A and B may be equal")
+        raise InputError(
+            f"frame of {_NAME} must have a difference with an interval; got none: A and B may be equal, or --interval "
+            "was none"
+        )
     return rows

@@ -32,6 +32,9 @@ PAIR_WEIGHTS = MappingProxyType(
 )
 STATISTICS = MappingProxyType(
     {
+        "C_q": "samples above ε per query that has any",
+        "C_q_all": "samples above ε per query",
+        "C_B": "samples above ε per batch",
         "C_neg": "negatives above ε per query",
         "W_neg": "weight on negatives above ε",
         "W_low": "weight on negatives up to ε",
@@ -107,6 +110,7 @@ def parameter_in_words(name: str) -> str:
 def symbol(statistic: str) -> str:
     """Return the symbol of a statistic with its index below: `C_neg` -> `$C_{neg}$`; other names as they are."""
     letter, _, index = statistic.partition("_")
+    index = index.replace("_", r",\,")
     return rf"${letter}_\mathrm{{{index}}}$" if statistic in STATISTICS else plain_text(statistic)
 
 

@@ -178,7 +178,7 @@ def _notes(rows: pd.DataFrame) -> tuple[str, ...]:
             f"{_SURE}: the interval excludes 0, in {marked} of {number}; of differences that are none, "
             f"{_missed(rows)} in 100 do."
         )
-    if (rows["method"] == "equal").any():
+    if _interval_heading(rows) and (rows["method"] == "equal").any():
         notes.append("equal: the same number of every query and in every batch.")
     both = rows["objective"].notna() & (rows["objective"] != rows["b_objective"])
     if both.any() and "weight_unit" in rows and (rows.loc[both, "weight_unit"] == "paper").any():
@@ -197,5 +197,5 @@ def _interval_heading(rows: pd.DataFrame) -> tuple[str, ...]:
     """Return the heading of the column of intervals; none where no row has one, or says why not."""
     levels = sorted(rows["level"].dropna().unique())
     if not levels:
-        return ("interval",) if (rows["method"] == "equal").any() else ()
+        return ("interval",) if (rows["method"] == "equal").all() else ()
     return (f"{' and '.join(f'{100 * level:g} %' for level in levels)} interval",)

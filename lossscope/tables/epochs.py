@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -35,10 +35,13 @@ def build(frame: pd.DataFrame) -> list[Table]:
 
 def _table(rows: pd.DataFrame, probe: str) -> Table:
     level = " and ".join(f"{100 * value:g} %" for value in sorted(rows["level"].dropna().unique()))
-    names = ("objective", "direction", "statistic", "epoch", "mean", f"{level} interval".strip())
-    keys = ["objective", "direction", "statistic"]
+    settings = ("eps", "convention", "weight_unit")
+    several = [name for name in settings if name in rows and rows[name].nunique(dropna=False) > 1]
+    interval = (f"{level} interval",) if level else ()
+    names = "objective", *several, "direction", "statistic", "epoch", "mean", *interval
+    keys = ["objective", *several, "direction", "statistic"]
     body = tuple(
-        _line(row)
+        _line(row, several, bool(level))
         for _, own in rows.groupby(keys, sort=False, dropna=False, observed=True)
         for row in own.sort_values("epoch").to_dict("records")
     )
@@ -46,13 +49,19 @@ def _table(rows: pd.DataFrame, probe: str) -> Table:
     note = "Intervals are over other data like these, not over seeds; `--b-epoch` compares two epochs, paired."
     explained = legend((probe, str(name)) for name in rows["statistic"].unique())
     return Table(
-        f"epochs_{probe}", caption, tuple(("", name) for name in names), body, (note,) if level else (), explained
+        f"epochs_{probe}",
+        caption,
+        tuple(("", name.replace("_", " ")) for name in names),
+        body,
+        (note,) if level else (),
+        explained,
     )
 
 
-def _line(row: dict[Hashable, Any]) -> tuple[Cell, ...]:
+def _line(row: dict[Hashable, Any], several: Sequence[str], intervals: bool) -> tuple[Cell, ...]:
     digits = 3 if row["unit"] == "samples" else 4
     ends = "" if pd.isna(row["low"]) else f"[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]".replace("-", MINUS)
-    texts = (format_value(row["objective"]), str(row["direction"]), str(row["statistic"]))
+    settings = (format_value(row[name]) for name in several)
+    texts = (format_value(row["objective"]), *settings, str(row["direction"]), str(row["statistic"]))
     numbers = Cell(mean=float(row["epoch"]), digits=0), Cell(mean=float(row["mean"]), digits=digits)
-    return (*(Cell(text=text) for text in texts), *numbers, Cell(text=ends or DASH))
+    return (*(Cell(text=text) for text in texts), *numbers, *([Cell(text=ends or DASH)] if intervals else []))

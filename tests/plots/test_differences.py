@@ -64,3 +64,27 @@ def test_lines_are_means_in_the_order_of_epochs_within_their_bands():
 def test_an_epoch_that_is_there_twice_is_an_error():
     with pytest.raises(InputError, match="each epoch once"):
         epoch_counts.draw(pd.concat([epochs(), epochs()]))
+
+
+def test_an_interval_without_neighbours_is_drawn_as_an_error_bar():
+    rows = epochs()[lambda rows: rows["direction"] == "i2t"]
+    rows.loc[rows["epoch"] == 1, ["low", "high"]] = np.nan
+    ax = epoch_counts.draw(rows)
+    bars = [one.get_segments() for one in ax.collections if hasattr(one, "get_segments")]
+    np.testing.assert_array_equal(bars[0][0], [[2, 2], [2, 4]])
+    assert "nan" not in epoch_counts.alt(rows)
+
+
+def test_thresholds_and_losses_have_panels_of_their_own():
+    rows = pd.concat([epochs().assign(eps=eps, probe="cocos") for eps in (0.01, 0.1)])
+    assert [ax.get_title() for ax in epoch_counts.draw_many(rows).axes] == ["ε = 0.01", "ε = 0.1"]
+    assert "C_neg i2t (ε = 0.1): 5" in epoch_counts.alt(rows)
+    losses = pd.concat([epochs().assign(objective=name) for name in ("ntxent:tau=0.1", "triplet:margin=0.2")])
+    titles = [ax.get_title() for ax in epoch_counts.draw_many(losses).axes]
+    assert titles == ["NT-Xent, temperature τ = 0.1", "Triplet, margin 0.2"]
+
+
+def test_marks_of_several_thresholds_are_named():
+    rows = pd.concat([frame().iloc[:1].assign(eps=eps) for eps in (0.01, 0.1)])
+    names = [text.get_text() for text in differences.draw(rows).get_yticklabels()]
+    assert names == ["C_neg i2t, eps 0.01", "C_neg i2t, eps 0.1"]
