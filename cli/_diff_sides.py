@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,24 @@ if TYPE_CHECKING:
     from lossscope.core.types import Progress
     from lossscope.engine.paired_sweep import PairedSweep
 
-# options of sweeps that diff has not
-_NOT_HERE = ("interval_groups", "queries", "precision_of", "out", "per_query", "dims", "guide")
+# options of sweeps that diff has not, and why
+_NOT_HERE = {
+    "interval_groups": "its intervals are of queries, paired",
+    "queries": "it reads all queries of both sides",
+    "precision_of": "it reads all queries of both sides",
+    "out": "it writes no frame; --format csv has the rows, --page a page",
+    "per_query": "it writes no frame; --top lists single queries",
+    "dims": "it compares whole embeddings",
+    "guide": "it reads no third source",
+}
+_NOT_OF_EPOCHS = {
+    "out": "it writes no frame; --format csv has the rows",
+    "per_query": "it writes no frame",
+    "dims": "it counts with whole embeddings",
+    "guide": "it reads no other source",
+    "top": "it lists no single queries",
+    "by": "it lists no single queries",
+}
 
 
 @dataclass(frozen=True)
@@ -40,9 +57,7 @@ class OtherCondition:
 
 def require_sides(options: SweepArguments, other: OtherCondition) -> None:
     """Raise a usage error unless there are two sides: two sources, or one under another condition."""
-    for name in _NOT_HERE:
-        if is_typed(name):
-            raise usage(f"--{name.replace('_', '-')} is not of diff, which reads all queries of both sides at once")
+    _refuse_typed(_NOT_HERE, "diff")
     if len(options.sources) > 2:
         raise usage(f"diff compares A with B; got {len(options.sources)} sources")
     if len(options.sources) == 1 and not other.is_any:
@@ -51,6 +66,19 @@ def require_sides(options: SweepArguments, other: OtherCondition) -> None:
         )
     if len(options.sources) == 2 and other.epoch is not None:
         raise usage("--b-epoch is of one run folder; leave B out, or name the checkpoint of its epoch")
+
+
+def require_epochs_alone(options: SweepArguments, other: OtherCondition, epoch: int | None, page: Path | None) -> None:
+    """Raise a usage error for options that --epochs has not."""
+    if len(options.sources) != 1 or other.is_any or epoch is not None or page is not None:
+        raise usage("--epochs is of one run folder alone; leave B, --epoch and --page out")
+    _refuse_typed(_NOT_OF_EPOCHS, "diff --epochs")
+
+
+def _refuse_typed(reasons: Mapping[str, str], what: str) -> None:
+    for name, reason in reasons.items():
+        if is_typed(name):
+            raise usage(f"--{name.replace('_', '-')} is not of {what}: {reason}")
 
 
 def source_paths(options: SweepArguments, epoch: int | None, other: OtherCondition) -> tuple[Path, Path]:
@@ -76,8 +104,8 @@ def epoch_checkpoints(run: Path) -> list[tuple[int, Path]]:
     """Return the epochs of a run folder that have a checkpoint, and its path."""
     from lossscope.io.run_folder import epoch_of
 
-    found = ((epoch_of(path), path) for path in (run / "checkpoints").glob("epoch-*.pt"))
-    return sorted((number, path) for number, path in found if number is not None)
+    numbered = ((epoch_of(path), path) for path in (run / "checkpoints").glob("epoch-*.pt"))
+    return sorted((number, path) for number, path in numbered if number is not None)
 
 
 def load_side(path: Path, options: SweepArguments, report: Progress | None, mode: str | None) -> SplitEmbeddings:
@@ -104,6 +132,15 @@ def probes_with_eps(probes: list[str], eps: float | None, option: str) -> tuple[
         for spec in with_eps:
             spec.values["eps"] = repr(eps)
     return tuple(map(str, specs))
+
+
+def require_column(by: str, objectives: list[str] | None, probes: Sequence[str]) -> None:
+    """Raise a usage error for --by, where probes show beforehand that no query has such a number."""
+    from lossscope.engine.changed_queries import known_columns
+
+    known = known_columns(tuple(objectives or ("triplet",)), tuple(probes))
+    if known is not None and by not in known:
+        raise usage(f"--by must be one of {', '.join(known) or 'no numbers of these probes'}; got {by!r}")
 
 
 def paired_sweep(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lossscope.errors import InputError
 
 from ._diff_sides import epoch_checkpoints, load_side, probes_with_eps
+from ._options import usage
 from ._output import notice, print_results
 from ._processes import writes_results
 from ._progress import progress
@@ -25,6 +27,8 @@ def print_epochs(options: SweepArguments, probes: list[str], eps: float | None, 
     """Write the rows of every epoch, and draw the counts."""
     from lossscope.tables import epochs as tables
 
+    if picture is not None:
+        _require_drawn(options, probes_with_eps(probes, eps, "--eps"))
     rows = epoch_rows(options, probes, eps)
     if not writes_results():
         return
@@ -37,6 +41,18 @@ def print_epochs(options: SweepArguments, probes: list[str], eps: float | None, 
         with style.screen():
             path = style.save(epoch_counts.draw_many(drawn), picture, epoch_counts.alt(drawn))
         notice(f"Wrote {path}.", options.quiet)
+
+
+def _require_drawn(options: SweepArguments, probes: Sequence[str]) -> None:
+    """Raise a usage error where no probe has a statistic of the picture."""
+    from lossscope.registry import build
+
+    objective = build("objectives", (options.objective or ["triplet"])[0])
+    names = {one.name for probe in probes for one in build("probes", probe).statistics(objective)}
+    if not names & set(_DRAWN):
+        raise usage(
+            f"--picture of --epochs draws {', '.join(_DRAWN)}, which {', '.join(probes)} has not; add --probes cocos"
+        )
 
 
 def epoch_rows(options: SweepArguments, probes: list[str], eps: float | None) -> pd.DataFrame:

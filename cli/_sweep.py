@@ -309,9 +309,9 @@ def trained_choices(embedded: SplitEmbeddings, quiet: bool) -> dict[str, Any]:
     every = trained_options(embedded.recipe)
     own = {name: value for name, value in every.items() if not any(map(is_typed, typed[name]))}
     if own:
-        said = ", ".join(f"{name} {'+'.join(v) if isinstance(v, tuple) else v}" for name, v in own.items())
+        options = ", ".join(f"{name} {'+'.join(v) if isinstance(v, tuple) else v}" for name, v in own.items())
         other = "--negatives batch or --mask none says otherwise"
-        notice(f"Note: batches are as {embedded.name} was trained: {said}; {other}.", quiet)
+        notice(f"Note: batches are as {embedded.name} was trained: {options}; {other}.", quiet)
     return own
 
 

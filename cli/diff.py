@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ._diff_sides import OtherCondition, load_side, paired_sweep, require_sides, source_paths
+from ._diff_sides import (
+    OtherCondition,
+    load_side,
+    paired_sweep,
+    probes_with_eps,
+    require_column,
+    require_epochs_alone,
+    require_sides,
+    source_paths,
+)
 from ._epoch_counts import print_epochs
 from ._options import OUTPUT, complete_names, usage, with_options
 from ._output import notice, print_results
 from ._processes import writes_results
 from ._progress import progress
 from ._sweep import SweepArguments
+from ._typed import is_typed
 from .app import command
 
 if TYPE_CHECKING:
@@ -85,8 +95,7 @@ def diff(
     if picture is not None and picture.suffix.lower() not in (".pdf", ".png", ".svg"):
         raise usage(f"--picture must end in .pdf, .png or .svg; got {picture.name!r}")
     if epochs:
-        if len(options.sources) != 1 or other.is_any or epoch is not None or page is not None:
-            raise usage("--epochs is of one run folder alone; leave B, --epoch and --page out")
+        require_epochs_alone(options, other, epoch, page)
         print_epochs(options, list(probes), eps, picture)
         return
     require_sides(options, other)
@@ -94,6 +103,12 @@ def diff(
         from lossscope.report.build import require_writable
 
         require_writable(page, "--page")
+    if picture is not None and options.interval == "none":
+        raise usage("--picture draws intervals, and --interval none leaves them out; leave one of the two out")
+    for threshold, option in ((eps, "--eps"), (b_eps, "--b-eps")):
+        typed_probes = probes_with_eps(list(probes), threshold, option)
+    if is_typed("by"):
+        require_column(by, options.objective, typed_probes)
     paths = source_paths(options, epoch, other)
     with progress(options.quiet, options.verbose) as report:
         a = load_side(paths[0], options, report, None)
@@ -113,6 +128,8 @@ def diff(
         "name": "diff", "sources": [str(path) for path in paths], "split": options.split, "b_mode": b_mode or "eval",
         "probes": list(probes), "top": top, "by": by,
     }  # fmt: skip
+    if options.format == "csv" and page is None and len(queries) and is_typed("top"):
+        notice("Note: CSV has the differences alone; --format json or table lists the queries, too.", options.quiet)
     _print(result.rows, queries, typed, result.left_out, options.format)
     _draw(result, queries, typed, page, picture, options.quiet)
 
@@ -122,8 +139,6 @@ def _changed(result: PairedResult, a: Any, by: str, top: int, quiet: bool) -> pd
     import pandas as pd
 
     from lossscope.engine.changed_queries import changed_queries, left_out_pairs, per_query_columns
-
-    from ._typed import is_typed
 
     if top == 0 or not writes_results():
         return pd.DataFrame()

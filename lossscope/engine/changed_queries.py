@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import ONE_SET
 from lossscope.errors import InputError
 
 from .paired_sweep import NumberKey, PairedResult
+from .sweep import Sweep
 
 _MADE_BY = ["probe", "direction", "objective", "convention", "eps", "weight_unit"]
 _SAME = ("direction", "probe", "objective", "convention", "weight_unit", "eps", "query")  # of one number of a query
@@ -23,6 +25,24 @@ def per_query_columns(result: PairedResult) -> list[str]:
     """Return the numbers that single queries have on both sides."""
     a, b = result.queries
     return [str(name) for name in a if name in b and name not in _NO_COLUMNS]
+
+
+def known_columns(objectives: tuple[str, ...], probes: tuple[str, ...]) -> tuple[str, ...] | None:
+    """Return the numbers that single queries will have, before any source is read; None where that needs the source."""
+    generator = torch.Generator().manual_seed(0)
+    images, captions = (torch.nn.functional.normalize(torch.randn(4, 4, generator=generator)) for _ in range(2))
+    rows, ids = np.arange(4), [str(row) for row in range(4)]
+    small = SplitEmbeddings("none", images, captions, None, rows, ids, ids, "")
+    try:
+        columns = [
+            str(name)
+            for probe in probes
+            for part in Sweep(objectives, (probe,), batch_size=4, per_query=True, interval=None).run(small).query_parts
+            for name in part
+        ]
+    except InputError:
+        return None
+    return tuple(dict.fromkeys(name for name in columns if name not in _NO_COLUMNS))
 
 
 def changed_queries(

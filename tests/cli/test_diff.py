@@ -118,6 +118,20 @@ def test_queries_are_listed_by_losses_that_count_the_same(dump: Path, other: Pat
     assert len(json.loads(alike.stdout)["queries"]) == 4
 
 
+def test_csv_notes_that_it_lists_no_queries(dump: Path, other: Path) -> None:
+    words = "diff dump.npz other.npz --objective triplet --probes cocos --format csv"
+    assert "CSV has the differences alone" in message(lossscope(f"{words} --top 5"))
+    assert "CSV" not in message(lossscope(words))
+    assert "CSV" not in message(lossscope(f"{words} --top 0"))
+
+
+def test_without_intervals_there_is_no_column_of_them(dump: Path, other: Path) -> None:
+    text = lossscope("diff dump.npz other.npz --objective triplet --probes cocos --interval none --top 0").stdout
+    header = next(line for line in text.splitlines() if line.startswith("direction"))
+    assert header.split() == ["direction", "statistic", "A", "B", "B", "−", "A"]
+    assert "interval" not in text
+
+
 def test_no_loss_fills_the_list_of_queries(dump: Path, other: Path) -> None:
     words = "diff dump.npz other.npz --objective ntxent --objective triplet --probes cocos --top 6 --format json"
     rows = json.loads(lossscope(words).stdout)["queries"]
@@ -215,6 +229,19 @@ def test_counts_over_epochs_are_those_of_each_epoch(run: Path) -> None:
     assert "epoch" in lossscope("diff run --epochs --batch-size 16 --probes cocos").stdout
 
 
+def test_epochs_under_two_thresholds_are_told_apart_and_drawn(run: Path) -> None:
+    words = (
+        "diff run --epochs --batch-size 16 --probes cocos:eps=0.01 --probes cocos:eps=0.1 --format markdown -o c.png"
+    )
+    result = lossscope(words)
+    assert result.exit_code == 0, result.stderr
+    lines = [[cell.strip() for cell in line.split("|")] for line in result.stdout.splitlines() if line.startswith("|")]
+    assert {line[lines[0].index("eps")] for line in lines[2:]} == {"0.01", "0.1"}
+    assert Path("c.png").stat().st_size > 0
+    plain = lossscope("diff run --epochs --batch-size 16 --probes cocos --interval none").stdout
+    assert "interval" not in plain
+
+
 def test_the_page_has_the_table_and_ids_as_text(dump: Path, tmp_path: Path) -> None:
     arrays = dict(np.load(dump))
     ids = [f"<script>alert({n})</script>" for n in range(24)]
@@ -265,9 +292,22 @@ def test_a_page_leaves_the_files_of_a_user_alone(dump: Path, tmp_path: Path, mon
         ("diff dump.npz --b-eps 0.1 --probes similarity", "--b-eps is of probes that count"),
         ("diff dump.npz dump.npz --epochs", "one run folder"),
         ("diff dump.npz dump.npz --b-epoch 1", "leave B out"),
+        ("diff dump.npz dump.npz --out x", "it writes no frame"),
+        ("diff dump.npz --epochs --out x", "--out is not of diff --epochs: it writes no frame"),
+        ("diff dump.npz --epochs --per-query", "--per-query is not of diff --epochs"),
+        ("diff dump.npz --epochs --top 3", "--top is not of diff --epochs: it lists no single queries"),
+        ("diff dump.npz --epochs --by count", "--by is not of diff --epochs"),
+        ("diff dump.npz --epochs --dims 2", "--dims is not of diff --epochs"),
+        ("diff dump.npz --epochs --probes recall -o c.png", "--picture of --epochs draws C_q"),
+        ("diff dump.npz dump.npz --by nonsense", "--by must be one of count, mass_high"),
+        ("diff dump.npz dump.npz --interval none -o x.png", "--interval none leaves them out"),
     ],
 )
-def test_options_that_do_not_fit_are_usage_errors(dump: Path, words: str, what: str) -> None:
+def test_options_that_do_not_fit_are_usage_errors(
+    dump: Path, words: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("diff", "_epoch_counts"):
+        monkeypatch.setattr(f"lossscope_cli.{module}.load_side", lambda *_: pytest.fail("sources are read"))
     result = lossscope(words)
     assert result.exit_code == 2
     assert what in message(result)
