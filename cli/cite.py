@@ -51,7 +51,7 @@ def cite(
 
     measured = [read_measurement(frame) for frame in frames]
     cited = [one for each in measured for one in citations(each, statistic, direction)]
-    papers = documents.papers_to_cite(cited, [each.version for each in measured])
+    papers = documents.papers_to_cite(cited)
     if format == "json":
         text = json.dumps(documents.document(cited, papers), indent=1)
     elif format == "bibtex":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from .frames import OPTIONAL, SIDES, SUMMARY, SUMMARY_TYPES, TEXTS, Frame, requi
 from .json_files import member
 from .reading import show_path
 
-_SUMMARY, _VERSION, _ITEMS, _DATA = "summary", "version", "items", "data"
+_SUMMARY, _ITEMS, _DATA = "summary", "items", "data"
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class Measurement:
 
     rows: pd.DataFrame  # columns SUMMARY
     command: Mapping[str, Any]  # the entry `command` of the manifest
-    version: str  # of lossscope
+    versions: tuple[str, ...]  # of lossscope, that computed parts; "" for one that the frame does not state
     items: Mapping[str, int]  # name of a side, in the plural -> how many items it has
     data: str | None  # spec of the data; None: the source is itself the data
 
@@ -44,7 +43,6 @@ def finished_entries(summary: pd.DataFrame, items: Mapping[str, int], data: obje
     rows = json.loads(summary_document(summary, {}))["rows"]
     return {
         _SUMMARY: rows,
-        _VERSION: importlib.metadata.version("lossscope"),
         _ITEMS: {name: int(number) for name, number in items.items()},
         _DATA: None if data is None else str(data),
     }
@@ -84,8 +82,7 @@ def read_measurement(path: Path | str) -> Measurement:
     require_types(rows, types_of(rows, TEXTS), where)
     items = member(manifest, _ITEMS, dict, where)
     data, command = manifest.get(_DATA), member(manifest, "command", dict, where)
-    version = member(manifest, _VERSION, str, where)
-    return Measurement(rows, command, version, items, None if data is None else str(data))
+    return Measurement(rows, command, frame.versions(), items, None if data is None else str(data))
 
 
 def _is_number(value: Any) -> bool:

@@ -23,6 +23,7 @@ from .json_files import member, shorten
 from .manifests import read_manifest, write_manifest
 from .parquet_tables import read_parquet, write_parquet
 from .reading import naming, show_path
+from .versions import own_version
 
 SCHEMA = "lossscope.frame/5"
 _SCHEMAS = ("lossscope.frame/4", SCHEMA)  # that are read; the first has no digests of its parts
@@ -147,7 +148,8 @@ class Frame:
         """
         manifest = self.manifest()
         number = len(manifest["parts"])
-        part = {"key": key, "rows": len(rows), "part": write_parquet(self._file("part", number), rows)}
+        digest = write_parquet(self._file("part", number), rows)
+        part = {"key": key, "version": own_version(), "rows": len(rows), "part": digest}
         if queries is not None:
             part |= {"queries": len(queries), "query": write_parquet(self._file("query", number), queries)}
         if items is not None:
@@ -162,6 +164,15 @@ class Frame:
     def keys(self) -> set[str]:
         """Return the keys of the parts that are written."""
         return {part["key"] for part in self.manifest()["parts"]}
+
+    def versions(self) -> tuple[str, ...]:
+        """Return the versions of lossscope that computed the parts, each once; "" for one that no entry states.
+
+        Manifests of before parts stated it have one version of the whole frame, once that is finished.
+        """
+        manifest = self.manifest()
+        of_frame = manifest.get("version", "")
+        return tuple(dict.fromkeys(str(part.get("version", of_frame)) for part in manifest["parts"]))
 
     def read(self, kind: str = "part") -> pd.DataFrame:
         """Return all rows of the parts, of batches (kind `part`) or of single queries (`query`).
@@ -236,6 +247,8 @@ def _require_part(part: object, has_digests: bool, where: str) -> str:
         raise InputError(f"rows of part {shorten(key)} of {where} must be at least 0")
     if has_digests:
         member(part, "part", str, f"a part of {where}")
+    if isinstance(part, dict) and "version" in part:  # which those of earlier versions lack
+        member(part, "version", str, f"a part of {where}")
     return key
 
 

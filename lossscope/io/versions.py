@@ -6,6 +6,11 @@ import importlib.metadata
 import platform
 
 
+def own_version() -> str:
+    """Return the version of lossscope."""
+    return importlib.metadata.version("lossscope")
+
+
 def versions() -> dict[str, str]:
     """Return the versions of lossscope, torch, numpy and Python, by name."""
     installed = {name: importlib.metadata.version(name) for name in ("lossscope", "torch", "numpy")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,31 @@ def test_the_same_command_again_adds_the_summary_of_a_frame_that_lacks_it(tmp_pa
         read_measurement(tmp_path / "frame")
     written(tmp_path / "frame")
     pd.testing.assert_frame_equal(read_measurement(tmp_path / "frame").rows, summary, check_dtype=False)
+
+
+def test_the_version_is_that_of_the_parts_whoever_runs_the_command_again(tmp_path: Path) -> None:
+    current = importlib.metadata.version("lossscope")
+    written(tmp_path)
+    assert read_measurement(tmp_path).versions == (current,)
+    manifest = tmp_path / "manifest.json"
+    entries = read_manifest(manifest)
+    of_parts = [{**part, "version": "0.0.9"} for part in entries["parts"]]
+    write_manifest(manifest, {**entries, "parts": of_parts})
+    written(tmp_path)
+    assert read_measurement(tmp_path).versions == ("0.0.9",)
+
+
+def test_a_frame_whose_parts_state_no_version_keeps_its_own(tmp_path: Path) -> None:
+    written(tmp_path)
+    manifest = tmp_path / "manifest.json"
+    entries = read_manifest(manifest)
+    parts = [{name: value for name, value in part.items() if name != "version"} for part in entries["parts"]]
+    write_manifest(manifest, {**entries, "parts": parts, "version": "0.0.9"})
+    written(tmp_path)
+    assert read_measurement(tmp_path).versions == ("0.0.9",)
+    write_manifest(manifest, {**entries, "parts": parts})
+    written(tmp_path)
+    assert read_measurement(tmp_path).versions == ("",)
 
 
 def test_what_is_damaged_changed_unfinished_or_no_frame_is_refused(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint
 from lossscope.io.frames import KEYS, SUMMARY, Frame, join, summarise, summary_document
+from lossscope.io.manifests import read_manifest, write_manifest
 
 COMMAND = {"name": "cocos", "source": "a.pt", "eps": [0.01], "shape": (1, 2)}
 
@@ -41,6 +42,18 @@ def test_parts_come_back_in_order(tmp_path: Path) -> None:
     assert not manifest["done"]
     names = sorted(path.name for path in frame.path.iterdir())
     assert names == ["manifest.json", "part-00000.parquet", "part-00001.parquet", "query-00000.parquet"]
+
+
+def test_each_part_states_the_version_that_computed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = Frame.open(tmp_path / "frame", COMMAND)
+    for place, version in enumerate(("0.0.8", "0.0.9", "0.0.8")):
+        monkeypatch.setattr("lossscope.io.frames.own_version", lambda version=version: version)
+        frame.append(rows([1.0]), f"pairs-{place}")
+    assert frame.versions() == ("0.0.8", "0.0.9")
+    manifest = read_manifest(frame.path / "manifest.json")
+    write_manifest(frame.path / "manifest.json", {**manifest, "parts": [{**manifest["parts"][0], "version": 1}]})
+    with pytest.raises(InputError, match="'version' of a part of"):
+        frame.versions()
 
 
 def test_an_empty_frame_has_no_rows(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ class Citation:
     facts: Mapping[str, str]  # what was measured, of what, and how, name -> text; `number` first
     measure: tuple[Paper, ...]  # that define the statistic; empty: no paper does
     objective: tuple[Paper, ...]  # that define the loss
+    versions: tuple[str, ...]  # of lossscope, that computed the number; "" for one that is not known
 
     @property
     def sentence(self) -> str:
@@ -80,10 +81,10 @@ def citation(row: Mapping[Any, Any], measured: Measurement) -> Citation:
         **_batches(row, measured.command),
         "seed": f"seed {format_value(row['seed'])}",
         "deviation": _deviation(row),
-        "version": f"lossscope {measured.version}",
+        "version": f"lossscope {' and '.join(version or 'of unknown version' for version in measured.versions)}",
     }
     shown = {name: show_text(text.replace("\n", " ").replace("\t", " ")) for name, text in facts.items() if text}
-    return Citation(shown, papers_of_measure(probe, statistic), papers_of_objective(spec))
+    return Citation(shown, papers_of_measure(probe, statistic), papers_of_objective(spec), measured.versions)
 
 
 def _number(row: Mapping[Any, Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,10 @@ SCHEMA = "lossscope.citation/1"
 _NONE = "no paper"
 
 
-def papers_to_cite(citations: Iterable[Citation], versions: Iterable[str]) -> list[Paper]:
+def papers_to_cite(citations: Sequence[Citation]) -> list[Paper]:
     """Return the papers of all citations, each once, and lossscope itself, once for each version."""
     papers = {paper.key: paper for one in citations for paper in (*one.measure, *one.objective)}
-    own = [software(version) for version in dict.fromkeys(versions)]
+    own = [software(version) for version in dict.fromkeys(version for one in citations for version in one.versions)]
     if len(own) == 1:
         return [*papers.values(), own[0]]
     return [*papers.values(), *(_with_key(paper, f"{paper.key}-{place}") for place, paper in enumerate(own, 1))]
@@ -33,7 +33,7 @@ def latex(citations: Sequence[Citation], papers: Sequence[Paper]) -> str:
     r"""Return a paragraph a number, with `\cite` of its papers; the entries are those of `bibtex`."""
     lines = []
     for one in citations:
-        own = [paper for paper in papers if paper.is_group and f"lossscope {paper.version}" == one.facts["version"]]
+        own = [paper for paper in papers if paper.is_group and paper.version in one.versions]
         keys = ",".join(dict.fromkeys(paper.key for paper in (*one.measure, *one.objective, *own)))
         lines.append(rf"{latex_text(one.sentence)}~\cite{{{keys}}}")
     return "\n\n".join(lines)

@@ -48,7 +48,7 @@ ROOT = Path(__file__).parents[3]
 def measurement(command: dict[str, Any] | None = None, **row: Any) -> Measurement:
     rows = pd.DataFrame([ROW | row], columns=list(SUMMARY))
     items = {"images": 600, "captions": 3000}
-    return Measurement(rows, COMMAND | (command or {}), "0.1.0", items, "scenes:train=600")
+    return Measurement(rows, COMMAND | (command or {}), ("0.1.0",), items, "scenes:train=600")
 
 
 def sentence(command: dict[str, Any] | None = None, **row: Any) -> str:
@@ -133,7 +133,7 @@ def test_every_year_of_a_source_is_that_of_a_paper_with_an_entry(kind: str, name
 def test_every_probe_and_objective_has_a_sentence_and_papers_or_says_that_there_is_none(kind: str, name: str) -> None:
     row = {"probe": name, "statistic": "any"} if kind == "probes" else {"objective": name}
     cited = citations(measurement(**row))
-    text = documents.paragraphs(cited, documents.papers_to_cite(cited, ["0.1.0"]))[0]
+    text = documents.paragraphs(cited, documents.papers_to_cite(cited))[0]
     own = cited[0].measure if kind == "probes" else cited[0].objective
     said = "measure" if kind == "probes" else "loss"
     assert f"{said}: {', '.join(paper.key for paper in own) or 'no paper'}" in text
@@ -184,8 +184,9 @@ HOSTILE = "a\x1b[31m}\\input{x}%$#_&^~\n\u202eend"
 
 
 def test_hostile_names_are_written_out() -> None:
-    cited = citations(measurement({"masks": [HOSTILE], "split": HOSTILE}, source=HOSTILE))
-    papers = documents.papers_to_cite(cited, [HOSTILE])
+    hostile = replace(measurement({"masks": [HOSTILE], "split": HOSTILE}, source=HOSTILE), versions=(HOSTILE,))
+    cited = citations(hostile)
+    papers = documents.papers_to_cite(cited)
     text = "\n".join(documents.paragraphs(cited, papers[:-1]))
     assert "\x1b" not in text and "\u202e" not in text and r"\x1b[31m" in text
     latex = documents.latex(cited, papers)
@@ -197,7 +198,7 @@ def test_hostile_names_are_written_out() -> None:
 
 def test_latex_cites_papers_that_bibtex_has() -> None:
     cited = citations(measurement())
-    papers = documents.papers_to_cite(cited, ["0.1.0"])
+    papers = documents.papers_to_cite(cited)
     assert documents.latex(cited, papers).endswith(r"\cite{bleeker2022,lossscope}")
     assert documents.latex(cited, papers).startswith(r"$C_{\mathrm{neg}}$ (i2t) = 11.65 samples, 95 \% interval")
     assert re.findall(r"@\w+\{(\w+),", documents.bibtex(papers)) == ["bleeker2022", "lossscope"]
@@ -205,10 +206,24 @@ def test_latex_cites_papers_that_bibtex_has() -> None:
 
 def test_frames_of_several_versions_cite_each() -> None:
     one = citations(measurement())
-    other = citations(replace(measurement(), version="0.2.0"))
-    papers = documents.papers_to_cite([*one, *other], ["0.1.0", "0.2.0"])
+    other = citations(replace(measurement(), versions=("0.2.0",)))
+    papers = documents.papers_to_cite([*one, *other])
     assert [paper.key for paper in papers] == ["bleeker2022", "lossscope-1", "lossscope-2"]
     assert documents.latex(other, papers).endswith(r"\cite{bleeker2022,lossscope-2}")
+
+
+def test_a_frame_of_several_versions_cites_all_of_them() -> None:
+    cited = citations(replace(measurement(), versions=("0.0.9", "0.1.0")))
+    papers = documents.papers_to_cite(cited)
+    assert cited[0].sentence.endswith("; lossscope 0.0.9 and 0.1.0.")
+    assert [paper.version for paper in papers[1:]] == ["0.0.9", "0.1.0"]
+    assert documents.latex(cited, papers).endswith(r"\cite{bleeker2022,lossscope-1,lossscope-2}")
+
+
+def test_a_version_that_is_not_known_is_not_made_up() -> None:
+    cited = citations(replace(measurement(), versions=("",)))
+    assert cited[0].sentence.endswith("; lossscope of unknown version.")
+    assert "version" not in documents.bibtex(documents.papers_to_cite(cited)[1:])
 
 
 def test_lossscope_is_cited_as_its_own_file_says() -> None:
