@@ -26,7 +26,7 @@ class BinomialDeviance(Loss):
     where all queries have equally many positives and equally many negatives.
     Defaults: alpha 2, beta 0.5 and cost 25, those of the code of BIER (Opitz et al. 2018). Not in
     pytorch-metric-learning.
-    Source: Yi, Lei & Li 2014, binomial deviance; with the cost of negatives as Ustinova & Lempitsky 2016 write it.
+    Source: Yi et al. 2014, binomial deviance; with the cost of negatives as Ustinova & Lempitsky 2016 write it.
     """
 
     alpha: float = 2.0  # steepness

@@ -55,7 +55,7 @@ class Cocos:
         skipped: queries of a batch without a positive or without a negative.
 
     Raises InputError for eps < 0 or a convention that the objective does not support.
-    Source: Bleeker & de Rijke 2022, section 4.
+    Source: Bleeker & de Rijke 2022, section 4: C_q, C_B, C_0, C_neg, W_neg and W_pos; N_eff: Kish 1965.
     """
 
     eps: float = 0.01  # threshold: weights strictly above it are counted

@@ -130,7 +130,8 @@ PAPERS = (
     Paper(
         "ohsong2016", r"Oh Song et al\. 2016", "inproceedings",
         "Oh Song, Hyun and Xiang, Yu and Jegelka, Stefanie and Savarese, Silvio",
-        "Deep Metric Learning via Lifted Structured Feature Embedding", 2016, booktitle=_CVPR,
+        "Deep Metric Learning via Lifted Structured Feature Embedding", 2016,
+        booktitle="IEEE Conference on Computer Vision and Pattern Recognition",
     ),
     Paper(
         "hermans2017", r"Hermans, Beyer & Leibe 2017", "misc", "Hermans, Alexander and Beyer, Lucas and Leibe, Bastian",
@@ -141,8 +142,9 @@ PAPERS = (
         "Deep Cross-Modal Projection Learning for Image-Text Matching", 2018, booktitle=_ECCV,
     ),
     Paper(
-        "yi2014", r"Yi, Lei & Li 2014", "misc", "Yi, Dong and Lei, Zhen and Li, Stan Z.",
-        "Deep Metric Learning for Practical Person Re-Identification", 2014, note="Preprint",
+        "yi2014", r"Yi et al\. 2014", "inproceedings", "Yi, Dong and Lei, Zhen and Liao, Shengcai and Li, Stan Z.",
+        "Deep Metric Learning for Person Re-Identification", 2014,
+        booktitle="International Conference on Pattern Recognition",
     ),
     Paper(
         "ustinova2016", r"Ustinova & Lempitsky 2016", "inproceedings", "Ustinova, Evgeniya and Lempitsky, Victor",

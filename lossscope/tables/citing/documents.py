@@ -11,7 +11,7 @@ from .citation import Citation
 from .paper import Paper, software
 
 SCHEMA = "lossscope.citation/1"
-_NONE = "no paper"
+_NO_MEASURE, _NO_LOSS = "no paper, as lossscope defines it", "no paper"
 
 
 def papers_to_cite(citations: Sequence[Citation]) -> list[Paper]:
@@ -61,9 +61,10 @@ def document(citations: Sequence[Citation], papers: Sequence[Paper]) -> dict[str
 
 
 def _papers_of(one: Citation) -> str:
-    measure, objective = (", ".join(paper.key for paper in papers) or _NONE for papers in (one.measure, one.objective))
+    measure, objective = (", ".join(paper.key for paper in papers) for papers in (one.measure, one.objective))
     has_loss = one.facts["objective"] != "no objective"
-    return f"[measure: {measure}{f'; loss: {objective}' if has_loss else ''}]"
+    loss = f"; loss: {objective or _NO_LOSS}" if has_loss else ""
+    return f"[measure: {measure or _NO_MEASURE}{loss}]"
 
 
 def _with_key(paper: Paper, key: str) -> Paper:

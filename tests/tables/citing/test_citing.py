@@ -19,7 +19,8 @@ from lossscope.declarations import declarations
 from lossscope.errors import InputError
 from lossscope.io.frame_summary import Measurement
 from lossscope.io.frames import SUMMARY
-from lossscope.tables.citing import documents
+from lossscope.tables._legend import explanations
+from lossscope.tables.citing import documents, sources
 from lossscope.tables.citing.bibliography import PAPERS
 from lossscope.tables.citing.citation import citation, citations
 from lossscope.tables.citing.paper import Paper, bibtex_text, software
@@ -125,19 +126,69 @@ def test_every_year_of_a_source_is_that_of_a_paper_with_an_entry(kind: str, name
     years = re.findall(r"\b(?:19|20)\d\d\b", source)
     papers = named_papers(source)
     assert sorted(int(year) for year in years) == sorted(paper.year or 0 for paper in papers)
-    own = papers_of_objective(name) if kind == "objectives" else papers_of_measure(name, "any")
-    assert own == papers
+    own = papers_of_objective(name) if kind == "objectives" else papers_of_probe(name)
+    assert sorted(paper.key for paper in own) == sorted(paper.key for paper in papers)
+
+
+def statistics_of(probe: str) -> tuple[str, ...]:
+    return tuple(explanations(probe)) or (probe,)  # a probe of one statistic has its name
+
+
+def papers_of_probe(name: str) -> set[Paper]:
+    return {paper for statistic in statistics_of(name) for paper in papers_of_measure(name, statistic)}
+
+
+def test_every_statistic_that_a_paper_defines_is_one_of_its_probe() -> None:
+    unknown = {
+        f"{probe} {statistic}"
+        for probe, papers in sources._DEFINED.items()
+        for statistic in " ".join(papers.values()).split()
+        if statistic not in statistics_of(probe)
+    }
+    assert unknown == set()
+
+
+@pytest.mark.parametrize(
+    ("probe", "statistics", "keys"),
+    [
+        ("cocos:eps=0.1", "C_q C_B C_0 C_neg W_neg W_pos", ["bleeker2022"]),
+        ("cocos", "N_eff", ["kish1965"]),
+        ("cocos", "C_q_all W_low skipped any", []),
+        ("weight-mass", "W_neg W_pos", ["bleeker2022"]),
+        ("weight_mass", "W_low share_above any", []),
+        ("contributors", "N_eff", ["kish1965"]),
+        ("contributors", "perplexity", ["hill1973"]),
+        ("contributors", "top1 top5 any", []),
+        ("hubness", "hub_skewness", ["radovanovic2010"]),
+        ("hubness", "hub_max_count never_hardest hub_share", []),
+        ("modality_gap", "gap_cosine", []),
+        ("tangent", "radial tangent_q50", []),
+        ("effective_rank", "effective_rank", ["garrido2023", "roy2007"]),
+        ("recall", "R@1", []),
+    ],
+)
+def test_a_paper_is_credited_with_the_statistics_that_it_defines_alone(
+    probe: str, statistics: str, keys: list[str]
+) -> None:
+    for statistic in statistics.split():
+        assert [paper.key for paper in papers_of_measure(probe, statistic)] == keys, statistic
 
 
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, name, _ in SOURCES])
-def test_every_probe_and_objective_has_a_sentence_and_papers_or_says_that_there_is_none(kind: str, name: str) -> None:
-    row = {"probe": name, "statistic": "any"} if kind == "probes" else {"objective": name}
-    cited = citations(measurement(**row))
-    text = documents.paragraphs(cited, documents.papers_to_cite(cited))[0]
-    own = cited[0].measure if kind == "probes" else cited[0].objective
-    said = "measure" if kind == "probes" else "loss"
-    assert f"{said}: {', '.join(paper.key for paper in own) or 'no paper'}" in text
-    assert all(f"@{paper.kind}{{{paper.key}," in documents.bibtex(own) for paper in own)
+def test_every_statistic_and_objective_has_papers_or_says_that_there_is_none(kind: str, name: str) -> None:
+    rows = [{"objective": name}]
+    if kind == "probes":
+        rows = [{"probe": name, "statistic": statistic} for statistic in (*statistics_of(name), "any")]
+    for row in rows:
+        cited = citations(measurement(**row))
+        text = documents.paragraphs(cited, documents.papers_to_cite(cited))[0]
+        own = cited[0].measure if kind == "probes" else cited[0].objective
+        keys = ", ".join(paper.key for paper in own)
+        if kind == "probes":
+            assert f"measure: {keys or 'no paper, as lossscope defines it'}; loss" in text
+        else:
+            assert f"loss: {keys or 'no paper'}]" in text
+        assert all(f"@{paper.kind}{{{paper.key}," in documents.bibtex(own) for paper in own)
 
 
 def test_the_papers_of_a_few() -> None:
@@ -149,8 +200,14 @@ def test_the_papers_of_a_few() -> None:
         "goal:triplet=cir": ["xuan2023"], "multi_similarity": ["wang2019multi"], "ranked-list": ["wang2019ranked"],
         "unified": ["li2022"], "./my.py:Loss": [], "rsp": ["wei2021", "li2022"],
     }  # fmt: skip
-    assert [paper.key for paper in papers_of_measure("cocos", "C_neg")] == ["bleeker2022"]
-    assert [paper.key for paper in papers_of_measure("cocos", "N_eff")] == ["kish1965"]
+
+
+def test_a_paper_is_where_the_lists_of_papers_have_it() -> None:
+    entries = {paper.key: paper for paper in PAPERS}
+    assert entries["ohsong2016"].booktitle == "IEEE Conference on Computer Vision and Pattern Recognition"
+    yi = entries["yi2014"]  # as [37] of Xuan & Chen 2023 has it
+    assert (yi.author.count(" and "), yi.title) == (3, "Deep Metric Learning for Person Re-Identification")
+    assert yi.booktitle == "International Conference on Pattern Recognition"
 
 
 def test_no_entry_is_written_that_nothing_cites_and_keys_differ() -> None:
