@@ -183,3 +183,29 @@ def paired_sweep(
         )
     ]  # fmt: skip
     return PairedSweep(*sweeps)
+
+
+def paired_record(sweeps: PairedSweep, a: SplitEmbeddings, b: SplitEmbeddings, data: str | None) -> dict[str, Any]:
+    """Return what was measured, as frames record it: the options of the sweep, those of B, and both fingerprints."""
+    from lossscope.io.python_files import plugin_fingerprints, plugins_entry
+
+    first, second = sweeps.first.record(), sweeps.second.record()
+    plugins = (*sweeps.first.objectives, *sweeps.second.objectives, *sweeps.first.probes)
+    return {
+        **first,
+        "b_objectives": second["objectives"],
+        "b_probes": second["probes"],
+        "origin": a.fingerprint,
+        "b_origin": b.fingerprint,
+        "data": data,
+        **plugins_entry(plugin_fingerprints(plugins)),
+    }
+
+
+def in_words(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return a record as a page shows it: lists joined with commas, without what is None or empty."""
+    joined = {
+        name: ", ".join(map(str, value)) if isinstance(value, list | tuple) else "" if value is None else str(value)
+        for name, value in record.items()
+    }
+    return {name.replace("_", " "): text for name, text in joined.items() if text}

@@ -10,7 +10,9 @@ import typer
 
 from ._diff_sides import (
     OtherCondition,
+    in_words,
     load_side,
+    paired_record,
     paired_sweep,
     probes_with_eps,
     require_column,
@@ -120,13 +122,21 @@ def diff(
     queries = _changed(result, a, by, top, options.quiet)
     if not writes_results():
         return
+    if a is not b and not (a.recipe and b.recipe):
+        from lossscope.engine.paired_items import unstated_ids
+
+        if sides := unstated_ids(a, b):
+            notice(
+                f"Note: neither source states ids of {' and '.join(sides)}: item i of A is taken as item i of B.",
+                options.quiet,
+            )
     for text in result.left_out:
         notice(f"Note: left out: {text}.", options.quiet)
     if result.without_interval:
         notice(f"Note: no interval: {result.without_interval}.", options.quiet)
     typed = {
         "name": "diff", "sources": [str(path) for path in paths], "split": options.split, "b_mode": b_mode or "eval",
-        "probes": list(probes), "top": top, "by": by,
+        "top": top, "by": by, **paired_record(sweeps, a, b, options.data),
     }  # fmt: skip
     if options.format == "csv" and page is None and len(queries) and is_typed("top"):
         notice("Note: CSV has the differences alone; --format json or table lists the queries, too.", options.quiet)
@@ -183,7 +193,7 @@ def _draw(
         from lossscope.io.versions import versions
         from lossscope.report.diff_page import write_diff_page
 
-        shown = {"lossscope": versions()["lossscope"], **{name: str(value) for name, value in typed.items()}}
+        shown = {"lossscope": versions()["lossscope"], **in_words(typed)}
         notice(f"Wrote {write_diff_page(page, result.rows, queries, result.left_out, shown)}.", quiet)
     if picture is not None:
         from lossscope.plots import differences, style

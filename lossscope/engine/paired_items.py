@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.row_numbers import RowNumbers
 from lossscope.core.sides import plural
 from lossscope.errors import InputError
 
@@ -33,6 +34,20 @@ def require_same_items(first: SplitEmbeddings, second: SplitEmbeddings) -> None:
     mined = [relations.negatives for relations in (one, two)]
     if (mined[0] is None) != (mined[1] is None):
         raise InputError(f"{names} must both have mined negatives, or neither; one has. Take --negatives none")
+
+
+def unstated_ids(first: SplitEmbeddings, second: SplitEmbeddings) -> tuple[str, ...]:
+    """Return the sides, as `images`, whose ids are row numbers in both sources: nothing says that they are alike."""
+    sides = [(first.sides.first, first.image_ids, second.image_ids)]
+    if first.sides.second is not None:
+        sides.append((first.sides.second, first.caption_ids, second.caption_ids))
+    return tuple(
+        plural(side) for side, own, other in sides if side is not None and _are_row_numbers(own) and own == other
+    )
+
+
+def _are_row_numbers(ids: Sequence[str]) -> bool:
+    return isinstance(ids, RowNumbers) or all(one == str(row) for row, one in enumerate(ids))
 
 
 def _require_same_ids(names: str, side: str, own: Sequence[str], other: Sequence[str]) -> None:

@@ -132,6 +132,35 @@ def test_without_intervals_there_is_no_column_of_them(dump: Path, other: Path) -
     assert "interval" not in text
 
 
+def test_the_record_says_what_was_measured(dump: Path, other: Path) -> None:
+    words = "diff dump.npz other.npz --objective triplet --b-objective ntxent --same-image mask --captions first"
+    words += " --no-shuffle --drop-last --batch-size 6 --seed 3 --mask above:margin=0.1 --probes cocos --page page"
+    record = json.loads(lossscope(f"{words} --format json").stdout)["command"]
+    expected = {
+        "same_image": "mask", "captions": "first", "shuffle": False, "drop_last": True, "batch_size": 6, "seed": 3,
+        "masks": ["above:margin=0.1"], "objectives": ["triplet:margin=0.2"], "b_objectives": ["ntxent:tau=0.1"],
+        "origin": load(dump).fingerprint, "b_origin": load(other).fingerprint,
+    }  # fmt: skip
+    assert {name: record[name] for name in expected} == expected
+    provenance = json.loads(Path("page/index.json").read_text(encoding="utf-8"))["provenance"]
+    assert provenance["sources"] == "dump.npz, other.npz"
+    assert provenance["same image"] == "mask"
+    assert provenance["b origin"] == load(other).fingerprint
+    assert not any("[" in text for text in provenance.values())
+
+
+def test_items_without_ids_are_paired_by_their_places_with_a_note(dump: Path, other: Path, tmp_path: Path) -> None:
+    words = "diff dump.npz other.npz --objective triplet --probes cocos --top 0"
+    note = "neither source states ids of images and captions: item i of A is taken as item i of B"
+    assert note in message(lossscope(words))
+    assert "neither source" not in message(lossscope(words.replace("other", "dump")))
+    for name in ("dump", "other"):
+        arrays = dict(np.load(tmp_path / f"{name}.npz"))
+        ids = {"image_id": [f"i{n}" for n in range(12)], "caption_id": [f"c{n}" for n in range(24)]}
+        np.savez(tmp_path / f"{name}.npz", **arrays, **ids)
+    assert "neither source" not in message(lossscope(words))
+
+
 def test_no_loss_fills_the_list_of_queries(dump: Path, other: Path) -> None:
     words = "diff dump.npz other.npz --objective ntxent --objective triplet --probes cocos --top 6 --format json"
     rows = json.loads(lossscope(words).stdout)["queries"]
