@@ -60,7 +60,11 @@ def measured_pairs(
             if values is not None and baseline in (None, b.name) and {*runs.a, *runs.b} <= set(values.values):
                 pairs.append((values, PilotPair(block, a, b, runs)))
     if not pairs:
-        raise InputError(f"{name} must be a metric of two systems of one block; got none. Name another --metric")
+        against = f" with {baseline} as one of them" if baseline else ""
+        raise InputError(
+            f"{name} must be a number of at least two systems with the same data and encoder{against}, in each of their "
+            "runs; it is of fewer, as not every loss has every count. Name another --metric"
+        )
     return pairs
 
 

@@ -91,7 +91,8 @@ def _interval(low: float, high: float, digits: int) -> str:
 def _needed(row: pd.Series) -> str:
     if pd.isna(row["needed"]):
         return DASH
-    return f"{int(row['needed'])} [{int(row['needed_low'])}, {int(row['needed_high'])}]"
+    low, high = (DASH if pd.isna(row[name]) else f"{int(row[name])}" for name in ("needed_low", "needed_high"))
+    return f"{int(row['needed'])} [{low}, {high}]"
 
 
 def _caption(rows: pd.DataFrame, labels: Sequence[str], over: str) -> str:

@@ -85,7 +85,7 @@ def test_counts_are_metrics_and_losses_without_them_are_named() -> None:
     rows = pd.read_csv(io.StringIO(result.stdout))
     assert set(rows["over"]) == {"seeds"} and set(rows["unit"]) == {"queries"} and result.stderr == ""
     result = lossscope("study power tiny.toml --metric i2t_C_neg")
-    assert result.exit_code == 1 and "i2t_C_neg must be a metric of two systems of one block" in message(result)
+    assert result.exit_code == 1 and "i2t_C_neg must be a number of at least two systems with" in message(result)
 
 
 def test_runs_that_are_not_done_are_left_out_and_said_so() -> None:

@@ -139,7 +139,7 @@ def test_counts_are_metrics_over_seeds() -> None:
     assert rows["sd"][0] == pytest.approx(np.std(d, ddof=1)) and rows["pilot_difference"][0] == pytest.approx(
         np.mean(d)
     )
-    with pytest.raises(InputError, match="i2t_C_q must be a metric of two systems of one block; got none"):
+    with pytest.raises(InputError, match="i2t_C_q must be a number of at least two systems with the same"):
         plan(frame, ["i2t_C_q"], counts=counts)
     twice = pd.concat([counts, counts.assign(eps=0.1)], ignore_index=True)
     with pytest.raises(InputError, match=r"must be one number; a-0 has those of eps 0.01, 0.1"):

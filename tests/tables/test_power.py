@@ -10,6 +10,7 @@ from lossscope.errors import InputError
 from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.pilot import PlanOptions, plan
 from lossscope.tables import power
+from lossscope.tables.cells import DASH
 from tests.stats.test_compare import run, runs
 from tests.stats.test_other_sides import runs as runs_of_texts
 
@@ -43,6 +44,14 @@ def test_what_was_asked_about_has_its_numbers_and_their_interval() -> None:
     row = frame.iloc[0]
     assert cell == f"{row['needed']} [{row['needed_low']}, {row['needed_high']}]"
     assert not [name for name in power.build(rows())[0].headings if "needed" in name]
+
+
+def test_an_end_of_the_number_needed_that_is_not_known_is_a_dash() -> None:
+    frame = rows(difference=5.0)
+    frame.loc[0, "needed_high"] = pd.NA
+    row = frame.iloc[0]
+    (cell, *_) = power.build(frame)[0].to_frame()["for a difference of 5 seeds needed"]
+    assert cell == f"{row['needed']} [{row['needed_low']}, {DASH}]"
 
 
 def test_notes_say_how_rough_a_pilot_is() -> None:
