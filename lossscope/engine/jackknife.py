@@ -9,7 +9,7 @@ on the same batches without one group: θ_g. SE² = (G − 1) / G Σ (θ_g − �
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,19 +61,19 @@ class Jackknife:
         for place, row in enumerate(summary.to_dict("records")):
             of_groups = np.array([one.get(_name(row), math.nan) for one in means])
             if missing.iloc[place] and np.isfinite(of_groups).all():
-                row.update(self._interval(float(row["mean"]), of_groups, str(row["unit"])))
+                row.update(self._interval(row, of_groups))
             rows.append(row)
         return pd.DataFrame(rows, columns=summary.columns)
 
-    def _interval(self, mean: float, of_groups: npt.NDArray[np.float64], unit: str) -> dict[str, Any]:
-        """Return the columns of an interval; none where no group makes a difference."""
-        n = len(of_groups)
+    def _interval(self, row: Mapping[Any, Any], of_groups: npt.NDArray[np.float64]) -> dict[str, Any]:
+        """Return the columns of the interval of a summary row; none where no group makes a difference."""
+        n, mean = len(of_groups), float(row["mean"])
         error = float(np.sqrt((n - 1) / n * np.square(of_groups - of_groups.mean()).sum()))
         if error <= 1e-12 * max(abs(mean), 1e-12):
             return {}
         half = float(stats.t.ppf((1 + self.level) / 2, n - 1)) * error
         method = f"jackknife of {n} groups of {plural(self.units.name)}"
-        low, high = possible_ends(mean - half, mean + half, unit)
+        low, high = possible_ends(mean - half, mean + half, str(row["unit"]), row["statistic"] in self.plan.within_one)
         return {"low": low, "high": high, "level": self.level, "method": method}
 
     @property

@@ -265,6 +265,12 @@ class SweepPlan:
         every = (one for objective in self.objectives for probe in self.probes for one in probe.statistics(objective))
         return frozenset(one.name for one in every if one.reducer in ("sum", "zeros", "true"))
 
+    @cached_property
+    def within_one(self) -> frozenset[str]:
+        """Statistics that are from 0 to 1, whatever the data."""
+        every = (one for objective in self.objectives for probe in self.probes for one in probe.statistics(objective))
+        return frozenset(self.name_of(one.name) for one in every if one.within_one)
+
     def units_of(self, rows: pd.DataFrame) -> dict[str, str]:
         """Return the units of all statistics in rows of batches: the layers of a model are known from its rows only."""
         reported = frozenset[str]().union(*reported_statistics(rows)[0])

@@ -146,7 +146,7 @@ class Sweep(SweepOptions):
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
         intervals = None
         if units is not None and self.interval is not None:
-            intervals = SweepIntervals(units, self.interval, sums)
+            intervals = SweepIntervals(units, self.interval, sums, plan.within_one)
         ends = None if intervals is None else intervals.ends
         summary = summarise(rows, plan.units_of(rows), plan.totals, ends) if len(rows) else pd.DataFrame()
         if self.is_sample and len(rows):

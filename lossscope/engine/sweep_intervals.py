@@ -24,9 +24,18 @@ _KINDS = ("weights", "values", "effects")
 NamedSums = dict[str, ItemSums]  # name of a statistic, see `name_of` -> its sums
 
 
-def possible_ends(low: float, high: float, unit: str) -> tuple[float, float]:
-    """Return the ends of an interval without what a number of this unit cannot be: below 0, or above 100 %."""
-    return max(low, 0.0) if unit in _NEVER_NEGATIVE else low, min(high, 100.0) if unit == "%" else high
+def possible_ends(low: float, high: float, unit: str, within_one: bool = False) -> tuple[float, float]:
+    """Return the ends of an interval without what a number cannot be: below 0, above 100 %, or above 1.
+
+    Args:
+        low: the lower end.
+        high: the upper end.
+        unit: of the number.
+        within_one: whether the number is from 0 to 1.
+    """
+    least = 0.0 if within_one or unit in _NEVER_NEGATIVE else -math.inf
+    most = 1.0 if within_one else 100.0 if unit == "%" else math.inf
+    return max(low, least), min(high, most)
 
 
 def name_of(keys: Mapping[Any, Any], statistic: str) -> str:
@@ -89,6 +98,7 @@ class SweepIntervals:
     units: SamplingUnits
     level: float
     sums: NamedSums = field(default_factory=dict)
+    within_one: frozenset[str] = frozenset()  # statistics that are from 0 to 1
 
     def ends(self, keys: Mapping[Any, Any], statistic: str, unit: str, mean: float) -> dict[str, Any]:
         """Return `low`, `high`, `level` and `method` of a summary row; empty where it has no interval.
@@ -102,7 +112,7 @@ class SweepIntervals:
         sums = self.sums.get(name_of(keys, statistic))
         if sums is None or not math.isfinite(mean):
             return {}
-        low, high = possible_ends(*sums.interval(mean, self.level), unit)
+        low, high = possible_ends(*sums.interval(mean, self.level), unit, statistic in self.within_one)
         if not math.isfinite(low):
             return {}
         return {"low": low, "high": high, "level": self.level, "method": self.method}

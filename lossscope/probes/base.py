@@ -56,6 +56,7 @@ class Statistic:
     reducer: Reducer  # `curve` is the mean over queries of a column of vectors, itself a vector
     unit: str
     is_share: bool = False  # whether the column is 0 or one other number, so that its mean is a share of the queries
+    within_one: bool = False  # whether it is from 0 to 1, whatever the data
 
 
 class Probe(Protocol):

@@ -16,8 +16,8 @@ from .views.view import View
 _STATISTICS = (
     Statistic("N_eff", "n_eff", "mean", "samples"),
     Statistic("perplexity", "perplexity", "mean", "samples"),
-    Statistic("top1", "top1", "mean", "1"),
-    Statistic("top5", "top5", "mean", "1"),
+    Statistic("top1", "top1", "mean", "1", within_one=True),
+    Statistic("top5", "top5", "mean", "1", within_one=True),
 )
 
 

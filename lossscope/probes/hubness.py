@@ -16,8 +16,8 @@ from .views.view import View
 _STATISTICS = (
     Statistic("hub_max_count", "most", "mean", "queries"),
     Statistic("hub_skewness", "skew", "mean", "1"),
-    Statistic("never_hardest", "never_hardest", "mean", "1"),
-    Statistic("hub_share", "hub_share", "mean", "1"),
+    Statistic("never_hardest", "never_hardest", "mean", "1", within_one=True),
+    Statistic("hub_share", "hub_share", "mean", "1", within_one=True),
 )
 _HUBS = 100  # one candidate in 100 is a hub
 

@@ -17,7 +17,7 @@ _STATISTICS = (
     *(Statistic(f"share_{name}", f"share_{name}", "q50", "1") for name in ("pos", "neg", "hardest")),
     *(Statistic(name, name, "q50", "1") for name in ("opposed", "largest")),
     Statistic("cancellation", "cancellation", "mean", "1"),
-    Statistic("undirected", "undirected", "mean", "1"),
+    Statistic("undirected", "undirected", "mean", "1", within_one=True),
 )
 _LEAST = 1e-3  # cancellation below which shares may be nothing but rounding errors
 

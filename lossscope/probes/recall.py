@@ -17,7 +17,7 @@ _STATISTICS = (
     *(Statistic(f"R@{k}", f"hit_{k}", "mean", "%", is_share=True) for k in _DEPTHS),
     Statistic("medr", "rank", "floor_median", "rank"),
     Statistic("meanr", "rank", "mean", "rank"),
-    Statistic("MRR", "reciprocal", "mean", "1"),
+    Statistic("MRR", "reciprocal", "mean", "1", within_one=True),
     Statistic("ties", "tied", "sum", "queries", is_share=True),
 )
 

@@ -21,7 +21,7 @@ _STATISTICS = (
         for name, column in (("s_pos", "positive"), ("s_neg", "hardest"), ("margin", "margin"))
         for suffix, reducer in _OVER.items()
     ),
-    Statistic("inverted", "inverted", "mean", "1", is_share=True),
+    Statistic("inverted", "inverted", "mean", "1", is_share=True, within_one=True),
 )
 
 

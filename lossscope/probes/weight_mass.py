@@ -22,7 +22,7 @@ _STATISTICS = (
     Statistic("W_neg", "mass_high", "mean", "weight"),
     Statistic("W_low", "mass_below", "mean", "weight"),
     Statistic("W_pos", "positive", "mean", "weight"),
-    Statistic("share_above", "share_above", "mean", "1"),
+    Statistic("share_above", "share_above", "mean", "1", within_one=True),
 )
 
 

@@ -114,9 +114,22 @@ def test_ends_are_possible_numbers() -> None:
     assert possible_ends(-1.0, 101.0, "%") == (0.0, 100.0)
     assert possible_ends(-1.0, 101.0, "samples") == (0.0, 101.0)
     assert possible_ends(-1.0, 101.0, "similarity") == (-1.0, 101.0)
+    assert possible_ends(-0.1, 1.1, "1") == (-0.1, 1.1)
+    assert possible_ends(-0.1, 1.1, "1", within_one=True) == (0.0, 1.0)
     rows = Sweep(("ntxent",), ("recall",), "pairs", 16).run(split(60, k=1, hubs=0.0)).summary
     percent = rows[rows["unit"] == "%"]
     assert percent["high"].notna().any() and float(percent["high"].max()) <= 100
+
+
+@pytest.mark.parametrize("groups", [None, 10])
+def test_ends_of_shares_and_of_mrr_are_from_0_to_1(groups: int | None) -> None:
+    sweep = Sweep(("ntxent",), ("recall", "similarity", "hubness"), "pairs", 10, interval_groups=groups)
+    rows = sweep.run(split(20, k=1, hubs=0.0)).summary.set_index("statistic")
+    shares = rows[rows.index.isin(["MRR", "inverted", "never_hardest", "hub_share"])]
+    shares = shares[shares["low"].notna()]
+    assert {"MRR", "inverted"} <= set(shares.index)
+    assert shares.loc["MRR", "high"].max() == 1 and shares.loc["inverted", "low"].min() == 0
+    assert shares["low"].min() >= 0 and shares["high"].max() <= 1
 
 
 def test_a_jackknife_ends_where_numbers_end() -> None:
