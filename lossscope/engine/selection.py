@@ -49,11 +49,15 @@ class Selection:
         plan = replace(sweep, probes=self.required).plan
         kept, reasons = list(self.required), []
         for spec in self.optional:
+            probe, name = build("probes", spec), spec.partition(":")[0]
+            if sweep.is_sample and probe.axis != "query":
+                reasons.append(f"{name} is left out: it has no number of a single query, so that a sample gives none")
+                continue
             try:
-                require_probes_work(plan.with_probes((build("probes", spec),)), embedded)
+                require_probes_work(plan.with_probes((probe,)), embedded)
                 kept.append(spec)
             except InputError as error:
-                reasons.append(f"{spec.partition(':')[0]} is left out: {error}")
+                reasons.append(f"{name} is left out: {error}")
         if not kept:
             raise InputError(f"at least one probe must work on {embedded.name}; {'; '.join(reasons)}")
         return replace(sweep, probes=tuple(kept)), reasons
