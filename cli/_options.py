@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import difflib
 import functools
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -146,6 +147,15 @@ NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not keep embedding
 def usage(message: str) -> typer.BadParameter:
     """Return an error of the command line itself: exit code 2."""
     return typer.BadParameter(message)
+
+
+@contextlib.contextmanager
+def typed_alone() -> Iterator[None]:
+    """Make an InputError a usage error, where nothing but what was typed can be its cause."""
+    try:
+        yield
+    except InputError as error:
+        raise usage(str(error)) from error
 
 
 def resolve_device(text: str) -> str:

@@ -36,6 +36,7 @@ from ._options import (
     parse_batch_size,
     parse_dims,
     parse_interval,
+    typed_alone,
     usage,
 )
 from ._output import notice, print_results
@@ -202,8 +203,14 @@ class SweepArguments:
     def sweep_options(self, probes: Sequence[str]) -> dict[str, Any]:
         """Return the fields of a Sweep but its objectives. Raises a usage error for options that do not fit."""
         from lossscope.engine.false_negatives import build_rule
+        from lossscope.engine.sampled.precision import Precision
         from lossscope.registry import spec_of
 
+        if self.queries is not None and self.precision_of is not None:
+            raise usage("--queries and --precision-of both say how many queries there are; give one")
+        if self.precision_of is not None:
+            with typed_alone():
+                Precision.parse(self.precision_of)
         if self.interval_groups is not None and (parse_interval(self.interval) is None or self._is_sample):
             raise usage("--interval-groups needs --interval and all queries; leave it out, or --queries")
         if self.per_query and self.out is None:

@@ -8,7 +8,7 @@ import typer
 
 from lossscope.stats.metric_names import METRICS
 
-from ._options import Debug, Format, Quiet, require_choice, usage
+from ._options import Debug, Format, Quiet, require_choice, typed_alone, usage
 from ._output import FORMATS, notice, print_results
 from ._progress import progress
 from .app import command
@@ -79,12 +79,12 @@ def power(
     numbers = {name: _numbers(text, f"--{name}") for name, text in (("seeds", seeds), ("images", images))}
     if not numbers["seeds"]:
         raise usage("--seeds must be numbers such as 3,5,10; got none")
-    options = PlanOptions(**numbers, difference=difference, design=Design(power, alpha))
+    with typed_alone():
+        options = PlanOptions(**numbers, difference=difference, design=Design(power, alpha))
+        resampling = Resampling(resamples, seed, level)
     results = read_runs([open_study(file, out).path])
     with progress(quiet) as bar:
-        rows = plan(
-            results.retrieval, metric, baseline, options, Resampling(resamples, seed, level), bar, results.rows
-        )  # fmt: skip
+        rows = plan(results.retrieval, metric, baseline, options, resampling, bar, results.rows)
     for left_out in dict.fromkeys(text for text in rows["left_out"] if text):
         notice(f"Note: left out, because the other system has no such seed: {left_out}.", quiet)
     for left_out in _absent(rows, set(results.retrieval["objective_label"])):
