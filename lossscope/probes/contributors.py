@@ -35,7 +35,7 @@ class Contributors:
         top5: share of the five largest weights.
 
     Raises InputError for a convention that the objective does not support.
-    Source: N_eff: Kish 1965 (of weighted samples); exp(entropy): Hill 1973, the number of order 1; no other.
+    Source: N_eff: Kish 1965 (of weighted samples); exp(entropy): Hill 1973, the number of order 1, N_eff that of 2.
     """
 
     convention: Convention = "corrected"  # how weights are counted: corrected, released or text
