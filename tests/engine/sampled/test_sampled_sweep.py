@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from lossscope.engine.sampled import one_pass, runner, strips, summary
 from lossscope.engine.sampled.checkpoint import NAME
 from lossscope.engine.sampled.draw import draw_queries
 from lossscope.engine.sweep import Sweep
-from lossscope.engine.tiled import matrix
 from lossscope.errors import InputError
 from lossscope.io.frames import INTERVAL, Frame
 
@@ -95,17 +93,8 @@ def test_all_queries_are_the_full_sweep_exactly(name: str) -> None:
 def test_copies_of_a_positive_tie_with_it_in_every_tile(
     shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In pairs an image stands once for each caption; here entries of tiles have other last bits than their copies."""
-    embedded, generator = split(*shape, d=64, seed=8), torch.Generator().manual_seed(0)
-    product_tiles = matrix.product_tiles
-
-    def other_last_bits(*arguments: Any) -> Iterator[matrix.Tile]:
-        for tile in product_tiles(*arguments):
-            up = torch.where(torch.rand(tile.S.shape, generator=generator) < 0.5, torch.inf, -torch.inf)
-            tile.S.copy_(torch.nextafter(tile.S, up))
-            yield tile
-
-    monkeypatch.setattr(matrix, "product_tiles", other_last_bits)
+    """In pairs an image stands once for each caption; products of Gaussian vectors have last bits, unlike a grid's."""
+    embedded = split(*shape, d=64, seed=8)
     assert embedded.images is not None and embedded.captions is not None and embedded.caption_image is not None
     S = embedded.captions.double() @ embedded.images.double().T  # in which an image stands once
     own = S[torch.arange(len(S)), torch.from_numpy(embedded.caption_image)]
