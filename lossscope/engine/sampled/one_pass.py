@@ -25,7 +25,7 @@ from lossscope.probes.views.view import BatchShape
 from ..tiled.extremes import ExtremeTracker
 from ..tiled.matrix import Tile
 from ..tiled.one_pass import TiledRows
-from ..tiled.sparse_mask import SparseEntries, SparseMask
+from ..tiled.sparse_mask import SparseMask
 from .checkpoint import PassCheckpoint
 from .pass_state import State, load_state, merge_strip, state_of, to_device
 from .strips import Strips
@@ -40,7 +40,6 @@ class SampledPass:
     extremes: bool  # also the hardest negative and the rank of each query
     strips: Strips
     mask: SparseMask  # of the direction, whose rows are the sampled queries
-    copies: SparseEntries  # of the direction: further candidates that are the positive of their query
     shape: BatchShape
     processes: ProcessGroup  # those that share the strips
     checkpoint: PassCheckpoint  # of the strips that are done
@@ -67,10 +66,6 @@ class SampledPass:
     def _tile_mask(self) -> SparseMask:
         """The mask with the first side as its rows, as tiles are."""
         return self.mask if self.mask.direction == "i2t" else self.mask.t()
-
-    @cached_property
-    def _tile_copies(self) -> SparseEntries:
-        return self.copies if self.mask.direction == "i2t" else self.copies.t()
 
     @property
     def _dim(self) -> int:
@@ -132,11 +127,11 @@ class SampledPass:
     def _state_of_strip(self, strip: int) -> State:
         rows, in_tile = self._start(), torch.full_like(self._positives, torch.nan)
         for tile in self._tiles(strip, in_tile):
-            queries = tile.rows if self._dim == 1 else tile.columns
+            queries, candidates = (tile.rows, tile.columns) if self._dim == 1 else (tile.columns, tile.rows)
             for accumulator in rows.accumulators.values():
                 accumulator.add(tile.S, queries, self._dim)
             if rows.tracker is not None:
-                self._track(rows.tracker, tile)
+                rows.tracker.add(tile.S, queries, candidates, self._dim)
         return {**state_of(rows), "in_tile": in_tile}
 
     def _tiles(self, strip: int, in_tile: Tensor | None = None) -> Iterator[Tile]:
@@ -158,13 +153,6 @@ class SampledPass:
             if len(row):
                 tile.S[row, column] = -torch.inf
             yield tile
-
-    def _track(self, tracker: ExtremeTracker, tile: Tile) -> None:
-        """Add a tile to a tracker."""
-        queries, candidates = (tile.rows, tile.columns) if self._dim == 1 else (tile.columns, tile.rows)
-        tracker.add(tile.S, queries, candidates, self._dim)
-        row, column, _ = self._tile_copies.tile(tile.rows, tile.columns)
-        tracker.set_ties(queries.start + (row if self._dim == 1 else column), tile.S[row, column])
 
     @cached_property
     def _buffers(self) -> Buffers:
@@ -204,7 +192,8 @@ class SampledPass:
             if own is not None:
                 tracker = ExtremeTracker(positives, self._buffers)
                 for tile in self._tiles(own):
-                    self._track(tracker, tile)
+                    queries, candidates = (tile.rows, tile.columns) if self._dim == 1 else (tile.columns, tile.rows)
+                    tracker.add(tile.S, queries, candidates, self._dim)
                 part = (tracker.above, tracker.at_least)
             for strip in (one for one in self.processes.gather(part) if one is not None):
                 above, at_least = above + strip[0], at_least + strip[1]

@@ -80,14 +80,12 @@ class SampleRunner:
                     f"{runner.label_of(direction)}: strips of candidates of {len(sample)} queries", done, of
                 )
 
-        mask = sample_mask(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction)
         rows = SampledPass(
             objectives=list(dict.fromkeys(objective for objective, _ in plan if objective is not None)),
             eps=[e for objective, probe in plan for e in eps_in_paper(objective, probe)],
             extremes=any("extremes" in probe.reads for _, probe in plan),
             strips=self._strips(batch, direction, sample),
-            mask=mask,
-            copies=mask.copies(batch.captions if direction == "i2t" else batch.images),
+            mask=sample_mask(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction),
             shape=shape_of(batch, direction, sample),
             processes=runner.processes,
             checkpoint=self.file.of(label),

@@ -52,20 +52,6 @@ class ExtremeTracker:
         self.above[rows] += self.buffers.sum(torch.gt(tile, best, out=comparison), dim)
         self.at_least[rows] += self.buffers.sum(torch.ge(tile, best, out=comparison), dim)
 
-    def set_ties(self, queries: Tensor, similarities: Tensor) -> None:
-        """Make entries that were added ties of the best positive: copies of it, with other last bits in other tiles.
-
-        Args:
-            queries: (k,) of the entries; a query may come several times.
-            similarities: (k,) as they were added, −inf where they are not negatives.
-        """
-        if not len(queries):
-            return
-        queries = queries.to(self.best.device)
-        best = self.best[queries]
-        self.above.index_add_(0, queries, -(similarities > best).double())
-        self.at_least.index_add_(0, queries, ((similarities < best) & (similarities > -torch.inf)).double())
-
     def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         """Return the ranges of rounded entries that must be exact before `add`, as `TileAccumulator.undecided`."""
         return undecided_maximum(tile, dim, self.hardest[rows], error), undecided_near(self.best[rows], error)

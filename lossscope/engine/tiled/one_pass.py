@@ -122,22 +122,16 @@ class TilePass:
             if bf16.has_many_ties(hide_first, best, self.rows, self.columns):
                 return replace(self, precision="float32").run(matrix, mask, shapes)
         make_exact = partial(_make_exact, bf16, both, mask, hide, doubtful) if bf16 else None
-        copies = Pair(mask.copies(matrix.caption_rows), transposed.copies(matrix.image_rows)) if self.extremes else None
-        tile_copies = None if copies is None else Pair(copies.i2t, copies.t2i.t())
         for tile in self._tiles(bf16 or matrix, mask, hide, buffers, make_exact):
             for objective in self.objectives:
                 i2t.accumulators[objective].add(tile.S, tile.rows, 1)
                 t2i.accumulators[objective].add(tile.S, tile.columns, 0)
-            if i2t.tracker is not None and t2i.tracker is not None and tile_copies is not None:
+            if i2t.tracker is not None and t2i.tracker is not None:
                 i2t.tracker.add(tile.S, tile.rows, tile.columns, 1)
                 t2i.tracker.add(tile.S, tile.columns, tile.rows, 0)
-                row, column, _ = tile_copies.i2t.tile(tile.rows, tile.columns)
-                i2t.tracker.set_ties(tile.rows.start + row, tile.S[row, column])
-                row, column, _ = tile_copies.t2i.tile(tile.rows, tile.columns)
-                t2i.tracker.set_ties(tile.columns.start + column, tile.S[row, column])
         self._merge(both)
-        if copies is not None:
-            self._correct_ranks(both, matrix, mask, copies, doubtful)
+        if self.extremes:
+            self._correct_ranks(both, matrix, mask, doubtful)
         self._count_again(both, self._tiles(matrix, mask, hide, buffers))
         return both
 
@@ -197,12 +191,7 @@ class TilePass:
                 accumulator.merge_second_pass(self.processes.gather(accumulator.state()))
 
     def _correct_ranks(
-        self,
-        both: Pair[TiledRows],
-        matrix: TiledMatrix,
-        mask: SparseMask,
-        copies: Pair[SparseEntries],
-        doubtful: list[Tensor],
+        self, both: Pair[TiledRows], matrix: TiledMatrix, mask: SparseMask, doubtful: list[Tensor]
     ) -> None:
         """Rank again the queries with a doubtful positive: its last bits in the tile differ from those compared with.
 
@@ -211,10 +200,9 @@ class TilePass:
         none = torch.zeros(0, dtype=torch.int64)
         indices = torch.cat([none, *(index for part in self.processes.gather(doubtful) for index in part)])
         rows, columns = (torch.unique(c[indices]) for c in (mask.positives.rows, mask.positives.columns))
-        directions = ((both.i2t, rows, mask, copies.i2t), (both.t2i, columns, mask.t(), copies.t2i))
-        for tiled_rows, queries, own_mask, own_copies in directions:
+        for tiled_rows, queries, own_mask in ((both.i2t, rows, mask), (both.t2i, columns, mask.t())):
             for part in torch.split(queries, self.rows):
-                _rank_rows(tiled_rows, part, matrix.whole_rows(part, own_mask.direction), own_mask, own_copies)
+                _rank_rows(tiled_rows, part, matrix.whole_rows(part, own_mask.direction), own_mask)
 
 
 def _hide(mask: SparseMask, positives: Tensor, doubtful: list[Tensor], tile: Tile) -> Tile:
@@ -273,13 +261,9 @@ def positive_similarities(matrix: HasBlocks, entries: SparseEntries) -> Tensor:
     return similarities
 
 
-def _rank_rows(
-    tiled_rows: TiledRows, queries: Tensor, S: Tensor, sparse_mask: SparseMask, copies: SparseEntries
-) -> None:
+def _rank_rows(tiled_rows: TiledRows, queries: Tensor, S: Tensor, sparse_mask: SparseMask) -> None:
     """Replace the ranks of some queries by those from whole rows, S (k, c)."""
     mask = sparse_mask.mask(queries).to(S.device)
     best = S.masked_fill(~mask.positives, -torch.inf).amax(1)
-    row, column = copies.of_rows(queries)
-    S[row, column] = best[row]
     assert tiled_rows.tracker is not None
     tiled_rows.tracker.correct_ranks(queries, best, S.masked_fill(mask.non_negatives, -torch.inf))

@@ -104,27 +104,6 @@ class SparseMask:
         others = torch.cat([self.positives.rows, self.invalid.rows])
         return self.candidates - torch.bincount(others, minlength=self.queries)
 
-    def copies(self, candidates: Rows) -> SparseEntries:
-        """Return the entries that are the positive of their query once more, as another candidate.
-
-        In pairs an image stands once for each of its captions. Queries with several positives have none of them here.
-
-        Args:
-            candidates: (c,) row of each candidate in its side.
-        """
-        queries, columns = self.positives.rows.numpy(), self.positives.columns.numpy()
-        single = np.bincount(queries, minlength=self.queries)[queries] == 1
-        queries, columns = queries[single], columns[single]
-        own = candidates[columns]
-        places = np.flatnonzero(np.isin(candidates, own))
-        places = places[np.argsort(candidates[places], kind="stable")]
-        first, end = (np.searchsorted(candidates[places], own, side) for side in ("left", "right"))
-        number = end - first
-        offset = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-        same = places[np.repeat(first, number) + offset]
-        other = same != np.repeat(columns, number)
-        return SparseEntries.of(np.repeat(queries, number)[other], same[other])
-
     def mask(self, queries: Tensor) -> Mask:
         """Return the dense mask of some queries, in increasing order, against all candidates."""
         match = torch.zeros(len(queries), self.candidates, dtype=torch.bool)
