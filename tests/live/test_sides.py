@@ -92,9 +92,9 @@ def test_mined_negatives_stand_behind_the_positives(k: int) -> None:
         if name.startswith("q2d"):
             assert row[name] == value, name
     of_pairs = watch(queries=Q, documents=P)
-    assert {name: value for name, value in row.items() if name.startswith("d2q")} == {
-        name: value for name, value in of_pairs.items() if name.startswith("d2q")
-    }
+    assert {name: value for name, value in row.items() if name.startswith("d2q")} == pytest.approx(
+        {name: value for name, value in of_pairs.items() if name.startswith("d2q")}, rel=1e-5, abs=1e-6
+    )  # products of other shapes may have other last bits
     assert row["q2d/s_neg"] >= of_pairs["q2d/s_neg"]
 
 
