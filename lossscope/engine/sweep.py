@@ -141,8 +141,8 @@ class Sweep(SweepOptions):
             if units is not None and not frame.has_items():
                 units, refusal = None, "the frame has parts of a version without intervals"
             if units is not None:
-                for table in frame.read_items():
-                    sums = join_sums((sums, sums_of_table(table, units.number)))
+                for file, table in frame.read_items():
+                    sums = join_sums((sums, sums_of_table(table, units.number, file)))
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
         intervals = None
         if units is not None and self.interval is not None:

@@ -189,13 +189,14 @@ class Frame:
         parts = self.manifest()["parts"]
         return bool(parts) and all("items" in part for part in parts)
 
-    def read_items(self) -> Iterator[pd.DataFrame]:
-        """Yield the sums over items of each part.
+    def read_items(self) -> Iterator[tuple[str, pd.DataFrame]]:
+        """Yield the sums over items of each part, with the name of its file.
 
         Raises InputError for a part that is missing, damaged, or not the one that was written.
         """
         for number, part in enumerate(self.manifest()["parts"]):
-            yield _read_part(self._file("items", number), "items", part)
+            file = self._file("items", number)
+            yield show_path(file), _read_part(file, "items", part)
 
     def _file(self, kind: str, number: int) -> Path:
         return self.path / f"{kind}-{number:05d}.parquet"

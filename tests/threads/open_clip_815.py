@@ -30,7 +30,7 @@ def train(folder: Path, mended: bool) -> None:
     images, texts = views(_SAMPLES, latent=24, noise=1.0)
     towers = [_deep(inputs) for inputs in (48, 40)]
     scale = nn.Parameter(torch.tensor(math.log(1 / 0.07)))
-    rate = 5e-4 if mended else 5e-2
+    rate = 2e-3 if mended else 2e-1
     optimizer = torch.optim.AdamW([*parameters(*towers), scale], lr=rate, betas=(0.9, 0.999), weight_decay=0.1)
     lines = []
     for epoch in range(8):

@@ -69,4 +69,4 @@ def test_the_page_names_no_folder_of_a_machine() -> None:
 
 def words(text: str) -> list[str]:
     """Return the words of a text, numbers as #: other processors add up in another order."""
-    return re.sub(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", "#", text).split()
+    return re.sub(r"[+-]?\d+(?:\.\d+)?(?:e-?\d+)?", "#", text).split()
