@@ -8,10 +8,6 @@ them. MB: the peak of what the process holds, embeddings included, read from /pr
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from commands import run_command
 from measuring import machine, source, synchronize, table
 
 from lossscope.core.embedded import SplitEmbeddings
@@ -35,34 +32,6 @@ def write_shards(embedded: SplitEmbeddings, folder: Path) -> None:
         for number, shard in enumerate(torch.split(vectors, SHARD)):
             np.save(folder / f"{name}-{number:03d}.npy", shard.numpy())
     pd.DataFrame({"caption_image": embedded.relations.caption_image}).to_parquet(folder / "metadata.parquet")
-
-
-def run_command(folder: Path, device: str) -> tuple[float, float, list[dict[str, object]]]:
-    """Return the wall seconds of `lossscope cocos` on the folder, its peak of memory in MB, and its rows."""
-    command = [sys.executable, "-m", "lossscope_cli", "cocos", str(folder), "--objective", OBJECTIVE]
-    command += ["--batch-size", "all", "--device", device, "--format", "json", "--quiet"]
-    out = folder.with_name("out.json")
-    start = time.perf_counter()
-    with open(out, "w", encoding="utf-8") as file:
-        environment = {**os.environ, "LOSSSCOPE_CACHE": str(folder.with_name("cache"))}
-        process = subprocess.Popen(command, stdout=file, env=environment)
-        megabytes = 0.0
-        while process.poll() is None:
-            megabytes = max(megabytes, peak_so_far(process.pid))
-            time.sleep(0.02)
-    seconds = time.perf_counter() - start
-    if process.returncode:
-        raise SystemExit(f"`{' '.join(command)}` must succeed; it ended with {process.returncode}")
-    return seconds, megabytes, json.loads(out.read_text(encoding="utf-8"))["rows"]
-
-
-def peak_so_far(pid: int) -> float:
-    """Return the largest memory of a process until now in MB, or 0 if the process has ended."""
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0.0
-    return next((int(line.split()[1]) / 1e3 for line in lines if line.startswith("VmHWM:")), 0.0)
 
 
 def bare_seconds(embedded: SplitEmbeddings, panels: int, device: str) -> float:
@@ -94,7 +63,9 @@ def main() -> None:
         folder.mkdir()
         write_shards(embedded, folder)
         before = bare_seconds(embedded, options.panels, options.device)
-        ours, megabytes, rows = run_command(folder, options.device)
+        ours, megabytes, rows = run_command(
+            folder, ["--objective", OBJECTIVE, "--batch-size", "all", "--device", options.device]
+        )
     bare = (before + bare_seconds(embedded, options.panels, options.device)) / 2
     (count,) = (row["mean"] for row in rows if row["statistic"] == "C_neg" and row["direction"] == "i2t")
     processor = machine(options.device).removeprefix("one thread of ")

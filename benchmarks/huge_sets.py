@@ -9,17 +9,12 @@ rows of the sample.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
 import torch
-from all_pairs import peak_so_far
+from commands import run_command
 from measuring import machine, table
 
 SHARD = 100_000  # vectors in a file
@@ -43,23 +38,6 @@ def write_shards(folder: Path, size: int, width: int) -> int:
     return written
 
 
-def run_command(folder: Path, queries: int, device: str) -> tuple[float, float, list[dict[str, object]]]:
-    """Return the wall seconds of `lossscope cocos --queries`, its peak of memory in MB, and its rows."""
-    command = [sys.executable, "-m", "lossscope_cli", "cocos", str(folder), "--objective", OBJECTIVE]
-    command += ["--queries", str(queries), "--device", device, "--format", "json", "--quiet"]
-    out, start = folder.with_name("out.json"), time.perf_counter()
-    with open(out, "w", encoding="utf-8") as file:
-        process = subprocess.Popen(command, stdout=file, env=os.environ)
-        megabytes = 0.0
-        while process.poll() is None:
-            megabytes = max(megabytes, peak_so_far(process.pid))
-            time.sleep(0.02)
-    seconds = time.perf_counter() - start
-    if process.returncode:
-        raise SystemExit(f"`{' '.join(command)}` must succeed; it ended with {process.returncode}")
-    return seconds, megabytes, json.loads(out.read_text(encoding="utf-8"))["rows"]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--size", type=int, default=1_000_000, help="pairs")
@@ -73,7 +51,9 @@ def main() -> None:
         folder.mkdir()
         read = write_shards(folder, options.size, options.width)
         for queries in options.queries:
-            seconds, megabytes, rows = run_command(folder, queries, options.device)
+            seconds, megabytes, rows = run_command(
+                folder, ["--objective", OBJECTIVE, "--queries", str(queries), "--device", options.device]
+            )
             (count,) = (row for row in rows if row["statistic"] == "C_neg" and row["direction"] == "i2t")
             interval = f"{count['mean']:.3f}, {count['low']:.3f} to {count['high']:.3f}"
             lines.append((str(queries), f"{seconds:.1f}", f"{megabytes:.0f}", interval))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -23,6 +24,17 @@ def write_or_compare(page: Path, text: str, arguments: list[str]) -> int:
     labels = (f"{page.name} as it is", f"{page.name} as it would be written")
     sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), text.splitlines(True), *labels))
     return int(old != text)
+
+
+def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table in Markdown.
+
+    Args:
+        header: names of the columns.
+        lines: a cell a column.
+    """
+    rows = (header, ("---",) * len(header), *lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
 def escape(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from generated_page import escape, write_or_compare
+from generated_page import escape, markdown_table, write_or_compare
 
 from lossscope.audit.base import Signal
 from lossscope.registry import build, names
@@ -43,12 +43,6 @@ def page(source: str) -> str:
     return NOTE + source
 
 
-def table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Return a Markdown table."""
-    lines = [header, ("---",) * len(header), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
 def signals() -> str:
     """Return a row a signal: its name, what it reads, its question and its formula."""
     built: list[Signal] = [build("signals", name) for name in names("signals")]
@@ -60,7 +54,7 @@ def signals() -> str:
         formula, _, source = text.partition("Source: ")
         shown = f"{formula.strip()} ({source.strip().rstrip('.')})" if source else formula.strip()
         rows.append((f"`{one.name()}`", GROUPS[one.group], escape(question), escape(shown).replace("|", "\\|")))
-    return table(("signal", "reads", "question", "formula"), rows)
+    return markdown_table(("signal", "reads", "question", "formula"), rows)
 
 
 def judgements(rows: pd.DataFrame) -> str:
@@ -88,7 +82,7 @@ def judgements(rows: pd.DataFrame) -> str:
         "pairs, so that they are shown with a fit on other images, too. In brackets: 95 %, bootstrap over images."
     )
     header = ("", "expert AUC", "AP", "calibration error", "crowd AUC", "AP", "calibration error")
-    return f"{text}\n\n{table(header, lines)}"
+    return f"{text}\n\n{markdown_table(header, lines)}"
 
 
 def _interval(one: pd.Series, name: str) -> str:
@@ -124,7 +118,7 @@ def coverage(rows: pd.DataFrame) -> str:
         "data", "true rate", "no labels", "100 labels", "interval", "rate inside", "AUC, AP without labels", "with",
         "precision", "recall",
     )  # fmt: skip
-    return f"{text}\n\n{table(header, lines)}"
+    return f"{text}\n\n{markdown_table(header, lines)}"
 
 
 def worth(rows: pd.DataFrame) -> str:
@@ -153,7 +147,7 @@ def worth(rows: pd.DataFrame) -> str:
         "data", "loss", "mask", "left out, of all pairs", "precision", "recall", "mAP, truth", "of the gap",
         "MAP@R, truth", "nDCG@10, truth", "rsum, truth", "rsum, labels",
     )  # fmt: skip
-    return f"{text}\n\n{table(header, lines)}"
+    return f"{text}\n\n{markdown_table(header, lines)}"
 
 
 _OTHERS = (("MAP@R_truth", ".3f"), ("nDCG@10_truth", ".3f"), ("rsum_truth", ".1f"), ("rsum_labels", ".1f"))

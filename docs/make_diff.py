@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from generated_page import write_or_compare
+from generated_page import markdown_table, write_or_compare
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "diff.in.md"
@@ -47,7 +47,7 @@ def page(source: str) -> str:
 def differences(rows: pd.DataFrame, comparisons: list[str], directions: list[str], statistics: list[str]) -> str:
     """Return a line a direction and statistic: A, B and B − A with its interval, of each comparison."""
     header = ["", *(f"{name}: {side}" for name in comparisons for side in ("A", "B", "B − A"))]
-    lines = [header, ["---"] * len(header)]
+    lines = []
     for direction in directions:
         for statistic in statistics:
             cells = [f"{direction} {statistic}"]
@@ -57,7 +57,7 @@ def differences(rows: pd.DataFrame, comparisons: list[str], directions: list[str
                 ].to_dict("records")
                 cells += [number(one["mean"]), number(one["b_mean"]), _with_interval(one)]
             lines.append(cells)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return markdown_table(header, lines)
 
 
 def _with_interval(row: Mapping[Hashable, Any]) -> str:
@@ -80,7 +80,7 @@ def alarms(rows: pd.DataFrame) -> str:
     for hubs, more in settings:
         label = f"{hubs} hubs" + ("" if float(more) == 1 else f", B has {float(more):g} × the noise")
         header += [f"{label}: i2t", "t2i"]
-    lines = [header, ["---"] * len(header)]
+    lines = []
     for objective, statistics in ALARMS.items():
         for statistic in statistics:
             cells = [f"{objective} {statistic}".strip()]
@@ -92,7 +92,7 @@ def alarms(rows: pd.DataFrame) -> str:
                     ]  # fmt: skip
                     cells.append(f"{own['excludes_0'].item():.1f}")
             lines.append(cells)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return markdown_table(header, lines)
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from generated_page import write_or_compare
+from generated_page import markdown_table, write_or_compare
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "huge-sets.in.md"
@@ -40,7 +40,7 @@ def coverage(rows: pd.DataFrame) -> str:
     rows = rows[rows["direction"] == "i2t"]
     sizes = sorted(rows["n"].unique())
     header = ("i2t", "all queries", *(f"n = {n}" for n in sizes), "error · √n/√(1 − n/N)")
-    lines = [header, ("---",) * len(header)]
+    lines = []
     for (objective, statistic), label in SHOWN.items():
         own = rows[(rows["objective"] == objective) & (rows["statistic"] == statistic)].set_index("n")
         held = [f"{100 * own.loc[n, 'held'] / own.loc[n, 'repetitions']:.1f}" for n in sizes]
@@ -54,7 +54,7 @@ def coverage(rows: pd.DataFrame) -> str:
         "[sampled_queries.py](../studies/intervals/sampled_queries.py)). The last column would stay the same if errors "
         "fell exactly with √(1/n − 1/N):"
     )
-    return "\n".join([text, "", *(f"| {' | '.join(cells)} |" for cells in lines)])
+    return f"{text}\n\n{markdown_table(header, lines)}"
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from generated_page import write_or_compare
+from generated_page import markdown_table, write_or_compare
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "intervals.in.md"
@@ -30,7 +30,7 @@ def page(source: str) -> str:
 def coverage(rows: pd.DataFrame) -> str:
     """Return how often intervals held the truth, and in brackets those that only know batches."""
     header = ("data", "batch size", "hubs", *(f"{name}, {loss}" if loss else name for name, loss in SHOWN.items()))
-    lines = [header, ("---",) * len(header)]
+    lines = []
     for keys, own in rows.groupby(["data", "batch_size", "hubs"], sort=False):
         cells = []
         for statistic, objective in SHOWN.items():
@@ -46,7 +46,7 @@ def coverage(rows: pd.DataFrame) -> str:
         "([the results](../studies/intervals/results/coverage.csv), made by "
         "[coverage.py](../studies/intervals/coverage.py), which draws split after split):"
     )
-    return "\n".join([text, "", *(f"| {' | '.join(cells)} |" for cells in lines)])
+    return f"{text}\n\n{markdown_table(header, lines)}"
 
 
 def main(arguments: list[str]) -> int:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from generated_page import escape, write_or_compare
+from generated_page import escape, markdown_table, write_or_compare
 
 from lossscope.encoders.released.option_table import OptionTable
 from lossscope.registry import load, names
@@ -74,8 +74,7 @@ def _own(name: str, table: OptionTable) -> str:
 
 
 def _table(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    rows = [heading, ["---"] * len(heading), *([cell.replace("|", "\\|") for cell in line] for line in lines)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown_table(heading, ([cell.replace("|", "\\|") for cell in line] for line in lines))
 
 
 def main(arguments: list[str]) -> int:
