@@ -38,7 +38,8 @@ def coverage(rows: pd.DataFrame) -> str:
             both = [f"{pair['coverage']:.1f} ({pair['coverage_batches']:.0f})" for _, pair in one.iterrows()]
             cells.append("; ".join(both))
         lines.append((*map(str, keys), *cells))
-    (replicates,) = rows["replicates"].unique()
+    replicates = rows["replicates"].max()
+    every = rows.loc[rows["replicates"] == replicates, "coverage"]
     text = (
         f"Nominal 95 % intervals, and how many per cent of {replicates:,} of them held the truth, "
         "for the first direction; "
@@ -46,7 +47,12 @@ def coverage(rows: pd.DataFrame) -> str:
         "([the results](../studies/intervals/results/coverage.csv), made by "
         "[coverage.py](../studies/intervals/coverage.py), which draws split after split):"
     )
-    return f"{text}\n\n{markdown_table(header, lines)}"
+    below = (
+        f"Of all {len(every)} numbers of the results that have an interval in every replicate (statistics, losses, "
+        f"directions and settings), the coverage is {every.min():.2f} to {every.max():.2f} %, half of them between "
+        f"{every.quantile(0.25):.1f} and {every.quantile(0.75):.1f} %."
+    )
+    return f"{text}\n\n{markdown_table(header, lines)}\n\n{below}"
 
 
 def main(arguments: list[str]) -> int:

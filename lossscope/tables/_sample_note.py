@@ -6,6 +6,11 @@ import pandas as pd
 
 SAMPLED = "queries, all candidates"  # how the sampling of such rows ends
 
+_TIES = (
+    "Ties are judged by all digits of float32: copies of an item among the candidates may come out a last bit before "
+    "or behind the positive, which moves its rank. lossscope eval ranks each item once."
+)
+
 
 def is_sample(sampling: object) -> bool:
     """Return whether rows of this sampling are of some queries, not all."""
@@ -13,6 +18,8 @@ def is_sample(sampling: object) -> bool:
 
 
 def sample_note(rows: pd.DataFrame) -> list[str]:
-    """Return a footnote on summary rows of a sample; none for others."""
-    sampled = bool(rows["sampling"].map(is_sample).any())
-    return ["Estimates for all queries of this set, not for other items like these."] if sampled else []
+    """Return footnotes on summary rows of a sample, and on ranks that last bits decide; none for others."""
+    if not rows["sampling"].map(is_sample).any():
+        return []
+    tied = bool((rows.loc[rows["statistic"] == "ties", "mean"] > 0).any())
+    return ["Estimates for all queries of this set, not for other items like these.", *([_TIES] if tied else [])]
