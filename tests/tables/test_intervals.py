@@ -94,3 +94,16 @@ def test_a_narrow_terminal_turns_the_table_as_it_turns_numbers() -> None:
     _, intervals = statistics.build(frame(*statistics_of))
     assert max(map(len, intervals.to_text(50).splitlines())) <= 50
     assert intervals.to_text(50).count("11.44 to 11.85") == 5
+
+
+def test_ranks_of_a_sample_that_last_bits_decide_are_said_to_be() -> None:
+    """Copies of an item in tiles of another shape may have other last bits than the positive."""
+    sample = {
+        "sampling": "pairs, 50 of 1505 queries, all candidates",
+        "method": "sampled queries, t",
+        "probe": "recall",
+    }
+    ties = sample | {"statistic": "ties", "unit": "queries", "mean": 50.0, "low": 50.0, "high": 50.0}
+    notes = [" ".join(probes.build(frame(row))[0].notes) for row in (ties, ties | {"mean": 0.0})]
+    assert "last bit" in notes[0] and "last bit" not in notes[1]
+    assert "last bit" not in " ".join(probes.build(frame(ties | {"sampling": "pairs"}))[0].notes)
