@@ -27,7 +27,8 @@ from .sampled.checkpoint import NAME as STRIPS
 from .sampled.checkpoint import StripsFile
 from .sampled.runner import SampleRunner
 from .sampled.summary import with_intervals
-from .sweep_intervals import NamedSums, SweepIntervals, join_sums, sums_of_table, sums_table
+from .sums_tables import sums_of_table, sums_table
+from .sweep_intervals import NamedSums, SweepIntervals, join_sums
 
 
 @dataclass(frozen=True)
