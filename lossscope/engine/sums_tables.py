@@ -59,7 +59,7 @@ def sums_of_table(table: pd.DataFrame, units: int, where: str) -> NamedSums:
             arrays.append(array)
             of_all.append(float(column[~own].sum()))
         predicted, observed, overlap = of_all
-        if not (math.isfinite(predicted) and math.isfinite(observed) and (arrays[0] >= 0).all()):
+        if not (0 <= predicted < math.inf and 0 <= observed < math.inf and (arrays[0] >= 0).all()):
             raise InputError(f"weights and squares of {name} in {where} must be numbers from 0. {_ANEW}")
         sums[name] = ItemSums(arrays[0], arrays[1], arrays[2], overlap, predicted, observed)
     return sums

@@ -49,6 +49,10 @@ def _negative(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**{f"weights {SECOND}": -table[f"weights {SECOND}"]})
 
 
+def _negative_square(table: pd.DataFrame) -> pd.DataFrame:
+    return table.replace({f"weights {FIRST}": SUMS[FIRST].predicted}, -0.2)
+
+
 def _half(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(item=table["item"] + 0.5)
 
@@ -81,6 +85,7 @@ def _without_items(table: pd.DataFrame) -> pd.DataFrame:
         (_missing, "values .* must be a number for every unit"),
         (_infinite, "effects .* must be a number for every unit"),
         (_negative, "weights and squares"),
+        (_negative_square, "weights and squares"),
         (_half, "units 0 to 5 at most once"),
         (_beyond, "units 0 to 5 at most once"),
         (_below, "units 0 to 5 at most once"),
