@@ -60,7 +60,7 @@ class Setting:
         return a, replace(a, name="B", captions=t[1])
 
 
-SETTINGS = (Setting("mild"), Setting("strong"), Setting("mild", 1.2), Setting("none"), Setting("none", 1.2))
+SETTINGS = (Setting("none"), Setting("mild"), Setting("strong"), Setting("none", 1.2), Setting("mild", 1.2))
 
 
 def replicate(setting: Setting, seed: int) -> pd.DataFrame:
