@@ -78,7 +78,8 @@ def alarms(rows: pd.DataFrame) -> str:
     settings = list(rows[["hubs", "noise_of_b"]].drop_duplicates().itertuples(index=False, name=None))
     header = ["statistic"]
     for hubs, more in settings:
-        label = f"{hubs} hubs" + ("" if float(more) == 1 else f", B has {float(more):g} × the noise")
+        label = ("no" if hubs == "none" else hubs) + " hubs"
+        label += "" if float(more) == 1 else f", B has {float(more):g} × the noise"
         header += [f"{label}: i2t", "t2i"]
     lines = []
     for objective, statistics in ALARMS.items():
