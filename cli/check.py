@@ -1,47 +1,72 @@
-"""`lossscope check`: is an objective what it claims to be?"""
+"""`lossscope check`: is an objective, or the step of a trainer, what it claims to be?"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import sys
-from collections import Counter
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ._errors import FAILED
-from ._options import Debug, Seed, complete_names
-from ._output import fold, terminal_width
+from ._options import Debug, Seed, complete_names, complete_words, usage
+from ._verdicts import as_json, failed_names, print_verdicts, summarise
 from .app import command
 
 if TYPE_CHECKING:
     from lossscope.objectives.checks.verdict import Verdict
 
 SCHEMA = "lossscope.check/1"
-COLOURS = {"pass": "green", "fail": "red", "note": "cyan", "skipped": "bright_black"}
-_ROOM = 40  # columns that evidence needs beside the name of its check
-SUMMARISED = {"pass": "passed", "fail": "failed", "note": "noted", "skipped": "skipped"}
+TRAINER = "Trainer"  # panel of --help
 
 
 @command()
 def check(
     specs: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="SPEC...",
-            help="Objective specs.",
+            help="Objective specs. With --trainer none, or the one objective that the step is.",
             show_default=False,
             autocompletion=complete_names("objectives"),
         ),
-    ],
+    ] = None,
+    trainer: Annotated[
+        str | None,
+        typer.Option(
+            help="FILE.py:step, called as step(queries, candidates[, negatives]), or the loss of a library.",
+            metavar="SPEC",
+            rich_help_panel=TRAINER,
+            autocompletion=complete_names("trainers"),
+        ),
+    ] = None,
+    gradients: Annotated[
+        Literal["mean", "sum"],
+        typer.Option(help="What the trainer does with gradients of processes; DDP: mean.", rich_help_panel=TRAINER),
+    ] = "mean",
+    plain: Annotated[
+        str | None,
+        typer.Option(
+            help="The same step without cache, chunks or accumulation, to compare with.",
+            metavar="SPEC",
+            rich_help_panel=TRAINER,
+        ),
+    ] = None,
+    device: Annotated[
+        str,
+        typer.Option(
+            help="cpu, cuda (a GPU for each process, nccl), or auto.",
+            rich_help_panel=TRAINER,
+            autocompletion=complete_words("auto", "cpu", "cuda"),
+        ),
+    ] = "auto",
     processes: Annotated[int, typer.Option(min=1, max=16, help="Processes to share a batch; 1: none.")] = 2,
     seed: Seed = 0,
     format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
     debug: Debug = False,
 ) -> None:
-    """Is this objective right: shapes, edge cases, gradients, ties, scale, one process against many.
+    """Is this objective right, or this trainer: gradients, ties, scale, positives, one process against many.
 
     **Examples**
 
@@ -49,9 +74,27 @@ def check(
 
     `lossscope check ./my_loss.py:MyLoss --processes 4`
 
+    `lossscope check --trainer ./my_trainer.py:step --processes 2`
+
+    `lossscope check ntxent:tau=0.05 --trainer ./my_trainer.py:step --gradients sum`
+
     Each line is one promise and what was measured of it on small random batches. A file that a spec names is run.
+    With --trainer, the step is called in new processes, each with its share of a batch.
     Exit code 1 when a check fails; notes are worth reading, and fail nothing.
     """
+    if trainer is not None:
+        if specs and len(specs) > 1:
+            raise usage(f"--trainer must be given no SPEC, or the one that its step is; got {len(specs)}")
+        _check_trainer(trainer, specs[0] if specs else None, processes, seed, gradients, plain, device, format)
+        return
+    if not specs:
+        raise usage("Missing argument 'SPEC...', or --trainer.")
+    if plain is not None or gradients != "mean" or device != "auto":
+        raise usage("--gradients, --plain and --device are of --trainer, which is missing")
+    _check_objectives(specs, processes, seed, format)
+
+
+def _check_objectives(specs: list[str], processes: int, seed: int, format: str) -> None:
     from lossscope.objectives.checks.suite import check as run_checks
     from lossscope.registry import build, expand, spec_of
 
@@ -63,44 +106,39 @@ def check(
         with contextlib.redirect_stdout(sys.stderr):
             verdicts[spec] = run_checks(spec, processes, seed)
         if format == "table":
-            _print(spec, verdicts[spec])
-    typer.echo(json.dumps(_document(verdicts), indent=1) if format == "json" else fold(_summary(verdicts)))
-    if any(_failed(own) for own in verdicts.values()):
+            print_verdicts(spec, verdicts[spec])
+    items = [{"objective": spec, **as_json(own)} for spec, own in verdicts.items()]
+    _finish({"objectives": items}, verdicts, "objective", format)
+
+
+def _check_trainer(
+    spec: str,
+    objective: str | None,
+    processes: int,
+    seed: int,
+    gradients: str,
+    plain: str | None,
+    device: str,
+    format: str,
+) -> None:
+    from lossscope.conformance.suite import check_trainer
+    from lossscope.registry import build, spec_of
+
+    with contextlib.redirect_stdout(sys.stderr):  # what a step prints is no result
+        spec = spec_of(build("trainers", spec))
+        known = None if objective is None else build("objectives", objective)
+        verdicts = {spec: check_trainer(spec, processes, seed, gradients == "mean", known, plain, device)}
+    if format == "table":
+        several = "1 process" if processes == 1 else f"{processes} processes, gradients: {gradients}"
+        print_verdicts(f"{spec} on {several}", verdicts[spec])
+    said = {"objective": None if known is None else spec_of(known), "plain": plain}
+    head = {"trainer": spec, "processes": processes, "gradients": gradients, **said}
+    _finish({"trainers": [{**head, **as_json(verdicts[spec], numbers=True)}]}, verdicts, "trainer", format)
+
+
+def _finish(document: dict[str, object], verdicts: dict[str, list[Verdict]], noun: str, format: str) -> None:
+    """Print the summary, or the document; exit with 1 where a check failed."""
+    text = json.dumps({"schema": SCHEMA, **document}, indent=1) if format == "json" else summarise(verdicts, noun)
+    typer.echo(text)
+    if any(failed_names(own) for own in verdicts.values()):
         raise typer.Exit(FAILED)
-
-
-def _print(spec: str, verdicts: Sequence[Verdict]) -> None:
-    """One line a verdict, wrapped under its evidence."""
-    typer.secho(fold(spec), bold=True)
-    width = max(len(verdict.name) for verdict in verdicts)
-    indent = width + 13 if terminal_width() - width - 13 >= _ROOM else 4
-    for verdict in verdicts:
-        lines = fold(f"  {verdict.outcome:<7}  {verdict.name:<{width}}  {verdict.evidence}", indent)
-        mark = typer.style(f"{verdict.outcome:<7}", fg=COLOURS[verdict.outcome], bold=verdict.outcome == "fail")
-        typer.echo("  " + mark + lines[2 + len(f"{verdict.outcome:<7}") :])
-
-
-def _summary(verdicts: dict[str, list[Verdict]]) -> str:
-    """`2 objectives: 24 passed, 1 failed, ...`, and which failed."""
-    outcomes: Counter[str] = Counter(one.outcome for own in verdicts.values() for one in own)
-    numbers = ", ".join(f"{outcomes[kind]} {word}" for kind, word in SUMMARISED.items() if outcomes[kind])
-    objectives = "1 objective" if len(verdicts) == 1 else f"{len(verdicts)} objectives"
-    wrong = [f"{spec} ({', '.join(names)})" for spec, own in verdicts.items() if (names := _failed(own))]
-    return f"{objectives}: {numbers}" + (f". Failed: {'; '.join(wrong)}" if wrong else "")
-
-
-def _failed(verdicts: Sequence[Verdict]) -> list[str]:
-    """Names of the checks that failed, once each."""
-    return list(dict.fromkeys(verdict.name for verdict in verdicts if verdict.outcome == "fail"))
-
-
-def _document(verdicts: dict[str, list[Verdict]]) -> dict[str, object]:
-    objectives = [
-        {
-            "objective": spec,
-            "verdicts": [{"name": v.name, "outcome": v.outcome, "evidence": v.evidence} for v in own],
-            "failed": sum(v.outcome == "fail" for v in own),
-        }
-        for spec, own in verdicts.items()
-    ]
-    return {"schema": SCHEMA, "objectives": objectives}

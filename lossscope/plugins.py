@@ -17,6 +17,7 @@ REQUIRED = {
     "masks": ("needs", "hidden"),
     "findings": ("severity", "examine"),
     "signals": ("group", "because", "values", "name"),
+    "trainers": ("takes_negatives", "needs_negatives", "is_chunked", "is_accumulated", "build"),
 }
 """Kind -> attributes that its entries must have; encoders must inherit EncoderSpec, which the encoders check."""
 BASES = {
@@ -29,6 +30,7 @@ BASES = {
     "masks": "have what lossscope.core.masks.base.NegativeMask says",
     "findings": "inherit Check of lossscope.doctor.base",
     "signals": "inherit Signal of lossscope.audit.base, and say `because` what a high value says",
+    "trainers": "have what lossscope.conformance.trainers.base.Trainer says, or be a step(queries, candidates)",
 }
 """Kind -> what an entry must do, for messages."""
 RENAMED = {

@@ -2,7 +2,8 @@
 
 ``ntxent:tau=0.1`` is lossscope/objectives/ntxent.py, whose only public dataclass is built with tau=0.1.
 Plug-ins are entry points of the group ``lossscope.<kind>``, or files: ``./file.py:Class[:key=value,...]``; of kind
-objectives the file may hold any function or class that computes a loss (see lossscope/objectives/custom).
+objectives the file may hold any function or class that computes a loss (see lossscope/objectives/custom), of kind
+trainers one that is called as a step (see lossscope/conformance).
 """
 
 from __future__ import annotations
@@ -36,8 +37,14 @@ KINDS = {
     "masks": "core.masks",
     "findings": "doctor",
     "signals": "audit",
+    "trainers": "conformance.trainers",
 }
 """Kind -> its package below lossscope; plug-ins register in the entry-point group lossscope.KIND."""
+WRAPPERS = {
+    "objectives": "lossscope.objectives.custom.wrap_loss:wrap_loss",
+    "trainers": "lossscope.conformance.user_step:wrap_step",
+}
+"""Kind -> what makes an entry of a function, class or object of the user's own file."""
 KNOWN_AS = {
     "datasets": {
         "flickr8k": "karpathy:root=DIR,name=flickr8k",
@@ -113,12 +120,12 @@ def _without_a_name(kind: str, path: str) -> str:
 def _defined_names(kind: str, path: Path) -> list[str]:
     """Return the public names of a file that may follow it in a spec, from its text: classes.
 
-    Of objectives also functions, lambdas, and what calls returned, as in `loss = ContrastiveLoss(margin=0.2)`.
+    Where functions are wrapped also functions, lambdas, and what calls returned, as in `loss = ContrastiveLoss(0.2)`.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    kinds = (ast.FunctionDef, ast.ClassDef) if kind == "objectives" else (ast.ClassDef,)
+    kinds = (ast.FunctionDef, ast.ClassDef) if kind in WRAPPERS else (ast.ClassDef,)
     names = [node.name for node in tree.body if isinstance(node, kinds)]
-    if kind == "objectives":
+    if kind in WRAPPERS:
         made = [n for n in tree.body if isinstance(n, ast.Assign) and isinstance(n.value, ast.Lambda | ast.Call)]
         names += [target.id for node in made for target in node.targets if isinstance(target, ast.Name)]
     return [name for name in names if not name.startswith("_")]
@@ -297,14 +304,14 @@ def _from_file(kind: str, name: str) -> type[Any]:
     if is_dataclass and (hasattr(target, "counted_weights") or not _is_callable(target)):
         setattr(target, "__lossscope_name__", name)  # noqa: B010 - a mark on a foreign class
         return require_current_names(kind, target, name)
-    if kind == "objectives" and _is_callable(target):  # imported by name: the registry must not depend on objectives
-        return typing.cast(
-            "type[Any]", importlib.import_module("lossscope.objectives.custom.wrap_loss").wrap_loss(target, name)
-        )
-    if kind == "objectives":
+    if kind in WRAPPERS and _is_callable(target):  # imported by name: the registry must not depend on it
+        wrapper, _, function = WRAPPERS[kind].partition(":")
+        return typing.cast("type[Any]", getattr(importlib.import_module(wrapper), function)(target, name))
+    if kind in WRAPPERS:
+        computes = "a loss" if kind == "objectives" else "the step of a trainer"
         callables = [n for n in _defined_names(kind, path) if _is_callable(getattr(module, n, None))]
         raise SpecError(
-            f"{class_name} of {path_text} must be a function, a class or an object that computes a loss; got "
+            f"{class_name} of {path_text} must be a function, a class or an object that computes {computes}; got "
             f"{_kind_of(target)}. {_choices(path_text, callables)}"
         )
     raise SpecError(f"{path_text} must define the dataclass {class_name}; got {type(target).__name__}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import sys
 import tempfile
@@ -45,10 +46,29 @@ def average_over_processes(x: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def join_file_group(file: Path, rank: int, size: int) -> Iterator[None]:
-    """Join a gloo group that is initialised over a file and uses the loopback interface."""
+def join_file_group(
+    file: Path,
+    rank: int,
+    size: int,
+    timeout: datetime.timedelta | None = None,
+    backend: str = "gloo",
+    device: str = "cpu",
+) -> Iterator[None]:
+    """Join a group that is initialised over a file and uses the loopback interface.
+
+    Args:
+        file: that none of the processes has used before.
+        rank: of this process.
+        size: number of processes.
+        timeout: to wait for what another process sends; None: torch's.
+        backend: `gloo`, or `nccl` on GPUs.
+        device: that this process computes on.
+    """
     use_loopback()
-    dist.init_process_group("gloo", init_method=file.absolute().as_uri(), rank=rank, world_size=size)
+    if device.startswith("cuda"):
+        torch.cuda.set_device(device)
+    address = file.absolute().as_uri()
+    dist.init_process_group(backend, init_method=address, rank=rank, world_size=size, timeout=timeout)
     try:
         yield
     finally:

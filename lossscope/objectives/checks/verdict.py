@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 Outcome = Literal["pass", "fail", "note", "skipped"]
@@ -18,6 +18,7 @@ class Verdict:
     name: str  # of the check
     outcome: Outcome
     evidence: str  # one readable sentence, with the measured numbers
+    numbers: Mapping[str, float] = field(default_factory=dict)  # those of the sentence by name, where they are given
 
 
 def judge(name: str, problems: Sequence[str], evidence: str) -> Verdict:

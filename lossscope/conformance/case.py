@@ -1,0 +1,176 @@
+"""What is known of a trainer: every call that was made, and what is read from their gradients, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from lossscope.objectives.checks.verdict import Verdict
+
+from .pulls import Pulls, read_pulls
+from .runs import Runs, Trial
+from .softmax_fit import SoftmaxFit, fit_softmax
+from .step_gradient import StepGradient
+from .trainers.base import Trainer
+from .trial_embeddings import HARD, NEAR
+
+READABLE = 1e3  # residual of a gradient that is no sum of embeddings, in rounding errors
+Examine = Callable[["Case"], Iterator[Verdict]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The calls of one trainer."""
+
+    trial: Trial
+    trainer: Trainer
+    alone: Runs
+    together: Runs | None = None  # None: not made, as one process was requested
+    error: str | None = None  # what ended the calls of several processes
+
+    def plain(self, name: str = "plain") -> StepGradient:
+        """Return a call of one process, which must have been made."""
+        return self.alone.results[name]
+
+    @cached_property
+    def pulls(self) -> Pulls:
+        """Weights on one process, without mined negatives."""
+        return self._read(self.plain(), mined=False)
+
+    @cached_property
+    def mined(self) -> Pulls | None:
+        """Weights on one process, with mined negatives that are less similar than the positive."""
+        result = self.alone.get("mined")
+        return None if result is None else self._read(result, mined=True)
+
+    @cached_property
+    def hard(self) -> Pulls | None:
+        """Weights on one process, with mined negatives that are more similar than the positive."""
+        result = self.alone.get("hard")
+        return None if result is None else self._read(result, mined=True, hard=HARD)
+
+    @cached_property
+    def hardest(self) -> Pulls | None:
+        """Weights on one process, with mined negatives that are nearly the query."""
+        result = self.alone.get("hardest")
+        return None if result is None else self._read(result, mined=True, hard=NEAR)
+
+    @cached_property
+    def pulls_together(self) -> Pulls:
+        """Weights on several processes, without mined negatives."""
+        assert self.together is not None, "several processes must have been requested"
+        return self._read(self.together.results["plain"], mined=False)
+
+    @cached_property
+    def fit(self) -> SoftmaxFit | None:
+        """The softmax that the loss is, without mined negatives; None where it is none."""
+        return fit_softmax(self.pulls, self.trial.embeddings(), self.alone.precision)
+
+    @cached_property
+    def fit_mined(self) -> SoftmaxFit | None:
+        """The softmax that the loss is with mined negatives."""
+        if self.mined is None:
+            return None
+        return fit_softmax(self.mined, self.trial.embeddings(mined=True), self.alone.precision)
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the gradients of queries are sums of embeddings."""
+        return self.pulls.residual <= READABLE * self.alone.precision
+
+    @cached_property
+    def process_of(self) -> Tensor:
+        """(B,) the process that each pair is on."""
+        size, processes = self.trial.size, self.trial.processes
+        return torch.cat(
+            [
+                torch.full((size * (r + 1) // processes - size * r // processes,), r, dtype=torch.int64)
+                for r in range(processes)
+            ]
+        )
+
+    @cached_property
+    def shares_candidates(self) -> bool:
+        """Whether a query on one process has a weight on candidates of another."""
+        foreign = self.process_of[:, None] != self.process_of
+        weights = self.pulls_together.candidates.abs() > self.pulls_together.smallest
+        return bool((weights & foreign).any())
+
+    @property
+    def expected_value(self) -> float:
+        """The loss of the whole batch; the mean of those of the shares where no candidates are shared."""
+        if self.shares_candidates:
+            return self.plain().value
+        shares = [self.plain(f"share {rank}").value for rank in range(self.trial.processes)]
+        return sum(shares) / len(shares)
+
+    def expected(self) -> dict[str, Tensor]:
+        """Return the gradients that several processes must have.
+
+        Those of one process with the whole batch; where no candidates are shared, the mean over processes of those of
+        one process with a share, or their sum where the trainer adds gradients up.
+        """
+        if self.shares_candidates:
+            return self.plain().tensors
+        return self._mean_of_shares()
+
+    def _mean_of_shares(self) -> dict[str, Tensor]:
+        shares = [self.plain(f"share {rank}") for rank in range(self.trial.processes)]
+        by = 1 / self.trial.processes if self.trial.mean else 1.0
+        parameters = {
+            name: by * sum((s.parameters[name] for s in shares), torch.zeros(())) for name in self.plain().parameters
+        }
+        return {
+            "queries": by * torch.cat([s.queries for s in shares]),
+            "candidates": by * torch.cat([s.candidates for s in shares]),
+            **parameters,
+        }
+
+    def _read(self, result: StepGradient, mined: bool, hard: float = 0.0) -> Pulls:
+        return read_pulls(result.queries, self.trial.embeddings(mined, hard), self.alone.precision)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A gradient g against the one that is expected, e."""
+
+    of: str  # queries, candidates, or a parameter
+    length: float  # <g, e> / <e, e>
+    cosine: float
+    distance: float  # |g − e| / |e|
+
+    def __str__(self) -> str:
+        turned = "" if self.cosine > 1 - 1e-9 else f" at a cosine of {self.cosine:.4g}"
+        return f"{self.of} {self.length:.6g} times{turned}"
+
+
+def ratio(of: str, gradient: Tensor, expected: Tensor) -> Ratio:
+    """Compare two gradients of any shape; where the expected one is 0, length and cosine are 1 if both are."""
+    g, e = gradient.flatten().double(), expected.flatten().double()
+    if not bool(e.any()):
+        same = float(not bool(g.any()))
+        return Ratio(of, same or float("inf"), same, 0.0 if same else float("inf"))
+    length = float(g @ e / (e @ e))
+    cosine = float(g @ e / (g.norm() * e.norm()).clamp(min=1e-300))
+    return Ratio(of, length, min(cosine, 1.0), float((g - e).norm() / e.norm()))
+
+
+def ratios(gradient: dict[str, Tensor], expected: dict[str, Tensor]) -> list[Ratio]:
+    """Compare all gradients that both have."""
+    return [ratio(name, gradient[name], e) for name, e in expected.items() if name in gradient]
+
+
+def verdict(name: str, outcome: Literal["pass", "fail", "note", "skipped"], evidence: str, **numbers: float) -> Verdict:
+    """Return a verdict with the numbers that its sentence says, for JSON."""
+    return Verdict(name, outcome, evidence, numbers)
+
+
+def rows(which: Tensor) -> str:
+    """Return `query 3` or `5 of 8 queries` of a (B,) selection."""
+    chosen = which.nonzero().flatten().tolist()
+    return f"query {chosen[0]}" if len(chosen) == 1 else f"{len(chosen)} of {len(which)} queries"

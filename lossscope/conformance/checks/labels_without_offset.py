@@ -1,0 +1,41 @@
+"""On many processes, is the positive of each query still its own candidate, or that of the same row of rank 0?
+
+Row i of process r is row r b + i of the gathered candidates. Labels 0..b-1 are right on rank 0 alone. Source: local
+losses as those of open_clip, solo-learn issue 229.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from lossscope.objectives.checks.verdict import Verdict
+
+from ..case import Case, rows, verdict
+
+PLACE = 110
+AFTER = ("step", "normalised-over-wrong-axis", "positives", "processes")
+
+
+def examine(case: Case) -> Iterator[Verdict]:
+    """Look at what each query pulls on several processes."""
+    name = "labels-without-offset"
+    if case.together is None or not case.is_readable:
+        yield verdict(name, "skipped", "needs several processes, and weights that can be read")
+        return
+    pulls, size = case.pulls_together, case.trial.size
+    bad = pulls.strayed
+    if not bool(bad.any()):
+        yield verdict(name, "pass", f"the queries of all {case.trial.processes} processes pull their own candidate")
+        return
+    first = [int((case.process_of == case.process_of[q]).nonzero()[0]) for q in range(size)]
+    local = torch.arange(size) - torch.tensor(first)
+    like_rank_0 = bad & pulls.pulled[torch.arange(size), local]
+    example = int(bad.nonzero()[0])
+    drawn = pulls.pulled[example].nonzero().flatten().tolist()
+    where = f"row {int(local[example])} of rank {int(case.process_of[example])}"
+    text = f"{where} pulls candidate {', '.join(map(str, drawn)) or 'none'} of {size}, its own is {example}"
+    if bool(like_rank_0.any()):
+        text += f"; {rows(like_rank_0)} take the row of rank 0 for their positive: add rank * b to the labels"
+    yield verdict(name, "fail", text, wrong=float(bad.sum()))

@@ -1,0 +1,56 @@
+"""Is the gradient on N processes as long as that on one, of embeddings and of the loss's own parameters?
+
+A factor N makes up for a gather without gradients under a mean over processes; without such a gather, or of parameters
+of the loss itself, it is N times too much. Source: tevatron issues 30 and 143, pylate PR 156.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lossscope.objectives.checks.verdict import Verdict
+
+from ..case import Case, Ratio, verdict
+from .gather_without_gradient import of_processes
+
+PLACE = 140
+AFTER = (
+    "step",
+    "normalised-over-wrong-axis",
+    "processes",
+    "labels-without-offset",
+    "gather-without-gradient",
+    "cached-gradient-differs",
+)
+
+
+def examine(case: Case) -> Iterator[Verdict]:
+    """Compare the lengths of all gradients with those expected."""
+    name = "loss-scaled-by-processes"
+    if case.together is None:
+        yield verdict(name, "skipped", "one process was requested: nothing to compare")
+        return
+    every = of_processes(case)
+    numbers = {f"{one.of}.length": one.length for one in every}
+    wrong = [one for one in every if one.distance > 10 * case.alone.precision]
+    if not wrong:
+        parameters = [one.of for one in every if one.of not in ("queries", "candidates", "negatives")]
+        of = f", and that of {', '.join(parameters)}" if parameters else ""
+        yield verdict(name, "pass", f"the gradient of embeddings has the length that it must have{of}", **numbers)
+        return
+    reduction = "averages" if case.trial.mean else "adds up"
+    advice = _advice(wrong, case.trial.processes)
+    text = (
+        f"on {case.trial.processes} processes the gradient of {'; of '.join(str(one) for one in wrong)} the right one"
+    )
+    yield verdict(name, "fail", f"{text}, where the trainer {reduction} gradients over processes{advice}", **numbers)
+
+
+def _advice(wrong: list[Ratio], processes: int) -> str:
+    """Say what a factor of all gradients is."""
+    lengths = [one.length for one in wrong]
+    if all(abs(length - processes) < 1e-4 for length in lengths):
+        return f": the loss is multiplied by the {processes} processes, though nothing is lost"
+    if all(abs(length * processes - 1) < 1e-4 for length in lengths):
+        return f": each process states its part of a mean over all; multiply it by {processes}, or add gradients up"
+    return ""

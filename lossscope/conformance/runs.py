@@ -1,0 +1,214 @@
+"""All calls of a step that the checks compare, on one process and on several new ones."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from lossscope.core.distributed import process_group
+from lossscope.errors import InputError
+from lossscope.objectives.checks.spawn import join_file_group, run_processes
+from lossscope.objectives.checks.verdict import describe_error
+from lossscope.registry import build
+
+from .precision import precision_of
+from .row_derivatives import LostRows, lost_rows
+from .step_gradient import LAYOUTS, Layout, StepCall, StepGradient, step_gradient
+from .trainers.base import Trainer
+from .trial_embeddings import HARD, NEAR, TrialEmbeddings, trial_embeddings
+
+SHARE, MINED = 4, 2  # pairs of one process; mined negatives of a query
+HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+CHUNKS = (1, 3)  # rows: 3 does not divide a share
+PATIENCE = datetime.timedelta(seconds=60)  # for a process that waits for what another never sends
+Calls = Mapping[str, tuple[TrialEmbeddings, StepCall]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried."""
+
+    trainer: str  # its spec
+    processes: int
+    seed: int
+    mean: bool = True  # whether the trainer averages gradients over processes
+    always_mined: bool = False  # whether the step cannot be called without mined negatives
+    plain: str | None = None  # spec of the same step without cache or chunks, if there is one
+    device: str = "cpu"  # `cuda`: process r is on the GPU r, and processes talk by nccl
+    layout: Layout = "stacked"  # of mined negatives
+
+    @property
+    def size(self) -> int:
+        """Pairs of the whole batch; two processes' at least, as a batch of a few has hardly a negative."""
+        return SHARE * max(self.processes, 2)
+
+    def embeddings(self, mined: bool = False, hard: float = 0.0, late: bool = False) -> TrialEmbeddings:
+        """Return the batch, with mined negatives or without; with them where the step needs them."""
+        negatives = 1 if self.layout == "single" else MINED
+        return trial_embeddings(self.size, negatives if mined or self.always_mined else 0, self.seed, hard, late)
+
+    def call(self, rank: int, dtype: torch.dtype) -> StepCall:
+        """Return how the step is called by one process."""
+        return StepCall(dtype, seed=self.seed, device=self.place(rank), layout=self.layout)
+
+    def place(self, rank: int) -> str:
+        """Return the device of a process."""
+        return f"cuda:{rank}" if self.device == "cuda" else "cpu"
+
+    @property
+    def backend(self) -> str:
+        """How the processes talk."""
+        return "nccl" if self.device == "cuda" else "gloo"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Results of the calls by name; what a call raised, where it raised something."""
+
+    results: dict[str, StepGradient] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    precision: float = 1e-9  # relative, of what differs by rounding alone
+    dtype: torch.dtype = torch.float64
+    layout: Layout = "stacked"  # of mined negatives, in which the step runs
+    lost: LostRows | None = None  # None: not measured
+
+    def get(self, name: str) -> StepGradient | None:
+        """Return the result of a call; None where it was not made, or raised an error."""
+        return self.results.get(name)
+
+
+def run_alone(trial: Trial) -> Runs:
+    """Make the calls of one process, in a new one. Raises ProcessError when it dies or does not finish."""
+    runs: Runs = run_processes(_alone, 1, trial)
+    return runs
+
+
+def run_together(trial: Trial, dtype: torch.dtype) -> Runs:
+    """Make the calls of several processes, in new ones.
+
+    Args:
+        trial: what is tried.
+        dtype: of the embeddings.
+
+    Raises:
+        ProcessError: when one fails or they do not finish.
+    """
+    runs: Runs = run_processes(_together, trial.processes, trial, dtype)
+    return runs
+
+
+def _alone(rank: int, processes: int, file: Path, trial: Trial) -> Runs:
+    trainer: Trainer = build("trainers", trial.trainer)
+    with join_file_group(file, 0, 1, PATIENCE, trial.backend, trial.place(0)):
+        runs = _first(trainer, trial)
+        if "plain" not in runs.results:
+            return runs
+        trial = replace(trial, layout=runs.layout)
+        call = trial.call(0, runs.dtype)
+        _make(runs, trainer, _usual_calls(trainer, trial, call))
+        _make(runs, trainer, _split_calls(trainer, trial, call))
+        _make(runs, trainer, _half_calls(trial, call))
+        _make_reference(runs, trial, call)
+        precision = precision_of(runs.results, runs.dtype)
+        lost = lost_rows(trainer, trial.embeddings(), call, runs.results["plain"], precision)
+        return replace(runs, precision=precision, lost=lost)
+
+
+def _usual_calls(trainer: Trainer, trial: Trial, call: StepCall) -> Calls:
+    """Return the calls again, in another order, with a copy, with mined negatives, and of every process's share."""
+    embeddings = trial.embeddings()
+    calls = {
+        "repeat": (embeddings, call),
+        "reversed": (embeddings.backwards(), call),
+        "copy": (embeddings.with_copy(), call),
+    }
+    if trainer.takes_negatives:
+        calls["mined"] = (trial.embeddings(mined=True), call)
+        calls["hard"] = (trial.embeddings(mined=True, hard=HARD), call)
+        calls["hardest"] = (trial.embeddings(mined=True, hard=NEAR), call)
+    for rank in range(trial.processes) if trial.processes > 1 else ():
+        calls[f"share {rank}"] = (embeddings.share(rank, trial.processes), call)
+    return calls
+
+
+def _split_calls(trainer: Trainer, trial: Trial, call: StepCall) -> Calls:
+    """Return the calls in chunks and in micro-batches, and what they may be equal to."""
+    calls, embeddings = {}, trial.embeddings()
+    for rows in CHUNKS if trainer.is_chunked else ():
+        calls[f"chunks of {rows}"] = (embeddings, replace(call, chunk_size=rows))
+    if trainer.is_accumulated:
+        calls["2 micro-batches"] = (embeddings, replace(call, micro_batches=2))
+        for half in range(2):
+            calls[f"half {half}"] = (embeddings.share(half, 2), call)
+    return calls
+
+
+def _half_calls(trial: Trial, call: StepCall) -> Calls:
+    """Return the calls in half precision, on usual embeddings and on nearly converged ones."""
+    calls, embeddings = {}, trial.embeddings()
+    for name, dtype in HALF.items():
+        half = replace(call, dtype=dtype, autocast=dtype)
+        calls[f"{name} exact"] = (embeddings.rounded(dtype), call)
+        calls[name] = (embeddings, half)
+        calls[f"{name} late"] = (trial.embeddings(late=True), half)
+    return calls
+
+
+def _first(trainer: Trainer, trial: Trial) -> Runs:
+    """Make the first call in float64; where the step cannot, in float32. Mined negatives in the shape that it takes."""
+    errors = []
+    for layout in LAYOUTS if trainer.takes_negatives else LAYOUTS[:1]:
+        own = replace(trial, layout=layout)
+        for dtype in (torch.float64, torch.float32):
+            try:
+                result = step_gradient(trainer, own.embeddings(), own.call(0, dtype))
+                if trainer.takes_negatives:
+                    step_gradient(trainer, own.embeddings(mined=True), own.call(0, dtype))
+            except Exception as error:
+                errors.append(_describe(error))
+            else:
+                return Runs({"plain": result}, dtype=dtype, layout=layout)
+    return Runs(errors={"plain": errors[0]})
+
+
+def _together(rank: int, processes: int, file: Path, trial: Trial, dtype: torch.dtype) -> Runs:
+    trainer: Trainer = build("trainers", trial.trainer)
+    call = trial.call(rank, dtype)
+    embeddings = trial.embeddings()
+    calls = {"plain": (embeddings, call)}
+    if trainer.takes_negatives:
+        calls["mined"] = (trial.embeddings(mined=True), call)
+    if trainer.is_chunked:
+        calls[f"chunks of {CHUNKS[-1]}"] = (embeddings, replace(call, chunk_size=CHUNKS[-1]))
+    runs = Runs(dtype=dtype)
+    with join_file_group(file, rank, processes, PATIENCE, trial.backend, trial.place(rank)):
+        for name, (own, how) in calls.items():
+            runs.results[name] = step_gradient(trainer, own, how, trial.mean)
+        if trial.plain is not None:
+            reference: Trainer = build("trainers", trial.plain)
+            runs.results["reference"] = step_gradient(reference, embeddings, call, trial.mean)
+        process_group().barrier()
+    return runs
+
+
+def _make(runs: Runs, trainer: Trainer, calls: Calls) -> None:
+    """Make calls on one process; what one raises is kept."""
+    for name, (embeddings, call) in calls.items():
+        try:
+            runs.results[name] = step_gradient(trainer, embeddings, call)
+        except Exception as error:
+            runs.errors[name] = _describe(error)
+
+
+def _make_reference(runs: Runs, trial: Trial, call: StepCall) -> None:
+    """Make the call of the step without cache or chunks, where one was named."""
+    if trial.plain is not None:
+        _make(runs, build("trainers", trial.plain), {"reference": (trial.embeddings(), call)})
+
+
+def _describe(error: Exception) -> str:
+    return str(error) if isinstance(error, InputError) else describe_error(error)

@@ -1,0 +1,1 @@
+"""One file a library: how its loss is called as a step."""

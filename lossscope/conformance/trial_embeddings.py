@@ -1,0 +1,91 @@
+"""Seeded embeddings on which a step is tried: unit vectors, linearly independent, with similarities that are chosen.
+
+A gradient with respect to a query is then one sum of the others' embeddings, so its weights can be read from it
+(`pulls`). All similarities are close to one another, so that no temperature hides a candidate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+POSITIVE = 0.02  # mean similarity of a query with its positive
+SPREAD = 0.0075  # of similarities, at most
+HARD = 0.25  # similarity of mined negatives that are more similar than the positive
+NEAR = 0.9  # similarity of positives late in training, and of the hardest mined negatives
+_FREE = 8  # dimensions in which no embedding lies
+
+
+@dataclass(frozen=True)
+class TrialEmbeddings:
+    """A whole batch, float64: candidate i is the positive of query i."""
+
+    queries: Tensor  # (B, d)
+    candidates: Tensor  # (B, d)
+    negatives: Tensor | None = None  # (B, k, d) mined for each query
+
+    @property
+    def size(self) -> int:
+        """B."""
+        return len(self.queries)
+
+    @property
+    def basis(self) -> Tensor:
+        """(n, d) all embeddings: queries, candidates, then negatives query by query."""
+        parts = [self.queries, self.candidates]
+        return torch.cat(parts if self.negatives is None else [*parts, self.negatives.flatten(0, 1)])
+
+    def share(self, rank: int, processes: int) -> TrialEmbeddings:
+        """Return the rows of one process."""
+        rows = slice(self.size * rank // processes, self.size * (rank + 1) // processes)
+        negatives = None if self.negatives is None else self.negatives[rows]
+        return TrialEmbeddings(self.queries[rows], self.candidates[rows], negatives)
+
+    def rounded(self, dtype: torch.dtype) -> TrialEmbeddings:
+        """Return the same in float64, every number rounded to another type."""
+        negatives = None if self.negatives is None else self.negatives.to(dtype).double()
+        return TrialEmbeddings(self.queries.to(dtype).double(), self.candidates.to(dtype).double(), negatives)
+
+    def backwards(self) -> TrialEmbeddings:
+        """Return the same pairs in the opposite order."""
+        negatives = None if self.negatives is None else self.negatives.flip(0)
+        return TrialEmbeddings(self.queries.flip(0), self.candidates.flip(0), negatives)
+
+    def with_copy(self) -> TrialEmbeddings:
+        """Return the same with the first candidate in the place of the second, too."""
+        candidates = self.candidates.clone()
+        candidates[1] = candidates[0]
+        return replace(self, candidates=candidates)
+
+
+def trial_embeddings(size: int, mined: int, seed: int, hard: float = 0.0, late: bool = False) -> TrialEmbeddings:
+    """Return a batch of pairs, whose similarities with everything else are at most SPREAD from 0.
+
+    Args:
+        size: B.
+        mined: negatives of each query, 0 for none.
+        seed: of the random numbers.
+        hard: about the similarity of a query with its mined negatives.
+        late: as late in training: similarities of positives are near 1.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    n = size * (2 + mined)
+    spread = (
+        SPREAD * (0.1 if late or hard > 0.5 else 1) / max(1.0, (n / 64) ** 0.5)
+    )  # what keeps the matrix positive definite
+    gram = spread * (2 * torch.rand(n, n, generator=generator, dtype=torch.float64) - 1).tril(-1)
+    rows = torch.arange(size)
+    above = NEAR if late else POSITIVE
+    gram[size + rows, rows] += above
+    for one in range(mined if hard else 0):
+        gram[2 * size + rows * mined + one, rows] += hard
+        for other in range(one):  # what is near to a query is near to what is near to it
+            gram[2 * size + rows * mined + one, 2 * size + rows * mined + other] += hard**2
+    gram = gram + gram.T + torch.eye(n, dtype=torch.float64)
+    vectors = torch.linalg.cholesky(gram)
+    rotation = torch.linalg.qr(torch.randn(n + _FREE, n, generator=generator, dtype=torch.float64)).Q
+    embeddings = vectors @ rotation.T
+    negatives = embeddings[2 * size :].unflatten(0, (size, mined)) if mined else None
+    return TrialEmbeddings(embeddings[:size].clone(), embeddings[size : 2 * size].clone(), negatives)

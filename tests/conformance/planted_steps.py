@@ -1,0 +1,227 @@
+"""Steps of trainers: sound ones, and twelve with a bug that was found in a released library, written anew.
+
+Each bug names the thread it is from and the check that must find it: FOUND_BY.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lossscope.core.distributed import process_group
+
+TAU = 0.05
+
+
+def gather(x: Tensor) -> Tensor:
+    """Rows of all processes, with gradient."""
+    return process_group().gather_rows(x)
+
+
+def gather_constants(x: Tensor) -> Tensor:
+    """Rows of all processes, without gradient."""
+    return torch.cat(list(process_group().stack(x)))
+
+
+def gather_own(x: Tensor) -> Tensor:
+    """Rows of all processes; one's own have their gradient."""
+    parts = list(process_group().stack(x))
+    parts[dist.get_rank()] = x
+    return torch.cat(parts)
+
+
+def unit(*sides: Tensor) -> tuple[Tensor, ...]:
+    """Rows of length 1."""
+    return tuple(F.normalize(x, dim=-1) for x in sides)
+
+
+def labels(queries: Tensor) -> Tensor:
+    """The columns of this process's positives among gathered candidates."""
+    return torch.arange(len(queries)) + dist.get_rank() * len(queries)
+
+
+# sound
+
+
+def local_loss(queries, candidates, negatives=None):
+    """Each process the loss of its own queries, all candidates with gradient."""
+    q, c = unit(queries, candidates)
+    everything = gather(c)
+    if negatives is not None:
+        everything = torch.cat([everything, gather(*unit(negatives.flatten(0, 1)))])
+    return F.cross_entropy(q @ everything.T / TAU, labels(q))
+
+
+class Clip(nn.Module):
+    """Both directions of the whole batch in every process, with a learnt scale."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.logit_scale = nn.Parameter(torch.tensor(3.0))
+
+    def forward(self, queries: Tensor, candidates: Tensor) -> Tensor:
+        q, c = (gather(x) for x in unit(queries, candidates))
+        S = self.logit_scale.exp() * q @ c.T
+        target = torch.arange(len(S))
+        return (F.cross_entropy(S, target) + F.cross_entropy(S.T, target)) / 2
+
+
+def own_process(queries, candidates, negatives=None):
+    """No candidates of other processes."""
+    q, c = unit(queries, candidates)
+    if negatives is not None:
+        c = torch.cat([c, *unit(negatives.flatten(0, 1))])
+    return F.cross_entropy(q @ c.T / TAU, torch.arange(len(q)))
+
+
+def triplet(queries, candidates, negatives=None):
+    """Hinge of all negatives in the batch, and of the query's own mined ones."""
+    q, c = unit(queries, candidates)
+    S = q @ gather(c).T
+    positive = S.gather(1, labels(q)[:, None])
+    hinge = (0.2 - positive + S).relu().scatter(1, labels(q)[:, None], 0.0).sum(1)
+    if negatives is not None:
+        hinge = hinge + (0.2 - positive + (q[:, None] * unit(negatives)[0]).sum(2)).relu().sum(1)
+    return hinge.mean()
+
+
+def sigmoid(queries, candidates):
+    """SigLIP: own rows against the columns of all."""
+    q, c = unit(queries, candidates)
+    S = 10 * q @ gather(c).T - 10
+    z = torch.full_like(S, -1.0).scatter(1, labels(q)[:, None], 1.0)
+    return -F.logsigmoid(z * S).sum() / len(q)
+
+
+def masked(queries, candidates, negatives):
+    """In-batch negatives above the positive are dropped, the query's own mined ones are kept."""
+    q, c, n = unit(queries, candidates, negatives)
+    S, own = q @ c.T, torch.einsum("bd,bkd->bk", q, n)
+    positive = S.diagonal()[:, None]
+    S = S.masked_fill(positive + 0.1 < S, -torch.inf)
+    return F.cross_entropy(torch.cat([S, own], 1) / TAU, torch.arange(len(q)))
+
+
+def cached(queries, candidates, chunk_size=None):
+    """The gradients of embeddings first, then chunk by chunk; backward is called inside."""
+    rows = chunk_size or len(queries)
+    leaves = [x.detach().clone().requires_grad_() for x in (queries, candidates)]
+    local_loss(*leaves).backward()
+    for side, leaf in zip((queries, candidates), leaves, strict=True):
+        for x, g in zip(side.split(rows), leaf.grad.split(rows), strict=True):
+            (x * g).sum().backward()
+
+
+def accumulated(queries, candidates, micro_batches=1):
+    """The mean over micro-batches, each with its own candidates."""
+    parts = zip(queries.chunk(micro_batches), candidates.chunk(micro_batches), strict=True)
+    return sum(own_process(q, c) for q, c in parts) / micro_batches
+
+
+# planted
+
+
+def constants(queries, candidates):
+    """SLIP issue 31: own queries against candidates that were gathered without gradient."""
+    q, c = unit(queries, candidates)
+    everything = gather_own(c)
+    return F.cross_entropy(q @ everything.T / TAU, labels(q))
+
+
+def one_nth(queries, candidates):
+    """lightly issue 1977, DeCLUTR PR 212: the whole loss in every process, only one's own rows with gradient."""
+    q, c = (gather_own(x) for x in unit(queries, candidates))
+    return F.cross_entropy(q @ c.T / TAU, torch.arange(len(q)))
+
+
+def no_offset(queries, candidates):
+    """Local loss with the labels of rank 0 in every process."""
+    q, c = unit(queries, candidates)
+    return F.cross_entropy(q @ gather(c).T / TAU, torch.arange(len(q)))
+
+
+def interleaved(queries, candidates, negatives=None):
+    """sentence-transformers PR 3453: positives and negatives of a process gathered as one block."""
+    q, c = unit(queries, candidates)
+    block = c if negatives is None else torch.cat([c, *unit(negatives.flatten(0, 1))])
+    return F.cross_entropy(q @ gather(block).T / TAU, labels(q))
+
+
+def last_chunk(queries, candidates, chunk_size=None):
+    """sentence-transformers PR 3862: gradients of all mini-batches but the last are dropped."""
+    rows = chunk_size or len(queries)
+    leaves = [x.detach().clone().requires_grad_() for x in (queries, candidates)]
+    local_loss(*leaves).backward()
+    for side, leaf in zip((queries, candidates), leaves, strict=True):
+        (side.split(rows)[-1] * leaf.grad.split(rows)[-1]).sum().backward()
+
+
+def times_processes(queries, candidates):
+    """pylate PR 156, tevatron issues 30 and 143: the loss times the number of processes, although nothing is lost."""
+    return local_loss(queries, candidates) * dist.get_world_size()
+
+
+def resampled(queries, candidates, negatives=None):
+    """ms-swift PR 10068: missing negatives are drawn from positive and negatives, off by one."""
+    q, c = unit(queries, candidates)
+    columns = [q @ c.T]
+    if negatives is not None:
+        n = unit(negatives)[0]
+        own = torch.cat([c[:, None], n], 1)
+        missing = own[:, torch.randint(n.shape[1], (1,))]  # of positive and negatives but the last
+        columns.append(torch.einsum("bd,bkd->bk", q, torch.cat([n, missing], 1)))
+    return F.cross_entropy(torch.cat(columns, 1) / TAU, torch.arange(len(q)))
+
+
+def mask_all(queries, candidates, negatives=None):
+    """ms-swift issue 6969: the mask for false negatives also drops the query's own mined ones."""
+    q, c = unit(queries, candidates)
+    S = q @ c.T
+    positive = S.diagonal()[:, None]
+    if negatives is not None:
+        S = torch.cat([S, torch.einsum("bd,bkd->bk", q, unit(negatives)[0])], 1)
+    return F.cross_entropy(S.masked_fill(positive + 0.1 < S, -torch.inf) / TAU, torch.arange(len(q)))
+
+
+def sum_of_means(queries, candidates, micro_batches=1):
+    """open_clip issue 761, GradCache issue 7: backward of every micro-batch, without dividing by their number."""
+    parts = zip(queries.chunk(micro_batches), candidates.chunk(micro_batches), strict=True)
+    return sum(own_process(q, c) for q, c in parts)
+
+
+def over_the_batch(queries, candidates):
+    """tensorflow/similarity issue 233: normalised over the batch."""
+    q, c = F.normalize(queries, dim=0), gather(F.normalize(candidates, dim=0))
+    return F.cross_entropy(q @ c.T / TAU, labels(q))
+
+
+def without_negatives(queries, candidates, negatives=None):
+    """FlagEmbedding issue 958: mined negatives change nothing."""
+    return local_loss(queries, candidates)
+
+
+def overflow(queries, candidates):
+    """A softmax written out by hand in the type of the embeddings: exp(20) is no number of fp16."""
+    q, c = unit(queries, candidates)
+    S = (q @ gather(c).T).to(queries.dtype) / TAU
+    e = S.exp()
+    return (e.sum(1).log() - S.gather(1, labels(q)[:, None])[:, 0]).mean()
+
+
+SOUND = ("local_loss", "Clip", "own_process", "triplet", "sigmoid", "masked", "cached", "accumulated")
+FOUND_BY = {
+    "constants": "gather-without-gradient",
+    "one_nth": "gather-without-gradient",
+    "no_offset": "labels-without-offset",
+    "interleaved": "mined-negative-as-positive",
+    "last_chunk": "cached-gradient-differs",
+    "times_processes": "loss-scaled-by-processes",
+    "resampled": "positive-as-negative",
+    "mask_all": "mask-hits-curated-negatives",
+    "sum_of_means": "accumulation-scale",
+    "over_the_batch": "normalised-over-wrong-axis",
+    "without_negatives": "negatives-ignored",
+    "overflow": "half-precision",
+}
