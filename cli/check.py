@@ -125,7 +125,6 @@ def _check_trainer(
     from lossscope.registry import build, spec_of
 
     with contextlib.redirect_stdout(sys.stderr):  # what a step prints is no result
-        spec = spec_of(build("trainers", spec))
         known = None if objective is None else build("objectives", objective)
         verdicts = {spec: check_trainer(spec, processes, seed, gradients == "mean", known, plain, device)}
     if format == "table":

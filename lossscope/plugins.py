@@ -17,7 +17,7 @@ REQUIRED = {
     "masks": ("needs", "hidden"),
     "findings": ("severity", "examine"),
     "signals": ("group", "because", "values", "name"),
-    "trainers": ("takes_negatives", "needs_negatives", "is_chunked", "is_accumulated", "build"),
+    "trainers": ("takes_negatives", "needs_negatives", "is_chunked", "is_accumulated", "require", "build"),
 }
 """Kind -> attributes that its entries must have; encoders must inherit EncoderSpec, which the encoders check."""
 BASES = {

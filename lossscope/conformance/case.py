@@ -96,10 +96,26 @@ class Case:
 
     @cached_property
     def shares_candidates(self) -> bool:
-        """Whether a query on one process has a weight on candidates of another."""
+        """Whether a query on one process has a weight on candidates of another.
+
+        Where it has none on one process either, or weights cannot be read: whether gradients are nearer to those of
+        the whole batch than to those of the shares.
+        """
+        if self.tells_sharing:
+            return self._has_foreign_weights(self.pulls_together)
+        assert self.together is not None
+        got = self.together.results["plain"].tensors
+        whole, shares = (ratios(got, one) for one in (self.plain().tensors, self._mean_of_shares()))
+        return max(one.distance for one in whole) <= max(one.distance for one in shares)
+
+    @cached_property
+    def tells_sharing(self) -> bool:
+        """Whether weights say if candidates are shared: on one process, a query has some on those of others."""
+        return self.is_readable and self._has_foreign_weights(self.pulls)
+
+    def _has_foreign_weights(self, pulls: Pulls) -> bool:
         foreign = self.process_of[:, None] != self.process_of
-        weights = self.pulls_together.candidates.abs() > self.pulls_together.smallest
-        return bool((weights & foreign).any())
+        return bool(((pulls.candidates.abs() > pulls.smallest) & foreign).any())
 
     @property
     def expected_value(self) -> float:
@@ -145,8 +161,10 @@ class Ratio:
     distance: float  # |g − e| / |e|
 
     def __str__(self) -> str:
-        turned = "" if self.cosine > 1 - 1e-9 else f" at a cosine of {self.cosine:.4g}"
-        return f"{self.of} {self.length:.6g} times{turned}"
+        if self.length == float("inf"):
+            return f"not 0 ({self.of}), which it must be"
+        turned = "" if self.cosine > 1 - 1e-9 else f", at a cosine of {self.cosine:.4g}"
+        return f"{self.length:.6g} times ({self.of}{turned})"
 
 
 def ratio(of: str, gradient: Tensor, expected: Tensor) -> Ratio:

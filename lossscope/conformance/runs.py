@@ -15,7 +15,8 @@ from lossscope.objectives.checks.spawn import join_file_group, run_processes
 from lossscope.objectives.checks.verdict import describe_error
 from lossscope.registry import build
 
-from .precision import precision_of
+from .precision import EXACT, precision_of
+from .pulls import read_pulls
 from .row_derivatives import LostRows, lost_rows
 from .step_gradient import LAYOUTS, Layout, StepCall, StepGradient, step_gradient
 from .trainers.base import Trainer
@@ -23,6 +24,7 @@ from .trial_embeddings import HARD, NEAR, TrialEmbeddings, trial_embeddings
 
 SHARE, MINED = 4, 2  # pairs of one process; mined negatives of a query
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+CONE = 0.7  # similarity of embeddings for losses to which others are too far away
 CHUNKS = (1, 3)  # rows: 3 does not divide a share
 PATIENCE = datetime.timedelta(seconds=60)  # for a process that waits for what another never sends
 Calls = Mapping[str, tuple[TrialEmbeddings, StepCall]]
@@ -40,6 +42,7 @@ class Trial:
     plain: str | None = None  # spec of the same step without cache or chunks, if there is one
     device: str = "cpu"  # `cuda`: process r is on the GPU r, and processes talk by nccl
     layout: Layout = "stacked"  # of mined negatives
+    cone: float = 0.0  # similarity that all embeddings have in addition
 
     @property
     def size(self) -> int:
@@ -49,7 +52,8 @@ class Trial:
     def embeddings(self, mined: bool = False, hard: float = 0.0, late: bool = False) -> TrialEmbeddings:
         """Return the batch, with mined negatives or without; with them where the step needs them."""
         negatives = 1 if self.layout == "single" else MINED
-        return trial_embeddings(self.size, negatives if mined or self.always_mined else 0, self.seed, hard, late)
+        mined_negatives = negatives if mined or self.always_mined else 0
+        return trial_embeddings(self.size, mined_negatives, self.seed, hard, late, self.cone)
 
     def call(self, rank: int, dtype: torch.dtype) -> StepCall:
         """Return how the step is called by one process."""
@@ -74,6 +78,7 @@ class Runs:
     precision: float = 1e-9  # relative, of what differs by rounding alone
     dtype: torch.dtype = torch.float64
     layout: Layout = "stacked"  # of mined negatives, in which the step runs
+    cone: float = 0.0  # of the embeddings, at which the step has negatives
     lost: LostRows | None = None  # None: not measured
 
     def get(self, name: str) -> StepGradient | None:
@@ -107,7 +112,7 @@ def _alone(rank: int, processes: int, file: Path, trial: Trial) -> Runs:
         runs = _first(trainer, trial)
         if "plain" not in runs.results:
             return runs
-        trial = replace(trial, layout=runs.layout)
+        trial = replace(trial, layout=runs.layout, cone=runs.cone)
         call = trial.call(0, runs.dtype)
         _make(runs, trainer, _usual_calls(trainer, trial, call))
         _make(runs, trainer, _split_calls(trainer, trial, call))
@@ -171,8 +176,26 @@ def _first(trainer: Trainer, trial: Trial) -> Runs:
             except Exception as error:
                 errors.append(_describe(error))
             else:
-                return Runs({"plain": result}, dtype=dtype, layout=layout)
+                runs = Runs({"plain": result}, dtype=dtype, layout=layout)
+                return runs if _pushes(runs, own) else _in_a_cone(trainer, own, runs)
     return Runs(errors={"plain": errors[0]})
+
+
+def _in_a_cone(trainer: Trainer, trial: Trial, runs: Runs) -> Runs:
+    """Call a step to which no candidate is near enough with embeddings that are nearer to one another."""
+    nearer = replace(trial, cone=CONE)
+    try:
+        result = step_gradient(trainer, nearer.embeddings(), nearer.call(0, runs.dtype))
+    except Exception:  # it ran on others, and is checked on those
+        return runs
+    closer = replace(runs, results={"plain": result}, cone=CONE)
+    return closer if _pushes(closer, nearer) else runs
+
+
+def _pushes(runs: Runs, trial: Trial) -> bool:
+    """Whether any query is driven away from a candidate."""
+    pulls = read_pulls(runs.results["plain"].queries, trial.embeddings(), EXACT[runs.dtype])
+    return bool(pulls.pushed.any())
 
 
 def _together(rank: int, processes: int, file: Path, trial: Trial, dtype: torch.dtype) -> Runs:

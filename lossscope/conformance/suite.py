@@ -47,26 +47,29 @@ def check_trainer(
         device: `cpu`, `cuda` (process r on GPU r, by nccl), or `auto`: `cuda` where there is a GPU for each process.
 
     Raises:
-        InputError: a number of processes below 1, or more of them than GPUs.
-        SpecError: when the spec cannot be built.
+        InputError: a number of processes below 1, or more of them than GPUs; a library that is not installed.
+        SpecError: when the spec cannot be built, or the library refuses an option.
     """
     if processes < 1:
         raise InputError(f"processes must be at least 1; got {processes}")
     trainer: Trainer = build("trainers", spec)
+    trainer.require()
     if plain is not None:
-        build("trainers", plain)
+        build("trainers", plain).require()
     device = _device(device, processes)
     case = _case(trainer, Trial(spec, processes, seed, mean, trainer.needs_negatives, plain, device))
     verdicts: list[Verdict] = []
     for module in _modules():
         verdicts += _examine(module, case, objective, verdicts)
+        if verdicts[0].outcome == "fail":  # the step does not run
+            break
     return verdicts
 
 
 def _case(trainer: Trainer, trial: Trial) -> Case:
     """Make all calls of a trainer."""
     alone = run_alone(trial)
-    trial = replace(trial, layout=alone.layout)
+    trial = replace(trial, layout=alone.layout, cone=alone.cone)
     if trial.processes == 1 or "plain" not in alone.results:
         return Case(trial, trainer, alone)
     try:

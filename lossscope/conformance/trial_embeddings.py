@@ -60,21 +60,23 @@ class TrialEmbeddings:
         return replace(self, candidates=candidates)
 
 
-def trial_embeddings(size: int, mined: int, seed: int, hard: float = 0.0, late: bool = False) -> TrialEmbeddings:
+def trial_embeddings(
+    size: int, mined: int, seed: int, hard: float = 0.0, late: bool = False, cone: float = 0.0
+) -> TrialEmbeddings:
     """Return a batch of pairs, whose similarities with everything else are at most SPREAD from 0.
 
     Args:
         size: B.
         mined: negatives of each query, 0 for none.
         seed: of the random numbers.
-        hard: about the similarity of a query with its mined negatives.
+        hard: about the similarity of a query with its mined negatives; not together with `late`.
         late: as late in training: similarities of positives are near 1.
+        cone: similarity that all have in addition, s → cone + (1 − cone) s, for losses with a margin.
     """
     generator = torch.Generator().manual_seed(seed)
     n = size * (2 + mined)
-    spread = (
-        SPREAD * (0.1 if late or hard > 0.5 else 1) / max(1.0, (n / 64) ** 0.5)
-    )  # what keeps the matrix positive definite
+    narrow = 0.1 if late or hard > 0.5 else 1.0
+    spread = SPREAD * narrow / max(1.0, (n / 64) ** 0.5)  # what keeps the matrix positive definite
     gram = spread * (2 * torch.rand(n, n, generator=generator, dtype=torch.float64) - 1).tril(-1)
     rows = torch.arange(size)
     above = NEAR if late else POSITIVE
@@ -84,7 +86,7 @@ def trial_embeddings(size: int, mined: int, seed: int, hard: float = 0.0, late: 
         for other in range(one):  # what is near to a query is near to what is near to it
             gram[2 * size + rows * mined + one, 2 * size + rows * mined + other] += hard**2
     gram = gram + gram.T + torch.eye(n, dtype=torch.float64)
-    vectors = torch.linalg.cholesky(gram)
+    vectors = torch.linalg.cholesky(cone + (1 - cone) * gram)
     rotation = torch.linalg.qr(torch.randn(n + _FREE, n, generator=generator, dtype=torch.float64)).Q
     embeddings = vectors @ rotation.T
     negatives = embeddings[2 * size :].unflatten(0, (size, mined)) if mined else None

@@ -46,6 +46,9 @@ class UserStep:
         """Whether the step has a parameter `micro_batches`."""
         return "micro_batches" in call_parameters(self._target)
 
+    def require(self) -> None:
+        """Nothing: a step may need the group of processes to be built."""
+
     def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
         """Return a new object of a class, or the function itself, with what is given of these options.
 

@@ -19,4 +19,4 @@ class GatherWithoutGradient(Check):
     severity: ClassVar[Severity] = "error"
 
     def examine(self, patient: Patient) -> Finding | None:
-        raise NotChecked("a trainer's gradients on one and several processes tell, not what it leaves")
+        raise NotChecked("the step of the trainer tells: lossscope check --trainer FILE.py:step --processes 2")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - as trainers write it
 from torch import Tensor, nn
 
 from lossscope.core.distributed import process_group
@@ -225,3 +225,66 @@ FOUND_BY = {
     "without_negatives": "negatives-ignored",
     "overflow": "half-precision",
 }
+
+
+# sound, and unusual
+
+
+def share_of_the_mean(queries, candidates):
+    """Own rows, divided by the pairs of all processes: right where gradients are added up."""
+    q, c = unit(queries, candidates)
+    total = F.cross_entropy(q @ gather(c).T / TAU, labels(q), reduction="sum")
+    return total / (len(q) * dist.get_world_size())
+
+
+def whole_times_processes(queries, candidates):
+    """tevatron: the whole loss in every process, own rows with gradient, times the number of processes."""
+    return one_nth(queries, candidates) * dist.get_world_size()
+
+
+def float32_inside(queries, candidates):
+    """Casts whatever it is given."""
+    return local_loss(queries.float(), candidates.float())
+
+
+def bfloat16_logits(queries, candidates):
+    """Logits and loss in bfloat16."""
+    q, c = unit(queries, candidates)
+    return F.cross_entropy((q @ gather(c).T / TAU).bfloat16(), labels(q))
+
+
+def smoothed(queries, candidates):
+    """Label smoothing at a low temperature: queries are drawn to other candidates as well."""
+    q, c = unit(queries, candidates)
+    return F.cross_entropy(q @ gather(c).T / 0.01, labels(q), label_smoothing=0.1)
+
+
+def flat_negatives(queries, candidates, negatives):
+    """Mined negatives as (b k, d), and never without."""
+    q, c, n = unit(queries, candidates, negatives)
+    return F.cross_entropy(q @ torch.cat([gather(c), gather(n)]).T / TAU, labels(q))
+
+
+def one_negative(queries, candidates, negatives):
+    """One mined negative a query, (b, d)."""
+    q, c, n = unit(queries, candidates, negatives)
+    own = (q * n).sum(1, keepdim=True)
+    return F.cross_entropy(torch.cat([q @ c.T, own], 1) / TAU, torch.arange(len(q)))
+
+
+# with a bug that no parameter shows
+
+
+def last_chunk_inside(queries, candidates):
+    """`last_chunk` with chunks of its own, which returns the value of its loss."""
+    leaves = [x.detach().clone().requires_grad_() for x in (queries, candidates)]
+    value = local_loss(*leaves)
+    value.backward()
+    for side, leaf in zip((queries, candidates), leaves, strict=True):
+        (side.split(2)[-1] * leaf.grad.split(2)[-1]).sum().backward()
+    return value.detach()
+
+
+def parts_added_up(queries, candidates):
+    """`sum_of_means` with two micro-batches of its own."""
+    return sum_of_means(queries, candidates, 2)

@@ -45,7 +45,7 @@ def examine(case: Case) -> Iterator[Verdict]:
     else:
         reference, of = (whole, "the whole batch") if _straight(whole) else (apart, "the mean of the micro-batches")
         worst = max(reference, key=lambda one: one.distance)
-        yield verdict(_NAME, "fail", f"in {call} the gradient of {worst} that of {of}", length=worst.length)
+        yield verdict(_NAME, "fail", f"in {call} the gradient is {worst} that of {of}", length=worst.length)
 
 
 def _read_blocks(case: Case) -> Verdict:

@@ -76,5 +76,5 @@ def _worst(runs: Runs, call: str, reference: str) -> Ratio:
 
 def _difference(call: str, off: Ratio) -> str:
     if call == "plain":
-        return f"the gradient of {off} that of the plain step"
-    return f"in {call} the gradient of {off} that of no chunks"
+        return f"the gradient is {off} that of the plain step"
+    return f"in {call} the gradient is {off} that of no chunks"

@@ -24,6 +24,9 @@ def examine(case: Case) -> Iterator[Verdict]:
     if case.together is None:
         yield verdict(name, "skipped", "one process was requested: nothing to compare")
         return
+    if not bool(case.plain().queries.any()):
+        yield verdict(name, "skipped", "no query has a gradient on one process: nothing to compare")
+        return
     sides = [one for one in of_processes(case) if one.of in ("queries", "candidates")]
     numbers = {f"{one.of}.{key}": getattr(one, key) for one in sides for key in ("length", "cosine")}
     said = " and ".join(str(one) for one in sides)
@@ -31,11 +34,11 @@ def examine(case: Case) -> Iterator[Verdict]:
     short = [one for one in sides if one.length < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     of_one = "that of one process with the whole batch" if case.shares_candidates else "that of its shares"
     if turned:
-        text = f"on {trial.processes} processes the gradient of {said} {of_one}"
+        text = f"on {trial.processes} processes the gradient is {said} {of_one}"
         yield verdict(name, "fail", f"{text}{_worst_candidate(case)}{_lost(case)}", **numbers)
     elif short and not _states_a_share(case):
         advice = "" if not trial.mean else "; where the trainer adds gradients up, say --gradients sum"
-        text = f"on {trial.processes} processes the gradient of {said} {of_one}"
+        text = f"on {trial.processes} processes the gradient is {said} {of_one}"
         yield verdict(name, "fail", f"{text}: gather with gradients, or multiply the loss{advice}", **numbers)
     else:
         off = max(one.distance for one in sides)
@@ -63,7 +66,7 @@ def _worst_candidate(case: Case) -> str:
     got, expected = case.together.results["plain"].candidates, case.expected()["candidates"]
     each = [ratio(f"candidate {row}", got[row], expected[row]) for row in range(len(got))]
     worst = max(each, key=lambda one: one.distance)
-    return f" ({worst})" if worst.distance > STRAIGHT else ""
+    return f"; of one candidate {worst}" if worst.distance > STRAIGHT else ""
 
 
 def _lost(case: Case) -> str:

@@ -36,7 +36,7 @@ def examine(case: Case) -> Iterator[Verdict]:
             continue
         off = max(ratios(result.tensors, exact.tensors), key=lambda one: one.distance)
         if off.distance > LOST:
-            text = f"in {half} the gradient of {off} that of float32 on the same embeddings, off by {off.distance:.2g}"
+            text = f"in {half} the gradient is {off} that of float32 on the same embeddings, off by {off.distance:.2g}"
             yield verdict(name, "fail", f"{text} of its length", off=off.distance)
         else:
             text = f"in {half} gradients are off by at most {100 * off.distance:.2g} % ({off.of}): rounding"

@@ -25,6 +25,9 @@ def examine(case: Case) -> Iterator[Verdict]:
         yield verdict(name, "skipped", "needs several processes, and weights that can be read")
         return
     pulls, size = case.pulls_together, case.trial.size
+    if not bool(pulls.active.any()):
+        yield verdict(name, "skipped", "no query has a gradient: nothing can be read from it")
+        return
     bad = pulls.strayed
     if not bool(bad.any()):
         yield verdict(name, "pass", f"the queries of all {case.trial.processes} processes pull their own candidate")

@@ -41,7 +41,7 @@ def examine(case: Case) -> Iterator[Verdict]:
     reduction = "averages" if case.trial.mean else "adds up"
     advice = _advice(wrong, case.trial.processes)
     text = (
-        f"on {case.trial.processes} processes the gradient of {'; of '.join(str(one) for one in wrong)} the right one"
+        f"on {case.trial.processes} processes the gradient is {' and '.join(str(one) for one in wrong)} the right one"
     )
     yield verdict(name, "fail", f"{text}, where the trainer {reduction} gradients over processes{advice}", **numbers)
 

@@ -23,7 +23,7 @@ def examine(case: Case) -> Iterator[Verdict]:
         return
     per_process = case.trial.size // number
     by = f"{number} processes ({case.trial.backend})"
-    if not case.is_readable:
+    if not case.tells_sharing:
         yield verdict(name, "pass", f"it runs on {by}, {per_process} pairs each")
     elif case.shares_candidates:
         yield verdict(name, "pass", f"it runs on {by}; a query meets the candidates of all of them")

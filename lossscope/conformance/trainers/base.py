@@ -39,6 +39,10 @@ class Trainer(Protocol):
         """Whether the step can be computed in micro-batches whose gradients are added up."""
         ...
 
+    def require(self) -> None:
+        """Raise InputError where a library is not installed, SpecError where it does not take an option."""
+        ...
+
     def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
         """Return a new step.
 

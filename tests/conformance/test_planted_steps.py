@@ -1,0 +1,103 @@
+"""Twelve bugs of released trainers: each is found by the check meant for it and by no other; sound steps pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lossscope.conformance.suite import check_trainer
+from lossscope.objectives.checks.verdict import Verdict
+from tests.conformance import planted_steps
+
+FILE = Path(planted_steps.__file__)
+QUICK = ("local_loss", "constants")
+NAMES = [
+    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
+    for name in (*planted_steps.SOUND, *planted_steps.FOUND_BY)
+]
+pytestmark = pytest.mark.usefixtures("typed")
+
+
+def verdicts(name: str, processes: int = 2, **options: object) -> list[Verdict]:
+    return check_trainer(f"{FILE}:{name}", processes, **options)  # type: ignore[arg-type]
+
+
+def failed(found: list[Verdict]) -> set[str]:
+    return {verdict.name for verdict in found if verdict.outcome == "fail"}
+
+
+def expected(name: str) -> set[str]:
+    return {planted_steps.FOUND_BY[name]} if name in planted_steps.FOUND_BY else set()
+
+
+def test_there_are_twelve_bugs_and_as_many_checks_that_find_them() -> None:
+    assert len(planted_steps.FOUND_BY) == 12
+    assert len(set(planted_steps.FOUND_BY.values())) == 11  # a gather loses gradients in two ways
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_bug_is_found_by_its_check_alone(name: str) -> None:
+    found = verdicts(name)
+    assert failed(found) == expected(name), [(v.name, v.evidence) for v in found if v.outcome == "fail"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", [3, 4])
+@pytest.mark.parametrize("name", ["local_loss", "Clip", "sigmoid", "constants", "no_offset", "interleaved"])
+def test_any_number_of_processes_tells(name: str, processes: int) -> None:
+    assert failed(verdicts(name, processes)) == expected(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", ["Clip", "triplet", "masked", "resampled", "mask_all", "overflow"])
+def test_other_embeddings_tell_the_same(name: str, seed: int) -> None:
+    assert failed(verdicts(name, seed=seed)) == expected(name)
+
+
+BUGS_OF_ONE_PROCESS = {
+    "resampled", "mask_all", "sum_of_means", "over_the_batch", "without_negatives", "overflow", "last_chunk",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*planted_steps.SOUND, *planted_steps.FOUND_BY])
+def test_one_process_finds_what_one_process_shows(name: str) -> None:
+    found = verdicts(name, 1)
+    assert failed(found) == (expected(name) if name in BUGS_OF_ONE_PROCESS else set())
+    of_several = ("processes", "labels-without-offset", "gather-without-gradient", "loss-scaled-by-processes")
+    assert {v.outcome for v in found if v.name in of_several} == {"skipped"}
+
+
+@pytest.mark.slow
+def test_a_trainer_that_adds_gradients_up_needs_a_loss_that_is_a_share() -> None:
+    assert failed(verdicts("local_loss", mean=False)) == {"loss-scaled-by-processes"}
+    assert failed(verdicts("share_of_the_mean", mean=False)) == set()
+    assert failed(verdicts("share_of_the_mean")) == {"loss-scaled-by-processes"}
+
+
+@pytest.mark.slow
+def test_a_factor_makes_up_for_a_gather_without_gradient() -> None:
+    assert failed(verdicts("whole_times_processes")) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "check"), [
+    ("last_chunk_inside", "cached-gradient-differs"), ("parts_added_up", "accumulation-scale"),
+])  # fmt: skip
+def test_chunks_and_parts_inside_a_step_are_seen_without_its_help(name: str, check: str) -> None:
+    assert failed(verdicts(name)) == {check}
+
+
+@pytest.mark.slow
+def test_a_step_is_compared_with_its_plain_form() -> None:
+    assert failed(verdicts("parts_added_up", plain=f"{FILE}:own_process")) >= {"cached-gradient-differs"}
+    (said,) = (v for v in verdicts("cached", plain=f"{FILE}:local_loss") if v.name == "cached-gradient-differs")
+    assert said.outcome == "pass" and said.numbers["off"] < 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["float32_inside", "bfloat16_logits", "smoothed", "flat_negatives", "one_negative"])
+def test_unusual_steps_that_are_sound_fail_nothing(name: str) -> None:
+    assert failed(verdicts(name)) == set()
