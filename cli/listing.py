@@ -26,6 +26,7 @@ KINDS = {
     "masks": "rules that leave out negatives which are probably relevant: --mask",
     "launchers": "what starts the runs of a study: --launcher",
     "findings": "what lossscope doctor looks for",
+    "trainers": "losses of libraries as steps: lossscope check --trainer",
     "signals": "what lossscope audit decides by: --signal",
     "presets": "recipes of papers: lossscope train --preset",
 }

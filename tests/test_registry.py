@@ -21,7 +21,7 @@ from lossscope.registry import KINDS, build, expand, load, names, spec_of, uses_
 from lossscope.spec import Spec
 
 REQUIRED = {"root": "some/folder", "name": "flickr8k", "path": "dump.npz", "file": "captions.json"}
-REQUIRED |= {"vocab": "vocab.json", "shards": "*.tar", "weights": "resnet.pth"}
+REQUIRED |= {"loss": "./loss.py:loss", "vocab": "vocab.json", "shards": "*.tar", "weights": "resnet.pth"}
 REGISTERED = [(kind, name) for kind in KINDS for name in names(kind)]
 pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
 PLUGIN = """

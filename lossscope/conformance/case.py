@@ -78,6 +78,15 @@ class Case:
             return None
         return fit_softmax(self.mined, self.trial.embeddings(mined=True), self.alone.precision)
 
+    @cached_property
+    def fits_of_draws(self) -> list[SoftmaxFit]:
+        """The softmaxes that the loss is under other seeds, where it draws random numbers."""
+        mined = self.mined is not None
+        embeddings = self.trial.embeddings(mined)
+        results = [self.alone.results[name] for name in self.alone.results if name.startswith("draw")]
+        fits = [fit_softmax(self._read(one, mined), embeddings, self.alone.precision) for one in results]
+        return [fit for fit in fits if fit is not None]
+
     @property
     def is_readable(self) -> bool:
         """Whether the gradients of queries are sums of embeddings."""
@@ -163,7 +172,7 @@ class Ratio:
     def __str__(self) -> str:
         if self.length == float("inf"):
             return f"not 0 ({self.of}), which it must be"
-        turned = "" if self.cosine > 1 - 1e-9 else f", at a cosine of {self.cosine:.4g}"
+        turned = "" if self.cosine > 1 - 1e-4 else f", at a cosine of {self.cosine:.4g}"
         return f"{self.length:.6g} times ({self.of}{turned})"
 
 

@@ -10,13 +10,14 @@ from typing import Any
 from lossscope.errors import InputError, SpecError
 
 
-def load_class(module: str, name: str, library: str) -> Any:
+def load_class(module: str, name: str, library: str, install: str = "") -> Any:
     """Return a class of a library.
 
     Args:
         module: that has it.
         name: of the class.
-        library: as pip knows it, for messages.
+        library: its name, for messages.
+        install: what pip installs, where that is not the name.
 
     Raises:
         InputError: the library cannot be imported.
@@ -25,7 +26,9 @@ def load_class(module: str, name: str, library: str) -> Any:
     try:
         loaded = importlib.import_module(module)
     except ImportError as error:
-        raise InputError(f"{library} must be installed to check its losses; {error}. pip install {library}") from error
+        raise InputError(
+            f"{library} must be installed to check its losses; {error}. pip install {install or library}"
+        ) from error
     if not isinstance(getattr(loaded, name, None), type):
         known = [one for one in dir(loaded) if one.endswith("Loss")]
         raise SpecError(f"loss must be a class of {module}, such as {', '.join(known)}; got {name!r}")

@@ -25,6 +25,7 @@ from .trial_embeddings import HARD, NEAR, TrialEmbeddings, trial_embeddings
 SHARE, MINED = 4, 2  # pairs of one process; mined negatives of a query
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
 CONE = 0.7  # similarity of embeddings for losses to which others are too far away
+DRAWS = 8  # calls of a step that draws random numbers
 CHUNKS = (1, 3)  # rows: 3 does not divide a share
 PATIENCE = datetime.timedelta(seconds=60)  # for a process that waits for what another never sends
 Calls = Mapping[str, tuple[TrialEmbeddings, StepCall]]
@@ -118,6 +119,7 @@ def _alone(rank: int, processes: int, file: Path, trial: Trial) -> Runs:
         _make(runs, trainer, _split_calls(trainer, trial, call))
         _make(runs, trainer, _half_calls(trial, call))
         _make_reference(runs, trial, call)
+        _make_draws(runs, trainer, trial, call)
         precision = precision_of(runs.results, runs.dtype)
         lost = lost_rows(trainer, trial.embeddings(), call, runs.results["plain"], precision)
         return replace(runs, precision=precision, lost=lost)
@@ -231,6 +233,18 @@ def _make_reference(runs: Runs, trial: Trial, call: StepCall) -> None:
     """Make the call of the step without cache or chunks, where one was named."""
     if trial.plain is not None:
         _make(runs, build("trainers", trial.plain), {"reference": (trial.embeddings(), call)})
+
+
+def _make_draws(runs: Runs, trainer: Trainer, trial: Trial, call: StepCall) -> None:
+    """Repeat a call of a step that draws random numbers: a mistake of one draw need not be in the next."""
+    name = "mined" if "mined" in runs.results else "plain"
+    first = runs.results[name].queries
+    for draw in range(1, DRAWS):
+        again = replace(call, seed=call.seed + draw)
+        _make(runs, trainer, {f"draw {draw}": (trial.embeddings(mined=name == "mined"), again)})
+        result = runs.get("draw 1")
+        if result is None or torch.equal(result.queries, first):
+            return
 
 
 def _describe(error: Exception) -> str:

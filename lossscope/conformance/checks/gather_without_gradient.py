@@ -27,9 +27,15 @@ def examine(case: Case) -> Iterator[Verdict]:
     if not bool(case.plain().queries.any()):
         yield verdict(name, "skipped", "no query has a gradient on one process: nothing to compare")
         return
-    sides = [one for one in of_processes(case) if one.of in ("queries", "candidates")]
-    numbers = {f"{one.of}.{key}": getattr(one, key) for one in sides for key in ("length", "cosine")}
-    said = " and ".join(str(one) for one in sides)
+    assert case.together is not None
+    if not any(bool(x.any()) for x in case.together.results["plain"].tensors.values()):
+        text = f"on {trial.processes} processes nothing has a gradient, though it has one on one process"
+        yield verdict(name, "fail", text, **{"queries.length": 0.0, "candidates.length": 0.0})
+        return
+    every = of_processes(case)
+    sides = [one for one in every if one.of in ("queries", "candidates")]
+    numbers = {f"{one.of}.{key}": getattr(one, key) for one in every for key in ("length", "cosine")}
+    said = ", ".join(str(one) for one in every)
     turned = [one for one in sides if one.cosine < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     short = [one for one in sides if one.length < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     of_one = "that of one process with the whole batch" if case.shares_candidates else "that of its shares"

@@ -22,6 +22,7 @@ def examine(case: Case) -> Iterator[Verdict]:
     name, fits = "positive-as-negative", {"": case.fit}
     if case.mined is not None:
         fits[" with mined negatives"] = case.fit_mined
+    fits |= {f" in draw {number} of the step": fit for number, fit in enumerate(case.fits_of_draws, 2)}
     known = {when: fit for when, fit in fits.items() if fit is not None and fit.copies is not None}
     if not case.is_readable or not known:
         text = "the loss is no softmax over candidates, so that copies of the positive cannot be told: give its SPEC"
@@ -37,7 +38,7 @@ def examine(case: Case) -> Iterator[Verdict]:
     if all(_decoupled(fit) for fit in known.values()):
         yield verdict(name, "note", "the positive is not in the denominator (decoupled loss)", copies=0.0)
         return
-    also = ", with mined negatives too" if "" in known and len(known) > 1 else "".join(known)
+    also = ", with mined negatives too" if {"", " with mined negatives"} <= known.keys() else "".join([*known][:1])
     yield verdict(name, "pass", f"the positive is once in the denominator{also}", copies=1.0)
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 
-from lossscope.errors import SpecError
 from lossscope.registry import build
 
 from ..library_options import construct, load_class
 from .base import Step, Trainer
+
+
+def _cache_class() -> Any:
+    return load_class("grad_cache", "GradCache", "GradCache", "git+https://github.com/luyug/GradCache")
 
 
 @dataclass(frozen=True)
@@ -21,10 +25,6 @@ class GradCache:
     """
 
     loss: str  # spec of a trainer, as ./file.py:loss, called as loss(queries, candidates)
-
-    def __post_init__(self) -> None:
-        if not self.loss:
-            raise SpecError("grad_cache must be given a loss, as loss=./file.py:loss")
 
     @property
     def takes_negatives(self) -> bool:
@@ -48,7 +48,7 @@ class GradCache:
 
     def require(self) -> None:
         """Look for the library before processes are started."""
-        load_class("grad_cache", "GradCache", "GradCache")
+        _cache_class()
 
     def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
         """Return the loss itself where `chunk_size` is None, so that chunks are compared with it; see Trainer.
@@ -63,7 +63,7 @@ class GradCache:
             return loss
         models = [nn.Identity(), nn.Identity()]
         given = {"models": models, "chunk_sizes": chunk_size, "loss_fn": loss}
-        cache = construct(load_class("grad_cache", "GradCache", "GradCache"), given, {})
+        cache = construct(_cache_class(), given, {})
 
         def step(queries: Tensor, candidates: Tensor) -> None:
             cache(queries, candidates)
