@@ -28,7 +28,7 @@ lint: $(VENV)/.dev ; $(BIN)/ruff check . && $(BIN)/ruff format --check .
 
 types: $(VENV)/.dev ; $(BIN)/mypy
 
-docs: $(VENV)/.dev ; for page in errata objectives probes performance huge_sets intervals diff models commands doctor doctor_threads audit tutorial; do $(BIN)/python docs/make_$$page.py || exit 1; done
+docs: $(VENV)/.dev ; for page in errata objectives probes performance huge_sets intervals diff models commands doctor doctor_threads conformance audit tutorial; do $(BIN)/python docs/make_$$page.py || exit 1; done
 
 site: $(VENV)/.dev ; $(BIN)/mkdocs build --quiet
 

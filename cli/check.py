@@ -74,9 +74,9 @@ def check(
 
     `lossscope check ./my_loss.py:MyLoss --processes 4`
 
-    `lossscope check --trainer ./my_trainer.py:step --processes 2`
+    `lossscope check --trainer ./train.py:step --processes 2`
 
-    `lossscope check ntxent:tau=0.05 --trainer ./my_trainer.py:step --gradients sum`
+    `lossscope check ntxent:tau=0.05 --trainer ./train.py:step --gradients sum`
 
     Each line is one promise and what was measured of it on small random batches. A file that a spec names is run.
     With --trainer, the step is called in new processes, each with its share of a batch.

@@ -288,3 +288,18 @@ def last_chunk_inside(queries, candidates):
 def parts_added_up(queries, candidates):
     """`sum_of_means` with two micro-batches of its own."""
     return sum_of_means(queries, candidates, 2)
+
+
+def interleaved_alone(queries, candidates, negatives=None):
+    """`interleaved` on one process: each query's negatives stand behind its candidate, labels count candidates."""
+    q, c = unit(queries, candidates)
+    columns = c if negatives is None else torch.cat([c[:, None], unit(negatives)[0]], 1).flatten(0, 1)
+    return F.cross_entropy(q @ columns.T / TAU, torch.arange(len(q)))
+
+
+def positive_in_front(queries, candidates):
+    """`resampled` without a draw: the positive in a column of its own, and among the candidates once more."""
+    q, c = unit(queries, candidates)
+    S = q @ gather(c).T
+    positive = S.gather(1, labels(q)[:, None])
+    return F.cross_entropy(torch.cat([positive, S], 1) / TAU, torch.zeros(len(q), dtype=torch.int64))

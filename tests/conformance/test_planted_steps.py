@@ -85,8 +85,9 @@ def test_a_factor_makes_up_for_a_gather_without_gradient() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "check"), [
     ("last_chunk_inside", "cached-gradient-differs"), ("parts_added_up", "accumulation-scale"),
+    ("interleaved_alone", "mined-negative-as-positive"), ("positive_in_front", "positive-as-negative"),
 ])  # fmt: skip
-def test_chunks_and_parts_inside_a_step_are_seen_without_its_help(name: str, check: str) -> None:
+def test_bugs_inside_a_step_are_seen_without_its_help(name: str, check: str) -> None:
     assert failed(verdicts(name)) == {check}
 
 

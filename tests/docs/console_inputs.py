@@ -94,6 +94,7 @@ def make_inputs(home: Path) -> None:
     (home / "ExpertAnnotations.txt").write_text(judged, encoding="utf-8")
     np.savez(home / "labels.npz", label=np.full(300, 0.9))
     (home / "my_loss.py").write_text(example("docs/objectives.md", "my_loss.py") + MY_LOSS, encoding="utf-8")
+    (home / "train.py").write_text(example("docs/conformance.md", "train.py"), encoding="utf-8")
     (home / "pml.py").write_text(example("docs/objectives.md", "pml.py"), encoding="utf-8")
     (home / "studies").mkdir()
     for name in STUDIES:

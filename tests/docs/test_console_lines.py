@@ -58,6 +58,8 @@ NOT_RUN = {
 }
 """Pattern -> what a line needs that is not here."""
 
+FAILS = r"lossscope check .*--trainer \./train\.py:step.*"  # finds what is wrong with the step that its page shows
+
 
 def _examples() -> dict[str, str]:
     """Return every line once, with the output that is shown below it."""
@@ -109,7 +111,7 @@ def test_a_line_runs(line: str, inputs: Path, tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("LOSSSCOPE_CACHE", str(inputs / "cache"))
     copy_named(inputs, shlex.split(line), tmp_path)
     result = _run(line)
-    assert result.exit_code == 0, f"{line}, for {RUN_LINES[line]}\n{result.output}"
+    assert result.exit_code == bool(re.fullmatch(FAILS, line)), f"{line}, for {RUN_LINES[line]}\n{result.output}"
     if LINES[RUN_LINES[line]]:
         assert result.stdout == LINES[RUN_LINES[line]], "the page shows other output"
 

@@ -35,13 +35,15 @@ def examine(case: Case) -> Iterator[Verdict]:
     every = of_processes(case)
     sides = [one for one in every if one.of in ("queries", "candidates")]
     numbers = {f"{one.of}.{key}": getattr(one, key) for one in every for key in ("length", "cosine")}
+    each = _of_candidates(case)
+    numbers |= {f"candidate {row}.length": one.length for row, one in enumerate(each)}
     said = ", ".join(str(one) for one in every)
     turned = [one for one in sides if one.cosine < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     short = [one for one in sides if one.length < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     of_one = "that of one process with the whole batch" if case.shares_candidates else "that of its shares"
     if turned:
         text = f"on {trial.processes} processes the gradient is {said} {of_one}"
-        yield verdict(name, "fail", f"{text}{_worst_candidate(case)}{_lost(case)}", **numbers)
+        yield verdict(name, "fail", f"{text}{_worst(each)}{_lost(case)}", **numbers)
     elif short and not _states_a_share(case):
         advice = "" if not trial.mean else "; where the trainer adds gradients up, say --gradients sum"
         text = f"on {trial.processes} processes the gradient is {said} {of_one}"
@@ -66,11 +68,15 @@ def _states_a_share(case: Case) -> bool:
     return abs(value * case.trial.processes - expected) <= 1e-6 * abs(expected)
 
 
-def _worst_candidate(case: Case) -> str:
-    """Name the candidate whose gradient is the most wrong."""
+def _of_candidates(case: Case) -> list[Ratio]:
+    """Return the gradient of each candidate against the one expected."""
     assert case.together is not None
     got, expected = case.together.results["plain"].candidates, case.expected()["candidates"]
-    each = [ratio(f"candidate {row}", got[row], expected[row]) for row in range(len(got))]
+    return [ratio(f"candidate {row}", got[row], expected[row]) for row in range(len(got))]
+
+
+def _worst(each: list[Ratio]) -> str:
+    """Name the candidate whose gradient is the most wrong."""
     worst = max(each, key=lambda one: one.distance)
     return f"; of one candidate {worst}" if worst.distance > STRAIGHT else ""
 

@@ -1,4 +1,4 @@
-"""On many processes, is any query drawn to a mined negative?
+"""With mined negatives, is any query drawn to one of them, or to another candidate than its own?
 
 Where each process sends positives and mined negatives in one block, gathered blocks stand side by side, P N P N, and
 labels for P P N N point at negatives. Source: sentence-transformers PR 3453.
@@ -11,27 +11,42 @@ from collections.abc import Iterator
 from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, rows, verdict
-from ..pulls import SOFT, read_pulls
+from ..pulls import SOFT, Pulls, read_pulls
 
 PLACE = 120
 AFTER = ("step", "normalised-over-wrong-axis", "positives", "processes", "labels-without-offset")
 
 
 def examine(case: Case) -> Iterator[Verdict]:
-    """Look at what each query pulls on several processes, with mined negatives."""
-    name = "mined-negative-as-positive"
+    """Look at what each query pulls with mined negatives, on one process and on several."""
+    name, alone = "mined-negative-as-positive", case.mined
     result = None if case.together is None else case.together.get("mined")
-    if result is None or not case.is_readable:
-        yield verdict(name, "skipped", "needs several processes, a step that takes negatives, and readable weights")
+    if alone is None or not case.is_readable:
+        yield verdict(name, "skipped", "needs a step that takes negatives, and weights that can be read")
+        return
+    wrong = _describe(alone)
+    if wrong:
+        yield verdict(
+            name, "fail", f"{wrong} on one process, none without mined negatives: look at the order of columns"
+        )
+        return
+    if result is None:
+        yield verdict(name, "pass", "with mined negatives, queries pull their own candidate alone")
         return
     pulls = read_pulls(result.queries, case.trial.embeddings(mined=True), case.alone.precision)
-    assert pulls.negatives is not None
+    wrong = _describe(pulls)
+    if wrong:
+        text = f"{wrong} on {case.trial.processes} processes, none without mined negatives or on one process"
+        yield verdict(name, "fail", f"{text}: look at the order of the gather")
+        return
+    yield verdict(name, "pass", "with mined negatives, queries of all processes pull their own candidate alone")
+
+
+def _describe(pulls: Pulls) -> str:
+    """`3 of 8 queries pull a mined negative`; empty where none is drawn to anything but its own candidate."""
+    assert pulls.negatives is not None, "pulls must be of a call with mined negatives"
     pull = (-pulls.negatives).flatten(1).amax(1)
     drawn = (pull > pulls.smallest) & (pull >= SOFT * pulls.own)
-    bad = drawn | pulls.strayed
-    if not bool(bad.any()):
-        yield verdict(name, "pass", "with mined negatives, queries of all processes pull their own candidate alone")
-        return
-    what = f"{rows(drawn)} pull a mined negative" if bool(drawn.any()) else f"{rows(bad)} pull another candidate"
-    text = f"{what} on {case.trial.processes} processes, none without mined negatives: look at the order of the gather"
-    yield verdict(name, "fail", text, wrong=float(bad.sum()))
+    if bool(drawn.any()):
+        return f"{rows(drawn)} pull a mined negative"
+    return f"{rows(pulls.strayed)} pull another candidate" if bool(pulls.strayed.any()) else ""
