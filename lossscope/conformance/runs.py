@@ -121,8 +121,14 @@ def _alone(rank: int, processes: int, file: Path, trial: Trial) -> Runs:
         _make_reference(runs, trial, call)
         _make_draws(runs, trainer, trial, call)
         precision = precision_of(runs.results, runs.dtype)
-        lost = lost_rows(trainer, trial.embeddings(), call, runs.results["plain"], precision)
-        return replace(runs, precision=precision, lost=lost)
+        return replace(runs, precision=precision, lost=_lost_rows(runs, trainer, trial, call, precision))
+
+
+def _lost_rows(runs: Runs, trainer: Trainer, trial: Trial, call: StepCall, precision: float) -> LostRows | None:
+    try:
+        return lost_rows(trainer, trial.embeddings(), call, runs.results["plain"], precision)
+    except Exception:  # a step may refuse what is not of unit length; it ran on what is
+        return None
 
 
 def _usual_calls(trainer: Trainer, trial: Trial, call: StepCall) -> Calls:

@@ -20,7 +20,7 @@ from lossscope.registry import build
 
 from . import checks
 from .case import Case
-from .runs import Trial, run_alone, run_together
+from .runs import Runs, Trial, run_alone, run_together
 from .trainers.base import Trainer
 
 _OBJECTIVE = "objective"  # the check that needs one
@@ -68,7 +68,10 @@ def check_trainer(
 
 def _case(trainer: Trainer, trial: Trial) -> Case:
     """Make all calls of a trainer."""
-    alone = run_alone(trial)
+    try:
+        alone = run_alone(trial)
+    except ProcessError as error:
+        return Case(trial, trainer, Runs(errors={"plain": str(error)}))
     trial = replace(trial, layout=alone.layout, cone=alone.cone)
     if trial.processes == 1 or "plain" not in alone.results:
         return Case(trial, trainer, alone)

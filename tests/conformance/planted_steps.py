@@ -39,7 +39,7 @@ def unit(*sides: Tensor) -> tuple[Tensor, ...]:
 
 def labels(queries: Tensor) -> Tensor:
     """The columns of this process's positives among gathered candidates."""
-    return torch.arange(len(queries)) + dist.get_rank() * len(queries)
+    return torch.arange(len(queries), device=queries.device) + dist.get_rank() * len(queries)
 
 
 # sound
@@ -64,7 +64,7 @@ class Clip(nn.Module):
     def forward(self, queries: Tensor, candidates: Tensor) -> Tensor:
         q, c = (gather(x) for x in unit(queries, candidates))
         S = self.logit_scale.exp() * q @ c.T
-        target = torch.arange(len(S))
+        target = torch.arange(len(S), device=S.device)
         return (F.cross_entropy(S, target) + F.cross_entropy(S.T, target)) / 2
 
 
@@ -73,7 +73,7 @@ def own_process(queries, candidates, negatives=None):
     q, c = unit(queries, candidates)
     if negatives is not None:
         c = torch.cat([c, *unit(negatives.flatten(0, 1))])
-    return F.cross_entropy(q @ c.T / TAU, torch.arange(len(q)))
+    return F.cross_entropy(q @ c.T / TAU, torch.arange(len(q), device=q.device))
 
 
 def triplet(queries, candidates, negatives=None):
@@ -101,7 +101,7 @@ def masked(queries, candidates, negatives):
     S, own = q @ c.T, torch.einsum("bd,bkd->bk", q, n)
     positive = S.diagonal()[:, None]
     S = S.masked_fill(positive + 0.1 < S, -torch.inf)
-    return F.cross_entropy(torch.cat([S, own], 1) / TAU, torch.arange(len(q)))
+    return F.cross_entropy(torch.cat([S, own], 1) / TAU, torch.arange(len(q), device=q.device))
 
 
 def cached(queries, candidates, chunk_size=None):
@@ -133,13 +133,13 @@ def constants(queries, candidates):
 def one_nth(queries, candidates):
     """lightly issue 1977, DeCLUTR PR 212: the whole loss in every process, only one's own rows with gradient."""
     q, c = (gather_own(x) for x in unit(queries, candidates))
-    return F.cross_entropy(q @ c.T / TAU, torch.arange(len(q)))
+    return F.cross_entropy(q @ c.T / TAU, torch.arange(len(q), device=q.device))
 
 
 def no_offset(queries, candidates):
     """Local loss with the labels of rank 0 in every process."""
     q, c = unit(queries, candidates)
-    return F.cross_entropy(q @ gather(c).T / TAU, torch.arange(len(q)))
+    return F.cross_entropy(q @ gather(c).T / TAU, torch.arange(len(q), device=q.device))
 
 
 def interleaved(queries, candidates, negatives=None):
@@ -172,7 +172,7 @@ def resampled(queries, candidates, negatives=None):
         own = torch.cat([c[:, None], n], 1)
         missing = own[:, torch.randint(n.shape[1], (1,))]  # of positive and negatives but the last
         columns.append(torch.einsum("bd,bkd->bk", q, torch.cat([n, missing], 1)))
-    return F.cross_entropy(torch.cat(columns, 1) / TAU, torch.arange(len(q)))
+    return F.cross_entropy(torch.cat(columns, 1) / TAU, torch.arange(len(q), device=q.device))
 
 
 def mask_all(queries, candidates, negatives=None):
@@ -182,7 +182,7 @@ def mask_all(queries, candidates, negatives=None):
     positive = S.diagonal()[:, None]
     if negatives is not None:
         S = torch.cat([S, torch.einsum("bd,bkd->bk", q, unit(negatives)[0])], 1)
-    return F.cross_entropy(S.masked_fill(positive + 0.1 < S, -torch.inf) / TAU, torch.arange(len(q)))
+    return F.cross_entropy(S.masked_fill(positive + 0.1 < S, -torch.inf) / TAU, torch.arange(len(q), device=q.device))
 
 
 def sum_of_means(queries, candidates, micro_batches=1):
@@ -269,7 +269,7 @@ def one_negative(queries, candidates, negatives):
     """One mined negative a query, (b, d)."""
     q, c, n = unit(queries, candidates, negatives)
     own = (q * n).sum(1, keepdim=True)
-    return F.cross_entropy(torch.cat([q @ c.T, own], 1) / TAU, torch.arange(len(q)))
+    return F.cross_entropy(torch.cat([q @ c.T, own], 1) / TAU, torch.arange(len(q), device=q.device))
 
 
 # with a bug that no parameter shows
@@ -294,7 +294,7 @@ def interleaved_alone(queries, candidates, negatives=None):
     """`interleaved` on one process: each query's negatives stand behind its candidate, labels count candidates."""
     q, c = unit(queries, candidates)
     columns = c if negatives is None else torch.cat([c[:, None], unit(negatives)[0]], 1).flatten(0, 1)
-    return F.cross_entropy(q @ columns.T / TAU, torch.arange(len(q)))
+    return F.cross_entropy(q @ columns.T / TAU, torch.arange(len(q), device=q.device))
 
 
 def positive_in_front(queries, candidates):
@@ -302,4 +302,18 @@ def positive_in_front(queries, candidates):
     q, c = unit(queries, candidates)
     S = q @ gather(c).T
     positive = S.gather(1, labels(q)[:, None])
-    return F.cross_entropy(torch.cat([positive, S], 1) / TAU, torch.zeros(len(q), dtype=torch.int64))
+    return F.cross_entropy(torch.cat([positive, S], 1) / TAU, torch.zeros(len(q), dtype=torch.int64, device=q.device))
+
+
+def dies(queries, candidates):
+    """Ends its process."""
+    import os
+
+    os._exit(7)
+
+
+def wants_unit_vectors(queries, candidates):
+    """Refuses what is not of unit length."""
+    if not torch.allclose(queries.norm(dim=1), torch.ones_like(queries[:, 0]), atol=1e-9):
+        raise ValueError("queries must be normalised")
+    return F.cross_entropy(queries @ gather(candidates).T / TAU, labels(queries))
