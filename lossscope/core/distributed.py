@@ -51,6 +51,7 @@ class ProcessGroup:
 
     rank: int = 0
     size: int = 1
+    handle: dist.ProcessGroup | None = None  # some of the processes of the job; None: all of them
 
     @property
     def main(self) -> bool:
@@ -70,16 +71,16 @@ class ProcessGroup:
         if self.size == 1:
             return [thing]
         objects: list[Any] = [None] * self.size
-        dist.all_gather_object(objects, thing)
+        dist.all_gather_object(objects, thing, group=self.handle)
         return objects
 
     def stack(self, x: Tensor) -> Tensor:
         """Return the tensors of all processes, all of one shape, as (size, ...), without gradient."""
         if self.size == 1:
             return x.detach()[None]
-        sent = x.detach().to(_transfer_device()).contiguous()
+        sent = x.detach().to(_transfer_device(self.handle)).contiguous()
         received = [torch.empty_like(sent) for _ in range(self.size)]
-        dist.all_gather(received, sent)
+        dist.all_gather(received, sent, group=self.handle)
         return torch.stack(received).to(x.device)
 
     def sum(self, x: Tensor) -> Tensor:
@@ -109,14 +110,20 @@ class ProcessGroup:
     def _reduce(self, x: Tensor, operation: Any) -> Tensor:
         if self.size == 1:
             return x
-        reduced = x.detach().to(_transfer_device(), copy=True).contiguous()
-        dist.all_reduce(reduced, operation)
+        reduced = x.detach().to(_transfer_device(self.handle), copy=True).contiguous()
+        dist.all_reduce(reduced, operation, group=self.handle)
         return reduced.to(x.device)
 
 
-def process_group() -> ProcessGroup:
-    """Return the current process group, of size 1 if none has been joined."""
-    return ProcessGroup(dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else ProcessGroup()
+def process_group(handle: dist.ProcessGroup | None = None) -> ProcessGroup:
+    """Return the current process group, of size 1 if none has been joined.
+
+    Args:
+        handle: some of its processes, of which this is one, as `torch.distributed.new_group` returns it; None: all.
+    """
+    if not dist.is_initialized():
+        return ProcessGroup()
+    return ProcessGroup(dist.get_rank(handle), dist.get_world_size(handle), handle)
 
 
 def launched_group() -> ProcessGroup:
@@ -192,9 +199,10 @@ def _connect(group: ProcessGroup, device: torch.device) -> str:
     return backend
 
 
-def _transfer_device() -> torch.device:
+def _transfer_device(handle: dist.ProcessGroup | None) -> torch.device:
     """Return the device that tensors must be on to be sent."""
-    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+    is_nccl = dist.get_backend(handle) == "nccl"
+    return torch.device("cuda", torch.cuda.current_device()) if is_nccl else torch.device("cpu")
 
 
 def _environment_number(name: str) -> int:

@@ -31,6 +31,16 @@ class DirectionRows:
         S = self.S.detach().float() if self.S.dtype in HALF_TYPES else self.S.detach()
         return replace(self, S=S)
 
+    def or_one_row(self) -> DirectionRows:
+        """Return the same, or one row of zeros where there is none: probes and objectives need not know of no rows."""
+        if len(self.S):
+            return self
+        match = torch.zeros(1, self.S.shape[1], dtype=torch.bool, device=self.S.device)
+        match[0, 0] = True
+        mask = Mask(match, torch.ones_like(match), direction=self.mask.direction)
+        queries = None if self.queries is None else self.queries.new_zeros(1, self.queries.shape[1])
+        return DirectionRows(self.S.new_zeros(1, self.S.shape[1]), mask, queries, self.candidates)
+
     def finite_entries(self) -> tuple[Tensor, Tensor]:
         """Return (q, c) which entries of S are finite, and () whether all valid ones and the embeddings are."""
         entries = self.S.isfinite()

@@ -35,6 +35,7 @@ class BatchInputs:
     labels: Any = None
     S_second: Any = None
     offset: int | None = None
+    is_share: bool = False  # whether rows are those of one process of several, with the candidates of all
 
     def observed(self, sides: Sides | None) -> Observed:
         """Return the rows of S of each direction.
@@ -46,6 +47,8 @@ class BatchInputs:
             InputError: arguments that do not go together, or shapes that do not fit.
         """
         one_set = self.embeddings is not None or self.labels is not None
+        if self.is_share:
+            self._require_share(one_set or (sides is not None and sides.is_one_set))
         if one_set or (sides is not None and sides.is_one_set):
             return self._of_one_set(sides or ITEM)
         named = self.queries is not None or self.documents is not None
@@ -88,20 +91,42 @@ class BatchInputs:
         first, second, names = self._both_sides(sides, named)
         V, T, cosines = (None, None, None) if first is None or second is None else cosines_of(first, second)
         S = self._similarities(cosines, names)
+        if self.is_share and S.ndim == 2 and not S.shape[1]:
+            raise InputError("S must have the candidates of all processes as columns; got none")
         offset = self.offset
         has_mined = offset is None and self.mask is None and V is not None and len(S) < S.shape[1]
         if has_mined and (named or self.negatives is not None):
             offset = _require_mined(S)
         rows = DirectionRows(S, i2t_mask(S, self.mask, offset, sides), V, T)
-        observed = Observed(rows, sides, embeddings=None if V is None else _detached(first, second))
+        observed = Observed(rows, sides, embeddings=None if V is None else _detached(first, second), offset=self.offset)
         if self.S_second is not None:
             return replace(observed, second=self._second_rows(offset, sides))
+        if self.is_share:
+            return replace(observed, directions=("i2t",))
         if offset is None or len(S) == S.shape[1]:
             return observed
         if self.offset is not None:  # of one process of several, whose columns have only its own rows
             return replace(observed, directions=("i2t",))
         mined = 0 if self.negatives is None else S.shape[1] // len(S) - 1
         return replace(observed, second=_positives_first(rows), mined=mined)
+
+    def _require_share(self, is_one_set: bool) -> None:
+        """Raise InputError for a layout in which it is not known which rows of the batch are those of this process."""
+        if is_one_set:
+            raise InputError(
+                "one set of items is no batch of rows that processes share, as an item is query and candidate. Watch "
+                "it whole, without across_processes"
+            )
+        if self.offset is None and self.mask is None:
+            raise InputError(
+                "with across_processes, watch must be given offset, the column of the positive of the first row of "
+                "this process, or the mask of its rows: S is (b, B), its rows against the candidates of all processes"
+            )
+        if self.negatives is not None:
+            raise InputError(
+                "with across_processes, mined negatives stand among the candidates of all processes: give documents=, "
+                "without negatives="
+            )
 
     def _both_sides(self, sides: Sides, named: bool) -> tuple[Tensor | None, Tensor | None, str]:
         """Return the embeddings of both sides, mined negatives behind the second's, and what they are called."""

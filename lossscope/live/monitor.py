@@ -10,14 +10,18 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import torch.distributed as dist
 from torch import Tensor
 
+from lossscope.core.distributed import process_group
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask
+from lossscope.engine.batch_share import require_shares
 from lossscope.engine.one_batch import require_batch_probes
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
 from lossscope.io.trusted_code import trust
+from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.registry import build
 
@@ -30,6 +34,7 @@ from .flight_recorder import LIMIT, FlightRecorder
 from .live_doctor import LiveDoctor
 from .observed import Observed, Row
 from .recorded_step import Ids
+from .shared_batch import BatchPart, SharedBatch
 from .step_history import checked_numbers
 from .wrap import WatchedLoss
 
@@ -70,6 +75,10 @@ class LossScope:
     on_event: Callable[[Event], None] | None = None  # called with each event, which is then not logged
     recorder: int = 0  # newest steps that are written as dumps when a finding begins or the loop dies; 0: none
     recorder_folder: Path | str = "recorder"  # which dumps are written below
+    # `watch` is called in every process of an initialised torch.distributed group with the rows of this process against
+    # the candidates of all: its row is that of the whole batch, the same in each. Another group than that of all
+    # processes is given in place of True. The doctor and the recorder look at the rows of their process
+    across_processes: bool | dist.ProcessGroup = False
     recorder_bytes: int = LIMIT  # of the tensors and ids of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
@@ -90,6 +99,11 @@ class LossScope:
         self._columns: dict[str, None] = {}  # of all rows so far
         if self._objective is not None:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
+        is_group = dist.is_available() and isinstance(self.across_processes, dist.ProcessGroup)
+        if not isinstance(self.across_processes, bool) and not is_group:
+            raise InputError(f"across_processes must be True, False or a process group; got {self.across_processes!r}")
+        if self.is_shared:
+            require_shares(self._require_objective("across_processes"), probes)
         self.history = deque(maxlen=self.keep)
         self._begin_doctor()
 
@@ -145,7 +159,8 @@ class LossScope:
             negatives: (b, k, d) embeddings of the mined negatives of each query, in place of those further rows.
             embeddings: (n, d) of one set of items, where each is a query and all others are its candidates.
             labels: (n,) class of each item of one set; items of one class match.
-            offset: row i of S matches column offset + i: S of one process (b, B) with the candidates of all.
+            offset: row i of S matches column offset + i: S of one process (b, B) with the candidates of all. With
+                `across_processes` b may differ between processes, and be 0.
             S_second: (b, B) similarities of the second side's rows, which are then not S transposed.
             step: its number; None: the number of earlier calls.
             ids: of the items of the first side, for the flight recorder.
@@ -153,19 +168,19 @@ class LossScope:
             log: further numbers of the step, see `log`.
 
         Raises:
-            InputError: shapes that do not fit, arguments that do not go together, or a mask of t2i.
+            InputError: shapes that do not fit, arguments that do not go together, or a mask of t2i; across processes,
+                where these do not watch the same.
         """
         number = self.next_step(step)
         if number is None:
             return None
-        if self._objective is None:
-            raise InputError(
-                "LossScope must be given an objective to watch S or embeddings, such as LossScope('ntxent:tau=0.05'); "
-                "without one it watches a loss: scope.wrap(loss), or the callback of a trainer"
-            )
+        objective = self._require_objective("S or embeddings")
         inputs = BatchInputs(
-            S, mask, images, captions, queries, documents, negatives, embeddings, labels, S_second, offset
-        )
+            S, mask, images, captions, queries, documents, negatives, embeddings, labels, S_second, offset,
+            self.is_shared,
+        )  # fmt: skip
+        if self.is_shared:
+            return self._record_share(inputs, objective, number, (ids, second_ids), log)
         return self.record([inputs.observed(self._sides)], number, (ids, second_ids), log)
 
     def wrap(self, loss: Callable[..., Any]) -> WatchedLoss:
@@ -180,7 +195,57 @@ class LossScope:
         Raises:
             InputError: a loss of single items or of proxies, which has no similarities between items.
         """
+        self._require_alone()
         return WatchedLoss(loss, self, self._objective, self._sides)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether each process watches its rows of one batch."""
+        return self.across_processes is not False
+
+    def _require_objective(self, what: str) -> Objective:
+        if self._objective is None:
+            raise InputError(
+                f"LossScope must be given an objective to watch {what}, such as LossScope('ntxent:tau=0.05'); "
+                "without one it watches a loss: scope.wrap(loss), or the callback of a trainer"
+            )
+        return self._objective
+
+    def _require_alone(self) -> None:
+        if self.is_shared:
+            raise InputError(
+                "across_processes adds up the rows that watch is given; of a loss that is wrapped, or of a trainer's "
+                "callback, each process has its own row. Leave it out, or call watch"
+            )
+
+    def _shared_batch(self) -> SharedBatch:
+        """Return the processes that share each batch. Raises InputError outside a group."""
+        if not (dist.is_available() and dist.is_initialized()):
+            raise InputError(
+                "across_processes must be called in every process of an initialised group; got none. Call "
+                "torch.distributed.init_process_group(...) before, or leave it out"
+            )
+        handle = None if isinstance(self.across_processes, bool) else self.across_processes
+        return SharedBatch(process_group(handle))
+
+    def _record_share(
+        self,
+        inputs: BatchInputs,
+        objective: Objective,
+        step: int,
+        ids: tuple[Ids | None, Ids | None],
+        log: Mapping[str, float] | None,
+    ) -> Row:
+        """Return the row of a batch of which this process has some rows; it is that of all processes."""
+        said, seen = checked_numbers(log or {}), list[Observed]()
+
+        def part() -> BatchPart:
+            seen.append(inputs.observed(self._sides))
+            return self._statistics.part(seen[0], objective)
+
+        _, finite, statistics = self._shared_batch().merge(step, part)
+        row = {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
+        return self._keep(row, seen[0] if seen[0].shape[0] else None, step, ids, said)
 
     @property
     def named_sides(self) -> Sides | None:
@@ -211,7 +276,11 @@ class LossScope:
             step: its number.
             ids: of the items of both sides.
             log: further numbers of the step, see `log`.
+
+        Raises:
+            InputError: with across_processes, as it is not known how the numbers of a loss add up.
         """
+        self._require_alone()
         said = checked_numbers(log or {})
         row: Row = {"finite": 1.0}
         examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite
@@ -221,6 +290,12 @@ class LossScope:
                 examined, is_broken = one, not finite
             row["finite"] = min(row["finite"], float(finite))
             row |= {one.column(name): value if finite else _NAN for name, value in statistics.items()}
+        return self._keep(row, examined, step, ids, said)
+
+    def _keep(
+        self, row: Row, examined: Observed | None, step: int, ids: tuple[Ids | None, Ids | None], said: Row
+    ) -> Row:
+        """Append a row to `history`, after the doctor and the recorder have seen its batch, and return it."""
         if examined is not None:
             row |= self._look(examined, step, row, ids, said)
         self._columns |= dict.fromkeys(name for name in row if name != "finite")

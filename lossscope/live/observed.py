@@ -33,6 +33,7 @@ class Observed:
     has_unit_vectors: bool = True  # whether the embeddings of the rows are of unit length
     # of both sides as they were given, before anything normalises them; None: those of the rows, if any
     embeddings: tuple[Tensor, Tensor] | None = None
+    offset: int | None = None  # column of the positive of the first row, where it was given
     mined: int = 0  # mined negatives of each query, whose columns stand query by query behind the positives
 
     @property

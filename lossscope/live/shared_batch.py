@@ -1,0 +1,148 @@
+"""A batch of which each process has some rows: what each says of its own, whether all agree, and the statistics."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from lossscope.core.distributed import ProcessGroup
+from lossscope.core.exchange import exchange
+from lossscope.engine.batch_share import DirectionShare, name_of_objective
+from lossscope.engine.one_batch import OneBatch
+from lossscope.errors import InputError
+
+_NONE = -1.0  # an offset that is not known
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What a process says of its rows before their numbers, all as float64."""
+
+    failed: float  # 1: it raised an error and has no rows
+    step: float
+    objective: float  # digests of names
+    statistics: float
+    offset: float = _NONE
+    rows: float = 0  # of the first direction
+    candidates: float = 0
+    second_rows: float = 0
+    second_candidates: float = 0
+
+
+_LENGTH = len(_Head.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class BatchPart:
+    """The rows of this process, after the probes have seen them."""
+
+    plan: OneBatch
+    shares: Sequence[DirectionShare]  # of each direction
+    candidates: Sequence[int]  # of each direction
+    finite: Tensor  # () bool
+    offset: int | None  # column of the positive of the first row; None: not known
+
+
+@dataclass(frozen=True)
+class SharedBatch:
+    """Merges the rows of all processes in one message of each; every process gets the same numbers."""
+
+    processes: ProcessGroup
+
+    def merge(self, step: int, part: Callable[[], BatchPart]) -> tuple[BatchPart, bool, dict[str, float]]:
+        """Return this process's part, whether all inputs are finite, and the statistics of the rows of all.
+
+        A process whose part raises an error tells the others, so that none waits for it.
+
+        Args:
+            step: its number.
+            part: computes the rows of this process.
+
+        Raises:
+            InputError: processes that do not watch the same, or one that raised an error.
+        """
+        try:
+            own = part()
+        except BaseException:
+            exchange(self.processes, torch.tensor(astuple(_Head(1, step, 0, 0)), dtype=torch.float64))
+            raise
+        numbers = torch.cat([own.finite.double()[None], *(share.numbers() for share in own.shares)])
+        head = torch.tensor(astuple(_head(step, own)), dtype=torch.float64, device=numbers.device)
+        messages = exchange(self.processes, torch.cat([head, numbers]))
+        heads = [_Head(*message[:_LENGTH].tolist()) for message in messages]
+        _require_agreement(heads)
+        finite = all(bool(message[_LENGTH]) for message in messages)
+        values = _merge(own, heads, [message[_LENGTH + 1 :] for message in messages])
+        return own, finite, dict(zip(own.plan.columns, values, strict=True))
+
+
+def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:
+    """Return the statistics of both directions, in the order of the plan."""
+    values = []
+    rows = [[int(head.rows) for head in heads], [int(head.second_rows) for head in heads]]
+    for share, n in zip(own.shares, rows, strict=False):
+        merged, numbers = share.merge(n, numbers)
+        values += merged.tolist()
+    return values
+
+
+def _head(step: int, own: BatchPart) -> _Head:
+    sizes = [(share.rows, c) for share, c in zip(own.shares, own.candidates, strict=True)]
+    (rows, candidates), (second_rows, second_candidates) = sizes[0], (sizes[1:] or [(0, 0)])[0]
+    names = "\n".join([own.plan.sides.text, *own.plan.directions, *own.plan.columns, *own.plan.probe_specs])
+    return _Head(
+        0, step, _digest(name_of_objective(own.plan.objective)), _digest(names),
+        _NONE if own.offset is None else own.offset, rows, candidates, second_rows, second_candidates,
+    )  # fmt: skip
+
+
+def _digest(text: str) -> float:
+    """Return 48 bits of a digest, which a float64 holds exactly."""
+    return float(int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big"))
+
+
+def _require_agreement(heads: Sequence[_Head]) -> None:
+    """Raise InputError, the same in every process, unless all watch the same step with the same statistics."""
+    for rank, head in enumerate(heads):
+        if head.failed:
+            raise InputError(
+                f"the rows of all processes are needed, and process rank {rank} raised an error in step "
+                f"{int(head.step)}. Its own message says which"
+            )
+    _require_one("watch the same step", [int(head.step) for head in heads])
+    for what in ("objective", "statistics"):
+        digests = [getattr(head, what) for head in heads]
+        if len(set(digests)) > 1:
+            rank = next(i for i, one in enumerate(digests) if one != digests[0])
+            words = {"objective": "objective", "statistics": "probes, sides and directions"}
+            raise InputError(
+                f"all processes must have the same {words[what]}; those of process rank {rank} differ from those of "
+                "rank 0"
+            )
+    _require_one("have the candidates of all as columns of S", [int(head.candidates) for head in heads])
+    _require_one("have the candidates of all as columns of S_second", [int(head.second_candidates) for head in heads])
+    if not any(head.rows for head in heads):
+        raise InputError("a batch must have a query; every process has none")
+    _require_own_positives(heads)
+
+
+def _require_one(what: str, values: Sequence[int]) -> None:
+    if len(set(values)) > 1:
+        raise InputError(f"all processes must {what}; got {', '.join(map(str, values))}, by rank")
+
+
+def _require_own_positives(heads: Sequence[_Head]) -> None:
+    """Raise InputError where rows of two processes have the same positive: an offset is wrong."""
+    ranges = sorted((head.offset, head.rows, rank) for rank, head in enumerate(heads) if head.rows and head.offset >= 0)
+    for (first, rows, rank), (start, _, other) in pairwise(ranges):
+        if start < first + rows:
+            raise InputError(
+                f"rows of each process must have positives of their own; those of process rank {rank} have columns "
+                f"{int(first)} to {int(first + rows) - 1}, those of rank {other} begin at {int(start)}. Give offset = "
+                "number of rows of the ranks before"
+            )

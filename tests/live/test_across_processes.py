@@ -1,0 +1,299 @@
+"""A batch that processes share: each has the row of one process with the whole batch, or all say what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from lossscope.core.distributed import ProcessGroup, process_group
+from lossscope.core.exchange import FIRST, exchange
+from lossscope.core.similarity import Mask, normalise
+from lossscope.engine.partial_sums import partial_length, partial_sums, statistic_of_parts
+from lossscope.errors import InputError
+from lossscope.live.doctor_options import DoctorOptions
+from lossscope.live.monitor import LossScope
+from lossscope.objectives.checks.spawn import join_file_group, run_processes
+from lossscope.probes.base import QUANTILES, Reducer, Statistic, reduce_column
+
+NTXENT = "ntxent:tau=0.05"
+OBJECTIVES = (NTXENT, "triplet", "triplet-sh", "siglip", "smoothap", "unified", "dcl", "goal", "circle")
+PROBES = ("cocos", "cocos:eps=0.0001,unit=cosine", "similarity", "recall", "contributors", "weight_mass", "hubness")
+OF_EMBEDDINGS = ("influence", "tangent", "false_negatives", "alignment")
+SHARES = {1: [(31,)], 2: [(16, 15), (31, 0)], 3: [(10, 10, 11), (1, 0, 30), (20, 11, 0)]}
+COUNTS = ("C_q", "C_B", "C_0", "C_neg", "skipped", "R@1", "R@5", "medr", "meanr", "ties", "hub_max_count", "inverted")
+B = 31
+
+
+def vectors(seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Unit vectors of both sides; pairs 3 and 4 have the same second one, so that there are ties."""
+    generator = torch.Generator().manual_seed(seed)
+    first = normalise(torch.randn(B, 8, generator=generator))
+    second = normalise(first + 0.9 * torch.randn(B, 8, generator=generator))
+    second[4] = second[3]
+    return first, second
+
+
+def same(row: dict[str, float], whole: dict[str, float], tolerance: float = 1e-6) -> None:
+    assert list(row) == list(whole)
+    for name, value in whole.items():
+        exact = name.rpartition("/")[2] in COUNTS
+        assert row[name] == (value if exact else pytest.approx(value, rel=tolerance, abs=1e-7, nan_ok=True)), name
+
+
+# all cases run in one group of processes, whose start is what takes time
+
+
+def attempt(call: Callable[[], Any]) -> Any:
+    """What a call returns, or the message of its InputError."""
+    try:
+        return call()
+    except InputError as error:
+        return str(error)
+
+
+def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
+    """Rows and messages of process `rank` by the name of the case."""
+    first, second = vectors()
+    done: dict[str, Any] = {}
+    for shares in SHARES[size]:
+        start = sum(shares[:rank])
+        own = slice(start, start + shares[rank])
+        S, S_second = first[own] @ second.T, second[own] @ first.T
+        for objective in OBJECTIVES:
+            scope = LossScope(objective, PROBES, across_processes=True)
+            done[f"{objective} {shares}"] = scope.watch(S, offset=start, S_second=S_second)
+        scope = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity"), across_processes=True)
+        done[f"embeddings {shares}"] = scope.watch(queries=2 * first[own], documents=second, offset=start)
+        match = (torch.arange(B)[:, None] // 2 == torch.arange(B) // 2)[own]
+        valid = (torch.arange(B) != B - 1).expand(len(match), B)
+        scope = LossScope("supcon", ("cocos", "similarity"), across_processes=True)
+        done[f"mask {shares}"] = scope.watch(S, Mask(match, valid))
+        for bad in {0, size - 1}:
+            broken = S * (math.nan if rank == bad and len(S) else 1)
+            scope = LossScope(NTXENT, ("cocos",), across_processes=True)
+            done[f"NaN {shares} {bad}"] = scope.watch(broken, offset=start), shares[bad]
+    if size > 1:
+        done |= {f"error: {name}": attempt(call) for name, call in mistakes(rank, size, folder).items()}
+        done |= beside_a_shared_batch(rank, size, folder)
+    return done
+
+
+def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]:
+    """Calls that every process makes, each with something wrong in the last one."""
+    first, second = vectors()
+    last, b = rank == size - 1, B // size
+    S, offset = first[rank * b : (rank + 1) * b] @ second.T, rank * b
+
+    def watch(objective: str = NTXENT, probes: tuple[str, ...] = ("cocos",), **given: Any) -> Any:
+        given = {"S": S, "offset": offset} | given
+        return LossScope(objective, probes, across_processes=True).watch(**given)
+
+    return {
+        "objective": lambda: watch("ntxent:tau=0.06" if last else NTXENT),
+        "probes": lambda: watch(probes=("cocos", "similarity", "recall", "contributors") if last else ("cocos",)),
+        "options": lambda: watch(probes=("cocos:eps=0.02",) if last else ("cocos",)),
+        "step": lambda: watch(step=5 if last else 4),
+        "direction": lambda: watch(**({"S_second": S} if last else {})),
+        "columns": lambda: watch(S=S[:, :-1] if last else S, offset=0 if last else offset),
+        "offset": lambda: watch(offset=0),
+        "shape": lambda: watch(S=torch.zeros(3) if last else S),
+        "empty": lambda: watch(S=S[:0]),
+        "after all of these": lambda: watch()["finite"],
+    }
+
+
+def beside_a_shared_batch(rank: int, size: int, folder: Path) -> dict[str, Any]:
+    """The doctor, the recorder and a part of the processes."""
+    first, second = vectors()
+    b, done = B // size, dict[str, Any]()
+    own = slice(rank * b, rank * b + b)
+    scope = LossScope(
+        NTXENT, ("cocos",), across_processes=True, recorder=2, recorder_folder=folder / "recorder",
+        doctor=DoctorOptions(every=1, first=1, learning_by=2, settled=2),
+    )  # fmt: skip
+    rows = []
+    for step in range(4):
+        S = first[own] @ second.T * (math.nan if step == 3 and rank == size - 1 else 1)
+        rows.append(scope.watch(S, offset=own.start))
+    done["doctor"] = [row["finite"] for row in rows if row], [path.name for path in scope.recordings]
+    done["doctor with an empty share"] = attempt(
+        lambda: LossScope(NTXENT, across_processes=True, doctor=True, recorder=1).watch(
+            first[: B if rank == 0 else 0] @ second.T, offset=0 if rank == 0 else B
+        )
+    )
+    pair = dist.new_group([0, 1])
+    if rank < 2:
+        scope = LossScope(NTXENT, ("cocos",), across_processes=pair)
+        half = slice(16 * rank, 16 + 15 * rank)
+        done["two of all"] = scope.watch(first[half] @ second.T, offset=half.start)
+    long = torch.arange(FIRST * rank, dtype=torch.float64)
+    done["exchange"] = all(
+        torch.equal(x, torch.arange(FIRST * i, dtype=torch.float64))
+        for i, x in enumerate(exchange(process_group(), long))
+    )
+    return done
+
+
+def worker(rank: int, size: int, group: Path) -> list[dict[str, Any]]:
+    """One process; returns what every process has."""
+    with join_file_group(group, rank, size):
+        return process_group().gather(cases(rank, size, group.parent))
+
+
+@pytest.fixture(name="results", scope="module", params=sorted(SHARES))
+def results_of_processes(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = run_processes(worker, request.param)
+    return results
+
+
+def of_all(results: list[dict[str, Any]], name: str) -> Any:
+    """The one result that all processes have."""
+    mine = results[0][name]
+    for other in results[1:]:
+        assert repr(other[name]) == repr(mine), name
+    return mine
+
+
+@pytest.mark.slow
+def test_the_row_of_every_process_is_that_of_one_with_the_whole_batch(results: list[dict[str, Any]]) -> None:
+    first, second = vectors()
+    for shares in SHARES[len(results)]:
+        for objective in OBJECTIVES:
+            whole = LossScope(objective, PROBES).watch(first @ second.T, S_second=second @ first.T, offset=0)
+            assert whole is not None
+            same(of_all(results, f"{objective} {shares}"), whole)
+        whole = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity")).watch(queries=2 * first, documents=second)
+        assert whole is not None
+        own = {name: value for name, value in whole.items() if not name.startswith("d2q/")}
+        same(of_all(results, f"embeddings {shares}"), own, 1e-4)
+        match = torch.arange(B)[:, None] // 2 == torch.arange(B) // 2
+        valid = (torch.arange(B) != B - 1).expand(B, B)
+        whole = LossScope("supcon", ("cocos", "similarity")).watch(first @ second.T, Mask(match, valid))
+        assert whole is not None and whole["i2t/skipped"] == 1
+        same(of_all(results, f"mask {shares}"), {k: v for k, v in whole.items() if not k.startswith("t2i/")})
+
+
+@pytest.mark.slow
+def test_a_row_is_not_finite_where_that_of_one_process_is_not(results: list[dict[str, Any]]) -> None:
+    size = len(results)
+    for shares in SHARES[size]:
+        for bad in {0, size - 1}:
+            row, rows = of_all(results, f"NaN {shares} {bad}")
+            assert row["finite"] == (0 if rows else 1)
+            assert all(math.isnan(value) == bool(rows) for name, value in row.items() if name == "i2t/C_neg")
+
+
+MESSAGES = {
+    "objective": "must have the same objective; those of process rank {last} differ from those of rank 0",
+    "probes": "must have the same probes, sides and directions; those of process rank {last} differ",
+    "options": "must have the same probes, sides and directions; those of process rank {last} differ",
+    "step": "all processes must watch the same step; got 4",
+    "direction": "must have the same probes, sides and directions; those of process rank {last} differ",
+    "columns": "must have the candidates of all as columns of S; got 31",
+    "offset": "rows of each process must have positives of their own",
+    "empty": "a batch must have a query; every process has none",
+}
+
+
+@pytest.mark.slow
+def test_processes_that_do_not_watch_the_same_say_so_in_each(results: list[dict[str, Any]]) -> None:
+    last = len(results) - 1
+    if not last:
+        return
+    for name, message in MESSAGES.items():
+        assert message.format(last=last) in of_all(results, f"error: {name}"), name
+    of_last = results[last].pop("error: shape")
+    assert of_last.startswith("S must be (images, captions) of floating point; got (3,)")
+    assert f"process rank {last} raised an error in step 0" in of_all(results[:last], "error: shape")
+    assert of_all(results, "error: after all of these") == 1
+
+
+@pytest.mark.slow
+def test_doctor_and_recorder_look_at_the_rows_of_their_process(results: list[dict[str, Any]]) -> None:
+    size = len(results)
+    if size == 1:
+        return
+    for rank, one in enumerate(results):
+        finite, recordings = one["doctor"]
+        assert finite == [1, 1, 1, 0]
+        assert f"step-000003-non-finite-rank{rank}" in recordings
+    rows = [one["doctor with an empty share"] for one in results]
+    assert all(row == rows[0] and row["finite"] == 1 for row in rows)
+    first, second = vectors()
+    whole = LossScope(NTXENT, ("cocos",)).watch(first @ second.T)
+    assert whole is not None
+    same(of_all(results[:2], "two of all"), {k: v for k, v in whole.items() if not k.startswith("t2i/")})
+    assert of_all(results, "exchange")
+
+
+REDUCERS: tuple[Reducer, ...] = (
+    "mean", "mean_nonzero", "sum", "zeros", "true", "std", "min", "max", "floor_median", *QUANTILES,
+)  # type: ignore[assignment]  # fmt: skip
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.lists(st.sampled_from([-2.0, 0.0, 0.25, 1.0, 3.5, math.nan]), max_size=6), min_size=1, max_size=5),
+    st.data(),
+)
+def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], data: st.DataObject) -> None:
+    values = [torch.tensor(part, dtype=torch.float32).view(-1, 1) for part in parts]
+    skipped = [torch.tensor(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).bool() for p in parts]
+    for reducer in REDUCERS:
+        if reducer == "true":  # counts elements, none of which is NaN
+            values = [part.nan_to_num(0) for part in values]
+        sums = [
+            partial_sums(reducer, part, ~part.isnan() & ~skip[:, None])
+            for part, skip in zip(values, skipped, strict=True)
+        ]
+        assert [len(x) for x in sums] == [partial_length(reducer, len(part)) for part in values]
+        columns = {"all": torch.cat(values), "skipped": torch.cat(skipped)}
+        merged = statistic_of_parts(reducer, sums)
+        if len(columns["all"]):
+            whole = reduce_column(Statistic("all", "all", reducer, ""), columns, 1)[0]
+            torch.testing.assert_close(merged, whole.double(), equal_nan=True, rtol=1e-12, atol=1e-12)
+        elif reducer not in ("sum", "zeros", "true"):
+            assert merged.isnan().all()
+
+
+def test_what_cannot_be_added_up_is_refused_at_once() -> None:
+    with pytest.raises(InputError, match=r"uniformity compares the embeddings of all queries"):
+        LossScope(NTXENT, ("uniformity",), across_processes=True)
+    with pytest.raises(InputError, match=r"tangent:of=candidate compares the embeddings"):
+        LossScope(NTXENT, ("tangent:of=candidate",), across_processes=True)
+    with pytest.raises(InputError, match="depend on other queries under lifted_structure"):
+        LossScope("lifted_structure", ("cocos",), across_processes=True)
+    with pytest.raises(InputError, match=r"depend on other queries under triplet.* with cocos:convention=released"):
+        LossScope("triplet", ("cocos:convention=released",), across_processes=True)
+    with pytest.raises(InputError, match="must be given an objective to watch across_processes"):
+        LossScope(across_processes=True)
+    with pytest.raises(InputError, match="must be True, False or a process group; got 'merge'"):
+        LossScope(NTXENT, across_processes="merge")  # type: ignore[arg-type]
+
+
+def test_layouts_whose_rows_are_not_known_are_refused(tmp_path: Path) -> None:
+    S, E = torch.eye(4), torch.eye(4)
+    scope = LossScope(NTXENT, across_processes=True)
+    with pytest.raises(InputError, match="in every process of an initialised group; got none"):
+        scope.watch(S, offset=0)
+    with join_file_group(tmp_path / "group", 0, 1):
+        assert process_group() == ProcessGroup(0, 1)
+        with pytest.raises(InputError, match="must be given offset, the column of the positive"):
+            scope.watch(S)
+        with pytest.raises(InputError, match="one set of items is no batch of rows that processes share"):
+            LossScope("supcon", across_processes=True).watch(embeddings=E, labels=torch.arange(4) // 2)
+        with pytest.raises(InputError, match="mined negatives stand among the candidates of all"):
+            scope.watch(queries=E, documents=E, negatives=E[:, None], offset=0)
+        with pytest.raises(InputError, match="of a loss that is wrapped"):
+            scope.wrap(lambda S: S.sum())
+        with pytest.raises(InputError, match="candidates of all processes as columns; got none"):
+            scope.watch(S[:0, :0], offset=0)
