@@ -13,11 +13,13 @@ import pandas as pd
 import torch.distributed as dist
 from torch import Tensor
 
-from lossscope.core.distributed import process_group
+from lossscope.core.distributed import ProcessGroup, process_group
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask
+from lossscope.core.types import Direction
 from lossscope.engine.batch_share import require_shares
-from lossscope.engine.one_batch import require_batch_probes
+from lossscope.engine.one_batch import OneBatch, require_batch_probes
+from lossscope.engine.ring_rows import require_blocks
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
 from lossscope.io.trusted_code import trust
@@ -34,6 +36,7 @@ from .flight_recorder import LIMIT, FlightRecorder
 from .live_doctor import LiveDoctor
 from .observed import Observed, Row
 from .recorded_step import Ids
+from .ring import Ring
 from .shared_batch import BatchPart, SharedBatch
 from .step_history import checked_numbers
 from .wrap import WatchedLoss
@@ -183,6 +186,39 @@ class LossScope:
             return self._record_share(inputs, objective, number, (ids, second_ids), log)
         return self.record([inputs.observed(self._sides)], number, (ids, second_ids), log)
 
+    def ring(
+        self, columns: int, offset: int = 0, step: int | None = None, log: Mapping[str, float] | None = None
+    ) -> Ring:
+        """Watch rows of S whose blocks of columns come one after another, as in a ring of processes.
+
+        `with scope.ring(columns=B, offset=rank * b) as ring:` and for each block `ring.add(S, first)`; then `ring.row`
+        is the row that `watch` of the whole rows would give. Memory is that of a block and of what can still count.
+
+        Args:
+            columns: candidates of all processes together.
+            offset: row i matches column offset + i. Its block should be the first: others wait for it in memory.
+            step: its number; None: the number of earlier calls.
+            log: further numbers of the step, see `log`.
+
+        Raises:
+            InputError: probes that need whole rows, or the doctor or the recorder, which do too.
+        """
+        objective = self._require_objective("blocks of S")
+        require_blocks(objective, self._statistics.probes)
+        if self._doctor is not None or self._recorder is not None:
+            raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
+        number, said = self.next_step(step), checked_numbers(log or {})
+        sides = self._sides or IMAGE_TEXT
+
+        def finish(part: Callable[[], BatchPart]) -> Row:
+            assert number is not None
+            return self._keep(self._merge(number, part), None, number, (None, None), said)
+
+        def plan_of(directions: tuple[Direction, ...]) -> OneBatch:
+            return self._statistics.plan(objective, sides, directions)
+
+        return Ring(columns, offset, plan_of, None if number is None else finish, self.is_shared)
+
     def wrap(self, loss: Callable[..., Any]) -> WatchedLoss:
         """Return the loss as a module that computes the same, bit for bit, and is watched in every training call.
 
@@ -243,9 +279,14 @@ class LossScope:
             seen.append(inputs.observed(self._sides))
             return self._statistics.part(seen[0], objective)
 
-        _, finite, statistics = self._shared_batch().merge(step, part)
-        row = {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
+        row = self._merge(step, part)
         return self._keep(row, seen[0] if seen[0].shape[0] else None, step, ids, said)
+
+    def _merge(self, step: int, part: Callable[[], BatchPart]) -> Row:
+        """Return the row of the rows of all processes, or of this one alone."""
+        shared = self._shared_batch() if self.is_shared else SharedBatch(ProcessGroup())
+        finite, statistics = shared.merge(step, part)
+        return {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
 
     @property
     def named_sides(self) -> Sides | None:

@@ -54,8 +54,8 @@ class SharedBatch:
 
     processes: ProcessGroup
 
-    def merge(self, step: int, part: Callable[[], BatchPart]) -> tuple[BatchPart, bool, dict[str, float]]:
-        """Return this process's part, whether all inputs are finite, and the statistics of the rows of all.
+    def merge(self, step: int, part: Callable[[], BatchPart]) -> tuple[bool, dict[str, float]]:
+        """Return whether all inputs are finite, and the statistics of the rows of all processes.
 
         A process whose part raises an error tells the others, so that none waits for it.
 
@@ -78,7 +78,7 @@ class SharedBatch:
         _require_agreement(heads)
         finite = all(bool(message[_LENGTH]) for message in messages)
         values = _merge(own, heads, [message[_LENGTH + 1 :] for message in messages])
-        return own, finite, dict(zip(own.plan.columns, values, strict=True))
+        return finite, dict(zip(own.plan.columns, values, strict=True))
 
 
 def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:

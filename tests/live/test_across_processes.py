@@ -28,6 +28,8 @@ NTXENT = "ntxent:tau=0.05"
 OBJECTIVES = (NTXENT, "triplet", "triplet-sh", "siglip", "smoothap", "unified", "dcl", "goal", "circle")
 PROBES = ("cocos", "cocos:eps=0.0001,unit=cosine", "similarity", "recall", "contributors", "weight_mass", "hubness")
 OF_EMBEDDINGS = ("influence", "tangent", "false_negatives", "alignment")
+RINGS = (NTXENT, "triplet", "triplet-sh", "smoothap")
+OF_BLOCKS = ("cocos", "cocos:eps=0.0001", "similarity", "recall", "weight_mass", "hubness", "alignment")
 SHARES = {1: [(31,)], 2: [(16, 15), (31, 0)], 3: [(10, 10, 11), (1, 0, 30), (20, 11, 0)]}
 COUNTS = ("C_q", "C_B", "C_0", "C_neg", "skipped", "R@1", "R@5", "medr", "meanr", "ties", "hub_max_count", "inverted")
 B = 31
@@ -46,7 +48,8 @@ def same(row: dict[str, float], whole: dict[str, float], tolerance: float = 1e-6
     assert list(row) == list(whole)
     for name, value in whole.items():
         exact = name.rpartition("/")[2] in COUNTS
-        assert row[name] == (value if exact else pytest.approx(value, rel=tolerance, abs=1e-7, nan_ok=True)), name
+        rel, absolute = (0.0, 0.0) if exact else (tolerance, 1e-7)
+        assert row[name] == pytest.approx(value, rel=rel, abs=absolute, nan_ok=True), name
 
 
 # all cases run in one group of processes, whose start is what takes time
@@ -73,6 +76,7 @@ def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
             done[f"{objective} {shares}"] = scope.watch(S, offset=start, S_second=S_second)
         scope = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity"), across_processes=True)
         done[f"embeddings {shares}"] = scope.watch(queries=2 * first[own], documents=second, offset=start)
+        done |= rings(size, shares, start, first[own] @ second.T, second[own] @ first.T)
         match = (torch.arange(B)[:, None] // 2 == torch.arange(B) // 2)[own]
         valid = (torch.arange(B) != B - 1).expand(len(match), B)
         scope = LossScope("supcon", ("cocos", "similarity"), across_processes=True)
@@ -87,6 +91,22 @@ def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
     return done
 
 
+def rings(size: int, shares: tuple[int, ...], start: int, S: Tensor, S_second: Tensor) -> dict[str, Any]:
+    """Rows of blocks that come from one process after another, each beginning with another, in both directions."""
+    rank, done = process_group().rank, dict[str, Any]()
+    edges = [sum(shares[:i]) for i in range(size + 1)]
+    for objective in RINGS:
+        scope = LossScope(objective, OF_BLOCKS, across_processes=True)
+        with scope.ring(columns=B, offset=start) as ring:
+            for turn in range(size):
+                source = (rank - turn) % size
+                columns = slice(edges[source], edges[source + 1])
+                if shares[source]:
+                    ring.add(S[:, columns], columns.start, S_second[:, columns])
+        done[f"ring {objective} {shares}"] = ring.row
+    return done
+
+
 def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]:
     """Calls that every process makes, each with something wrong in the last one."""
     first, second = vectors()
@@ -96,6 +116,13 @@ def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]
     def watch(objective: str = NTXENT, probes: tuple[str, ...] = ("cocos",), **given: Any) -> Any:
         given = {"S": S, "offset": offset} | given
         return LossScope(objective, probes, across_processes=True).watch(**given)
+
+    def turn(leaves_out: bool) -> Any:
+        with LossScope(NTXENT, ("cocos",), across_processes=True).ring(columns=B, offset=offset) as ring:
+            for start in (0, 10, 20):
+                if not (leaves_out and start == 10):
+                    ring.add(S[:, start : B if start == 20 else start + 10], start)
+        return ring.row
 
     return {
         "objective": lambda: watch("ntxent:tau=0.06" if last else NTXENT),
@@ -107,6 +134,7 @@ def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]
         "offset": lambda: watch(offset=0),
         "shape": lambda: watch(S=torch.zeros(3) if last else S),
         "empty": lambda: watch(S=S[:0]),
+        "missing block": lambda: turn(last),
         "after all of these": lambda: watch()["finite"],
     }
 
@@ -171,6 +199,10 @@ def test_the_row_of_every_process_is_that_of_one_with_the_whole_batch(results: l
             whole = LossScope(objective, PROBES).watch(first @ second.T, S_second=second @ first.T, offset=0)
             assert whole is not None
             same(of_all(results, f"{objective} {shares}"), whole)
+        for objective in RINGS:
+            whole = LossScope(objective, OF_BLOCKS).watch(first @ second.T, S_second=second @ first.T, offset=0)
+            assert whole is not None
+            same(of_all(results, f"ring {objective} {shares}"), whole, 2e-6)
         whole = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity")).watch(queries=2 * first, documents=second)
         assert whole is not None
         own = {name: value for name, value in whole.items() if not name.startswith("d2q/")}
@@ -211,9 +243,12 @@ def test_processes_that_do_not_watch_the_same_say_so_in_each(results: list[dict[
         return
     for name, message in MESSAGES.items():
         assert message.format(last=last) in of_all(results, f"error: {name}"), name
-    of_last = results[last].pop("error: shape")
-    assert of_last.startswith("S must be (images, captions) of floating point; got (3,)")
-    assert f"process rank {last} raised an error in step 0" in of_all(results[:last], "error: shape")
+    for name, message in (
+        ("shape", "S must be (images, captions) of floating point; got (3,)"),
+        ("missing block", "blocks must have all 31 columns; got 21: 0..9, 20..30"),
+    ):
+        assert results[last][f"error: {name}"].startswith(message)
+        assert f"process rank {last} raised an error in step 0" in of_all(results[:last], f"error: {name}")
     assert of_all(results, "error: after all of these") == 1
 
 

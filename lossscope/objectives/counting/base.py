@@ -96,6 +96,9 @@ class TileAccumulator(ABC):
         """Replace the counts of the second pass by those over all processes."""
         raise NotImplementedError("one pass is enough")
 
+    def keep_all_that_count(self) -> None:  # noqa: B027 - most keep none
+        """Keep every entry that can still count, however many: tiles come once, so that there is no second pass."""
+
     def drop_entries(self) -> None:  # noqa: B027 - most keep none
         """Discard kept entries that cannot count by the sums so far: after many merges there may be too many."""
 

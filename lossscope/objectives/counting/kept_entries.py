@@ -14,12 +14,13 @@ Filter = Callable[[Tensor, Tensor], Tensor]  # (queries, similarities) -> bool, 
 class KeptEntries:
     """Entries of S by query and similarity, which are filtered when there are too many.
 
-    `full` is set when too many remain after filtering; then no entries are kept any longer.
+    `full` is set when too many remain after filtering; then no entries are kept any longer, unless `may_be_full` is
+    False.
     """
 
     def __init__(self, queries: int, per_query: int = 128) -> None:
         self.capacity = per_query * queries
-        self.full = False
+        self.full, self.may_be_full = False, True
         self._queries: list[Tensor] = []
         self._similarities: list[Tensor] = []
         self._number = self._number_after_filter = 0
@@ -52,7 +53,7 @@ class KeptEntries:
         kept = can_count(queries, similarities)
         self._queries, self._similarities = [queries[kept]], [similarities[kept]]
         self._number = self._number_after_filter = len(self._queries[0])
-        if self._number > self.capacity:
+        if self.may_be_full and self._number > self.capacity:
             self.full = True
             self.clear()
 

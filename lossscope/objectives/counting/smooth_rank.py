@@ -238,6 +238,10 @@ class _SmoothRankAccumulator(TileAccumulator):
         for eps in self.recounted:
             self.recounted[eps] = torch.stack([state["recounted"][eps] for state in states]).sum(0)
 
+    def keep_all_that_count(self) -> None:
+        for entries in self.entries or []:
+            entries.may_be_full = False
+
     def drop_entries(self) -> None:
         for i, entries in enumerate(self.entries or []):
             entries.filter(partial(self._can_count, i))

@@ -329,6 +329,10 @@ class _SoftmaxAccumulator(TileAccumulator):
             parts = [state["recounted"][eps] for state in states]
             self.recounted[eps] = (sum(p[0] for p in parts), sum(p[1] for p in parts))
 
+    def keep_all_that_count(self) -> None:
+        if self.entries is not None:
+            self.entries.may_be_full = False
+
     def drop_entries(self) -> None:
         if self.entries is not None:
             self.entries.filter(self._can_count)
