@@ -160,10 +160,15 @@ def normalise(x: Tensor) -> Tensor:
 
 def cosine(images: Tensor, captions: Tensor) -> Tensor:
     """S = V T' of unit rows, (n, d) x (m, d) -> (n, m). Raises InputError when the widths differ."""
+    require_one_width(images, captions)
+    return images @ captions.T
+
+
+def require_one_width(images: Tensor, captions: Tensor) -> None:
+    """Raise InputError unless embeddings of both sides are matrices of one width."""
     if images.ndim != 2 or captions.ndim != 2 or images.shape[1] != captions.shape[1]:
         shapes = f"{tuple(images.shape)} and {tuple(captions.shape)}"
         raise InputError(f"embeddings must be (n, d) and (m, d) with one d; got {shapes}")
-    return images @ captions.T
 
 
 def euclidean(S: Tensor) -> Tensor:

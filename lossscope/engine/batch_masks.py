@@ -25,16 +25,13 @@ def i2t_mask(S: Tensor, mask: Mask | None, offset: int | None = None, sides: Sid
     Raises:
         InputError: S is no matrix, or the mask has another shape or the direction t2i.
     """
-    shape = f"({plural(sides.first)}, {plural(sides.second or sides.first)})"
-    if S.ndim != 2 or not S.is_floating_point():
-        raise InputError(f"S must be {shape} of floating point; got {tuple(S.shape)} of {S.dtype}")
+    shape = require_matrix(S, sides)
     if offset is not None:
         if mask is not None:
             raise InputError("offset says where the positives are, and so does mask; give one of them")
         return offset_mask(*S.shape, offset, S.device)
     if mask is None:
-        if len(S) != S.shape[1] or len(S) < 2:
-            raise InputError(f"S of pairs must be (b, b), b at least 2; got {tuple(S.shape)}. Give the mask of others")
+        require_pairs(*S.shape)
         return pair_mask(torch.arange(len(S), device=S.device))
     if not isinstance(mask, Mask):
         raise InputError(
@@ -50,6 +47,29 @@ def i2t_mask(S: Tensor, mask: Mask | None, offset: int | None = None, sides: Sid
     return mask.to(S.device)
 
 
+def require_matrix(S: Tensor, sides: Sides) -> str:
+    """Return what rows and columns of S are called. Raises InputError unless it is a matrix of floating point."""
+    shape = f"({plural(sides.first)}, {plural(sides.second or sides.first)})"
+    if S.ndim != 2 or not S.is_floating_point():
+        raise InputError(f"S must be {shape} of floating point; got {tuple(S.shape)} of {S.dtype}")
+    return shape
+
+
+def require_pairs(rows: int, columns: int) -> None:
+    """Raise InputError unless S may be of pairs, pair i on the diagonal."""
+    if rows != columns or rows < 2:
+        raise InputError(f"S of pairs must be (b, b), b at least 2; got {(rows, columns)}. Give the mask of others")
+
+
+def require_offset(rows: int, columns: int, offset: int) -> None:
+    """Raise InputError where columns are too few for row i of S to match column offset + i."""
+    if not 0 <= offset <= columns - rows:
+        raise InputError(
+            f"offset must be 0..{columns - rows}, as row i of S {(rows, columns)} matches column offset + i; "
+            f"got {offset}"
+        )
+
+
 @lru_cache(maxsize=8)
 def offset_mask(rows: int, columns: int, offset: int, device: torch.device, direction: Direction = "i2t") -> Mask:
     """Return the mask of pairs whose row i matches column offset + i, (rows, columns), every entry valid.
@@ -60,11 +80,7 @@ def offset_mask(rows: int, columns: int, offset: int, device: torch.device, dire
     >>> offset_mask(2, 5, 1, torch.device("cpu")).match.int().tolist()
     [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
     """
-    if not 0 <= offset <= columns - rows:
-        raise InputError(
-            f"offset must be 0..{columns - rows}, as row i of S {(rows, columns)} matches column offset + i; "
-            f"got {offset}"
-        )
+    require_offset(rows, columns, offset)
     with torch.inference_mode(False):
         match = torch.zeros(rows, columns, dtype=torch.bool, device=device)
         match.diagonal(offset).fill_(True)

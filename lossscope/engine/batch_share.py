@@ -33,6 +33,16 @@ class DirectionShare:
     results: Sequence[ProbeResult]
     rows: int  # queries; 0: the results are of a row in their place, and only say which shapes there are
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each number of `merge`."""
+        return self.plan.columns
+
+    @property
+    def queries(self) -> int:
+        """Queries that these are of: all are looked at."""
+        return self.rows
+
     def numbers(self) -> Tensor:
         """(k,) float64: what these queries add."""
         parts = [partial_sums(reducer, *self._values(members)) for reducer, members in self._of_queries()]
@@ -40,11 +50,14 @@ class DirectionShare:
             parts += [part.value.double() for result in self._not_of_queries for part in result.accumulators.values()]
         return torch.cat([part.flatten() for part in parts]) if parts else torch.zeros(0, dtype=torch.float64)
 
-    def merge(self, rows: Sequence[int], numbers: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        """(statistics,) of the queries of all processes, and what is left of the numbers of each, both on the host.
+    def merge(
+        self, rows: Sequence[int], queries: Sequence[int], numbers: Sequence[Tensor]
+    ) -> tuple[list[float], list[Tensor]]:
+        """Return the statistics of the queries of all processes, and what is left of the numbers of each.
 
         Args:
             rows: number of queries of each process, by rank.
+            queries: the same.
             numbers: of each process, those of this direction first.
         """
         parts = [_Numbers(x) for x in numbers]
@@ -59,7 +72,7 @@ class DirectionShare:
             for index, (place, _, _, statistic) in enumerate(self.plan.statistics):
                 if self.results[place] is result:
                     merged[index] = reduce_column(statistic, columns, 1)[0]
-        return merged, [part.rest for part in parts]
+        return merged.tolist(), [part.rest for part in parts]
 
     def _of_queries(self) -> Iterator[tuple[Reducer, _Members]]:
         """Yield the statistics of queries, those of one reducer together."""

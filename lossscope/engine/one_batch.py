@@ -107,6 +107,18 @@ class OneBatch:
         dense = [_dense_rows(one, direction) for one, direction in zip(rows, self.directions, strict=False)]
         return all_finite, [one.run(own) for one, own in zip(self.of_directions, dense, strict=True)]
 
+    def results_of_rows(self, direction: int, rows: DirectionRows) -> tuple[Tensor, list[ProbeResult]]:
+        """Return () whether some rows are finite, and what the probes computed of them. Called in `plain_mode`.
+
+        Args:
+            direction: index of theirs.
+            rows: of some queries of a batch.
+        """
+        all_finite, [own] = zero_unless_finite([rows.detach()])
+        own = own.with_embeddings_in_mask() if self.objective.needs_embeddings else own
+        dense = _dense_rows(own, self.directions[direction], has_all_queries=False)
+        return all_finite, self.of_directions[direction].run(dense)
+
     def _values(self, results: Sequence[list[ProbeResult]]) -> list[Tensor]:
         """(statistics,) of each direction; reduced in one call where both have the same statistics and elements."""
         columns = [[one.columns() for one in of_direction] for of_direction in results]
@@ -143,12 +155,12 @@ def require_batch_probes(probes: Sequence[Probe]) -> None:
             )
 
 
-def _dense_rows(rows: DirectionRows, direction: Direction) -> DenseRows:
-    shape = _shape(*rows.S.shape, direction)
+def _dense_rows(rows: DirectionRows, direction: Direction, has_all_queries: bool = True) -> DenseRows:
+    shape = _shape(*rows.S.shape, direction, has_all_queries)
     candidates = None if rows.candidates is None else rows.candidates[None]
     return DenseRows(shape, rows.S, rows.mask, rows.queries, candidates)
 
 
 @lru_cache(maxsize=16)
-def _shape(queries: int, candidates: int, direction: Direction) -> BatchShape:
-    return BatchShape(1, direction, torch.arange(queries), torch.arange(candidates)[None])
+def _shape(queries: int, candidates: int, direction: Direction, has_all_queries: bool) -> BatchShape:
+    return BatchShape(1, direction, torch.arange(queries), torch.arange(candidates)[None], has_all_queries)

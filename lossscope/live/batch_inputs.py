@@ -15,6 +15,7 @@ from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError
 
 from .observed import Observed
+from .sampled_inputs import SampledInputs, rows_of_one_set, rows_of_two_sides
 from .vectors import as_tensor, cosines_of
 
 ITEM = Sides("item", None)
@@ -51,12 +52,56 @@ class BatchInputs:
             self._require_share(one_set or (sides is not None and sides.is_one_set))
         if one_set or (sides is not None and sides.is_one_set):
             return self._of_one_set(sides or ITEM)
+        named = self._is_named()
+        return self._of_two_sides(sides or (QUERY_DOCUMENT if named else IMAGE_TEXT), named)
+
+    def sampled(self, sides: Sides | None) -> SampledInputs:
+        """Return rows of S of each direction that are computed for single queries; arguments as those of `observed`."""
+        one_set = self.embeddings is not None or self.labels is not None or (sides is not None and sides.is_one_set)
+        S, S_second = as_tensor(self.S, "S"), as_tensor(self.S_second, "S_second")
+        if self.is_share:
+            self._require_share(one_set)
+            if self.offset is None:
+                raise InputError("with across_processes, a sample of queries needs offset in place of a mask")
+        if one_set:
+            self._require_one_set(sides or ITEM)
+            E, labels = as_tensor(self.embeddings, "embeddings"), as_tensor(self.labels, "labels")
+            return rows_of_one_set(sides or ITEM, S, E, labels, self.mask)
+        named = self._is_named()
+        sides = sides or (QUERY_DOCUMENT if named else IMAGE_TEXT)
+        first, second, names = self._both_sides(sides, named)
+        has_mined = self._has_mined(first, second, named)
+        return rows_of_two_sides(
+            sides, (S, first, second), names, self.mask, self.offset, S_second, has_mined, self.is_share
+        )  # fmt: skip
+
+    def _is_named(self) -> bool:
+        """Return whether sides are called queries and documents. Raises InputError where both names are given."""
         named = self.queries is not None or self.documents is not None
         if named and (self.images is not None or self.captions is not None):
             raise InputError("watch must be given images and captions, or queries and documents; got both")
-        return self._of_two_sides(sides or (QUERY_DOCUMENT if named else IMAGE_TEXT), named)
+        return named
 
-    def _of_one_set(self, sides: Sides) -> Observed:
+    def _has_mined(self, first: Tensor | None, second: Tensor | None, named: bool) -> bool:
+        """Return whether mined negatives stand behind the positives. Raises InputError unless each query has as many.
+
+        Args:
+            first: embeddings of the first side.
+            second: of the second.
+            named: whether they are called queries and documents.
+        """
+        if self.offset is not None or self.mask is not None or first is None or second is None:
+            return False
+        is_longer = len(first) < len(second) and (named or self.negatives is not None)
+        if is_longer and len(second) % max(len(first), 1):
+            raise InputError(
+                f"documents must be b (1 + k) rows, the positives of the b queries first; got {len(second)} of "
+                f"{len(first)} queries. Give the mask of others"
+            )
+        return is_longer
+
+    def _require_one_set(self, sides: Sides) -> None:
+        """Raise InputError for arguments of two sides."""
         if not sides.is_one_set:
             raise InputError(
                 f"embeddings and labels are of one set of items, and sides are {sides.text}. Write "
@@ -65,6 +110,9 @@ class BatchInputs:
         others = (self.images, self.captions, self.queries, self.documents, self.negatives, self.S_second, self.offset)
         if any(x is not None for x in others):
             raise InputError("one set of items is watched as S, or embeddings, with labels or a mask; got two sides")
+
+    def _of_one_set(self, sides: Sides) -> Observed:
+        self._require_one_set(sides)
         E = as_tensor(self.embeddings, "embeddings")
         given = None if E is None else (E.detach(), E.detach())
         E, cosines = (None, None) if E is None else cosines_of(E, E)[1:]
@@ -93,10 +141,7 @@ class BatchInputs:
         S = self._similarities(cosines, names)
         if self.is_share and S.ndim == 2 and not S.shape[1]:
             raise InputError("S must have the candidates of all processes as columns; got none")
-        offset = self.offset
-        has_mined = offset is None and self.mask is None and V is not None and len(S) < S.shape[1]
-        if has_mined and (named or self.negatives is not None):
-            offset = _require_mined(S)
+        offset = 0 if self._has_mined(V, T, named) else self.offset
         rows = DirectionRows(S, i2t_mask(S, self.mask, offset, sides), V, T)
         observed = Observed(rows, sides, embeddings=None if V is None else _detached(first, second), offset=self.offset)
         if self.S_second is not None:
@@ -176,16 +221,6 @@ def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor
     if second is None or negatives is None or negatives.ndim != 3 or second.shape != negatives[:, 0].shape:
         raise InputError(f"negatives must be (b, k, d) of documents (b, d); got {shapes[1]} and {shapes[0]}")
     return torch.cat([second, negatives.flatten(0, 1).to(second.dtype)])
-
-
-def _require_mined(S: Tensor) -> int:
-    """Return the offset of queries with mined negatives, 0. Raises InputError unless each has as many."""
-    if S.shape[1] % len(S):
-        raise InputError(
-            f"documents must be b (1 + k) rows, the positives of the b queries first; got {S.shape[1]} of {len(S)} "
-            "queries. Give the mask of others"
-        )
-    return 0
 
 
 def _positives_first(rows: DirectionRows) -> DirectionRows:

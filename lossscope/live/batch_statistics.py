@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -11,16 +11,23 @@ from torch import Tensor
 from lossscope.core.sides import Sides
 from lossscope.core.similarity import normalise
 from lossscope.core.types import DIRECTIONS, Direction
-from lossscope.engine.batch_share import DirectionShare
+from lossscope.engine.batch_share import DirectionShare, name_of_objective
 from lossscope.engine.direction_rows import DirectionRows
+from lossscope.engine.large_batches import needs_whole_matrix
 from lossscope.engine.one_batch import OneBatch, plain_mode
+from lossscope.engine.sampled.query_share import SampledShare
+from lossscope.errors import InputError
 from lossscope.objectives.base import Gradient, Objective
 from lossscope.probes.base import Probe
+from lossscope.registry import short_spec
 
+from .given_weights import GivenWeights
 from .loss_gap import loss_gap
-from .observed import Observed
+from .observed import MOST_ENTRIES, Observed
+from .sampled_inputs import SampledInputs
 from .shared_batch import BatchPart
 
+_ENTRIES = 1 << 21  # of S, of sampled rows that are in memory at a time
 _KEPT = 16  # plans of batches that are kept, one for each objective, sides and directions
 
 
@@ -45,13 +52,44 @@ class BatchStatistics:
         assert chosen is not None, "what is watched without an objective has its own"
         plan = self.plan(chosen, observed.sides, observed.directions)
         rows, second = _rows_of(observed, plan)
-        finite, statistics = plan(rows.S, rows.mask, rows.queries, rows.candidates, second)
+        if observed.drawn_from is not None:
+            self._require_rows_alone(chosen)
+            finite, statistics = self._of_drawn_rows(plan, [rows] if second is None else [rows, second], observed)
+            return finite, {**statistics, **_numbers(observed.numbers)}
+        finite, values = plan(rows.S, rows.mask, rows.queries, rows.candidates, second)
         numbers = dict(observed.numbers)
         if observed.value is not None and objective is None:
             numbers["loss"] = observed.value
             if not isinstance(chosen, Gradient):
                 numbers["loss_gap"] = loss_gap(observed, chosen)
-        return finite, {**dict(zip(plan.columns, statistics, strict=True)), **_numbers(numbers)}
+        return finite, {**dict(zip(plan.columns, values, strict=True)), **_numbers(numbers)}
+
+    def _require_rows_alone(self, objective: Objective) -> None:
+        """Raise InputError where rows influence each other, unless their weights were computed of the whole batch."""
+        for probe in self.probes:
+            mixes = probe.needs_objective and needs_whole_matrix(objective, probe)
+            if mixes and not isinstance(objective, GivenWeights):
+                raise InputError(
+                    f"the numbers of a query depend on other queries under {name_of_objective(objective)} with "
+                    f"{short_spec(probe)}, and of a batch of more than {MOST_ENTRIES:,} similarities there are some "
+                    "rows. Take smaller batches, or watch without it"
+                )
+
+    def _of_drawn_rows(
+        self, plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed
+    ) -> tuple[bool, dict[str, float]]:
+        """Return whether random rows of a batch are finite, and what they say of all its queries."""
+        statistics, every = dict[str, float](), True
+        with plain_mode(rows[0].S.device):
+            for index, (own, one, queries) in enumerate(
+                zip(plan.of_directions, rows, observed.drawn_from or (), strict=True)
+            ):
+                finite, results = plan.results_of_rows(index, one)
+                share = SampledShare.of(own, [results], len(one.S), queries)
+                values, _ = share.merge([share.rows], [queries], [share.numbers().cpu()])
+                statistics |= dict(zip(share.names, values, strict=True))
+                every = every and bool(finite)
+        return every, statistics
 
     def part(self, observed: Observed, objective: Objective) -> BatchPart:
         """Return what the probes compute of the rows of one process of several.
@@ -72,6 +110,31 @@ class BatchStatistics:
                 for own, of_direction, one in zip(plan.of_directions, results, rows, strict=True)
             ]
         return BatchPart(plan, shares, [one.S.shape[1] for one in rows], finite, observed.offset)
+
+    def sampled_part(
+        self, inputs: SampledInputs, objective: Objective, queries: int, step: int, is_share: bool
+    ) -> BatchPart:
+        """Return what the probes compute of a sample of the queries of each direction, some rows at a time.
+
+        Args:
+            inputs: rows of this process.
+            objective: to look with.
+            queries: to draw of each direction, at most.
+            step: seed of the sample.
+            is_share: whether other processes have other rows of the batch.
+        """
+        plan, shares, flags = self.plan(objective, inputs.sides, inputs.directions), [], []
+        with plain_mode(inputs.rows[0].device):
+            for index, (own, rows) in enumerate(zip(plan.of_directions, inputs.rows, strict=True)):
+                places = inputs.places(index, queries, step, is_share)
+                parts = []
+                for some in torch.split(places, max(_ENTRIES // rows.columns, 1)):
+                    finite, results = plan.results_of_rows(index, rows.take(some, plan.needs_embeddings).or_one_row())
+                    parts.append(results)
+                    flags.append(finite)
+                shares.append(SampledShare.of(own, parts, len(places), rows.number))
+            finite = torch.stack(flags).all()
+        return BatchPart(plan, shares, [rows.columns for rows in inputs.rows], finite, inputs.offset)
 
     def plan(self, objective: Objective, sides: Sides, directions: tuple[Direction, ...] | None = None) -> OneBatch:
         """Return the plan of a kind of batch.

@@ -20,11 +20,13 @@ from lossscope.core.types import Direction
 from lossscope.engine.batch_share import require_shares
 from lossscope.engine.one_batch import OneBatch, require_batch_probes
 from lossscope.engine.ring_rows import require_blocks
+from lossscope.engine.sampled.requirements import LEAST, require_probes_of_queries
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
 from lossscope.io.trusted_code import trust
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
+from lossscope.probes.base import Probe
 from lossscope.registry import build
 
 from .batch_inputs import BatchInputs
@@ -82,6 +84,10 @@ class LossScope:
     # the candidates of all: its row is that of the whole batch, the same in each. Another group than that of all
     # processes is given in place of True. The doctor and the recorder look at the rows of their process
     across_processes: bool | dist.ProcessGroup = False
+    # of a batch of more queries, so many are drawn at random in each direction, by the number of the step, and each is
+    # compared with all candidates: `C_neg` is then an estimate, and `C_neg_low` and `C_neg_high` are the ends of its
+    # 95 % interval; None: all queries
+    queries: int | None = None
     recorder_bytes: int = LIMIT  # of the tensors and ids of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
@@ -100,6 +106,7 @@ class LossScope:
         require_batch_probes(probes)
         self._statistics = BatchStatistics(probes)
         self._columns: dict[str, None] = {}  # of all rows so far
+        self._begin_doctor()
         if self._objective is not None:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
         is_group = dist.is_available() and isinstance(self.across_processes, dist.ProcessGroup)
@@ -107,8 +114,9 @@ class LossScope:
             raise InputError(f"across_processes must be True, False or a process group; got {self.across_processes!r}")
         if self.is_shared:
             require_shares(self._require_objective("across_processes"), probes)
+        if self.queries is not None:
+            self._require_sample(probes)
         self.history = deque(maxlen=self.keep)
-        self._begin_doctor()
 
     def _begin_doctor(self) -> None:
         if not isinstance(self.doctor, bool | DoctorOptions):
@@ -182,6 +190,8 @@ class LossScope:
             S, mask, images, captions, queries, documents, negatives, embeddings, labels, S_second, offset,
             self.is_shared,
         )  # fmt: skip
+        if self.queries is not None:
+            return self._record_sample(inputs, objective, number, log)
         if self.is_shared:
             return self._record_share(inputs, objective, number, (ids, second_ids), log)
         return self.record([inputs.observed(self._sides)], number, (ids, second_ids), log)
@@ -205,6 +215,8 @@ class LossScope:
         """
         objective = self._require_objective("blocks of S")
         require_blocks(objective, self._statistics.probes)
+        if self.queries is not None:
+            raise InputError("blocks of a ring have all queries of a process; leave queries out")
         if self._doctor is not None or self._recorder is not None:
             raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
         number, said = self.next_step(step), checked_numbers(log or {})
@@ -248,6 +260,11 @@ class LossScope:
         return self._objective
 
     def _require_alone(self) -> None:
+        if self.queries is not None:
+            raise InputError(
+                "queries are drawn from what watch is given; of a loss that is wrapped, or of a trainer's callback, "
+                "there are all rows, or those that have room. Leave it out, or call watch"
+            )
         if self.is_shared:
             raise InputError(
                 "across_processes adds up the rows that watch is given; of a loss that is wrapped, or of a trainer's "
@@ -281,6 +298,30 @@ class LossScope:
 
         row = self._merge(step, part)
         return self._keep(row, seen[0] if seen[0].shape[0] else None, step, ids, said)
+
+    def _require_sample(self, probes: Sequence[Probe]) -> None:
+        """Raise InputError for options that go with whole batches alone."""
+        number = self.queries
+        if isinstance(number, bool) or not isinstance(number, int) or number < LEAST:
+            raise InputError(f"queries must be a whole number of at least {LEAST}; got {number!r}")
+        require_probes_of_queries([self._require_objective("a sample of queries")], probes, "queries")
+        if self._doctor is not None or self._recorder is not None:
+            raise InputError(
+                "doctor and recorder look at whole batches, and queries is a sample; leave one of them out"
+            )
+
+    def _record_sample(
+        self, inputs: BatchInputs, objective: Objective, step: int, log: Mapping[str, float] | None
+    ) -> Row:
+        """Return the row of a sample of queries."""
+        said, queries = checked_numbers(log or {}), self.queries
+        assert queries is not None
+
+        def part() -> BatchPart:
+            rows = inputs.sampled(self._sides)
+            return self._statistics.sampled_part(rows, objective, queries, step, self.is_shared)
+
+        return self._keep(self._merge(step, part), None, step, (None, None), said)
 
     def _merge(self, step: int, part: Callable[[], BatchPart]) -> Row:
         """Return the row of the rows of all processes, or of this one alone."""

@@ -12,10 +12,11 @@ from torch import Tensor
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.direction_rows import DirectionRows
+from lossscope.engine.sampled.draw import draw_queries
 from lossscope.objectives.base import Objective
 
 Row = dict[str, float]  # `finite` and the statistics of one step
-MOST_ENTRIES = 2**24  # of S: the first rows of a larger batch are looked at, where rows do not influence each other
+MOST_ENTRIES = 2**24  # of S: of a larger batch a sample of the rows is looked at
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,8 @@ class Observed:
     # of both sides as they were given, before anything normalises them; None: those of the rows, if any
     embeddings: tuple[Tensor, Tensor] | None = None
     offset: int | None = None  # column of the positive of the first row, where it was given
+    # queries of each direction that the rows were drawn from at random; None: these are all, or the first ones
+    drawn_from: tuple[int, ...] | None = None
     mined: int = 0  # mined negatives of each query, whose columns stand query by query behind the positives
 
     @property
@@ -42,13 +45,20 @@ class Observed:
         return (0, 0) if self.rows is None else (self.rows.S.shape[0], self.rows.S.shape[1])
 
     def limited(self) -> Observed:
-        """Return the first rows of a batch of more than MOST_ENTRIES similarities, and as it is any other."""
+        """Return random rows of a batch of more than MOST_ENTRIES similarities, and as it is any other.
+
+        The places of the rows are the same in all batches of one size.
+        """
         if self.rows is None or self.rows.S.numel() <= MOST_ENTRIES:
             return self
-        second = self.second
+        every = [self.rows]
         if len(self.directions) > 1:
-            second = _first_rows(self.rows.t() if second is None else second)
-        return replace(self, rows=_first_rows(self.rows), second=second, embeddings=None).of_first_rows()
+            every.append(self.rows.t() if self.second is None else self.second)
+        drawn = [_random_rows(one, way) for one, way in zip(every, self.directions, strict=True)]
+        return replace(
+            self, rows=drawn[0], second=drawn[1] if len(drawn) > 1 else None, embeddings=None, value=None,
+            drawn_from=tuple(len(one.S) for one in every),
+        )  # fmt: skip
 
     def of_first_rows(self) -> Observed:
         """Return the same as part of a batch: with the number of its rows, without the value, which is of all rows."""
@@ -61,11 +71,12 @@ class Observed:
         return f"{self.name}/{statistic}" if self.name else statistic
 
 
-def _first_rows(rows: DirectionRows) -> DirectionRows:
+def _random_rows(rows: DirectionRows, direction: Direction) -> DirectionRows:
     """Return as many rows as have at most MOST_ENTRIES similarities, at least one."""
-    first = torch.arange(max(MOST_ENTRIES // rows.S.shape[1], 1), device=rows.S.device)
-    queries = None if rows.queries is None else rows.queries[first]
-    return DirectionRows(rows.S[first], rows.mask.rows(first), queries, rows.candidates)
+    number = min(max(MOST_ENTRIES // rows.S.shape[1], 1), len(rows.S))
+    places = torch.from_numpy(draw_queries(len(rows.S), 0, number, 0, direction)).to(rows.S.device)
+    queries = None if rows.queries is None else rows.queries[places]
+    return DirectionRows(rows.S[places], rows.mask.rows(places), queries, rows.candidates)
 
 
 Result = tuple[Any, list[Observed]]  # what a loss returned, and what it saw

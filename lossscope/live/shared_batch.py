@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.exchange import exchange
-from lossscope.engine.batch_share import DirectionShare, name_of_objective
+from lossscope.engine.batch_share import name_of_objective
 from lossscope.engine.one_batch import OneBatch
 from lossscope.errors import InputError
 
@@ -30,11 +31,28 @@ class _Head:
     offset: float = _NONE
     rows: float = 0  # of the first direction
     candidates: float = 0
+    queries: float = 0  # that these rows were drawn from; the same where none was left out
     second_rows: float = 0
     second_candidates: float = 0
+    second_queries: float = 0
 
 
 _LENGTH = len(_Head.__dataclass_fields__)
+
+
+class Share(Protocol):
+    """What the probes computed of rows of one direction, and how it adds up with those of other processes."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def queries(self) -> int: ...
+    def numbers(self) -> Tensor: ...
+    def merge(
+        self, rows: Sequence[int], queries: Sequence[int], numbers: Sequence[Tensor]
+    ) -> tuple[list[float], list[Tensor]]: ...
 
 
 @dataclass(frozen=True)
@@ -42,10 +60,15 @@ class BatchPart:
     """The rows of this process, after the probes have seen them."""
 
     plan: OneBatch
-    shares: Sequence[DirectionShare]  # of each direction
+    shares: Sequence[Share]  # of each direction
     candidates: Sequence[int]  # of each direction
     finite: Tensor  # () bool
     offset: int | None  # column of the positive of the first row; None: not known
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each statistic, and of the ends of its interval where it is of a sample."""
+        return tuple(name for share in self.shares for name in share.names)
 
 
 @dataclass(frozen=True)
@@ -78,26 +101,25 @@ class SharedBatch:
         _require_agreement(heads)
         finite = all(bool(message[_LENGTH]) for message in messages)
         values = _merge(own, heads, [message[_LENGTH + 1 :] for message in messages])
-        return finite, dict(zip(own.plan.columns, values, strict=True))
+        return finite, dict(zip(own.names, values, strict=True))
 
 
 def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:
     """Return the statistics of both directions, in the order of the plan."""
     values = []
-    rows = [[int(head.rows) for head in heads], [int(head.second_rows) for head in heads]]
-    for share, n in zip(own.shares, rows, strict=False):
-        merged, numbers = share.merge(n, numbers)
-        values += merged.tolist()
+    for share, of_second in zip(own.shares, ("", "second_"), strict=False):
+        rows, queries = ([int(getattr(head, of_second + name)) for head in heads] for name in ("rows", "queries"))
+        merged, numbers = share.merge(rows, queries, numbers)
+        values += merged
     return values
 
 
 def _head(step: int, own: BatchPart) -> _Head:
-    sizes = [(share.rows, c) for share, c in zip(own.shares, own.candidates, strict=True)]
-    (rows, candidates), (second_rows, second_candidates) = sizes[0], (sizes[1:] or [(0, 0)])[0]
-    names = "\n".join([own.plan.sides.text, *own.plan.directions, *own.plan.columns, *own.plan.probe_specs])
+    sizes = [(share.rows, c, share.queries) for share, c in zip(own.shares, own.candidates, strict=True)]
+    names = "\n".join([own.plan.sides.text, *own.plan.directions, *own.names, *own.plan.probe_specs])
     return _Head(
         0, step, _digest(name_of_objective(own.plan.objective)), _digest(names),
-        _NONE if own.offset is None else own.offset, rows, candidates, second_rows, second_candidates,
+        _NONE if own.offset is None else own.offset, *(size for of_direction in sizes for size in of_direction),
     )  # fmt: skip
 
 
@@ -126,7 +148,7 @@ def _require_agreement(heads: Sequence[_Head]) -> None:
             )
     _require_one("have the candidates of all as columns of S", [int(head.candidates) for head in heads])
     _require_one("have the candidates of all as columns of S_second", [int(head.second_candidates) for head in heads])
-    if not any(head.rows for head in heads):
+    if not any(head.queries for head in heads):
         raise InputError("a batch must have a query; every process has none")
     _require_own_positives(heads)
 
@@ -138,7 +160,8 @@ def _require_one(what: str, values: Sequence[int]) -> None:
 
 def _require_own_positives(heads: Sequence[_Head]) -> None:
     """Raise InputError where rows of two processes have the same positive: an offset is wrong."""
-    ranges = sorted((head.offset, head.rows, rank) for rank, head in enumerate(heads) if head.rows and head.offset >= 0)
+    known = [(head.offset, head.queries, rank) for rank, head in enumerate(heads) if head.queries and head.offset >= 0]
+    ranges = sorted(known)
     for (first, rows, rank), (start, _, other) in pairwise(ranges):
         if start < first + rows:
             raise InputError(

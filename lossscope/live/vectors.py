@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lossscope.core.similarity import cosine, normalise
 from lossscope.engine.direction_rows import HALF_TYPES
+from lossscope.engine.one_batch import plain_mode
 from lossscope.errors import InputError
 
 
@@ -31,8 +32,15 @@ def as_tensor(x: Any, what: str) -> Tensor | None:
 
 def cosines_of(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return detached rows of unit length, in float32 or wider, and their S."""
-    with torch.inference_mode(False), torch.no_grad(), torch.autocast(first.device.type, enabled=False):
+    V, T = unit_rows(first, second)
+    with plain_mode(first.device):
+        return V, T, cosine(V, T)
+
+
+def unit_rows(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Return detached rows of unit length, of one type, float32 or wider."""
+    with plain_mode(first.device):
         wide = [x.float() if x.dtype in HALF_TYPES else x for x in (first.detach(), second.detach())]
         dtype = torch.promote_types(wide[0].dtype, wide[1].dtype)
         V, T = (normalise(x.to(dtype)) for x in wide)
-        return V, T, cosine(V, T)
+        return V, T

@@ -30,6 +30,7 @@ PROBES = ("cocos", "cocos:eps=0.0001,unit=cosine", "similarity", "recall", "cont
 OF_EMBEDDINGS = ("influence", "tangent", "false_negatives", "alignment")
 RINGS = (NTXENT, "triplet", "triplet-sh", "smoothap")
 OF_BLOCKS = ("cocos", "cocos:eps=0.0001", "similarity", "recall", "weight_mass", "hubness", "alignment")
+OF_SAMPLES = ("cocos", "similarity", "recall", "contributors")
 SHARES = {1: [(31,)], 2: [(16, 15), (31, 0)], 3: [(10, 10, 11), (1, 0, 30), (20, 11, 0)]}
 COUNTS = ("C_q", "C_B", "C_0", "C_neg", "skipped", "R@1", "R@5", "medr", "meanr", "ties", "hub_max_count", "inverted")
 B = 31
@@ -76,6 +77,9 @@ def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
             done[f"{objective} {shares}"] = scope.watch(S, offset=start, S_second=S_second)
         scope = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity"), across_processes=True)
         done[f"embeddings {shares}"] = scope.watch(queries=2 * first[own], documents=second, offset=start)
+        for queries in (12, 2 * B):
+            scope = LossScope(NTXENT, OF_SAMPLES, across_processes=True, queries=queries)
+            done[f"{queries} queries {shares}"] = scope.watch(S, offset=start, S_second=S_second, step=3)
         done |= rings(size, shares, start, first[own] @ second.T, second[own] @ first.T)
         match = (torch.arange(B)[:, None] // 2 == torch.arange(B) // 2)[own]
         valid = (torch.arange(B) != B - 1).expand(len(match), B)
@@ -199,6 +203,11 @@ def test_the_row_of_every_process_is_that_of_one_with_the_whole_batch(results: l
             whole = LossScope(objective, PROBES).watch(first @ second.T, S_second=second @ first.T, offset=0)
             assert whole is not None
             same(of_all(results, f"{objective} {shares}"), whole)
+        for queries in (12, 2 * B):
+            scope = LossScope(NTXENT, OF_SAMPLES, queries=queries)
+            whole = scope.watch(first @ second.T, S_second=second @ first.T, offset=0, step=3)
+            assert whole is not None and whole["i2t/rows"] == min(queries, B)
+            same(of_all(results, f"{queries} queries {shares}"), whole, 2e-6)
         for objective in RINGS:
             whole = LossScope(objective, OF_BLOCKS).watch(first @ second.T, S_second=second @ first.T, offset=0)
             assert whole is not None
@@ -328,6 +337,8 @@ def test_layouts_whose_rows_are_not_known_are_refused(tmp_path: Path) -> None:
             LossScope("supcon", across_processes=True).watch(embeddings=E, labels=torch.arange(4) // 2)
         with pytest.raises(InputError, match="mined negatives stand among the candidates of all"):
             scope.watch(queries=E, documents=E, negatives=E[:, None], offset=0)
+        with pytest.raises(InputError, match="a sample of queries needs offset in place of a mask"):
+            LossScope(NTXENT, across_processes=True, queries=2).watch(S, Mask(S > 0, S < 2))
         with pytest.raises(InputError, match="of a loss that is wrapped"):
             scope.wrap(lambda S: S.sum())
         with pytest.raises(InputError, match="candidates of all processes as columns; got none"):

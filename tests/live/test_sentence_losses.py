@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.core.similarity import normalise
+from lossscope.core.types import DIRECTIONS
 from lossscope.engine.direction_rows import DirectionRows
+from lossscope.engine.sampled.draw import draw_queries
 from lossscope.errors import InputError
 from lossscope.live import observed as observed_module
 from lossscope.live.monitor import LossScope
@@ -420,7 +423,7 @@ def test_a_batch_of_one_pair_has_no_negative_and_raises_nothing() -> None:
 
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("case", ["plain", "symmetric", "hard"])
-def test_of_a_very_large_batch_the_first_rows_are_looked_at(
+def test_of_a_very_large_batch_a_sample_of_the_rows_is_looked_at(
     case: str, cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = sentence_model(tmp_path, dropout=0.0)
@@ -437,14 +440,25 @@ def test_of_a_very_large_batch_the_first_rows_are_looked_at(
         value.backward()
     whole, part = rows
     assert whole.rows is not None and part.rows is not None
-    number = len(part.rows.S)
-    assert number < B and part.numbers["q2d/rows"] == number and part.value is None and not whole.numbers
-    assert torch.equal(part.rows.S, whole.rows.S[:number])
-    assert torch.equal(part.rows.mask.match, whole.rows.mask.match[:number])
-    for first, second in zip(value_and_weights(part), value_and_weights(whole), strict=True):
-        torch.testing.assert_close(first[1] * len(first[1]), second[1][: len(first[1])] * B, rtol=1e-4, atol=1e-6)
+    number, directions = len(part.rows.S), len(whole.directions)
+    assert number < B and part.value is None and not whole.numbers
+    of_each = [number, number if part.second is None else len(part.second.S)]
+    every = [torch.from_numpy(draw_queries(B, 0, n, 0, way)) for n, way in zip(of_each, DIRECTIONS, strict=True)]
+    if cached:  # chunks that have no room are not kept
+        every = [torch.arange(n) for n in of_each]
+        assert part.numbers["q2d/rows"] == number and part.drawn_from is None
+    else:
+        assert part.drawn_from == (B,) * directions
+    assert torch.equal(part.rows.S, whole.rows.S[every[0]])
+    assert torch.equal(part.rows.mask.match, whole.rows.mask.match[every[0]])
+    for first, second, places in zip(value_and_weights(part), value_and_weights(whole), every, strict=False):
+        torch.testing.assert_close(first[1] * len(first[1]), second[1][places] * B, rtol=1e-4, atol=1e-6)
     row = LossScope().record([part], 1)
     assert row["q2d/rows"] == number and "loss_gap" not in row
+    if part.drawn_from is not None:
+        for name in ("C_neg", "C_0", "s_pos_q50"):
+            low, value, high = (row[f"q2d/{name}{end}"] for end in ("_low", "", "_high"))
+            assert low <= value <= high or math.isnan(low)
 
 
 def test_probes_that_read_embeddings_get_unit_vectors() -> None:

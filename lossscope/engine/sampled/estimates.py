@@ -8,7 +8,7 @@ from lossscope.core.intervals import LEVEL
 from lossscope.probes.base import Statistic
 
 from ..run_probes import ProbeResult, batch_statistics
-from .intervals import interval
+from .intervals import Bools, Floats, Interval, interval
 
 _TOTALS = ("sum", "zeros", "true")  # reducers that give a number of the whole set
 Ends = dict[str, tuple[float, float]]  # statistic -> low and high
@@ -16,19 +16,34 @@ Ends = dict[str, tuple[float, float]]  # statistic -> low and high
 
 def estimates(result: ProbeResult, population: int, level: float = LEVEL) -> tuple[dict[str, Any], Ends]:
     """Return statistic -> (1,) estimate for all N queries, and statistic -> its interval, of a sample."""
-    columns, n = result.columns(), len(result.shape.query_ids)
+    columns = result.columns()
     usable = ~result.skipped.cpu().numpy()
     values, intervals = batch_statistics([result])[0], {}
     for statistic in result.statistics():
         if statistic.reducer == "curve":
             continue
-        if statistic.reducer in _TOTALS and n < population:
-            values[statistic.name] = values[statistic.name] * (population / n)
-        column = columns[statistic.column].double().cpu().numpy()
-        value = float(values[statistic.name][0])
-        top = _top(statistic)
-        intervals[statistic.name] = interval(value, column, usable, statistic.reducer, population, top, level)
+        column, name = columns[statistic.column].double().cpu().numpy(), statistic.name
+        values[name], intervals[name] = estimate(statistic, values[name], column, usable, population, level)
     return values, intervals
+
+
+def estimate(
+    statistic: Statistic, value: Floats, column: Floats, usable: Bools, population: int, level: float = LEVEL
+) -> tuple[Floats, Interval]:
+    """Return the estimate of a statistic of all N queries, (1,), and its interval.
+
+    Args:
+        statistic: of a column.
+        value: (1,) statistic of the sampled queries.
+        column: (n,) of these.
+        usable: (n,) queries that were not skipped.
+        population: N.
+        level: that the interval holds.
+    """
+    if statistic.reducer in _TOTALS and len(column) < population:
+        value = value * (population / len(column))
+    ends = interval(float(value[0]), column, usable, statistic.reducer, population, _top(statistic), level)
+    return value, ends
 
 
 def _top(statistic: Statistic) -> float:

@@ -9,8 +9,9 @@ from lossscope.core.types import MinedNegatives
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
-from lossscope.registry import short_spec, spec_of
+from lossscope.registry import short_spec
 
+from ..batch_share import name_of_objective
 from ..large_batches import needs_whole_matrix
 from .precision import Precision
 
@@ -57,17 +58,28 @@ def require_sample(options: SampleOptions, objectives: Sequence[Objective], prob
     if any(wrong.values()):
         needed = " and ".join(name for name, is_wrong in wrong.items() if is_wrong)
         raise InputError(f"a sample of queries is compared with all candidates, so that it needs {needed}")
+    require_probes_of_queries(objectives, probes, "--queries")
+
+
+def require_probes_of_queries(objectives: Sequence[Objective], probes: Sequence[Probe], option: str) -> None:
+    """Raise InputError for objectives and probes that need all queries, or more than their own row of S.
+
+    Args:
+        objectives: that probes are run on.
+        probes: all of them.
+        option: what asks for a sample.
+    """
     for probe in probes:
         if probe.axis != "query":
             raise InputError(
                 f"{short_spec(probe)} has no number of a single query, so that a sample of queries says nothing of it. "
-                "Leave it out, or --queries"
+                f"Leave it out, or {option}"
             )
         for objective in objectives if probe.needs_objective else (None,):
             if needs_whole_matrix(objective, probe):
-                name = short_spec(probe) if objective is None else spec_of(objective)
+                name = short_spec(probe) if objective is None else name_of_objective(objective)
                 what = "convention" if getattr(probe, "convention", "corrected") != "corrected" else "loss"
                 raise InputError(
                     f"the numbers of a query of {name} depend on other queries under this {what}, so that some cannot "
-                    "be computed alone. Leave it out, or --queries"
+                    f"be computed alone. Leave it out, or {option}"
                 )
