@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -15,10 +16,11 @@ from lossscope.registry import short_spec, spec_of
 
 from .direction_plan import DirectionPlan, stack_columns
 from .large_batches import needs_whole_matrix
-from .partial_sums import partial_length, partial_sums, statistic_of_parts
+from .partial_sums import BY_ORDER, partial_length, partial_sums, statistic_of_parts
 from .run_probes import ProbeResult
 
-_Members = list[tuple[int, int, str]]  # (index of a statistic, index of a result, column)
+_Members = Sequence[tuple[int, int, str]]  # (index of a statistic, index of a result, column)
+_Keys = dict[tuple[int, str], int]  # (index of a result, column) -> its place among the values that are passed on
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,9 @@ class DirectionShare:
 
     def numbers(self) -> Tensor:
         """(k,) float64: what these queries add."""
-        parts = [partial_sums(reducer, *self._values(members)) for reducer, members in self._of_queries()]
+        parts = [partial_sums(reducer, *self._values(members)) for reducer, members in self._sums()]
+        if self._ordered:
+            parts.append(partial_sums("q50", *self._values([(0, *key) for key in self._ordered])))
         if self.rows:
             parts += [part.value.double() for result in self._not_of_queries for part in result.accumulators.values()]
         return torch.cat([part.flatten() for part in parts]) if parts else torch.zeros(0, dtype=torch.float64)
@@ -62,10 +66,14 @@ class DirectionShare:
         """
         parts = [_Numbers(x) for x in numbers]
         merged = torch.full((len(self.plan.statistics),), torch.nan, dtype=torch.float64)
-        for reducer, members in self._of_queries():
+        for reducer, members in self._sums():
             m = len(members)
             taken = [part.take(partial_length(reducer, n), m) for part, n in zip(parts, rows, strict=True)]
             merged[[index for index, _, _ in members]] = statistic_of_parts(reducer, taken)
+        values = [part.take(n, len(self._ordered)) for part, n in zip(parts, rows, strict=True)]
+        for reducer, members in self._quantiles():
+            places = [self._ordered[result, name] for _, result, name in members]
+            merged[[index for index, _, _ in members]] = statistic_of_parts(reducer, [one[:, places] for one in values])
         some = [part for part, n in zip(parts, rows, strict=True) if n]
         for result in self._not_of_queries:
             columns = result.probe.finish(_merge_accumulators(result.accumulators, some))
@@ -74,11 +82,23 @@ class DirectionShare:
                     merged[index] = reduce_column(statistic, columns, 1)[0]
         return merged.tolist(), [part.rest for part in parts]
 
-    def _of_queries(self) -> Iterator[tuple[Reducer, _Members]]:
-        """Yield the statistics of queries, those of one reducer together."""
+    def _sums(self) -> Iterator[tuple[Reducer, _Members]]:
+        """Yield the statistics of queries that follow from sums, those of one reducer together."""
         for (reducer, axis), members in self.plan.groups.items():
-            if axis == "query":
+            if axis == "query" and reducer not in BY_ORDER:
                 yield reducer, members
+
+    def _quantiles(self) -> Iterator[tuple[Reducer, _Members]]:
+        """Yield the statistics of queries that need every value, those of one reducer together."""
+        for (reducer, axis), members in self.plan.groups.items():
+            if axis == "query" and reducer in BY_ORDER:
+                yield reducer, members
+
+    @cached_property
+    def _ordered(self) -> _Keys:
+        """The columns that quantiles are of, each of which is passed on once."""
+        keys = dict.fromkeys((result, name) for _, members in self._quantiles() for _, result, name in members)
+        return {key: place for place, key in enumerate(keys)}
 
     @property
     def _not_of_queries(self) -> list[ProbeResult]:

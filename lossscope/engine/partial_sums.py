@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossscope.probes.base import QUANTILES, Reducer, Statistic, reduce_column
 
-_BY_ORDER = ("floor_median", *QUANTILES)  # reducers that need every value
+BY_ORDER = ("floor_median", *QUANTILES)  # reducers that need every value
 
 
 def partial_sums(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
@@ -23,7 +23,7 @@ def partial_sums(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
     values = values.double()
     if reducer == "true":
         return values.sum(0)[None]
-    if reducer in _BY_ORDER:
+    if reducer in BY_ORDER:
         return values.where(keep, torch.nan)
     if reducer == "zeros":
         return ((values == 0) & keep).sum(0).double()[None]
@@ -42,7 +42,7 @@ def partial_sums(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
 
 def partial_length(reducer: Reducer, elements: int) -> int:
     """Return k of the sums of a part of so many elements."""
-    if reducer in _BY_ORDER:
+    if reducer in BY_ORDER:
         return elements
     return {"mean": 2, "mean_nonzero": 2, "std": 3}.get(reducer, 1)
 
@@ -52,7 +52,7 @@ def statistic_of_parts(reducer: Reducer, parts: Sequence[Tensor]) -> Tensor:
 
     Numbers of elements and sums of whole numbers are exact; a quantile is exactly that of all values.
     """
-    if reducer in _BY_ORDER:
+    if reducer in BY_ORDER:
         values = torch.cat(list(parts))
         if not len(values):
             return values.new_full(values.shape[1:], torch.nan)

@@ -56,13 +56,13 @@ class BatchStatistics:
             self._require_rows_alone(chosen)
             finite, statistics = self._of_drawn_rows(plan, [rows] if second is None else [rows, second], observed)
             return finite, {**statistics, **_numbers(observed.numbers)}
-        finite, values = plan(rows.S, rows.mask, rows.queries, rows.candidates, second)
+        finite, of_plan = plan(rows.S, rows.mask, rows.queries, rows.candidates, second)
         numbers = dict(observed.numbers)
         if observed.value is not None and objective is None:
             numbers["loss"] = observed.value
             if not isinstance(chosen, Gradient):
                 numbers["loss_gap"] = loss_gap(observed, chosen)
-        return finite, {**dict(zip(plan.columns, values, strict=True)), **_numbers(numbers)}
+        return finite, {**dict(zip(plan.columns, of_plan, strict=True)), **_numbers(numbers)}
 
     def _require_rows_alone(self, objective: Objective) -> None:
         """Raise InputError where rows influence each other, unless their weights were computed of the whole batch."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lossscope.core.distributed import use_loopback
 from tests.live.tiny_sentences import sentence_model
 
 PAGE = (Path(__file__).parents[2] / "docs" / "trainers.md").read_text(encoding="utf-8")
@@ -20,6 +21,7 @@ NEEDS = {
     "Hugging Face Trainer": ("transformers", "accelerate"),
     "Lightning": ("lightning",),
     "Plain loop": (),
+    "Many processes": (),
 }
 COLUMNS = {  # some of what the example watches
     "sentence-transformers": {"q2d/C_neg", "loss_gap"},
@@ -28,6 +30,7 @@ COLUMNS = {  # some of what the example watches
     "Hugging Face Trainer": {"q2d/C_neg", "d2q/C_neg"},
     "Lightning": {"i2t/C_neg"},
     "Plain loop": {"q2d/C_neg", "d2q/s_neg"},
+    "Many processes": {"i2t/C_neg", "t2i/s_pos_q10"},
 }
 
 
@@ -52,6 +55,10 @@ def test_an_example_runs_as_it_stands(name: str, tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     if name == "sentence-transformers":
         sentence_model(tmp_path / "first").save(str(tmp_path / "my-model"))
+    if name == "Many processes":
+        use_loopback()
+        for variable, value in ("RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "0"):
+            monkeypatch.setenv(variable, value)
     names: dict[str, Any] = {}
     (block,) = BLOCK.findall(SECTIONS[name])
     exec(compile(block, name, "exec"), names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,14 @@ from lossscope.core.exchange import FIRST, exchange
 from lossscope.core.similarity import Mask, normalise
 from lossscope.engine.partial_sums import partial_length, partial_sums, statistic_of_parts
 from lossscope.errors import InputError
+from lossscope.live.batch_inputs import BatchInputs
+from lossscope.live.batch_statistics import BatchStatistics
 from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.monitor import LossScope
 from lossscope.objectives.checks.spawn import join_file_group, run_processes
+from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.probes.base import QUANTILES, Reducer, Statistic, reduce_column
+from lossscope.registry import build
 
 NTXENT = "ntxent:tau=0.05"
 OBJECTIVES = (NTXENT, "triplet", "triplet-sh", "siglip", "smoothap", "unified", "dcl", "goal", "circle")
@@ -307,6 +312,27 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
             torch.testing.assert_close(merged, whole.double(), equal_nan=True, rtol=1e-12, atol=1e-12)
         elif reducer not in ("sum", "zeros", "true"):
             assert merged.isnan().all()
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.integers(0, B), max_size=4), st.sampled_from(OBJECTIVES))
+def test_shares_of_any_sizes_have_the_row_of_the_whole_batch(edges: list[int], objective: str) -> None:
+    first, second = vectors()
+    S, S_second = first @ second.T, second @ first.T
+    statistics, own = LossScope(objective, PROBES), as_objective(objective)
+    parts = []
+    for start, stop in pairwise([0, *sorted(edges), B]):
+        inputs = BatchInputs(S=S[start:stop], S_second=S_second[start:stop], offset=start, is_share=True)
+        parts.append(BatchStatistics(tuple(build("probes", spec) for spec in PROBES)).part(inputs.observed(None), own))
+    values, numbers = [], [torch.cat([share.numbers() for share in part.shares]) for part in parts]
+    for direction in (0, 1):
+        rows = [part.shares[direction].rows for part in parts]
+        merged, numbers = parts[-1].shares[direction].merge(rows, rows, numbers)
+        values += merged
+    assert not any(len(rest) for rest in numbers)
+    whole = statistics.watch(S, offset=0, S_second=S_second)
+    assert whole is not None
+    same({"finite": 1.0, **dict(zip(parts[0].names, values, strict=True))}, whole)
 
 
 def test_what_cannot_be_added_up_is_refused_at_once() -> None:
