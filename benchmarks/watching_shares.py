@@ -9,10 +9,13 @@ held before, S and its gradient included where the loss makes them.
 - rows: one of 8 processes, its S (b, 8 b) in both directions, merged (a group of one process: the message is apart)
 - ring: the same rows in 8 blocks, none of which is kept; its loss is that of the rows, as a ring computes no less
 - sample: 500 of the B queries of each direction against all candidates, from embeddings
+- towers: in place of the loss a whole step of two transformers of MiniLM's size (6 layers of width 384) on 16 tokens an
+  item, forward and backward, and `watch` of its S; CLIP-B/32 has about ten times as many parameters, and more tokens
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import tempfile
 import time
@@ -21,7 +24,7 @@ from pathlib import Path
 
 import torch
 from measuring import machine, medians, peak, table
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from lossscope.core.distributed import process_group
@@ -57,7 +60,7 @@ def loss(first: Tensor, second: Tensor, own: slice) -> Call:
 def line(layout: str, size: str, of_loss: Call, watched: Call, repeats: int = 5) -> list[str]:
     """Return a row of the table."""
     loss_seconds, seconds = medians([of_loss, watched], repeats)
-    times = f"{1000 * loss_seconds:.1f} ms", f"{1000 * seconds:.1f} ms", f"{100 * seconds / loss_seconds:.0f} %"
+    times = f"{1000 * loss_seconds:.1f} ms", f"{1000 * seconds:.1f} ms", f"{100 * seconds / loss_seconds:.1f} %"
     return [layout, size, *times, f"{peak(of_loss):.0f} MB", f"{peak(watched):.0f} MB"]
 
 
@@ -101,6 +104,30 @@ def of_sample(B: int, queries: int) -> list[list[str]]:
     return [line("sample", f"{queries} of {B}", loss(first, second, slice(None)), sampled, 3)]
 
 
+def of_towers(B: int) -> list[list[str]]:
+    """Row of a step with encoders."""
+    torch.manual_seed(0)
+    towers = [
+        nn.TransformerEncoder(nn.TransformerEncoderLayer(384, 12, 1536, dropout=0.0, batch_first=True), 6) for _ in "ab"
+    ]
+    tokens = torch.randn(2, B, 16, 384)
+
+    def embeddings() -> tuple[Tensor, Tensor]:
+        first, second = (normalize(tower(x).mean(1)) for tower, x in zip(towers, tokens, strict=True))
+        return first, second
+
+    def step() -> None:
+        first, second = embeddings()
+        S = first @ second.T / TAU
+        total = cross_entropy(S, torch.arange(B)) + cross_entropy(S.T, torch.arange(B))
+        torch.autograd.grad(total, [p for tower in towers for p in tower.parameters()])
+
+    with torch.no_grad():
+        first, second = embeddings()
+    scope, S = LossScope(SPEC), first @ second.T
+    return [line("towers", f"{B}", step, lambda: scope.watch(S))]
+
+
 def message(rank: int, size: int, group: Path) -> float:
     """Return the median milliseconds of one message of every process to all others."""
     with join_file_group(group, rank, size):
@@ -115,12 +142,12 @@ def message(rank: int, size: int, group: Path) -> float:
 def main() -> None:
     """Print the time and memory of each layout, and of the message that merges rows."""
     torch.set_num_threads(1)
-    print(machine())
+    print(f"{machine()}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder, join_file_group(Path(folder) / "group", 0, 1):
         rows = [line for B in WHOLE for line in of_whole(B)]
         rows += [line for b in LOCAL for line in of_rows(b)]
-        rows += of_sample(*SAMPLED)
-    heads = ["layout", "B, or b x B", "loss", "watch", "of the loss", "loss's memory", "watch's memory"]
+        rows += [*of_sample(*SAMPLED), *of_towers(128)]
+    heads = ["layout", "B, or b x B", "loss", "watch", "of the loss", "memory of the loss", "of watch"]
     print(table(heads, rows))
     print(f"\nthe message of {8 * FIRST} bytes between 2 processes, gloo: {run_processes(message, 2):.2f} ms")
 
