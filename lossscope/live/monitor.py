@@ -13,23 +13,20 @@ import pandas as pd
 import torch.distributed as dist
 from torch import Tensor
 
-from lossscope.core.distributed import ProcessGroup, process_group
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Direction
-from lossscope.engine.batch_share import require_shares
 from lossscope.engine.one_batch import OneBatch, require_batch_probes
 from lossscope.engine.ring_rows import require_blocks
-from lossscope.engine.sampled.requirements import LEAST, require_probes_of_queries
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
 from lossscope.io.trusted_code import trust
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
-from lossscope.probes.base import Probe
 from lossscope.registry import build
 
 from .batch_inputs import BatchInputs
+from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics
 from .crash_hook import CrashHook, tell_crash
 from .doctor_options import DoctorOptions
@@ -39,7 +36,7 @@ from .live_doctor import LiveDoctor
 from .observed import Observed, Row
 from .recorded_step import Ids
 from .ring import Ring
-from .shared_batch import BatchPart, SharedBatch
+from .shared_batch import BatchPart
 from .step_history import checked_numbers
 from .wrap import WatchedLoss
 
@@ -98,7 +95,7 @@ class LossScope:
             raise InputError(f"every must be at least 1 and keep at least 0; got {got}. Give whole numbers")
         if not isinstance(self.probes, list | tuple) or not self.probes:
             raise InputError(f'probes must be specs, as ("cocos:eps=0.1",); got {self.probes!r}')
-        self._sides = as_sides(self.sides)
+        self._sides, self._layout = as_sides(self.sides), BatchLayout(self.across_processes, self.queries)
         typed = [one for one in (self.objective, *self.probes) if isinstance(one, str)]
         with trust(typed):
             self._objective = None if self.objective is None else as_objective(self.objective)
@@ -109,13 +106,9 @@ class LossScope:
         self._begin_doctor()
         if self._objective is not None:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
-        is_group = dist.is_available() and isinstance(self.across_processes, dist.ProcessGroup)
-        if not isinstance(self.across_processes, bool) and not is_group:
-            raise InputError(f"across_processes must be True, False or a process group; got {self.across_processes!r}")
-        if self.is_shared:
-            require_shares(self._require_objective("across_processes"), probes)
-        if self.queries is not None:
-            self._require_sample(probes)
+        if not self._layout.is_whole:
+            has_doctor = self._doctor is not None or self._recorder is not None
+            self._layout.require(self._require_objective("parts of a batch"), probes, has_doctor)
         self.history = deque(maxlen=self.keep)
 
     def _begin_doctor(self) -> None:
@@ -188,12 +181,10 @@ class LossScope:
         objective = self._require_objective("S or embeddings")
         inputs = BatchInputs(
             S, mask, images, captions, queries, documents, negatives, embeddings, labels, S_second, offset,
-            self.is_shared,
+            self._layout.is_shared,
         )  # fmt: skip
-        if self.queries is not None:
-            return self._record_sample(inputs, objective, number, log)
-        if self.is_shared:
-            return self._record_share(inputs, objective, number, (ids, second_ids), log)
+        if not self._layout.is_whole:
+            return self._record_part(inputs, objective, number, (ids, second_ids), log)
         return self.record([inputs.observed(self._sides)], number, (ids, second_ids), log)
 
     def ring(
@@ -229,7 +220,7 @@ class LossScope:
         def plan_of(directions: tuple[Direction, ...]) -> OneBatch:
             return self._statistics.plan(objective, sides, directions)
 
-        return Ring(columns, offset, plan_of, None if number is None else finish, self.is_shared)
+        return Ring(columns, offset, plan_of, None if number is None else finish, self._layout.is_shared)
 
     def wrap(self, loss: Callable[..., Any]) -> WatchedLoss:
         """Return the loss as a module that computes the same, bit for bit, and is watched in every training call.
@@ -243,13 +234,8 @@ class LossScope:
         Raises:
             InputError: a loss of single items or of proxies, which has no similarities between items.
         """
-        self._require_alone()
+        self._layout.require_whole()
         return WatchedLoss(loss, self, self._objective, self._sides)
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether each process watches its rows of one batch."""
-        return self.across_processes is not False
 
     def _require_objective(self, what: str) -> Objective:
         if self._objective is None:
@@ -259,29 +245,7 @@ class LossScope:
             )
         return self._objective
 
-    def _require_alone(self) -> None:
-        if self.queries is not None:
-            raise InputError(
-                "queries are drawn from what watch is given; of a loss that is wrapped, or of a trainer's callback, "
-                "there are all rows, or those that have room. Leave it out, or call watch"
-            )
-        if self.is_shared:
-            raise InputError(
-                "across_processes adds up the rows that watch is given; of a loss that is wrapped, or of a trainer's "
-                "callback, each process has its own row. Leave it out, or call watch"
-            )
-
-    def _shared_batch(self) -> SharedBatch:
-        """Return the processes that share each batch. Raises InputError outside a group."""
-        if not (dist.is_available() and dist.is_initialized()):
-            raise InputError(
-                "across_processes must be called in every process of an initialised group; got none. Call "
-                "torch.distributed.init_process_group(...) before, or leave it out"
-            )
-        handle = None if isinstance(self.across_processes, bool) else self.across_processes
-        return SharedBatch(process_group(handle))
-
-    def _record_share(
+    def _record_part(
         self,
         inputs: BatchInputs,
         objective: Objective,
@@ -289,44 +253,23 @@ class LossScope:
         ids: tuple[Ids | None, Ids | None],
         log: Mapping[str, float] | None,
     ) -> Row:
-        """Return the row of a batch of which this process has some rows; it is that of all processes."""
-        said, seen = checked_numbers(log or {}), list[Observed]()
+        """Return the row of a batch of which this process has some rows, or of a sample of its queries."""
+        said, seen, queries = dict[str, float](), list[Observed](), self.queries
 
         def part() -> BatchPart:
+            said.update(checked_numbers(log or {}))
+            if queries is not None:
+                rows = inputs.sampled(self._sides)
+                return self._statistics.sampled_part(rows, objective, queries, step, self._layout.is_shared)
             seen.append(inputs.observed(self._sides))
             return self._statistics.part(seen[0], objective)
 
         row = self._merge(step, part)
-        return self._keep(row, seen[0] if seen[0].shape[0] else None, step, ids, said)
-
-    def _require_sample(self, probes: Sequence[Probe]) -> None:
-        """Raise InputError for options that go with whole batches alone."""
-        number = self.queries
-        if isinstance(number, bool) or not isinstance(number, int) or number < LEAST:
-            raise InputError(f"queries must be a whole number of at least {LEAST}; got {number!r}")
-        require_probes_of_queries([self._require_objective("a sample of queries")], probes, "queries")
-        if self._doctor is not None or self._recorder is not None:
-            raise InputError(
-                "doctor and recorder look at whole batches, and queries is a sample; leave one of them out"
-            )
-
-    def _record_sample(
-        self, inputs: BatchInputs, objective: Objective, step: int, log: Mapping[str, float] | None
-    ) -> Row:
-        """Return the row of a sample of queries."""
-        said, queries = checked_numbers(log or {}), self.queries
-        assert queries is not None
-
-        def part() -> BatchPart:
-            rows = inputs.sampled(self._sides)
-            return self._statistics.sampled_part(rows, objective, queries, step, self.is_shared)
-
-        return self._keep(self._merge(step, part), None, step, (None, None), said)
+        return self._keep(row, next((one for one in seen if one.shape[0]), None), step, ids, said)
 
     def _merge(self, step: int, part: Callable[[], BatchPart]) -> Row:
         """Return the row of the rows of all processes, or of this one alone."""
-        shared = self._shared_batch() if self.is_shared else SharedBatch(ProcessGroup())
-        finite, statistics = shared.merge(step, part)
+        finite, statistics = self._layout.shared_batch().merge(step, part)
         return {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
 
     @property
@@ -362,7 +305,7 @@ class LossScope:
         Raises:
             InputError: with across_processes, as it is not known how the numbers of a loss add up.
         """
-        self._require_alone()
+        self._layout.require_whole()
         said = checked_numbers(log or {})
         row: Row = {"finite": 1.0}
         examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite

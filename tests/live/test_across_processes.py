@@ -142,6 +142,7 @@ def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]
         "columns": lambda: watch(S=S[:, :-1] if last else S, offset=0 if last else offset),
         "offset": lambda: watch(offset=0),
         "shape": lambda: watch(S=torch.zeros(3) if last else S),
+        "log": lambda: watch(log={"lr": "high" if last else 0.1}),
         "empty": lambda: watch(S=S[:0]),
         "missing block": lambda: turn(last),
         "after all of these": lambda: watch()["finite"],
@@ -259,6 +260,7 @@ def test_processes_that_do_not_watch_the_same_say_so_in_each(results: list[dict[
         assert message.format(last=last) in of_all(results, f"error: {name}"), name
     for name, message in (
         ("shape", "S must be (images, captions) of floating point; got (3,)"),
+        ("log", "lr of a step must be a number; got str"),
         ("missing block", "blocks must have all 31 columns; got 21: 0..9, 20..30"),
     ):
         assert results[last][f"error: {name}"].startswith(message)
@@ -344,7 +346,7 @@ def test_what_cannot_be_added_up_is_refused_at_once() -> None:
         LossScope("lifted_structure", ("cocos",), across_processes=True)
     with pytest.raises(InputError, match=r"depend on other queries under triplet.* with cocos:convention=released"):
         LossScope("triplet", ("cocos:convention=released",), across_processes=True)
-    with pytest.raises(InputError, match="must be given an objective to watch across_processes"):
+    with pytest.raises(InputError, match="must be given an objective to watch parts of a batch"):
         LossScope(across_processes=True)
     with pytest.raises(InputError, match="must be True, False or a process group; got 'merge'"):
         LossScope(NTXENT, across_processes="merge")  # type: ignore[arg-type]

@@ -1,0 +1,86 @@
+"""What `watch` is given of a batch: all of it, the rows of one process, or rows that a sample is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch.distributed as dist
+
+from lossscope.core.distributed import ProcessGroup, process_group
+from lossscope.engine.batch_share import require_shares
+from lossscope.engine.sampled.requirements import LEAST, require_probes_of_queries
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+from lossscope.probes.base import Probe
+
+from .shared_batch import SharedBatch
+
+
+@dataclass(frozen=True)
+class BatchLayout:
+    """The options of a LossScope that say so. Raises InputError for other values."""
+
+    across_processes: bool | dist.ProcessGroup
+    queries: int | None
+
+    def __post_init__(self) -> None:
+        is_group = dist.is_available() and isinstance(self.across_processes, dist.ProcessGroup)
+        if not isinstance(self.across_processes, bool) and not is_group:
+            raise InputError(f"across_processes must be True, False or a process group; got {self.across_processes!r}")
+        number = self.queries
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < LEAST):
+            raise InputError(f"queries must be a whole number of at least {LEAST}; got {number!r}")
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether each process has its rows of one batch."""
+        return self.across_processes is not False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every batch is looked at as a whole, in one process."""
+        return not self.is_shared and self.queries is None
+
+    def require(self, objective: Objective, probes: Sequence[Probe], has_doctor: bool) -> None:
+        """Raise InputError for what needs whole batches.
+
+        Args:
+            objective: to look with.
+            probes: all of them.
+            has_doctor: whether the doctor or the recorder looks at the batches, too.
+        """
+        if self.is_shared:
+            require_shares(objective, probes)
+        if self.queries is None:
+            return
+        require_probes_of_queries([objective], probes, "queries")
+        if has_doctor:
+            raise InputError(
+                "doctor and recorder look at whole batches, and queries is a sample; leave one of them out"
+            )
+
+    def require_whole(self) -> None:
+        """Raise InputError where a loss is wrapped, or a trainer's callback looks at it."""
+        if self.queries is not None:
+            raise InputError(
+                "queries are drawn from what watch is given; of a loss that is wrapped, or of a trainer's callback, "
+                "there are all rows, or those that have room. Leave it out, or call watch"
+            )
+        if self.is_shared:
+            raise InputError(
+                "across_processes adds up the rows that watch is given; of a loss that is wrapped, or of a trainer's "
+                "callback, each process has its own row. Leave it out, or call watch"
+            )
+
+    def shared_batch(self) -> SharedBatch:
+        """Return the processes that have rows of each batch. Raises InputError outside a group."""
+        if not self.is_shared:
+            return SharedBatch(ProcessGroup())
+        if not (dist.is_available() and dist.is_initialized()):
+            raise InputError(
+                "across_processes must be called in every process of an initialised group; got none. Call "
+                "torch.distributed.init_process_group(...) before, or leave it out"
+            )
+        handle = None if isinstance(self.across_processes, bool) else self.across_processes
+        return SharedBatch(process_group(handle))
