@@ -143,7 +143,10 @@ class BatchInputs:
             raise InputError("S must have the candidates of all processes as columns; got none")
         offset = 0 if self._has_mined(V, T, named) else self.offset
         rows = DirectionRows(S, i2t_mask(S, self.mask, offset, sides), V, T)
-        observed = Observed(rows, sides, embeddings=None if V is None else _detached(first, second), offset=self.offset)
+        observed = Observed(
+            rows, sides, embeddings=None if V is None else _detached(first, second), offset=self.offset,
+            pairs_at=(offset or 0) if self.mask is None else None,
+        )  # fmt: skip
         if self.S_second is not None:
             return replace(observed, second=self._second_rows(offset, sides))
         if self.is_share:

@@ -13,8 +13,9 @@ from lossscope.core.similarity import normalise
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.batch_share import DirectionShare, name_of_objective
 from lossscope.engine.direction_rows import DirectionRows
-from lossscope.engine.large_batches import needs_whole_matrix
+from lossscope.engine.large_batches import LARGE_ENTRIES, needs_one_pass, needs_whole_matrix
 from lossscope.engine.one_batch import OneBatch, plain_mode
+from lossscope.engine.ring_rows import RingRows
 from lossscope.engine.sampled.query_share import SampledShare
 from lossscope.errors import InputError
 from lossscope.objectives.base import Gradient, Objective
@@ -56,13 +57,24 @@ class BatchStatistics:
             self._require_rows_alone(chosen)
             finite, statistics = self._of_drawn_rows(plan, [rows] if second is None else [rows, second], observed)
             return finite, {**statistics, **_numbers(observed.numbers)}
-        finite, of_plan = plan(rows.S, rows.mask, rows.queries, rows.candidates, second)
+        if self._is_tiled(observed, chosen):
+            finite, of_plan = _merge(*_in_tiles(plan, [rows] if second is None else [rows, second], observed))
+        else:
+            finite, of_plan = plan(rows.S, rows.mask, rows.queries, rows.candidates, second)
         numbers = dict(observed.numbers)
         if observed.value is not None and objective is None:
             numbers["loss"] = observed.value
             if not isinstance(chosen, Gradient):
                 numbers["loss_gap"] = loss_gap(observed, chosen)
         return finite, {**dict(zip(plan.columns, of_plan, strict=True)), **_numbers(numbers)}
+
+    def _is_tiled(self, observed: Observed, objective: Objective) -> bool:
+        """Whether a batch is read tile by tile: a large one on the CPU, of pairs, of which the probes need no more."""
+        assert observed.rows is not None
+        S, pairs = observed.rows.S, observed.pairs_at is not None
+        if not pairs or S.numel() <= LARGE_ENTRIES or S.device.type != "cpu":
+            return False
+        return all(needs_one_pass(objective if one.needs_objective else None, one) for one in self.probes)
 
     def _require_rows_alone(self, objective: Objective) -> None:
         """Raise InputError where rows influence each other, unless their weights were computed of the whole batch."""
@@ -101,6 +113,9 @@ class BatchStatistics:
         plan = self.plan(objective, observed.sides, observed.directions)
         first, second = _rows_of(observed, plan)
         rows = [first] if second is None else [first, second]
+        if self._is_tiled(observed, objective):
+            finite, shares = _in_tiles(plan, rows, observed)
+            return BatchPart(plan, shares, [one.S.shape[1] for one in rows], finite, observed.offset)
         with plain_mode(first.S.device):
             some = [one.or_one_row() for one in rows]
             second = None if second is None else some[1]
@@ -126,6 +141,7 @@ class BatchStatistics:
         plan, shares, flags = self.plan(objective, inputs.sides, inputs.directions), [], []
         with plain_mode(inputs.rows[0].device):
             for index, (own, rows) in enumerate(zip(plan.of_directions, inputs.rows, strict=True)):
+                flags += _finite(rows.queries, rows.candidates)
                 places = inputs.places(index, queries, step, is_share)
                 parts = []
                 for some in torch.split(places, max(_ENTRIES // rows.columns, 1)):
@@ -164,6 +180,34 @@ def _rows_of(observed: Observed, plan: OneBatch) -> tuple[DirectionRows, Directi
         rows = _with_unit_vectors(rows, plan.needs_embeddings)
         second = None if second is None else _with_unit_vectors(second, plan.needs_embeddings)
     return rows, second
+
+
+def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> tuple[Tensor, list[DirectionShare]]:
+    """Return () whether S of pairs is finite, and what one pass over its tiles gives of each direction."""
+    every = [one.S for one in rows]
+    if len(every) < len(plan.directions):
+        every.append(every[0].T)
+    blocks = []
+    with plain_mode(every[0].device):
+        for own, S in zip(plan.of_directions, every, strict=True):
+            block = RingRows(own, S.shape[1], observed.pairs_at or 0)
+            block.add(S, 0)
+            blocks.append(block)
+        flags = [*(block.finite for block in blocks), *_finite(rows[0].queries, rows[0].candidates)]
+        return torch.stack(flags).all(), [block.share() for block in blocks]
+
+
+def _finite(*embeddings: Tensor | None) -> list[Tensor]:
+    """() whether all numbers of each side are finite, of those that are given."""
+    return [x.isfinite().all() for x in embeddings if x is not None]
+
+
+def _merge(finite: Tensor, shares: Sequence[DirectionShare]) -> tuple[bool, list[float]]:
+    """Return whether all inputs are finite, and the statistics of whole batches."""
+    values = []
+    for share in shares:
+        values += share.merge([share.rows], [share.rows], [share.numbers()])[0]
+    return bool(finite), values
 
 
 def _with_unit_vectors(rows: DirectionRows, needed: bool) -> DirectionRows:

@@ -65,7 +65,9 @@ class ClipLoss:
         rows, second = self._rows(images, scale, bias), self._rows(texts, scale, bias)
         mask = offset_mask(*second.S.shape, self._offset(second.S), second.S.device, "t2i")
         objective = self._objective(f"ntxent:tau={1 / scale!r}")
-        return Observed(rows, self.sides or IMAGE_TEXT, DIRECTIONS, replace(second, mask=mask), objective, value)
+        second = replace(second, mask=mask)
+        pairs_at = self._offset(rows.S)
+        return Observed(rows, self.sides or IMAGE_TEXT, DIRECTIONS, second, objective, value, pairs_at=pairs_at)
 
     def _of_sigmoids(self, blocks: list[Tensor], scale: float, bias: float, value: Tensor | None) -> Observed:
         """The first block has the texts of this process; without others it is both directions."""

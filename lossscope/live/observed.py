@@ -35,6 +35,8 @@ class Observed:
     # of both sides as they were given, before anything normalises them; None: those of the rows, if any
     embeddings: tuple[Tensor, Tensor] | None = None
     offset: int | None = None  # column of the positive of the first row, where it was given
+    # row i matches column pairs_at + i in every direction, and nothing else, all entries valid; None: see the masks
+    pairs_at: int | None = None
     # queries of each direction that the rows were drawn from at random; None: these are all, or the first ones
     drawn_from: tuple[int, ...] | None = None
     mined: int = 0  # mined negatives of each query, whose columns stand query by query behind the positives

@@ -20,6 +20,7 @@ from lossscope.core.exchange import FIRST, exchange
 from lossscope.core.similarity import Mask, normalise
 from lossscope.engine.partial_sums import partial_length, partial_sums, statistic_of_parts
 from lossscope.errors import InputError
+from lossscope.live import batch_statistics
 from lossscope.live.batch_inputs import BatchInputs
 from lossscope.live.batch_statistics import BatchStatistics
 from lossscope.live.doctor_options import DoctorOptions
@@ -317,15 +318,20 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.lists(st.integers(0, B), max_size=4), st.sampled_from(OBJECTIVES))
-def test_shares_of_any_sizes_have_the_row_of_the_whole_batch(edges: list[int], objective: str) -> None:
+@given(st.lists(st.integers(0, B), max_size=4), st.sampled_from(OBJECTIVES), st.sampled_from([1 << 22, 10 * B, 1]))
+def test_shares_of_any_sizes_have_the_row_of_the_whole_batch(edges: list[int], objective: str, large: int) -> None:
     first, second = vectors()
     S, S_second = first @ second.T, second @ first.T
-    statistics, own = LossScope(objective, PROBES), as_objective(objective)
+    can_be_tiled = large < 1 << 22 and objective in RINGS  # shares of more than `large` entries are read in tiles
+    probes = OF_BLOCKS if can_be_tiled else PROBES
+    statistics, own = LossScope(objective, probes), as_objective(objective)
     parts = []
     for start, stop in pairwise([0, *sorted(edges), B]):
         inputs = BatchInputs(S=S[start:stop], S_second=S_second[start:stop], offset=start, is_share=True)
-        parts.append(BatchStatistics(tuple(build("probes", spec) for spec in PROBES)).part(inputs.observed(None), own))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batch_statistics, "LARGE_ENTRIES", large)
+            part = BatchStatistics(tuple(build("probes", spec) for spec in probes)).part(inputs.observed(None), own)
+        parts.append(part)
     values, numbers = [], [torch.cat([share.numbers() for share in part.shares]) for part in parts]
     for direction in (0, 1):
         rows = [part.shares[direction].rows for part in parts]
@@ -334,7 +340,7 @@ def test_shares_of_any_sizes_have_the_row_of_the_whole_batch(edges: list[int], o
     assert not any(len(rest) for rest in numbers)
     whole = statistics.watch(S, offset=0, S_second=S_second)
     assert whole is not None
-    same({"finite": 1.0, **dict(zip(parts[0].names, values, strict=True))}, whole)
+    same({"finite": 1.0, **dict(zip(parts[0].names, values, strict=True))}, whole, 2e-6)
 
 
 def test_what_cannot_be_added_up_is_refused_at_once() -> None:
