@@ -25,9 +25,11 @@ class BatchLayout:
     queries: int | None
 
     def __post_init__(self) -> None:
-        is_group = dist.is_available() and isinstance(self.across_processes, dist.ProcessGroup)
-        if not isinstance(self.across_processes, bool) and not is_group:
-            raise InputError(f"across_processes must be True, False or a process group; got {self.across_processes!r}")
+        given: object = self.across_processes
+        if dist.is_available() and given == dist.GroupMember.NON_GROUP_MEMBER:
+            raise InputError("across_processes must be a group that has this process; new_group gave it none")
+        if not isinstance(given, bool) and not (dist.is_available() and isinstance(given, dist.ProcessGroup)):
+            raise InputError(f"across_processes must be True, False or a process group; got {given!r}")
         number = self.queries
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < LEAST):
             raise InputError(f"queries must be a whole number of at least {LEAST}; got {number!r}")

@@ -174,6 +174,10 @@ def beside_a_shared_batch(rank: int, size: int, folder: Path) -> dict[str, Any]:
         scope = LossScope(NTXENT, ("cocos",), across_processes=pair)
         half = slice(16 * rank, 16 + 15 * rank)
         done["two of all"] = scope.watch(first[half] @ second.T, offset=half.start)
+    else:
+        done["not of the pair"] = attempt(
+            lambda: LossScope(NTXENT, across_processes=pair).watch(first @ second.T, offset=0)
+        )
     long = torch.arange(FIRST * rank, dtype=torch.float64)
     done["exchange"] = all(
         torch.equal(x, torch.arange(FIRST * i, dtype=torch.float64))
@@ -285,6 +289,8 @@ def test_doctor_and_recorder_look_at_the_rows_of_their_process(results: list[dic
     assert whole is not None
     same(of_all(results[:2], "two of all"), {k: v for k, v in whole.items() if not k.startswith("t2i/")})
     assert of_all(results, "exchange")
+    for one in results[2:]:
+        assert "must be a group that has this process" in one["not of the pair"]
 
 
 REDUCERS: tuple[Reducer, ...] = (
