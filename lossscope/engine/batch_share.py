@@ -140,9 +140,9 @@ def _merge_accumulators(own: Accumulators, parts: Sequence[_Numbers]) -> Accumul
 def require_shares(objective: Objective, probes: Sequence[Probe]) -> None:
     """Raise InputError for an objective and probes whose numbers do not follow from those of parts of the queries."""
     for probe in probes:
-        if probe.axis != "query" and "embeddings" in probe.reads:
+        if probe.axis != "query" and "embeddings" in probe.reads and getattr(probe, "needs_all_queries", True):
             raise InputError(
-                f"{short_spec(probe)} compares the embeddings of all queries of a batch, of which each process has "
+                f"{short_spec(probe)} is of the embeddings of all queries of a batch, of which each process has "
                 "its own alone. Leave it out, or watch whole batches"
             )
         if probe.needs_objective and needs_whole_matrix(objective, probe):

@@ -91,10 +91,11 @@ class OneBatch:
         images: Tensor | None = None,
         captions: Tensor | None = None,
         second: DirectionRows | None = None,
+        has_all_queries: bool = True,
     ) -> tuple[Tensor, list[list[ProbeResult]]]:
         """Return () whether all inputs are finite, and what the probes computed of each direction.
 
-        Called in `plain_mode`. Arguments are those of a call.
+        Called in `plain_mode`. Arguments are those of a call, and whether the rows are all of the batch.
         """
         rows = [DirectionRows(S, mask, images, captions).detach()]
         if second is not None:
@@ -104,7 +105,9 @@ class OneBatch:
             rows = [one.with_embeddings_in_mask() for one in rows]
         if len(rows) < len(self.directions):
             rows.append(rows[0].t())
-        dense = [_dense_rows(one, direction) for one, direction in zip(rows, self.directions, strict=False)]
+        dense = [
+            _dense_rows(one, direction, has_all_queries) for one, direction in zip(rows, self.directions, strict=False)
+        ]
         return all_finite, [one.run(own) for one, own in zip(self.of_directions, dense, strict=True)]
 
     def results_of_rows(self, direction: int, rows: DirectionRows) -> tuple[Tensor, list[ProbeResult]]:

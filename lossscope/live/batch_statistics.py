@@ -119,10 +119,11 @@ class BatchStatistics:
         with plain_mode(first.S.device):
             some = [one.or_one_row() for one in rows]
             second = None if second is None else some[1]
-            finite, results = plan.results(some[0].S, some[0].mask, some[0].queries, some[0].candidates, second)
+            own = some[0]
+            finite, results = plan.results(own.S, own.mask, own.queries, own.candidates, second, has_all_queries=False)
             shares = [
-                DirectionShare(own, of_direction, len(one.S))
-                for own, of_direction, one in zip(plan.of_directions, results, rows, strict=True)
+                DirectionShare(of_plan, of_direction, len(one.S))
+                for of_plan, of_direction, one in zip(plan.of_directions, results, rows, strict=True)
             ]
         return BatchPart(plan, shares, [one.S.shape[1] for one in rows], finite, observed.offset)
 

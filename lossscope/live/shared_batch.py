@@ -91,11 +91,11 @@ class SharedBatch:
         """
         try:
             own = part()
+            numbers = torch.cat([own.finite.double()[None], *(share.numbers() for share in own.shares)])
+            head = torch.tensor(astuple(_head(step, own)), dtype=torch.float64, device=numbers.device)
         except Exception:
             exchange(self.processes, torch.tensor(astuple(_Head(1, step, 0, 0)), dtype=torch.float64))
             raise
-        numbers = torch.cat([own.finite.double()[None], *(share.numbers() for share in own.shares)])
-        head = torch.tensor(astuple(_head(step, own)), dtype=torch.float64, device=numbers.device)
         messages = exchange(self.processes, torch.cat([head, numbers]))
         heads = [_Head(*message[:_LENGTH].tolist()) for message in messages]
         _require_agreement(heads)

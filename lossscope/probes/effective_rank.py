@@ -30,6 +30,7 @@ class EffectiveRank:
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
     needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = False
+    needs_all_queries: ClassVar[bool] = False  # a view of some queries needs no embeddings of the others
 
     def tile(self, view: View) -> Accumulators:
         X = view.embeddings()[0].double()

@@ -38,6 +38,7 @@ class ModalityGap:
     needs_objective: ClassVar[bool] = False
     compares_sides: ClassVar[bool] = True  # so that one set has none
     cheap: ClassVar[bool] = False
+    needs_all_queries: ClassVar[bool] = False  # a view of some queries needs no embeddings of the others
 
     def tile(self, view: View) -> Accumulators:
         queries, candidates = (normalise(side) for side in view.embeddings())

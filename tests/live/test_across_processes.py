@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor
 from lossscope.core.distributed import ProcessGroup, process_group
 from lossscope.core.exchange import FIRST, exchange
 from lossscope.core.similarity import Mask, normalise
+from lossscope.engine.one_batch import OneBatch
 from lossscope.engine.partial_sums import partial_length, partial_sums, statistic_of_parts
 from lossscope.errors import InputError
 from lossscope.live import batch_statistics
@@ -25,6 +26,7 @@ from lossscope.live.batch_inputs import BatchInputs
 from lossscope.live.batch_statistics import BatchStatistics
 from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.monitor import LossScope
+from lossscope.live.shared_batch import BatchPart, SharedBatch
 from lossscope.objectives.checks.spawn import join_file_group, run_processes
 from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.probes.base import QUANTILES, Reducer, Statistic, reduce_column
@@ -33,7 +35,7 @@ from lossscope.registry import build
 NTXENT = "ntxent:tau=0.05"
 OBJECTIVES = (NTXENT, "triplet", "triplet-sh", "siglip", "smoothap", "unified", "dcl", "goal", "circle")
 PROBES = ("cocos", "cocos:eps=0.0001,unit=cosine", "similarity", "recall", "contributors", "weight_mass", "hubness")
-OF_EMBEDDINGS = ("influence", "tangent", "false_negatives", "alignment")
+OF_EMBEDDINGS = ("influence", "tangent", "false_negatives", "alignment", "effective_rank", "modality_gap")
 RINGS = (NTXENT, "triplet", "triplet-sh", "smoothap")
 OF_BLOCKS = ("cocos", "cocos:eps=0.0001", "similarity", "recall", "weight_mass", "hubness", "alignment")
 OF_SAMPLES = ("cocos", "similarity", "recall", "contributors")
@@ -349,10 +351,37 @@ def test_shares_of_any_sizes_have_the_row_of_the_whole_batch(edges: list[int], o
     same({"finite": 1.0, **dict(zip(parts[0].names, values, strict=True))}, whole, 2e-6)
 
 
+class Sent(ProcessGroup):
+    """Two processes, the other of which sends what this one does."""
+
+    messages: ClassVar[list[Tensor]] = []
+
+    def stack(self, x: Tensor) -> Tensor:
+        self.messages.append(x)
+        return torch.stack([x, x])
+
+
+class BrokenShare:
+    """A share whose numbers cannot be computed."""
+
+    names, rows, queries = ("i2t/C_neg",), 3, 3
+
+    def numbers(self) -> Tensor:
+        raise ValueError("of a probe")
+
+
+def test_an_error_of_a_probe_is_told_to_the_others() -> None:
+    plan = OneBatch(build("objectives", NTXENT), (build("probes", "cocos"),), directions=("i2t",))
+    part = BatchPart(plan, [BrokenShare()], [4], torch.tensor(True), 0)  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="of a probe"):
+        SharedBatch(Sent(0, 2)).merge(7, lambda: part)
+    assert len(Sent.messages) == 1 and Sent.messages[0][1:3].tolist() == [1, 7]
+
+
 def test_what_cannot_be_added_up_is_refused_at_once() -> None:
-    with pytest.raises(InputError, match=r"uniformity compares the embeddings of all queries"):
+    with pytest.raises(InputError, match=r"uniformity is of the embeddings of all queries"):
         LossScope(NTXENT, ("uniformity",), across_processes=True)
-    with pytest.raises(InputError, match=r"tangent:of=candidate compares the embeddings"):
+    with pytest.raises(InputError, match=r"tangent:of=candidate is of the embeddings"):
         LossScope(NTXENT, ("tangent:of=candidate",), across_processes=True)
     with pytest.raises(InputError, match="depend on other queries under lifted_structure"):
         LossScope("lifted_structure", ("cocos",), across_processes=True)
