@@ -14,6 +14,7 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 
+from .observed import MOST_ENTRIES, Observed
 from .shared_batch import SharedBatch
 
 
@@ -44,35 +45,45 @@ class BatchLayout:
         """Whether every batch is looked at as a whole, in one process."""
         return not self.is_shared and self.queries is None
 
-    def require(self, objective: Objective, probes: Sequence[Probe], has_doctor: bool) -> None:
+    def require(self, objective: Objective | None, probes: Sequence[Probe], has_doctor: bool) -> None:
         """Raise InputError for what needs whole batches.
 
         Args:
-            objective: to look with.
+            objective: to look with; None: the loss itself, which is not known yet.
             probes: all of them.
             has_doctor: whether the doctor or the recorder looks at the batches, too.
         """
-        if self.is_shared:
+        if self.is_shared and objective is not None:
             require_shares(objective, probes)
         if self.queries is None:
             return
+        if objective is None:
+            raise InputError("LossScope must be given an objective to watch a sample of queries; got queries alone")
         require_probes_of_queries([objective], probes, "queries")
         if has_doctor:
             raise InputError(
                 "doctor and recorder look at whole batches, and queries is a sample; leave one of them out"
             )
 
-    def require_whole(self) -> None:
-        """Raise InputError where a loss is wrapped, or a trainer's callback looks at it."""
+    def require_all_queries(self) -> None:
+        """Raise InputError where queries are drawn, which is not done of what a loss has seen."""
         if self.queries is not None:
             raise InputError(
                 "queries are drawn from what watch is given; of a loss that is wrapped, or of a trainer's callback, "
                 "there are all rows, or those that have room. Leave it out, or call watch"
             )
-        if self.is_shared:
+
+    def require_observed(self, observed: Sequence[Observed]) -> None:
+        """Raise InputError where what a loss has seen is not known to be the rows of one process."""
+        if len(observed) != 1 or observed[0].rows is None or observed[0].offset is None:
             raise InputError(
-                "across_processes adds up the rows that watch is given; of a loss that is wrapped, or of a trainer's "
-                "callback, each process has its own row. Leave it out, or call watch"
+                "across_processes adds up the rows that watch is given, or those of a wrapped ClipLoss with "
+                "local_loss; of other losses it is not known which rows a process has. Leave it out, or call watch"
+            )
+        if observed[0].drawn_from is not None:
+            raise InputError(
+                f"across_processes needs all rows of each process, and of more than {MOST_ENTRIES:,} similarities "
+                "there are some. Call watch, with queries= for a sample of the whole batch"
             )
 
     def shared_batch(self) -> SharedBatch:

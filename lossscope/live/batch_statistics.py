@@ -11,7 +11,7 @@ from torch import Tensor
 from lossscope.core.sides import Sides
 from lossscope.core.similarity import normalise
 from lossscope.core.types import DIRECTIONS, Direction
-from lossscope.engine.batch_share import DirectionShare, name_of_objective
+from lossscope.engine.batch_share import DirectionShare, name_of_objective, require_shares
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.large_batches import LARGE_ENTRIES, needs_one_pass, needs_whole_matrix
 from lossscope.engine.one_batch import OneBatch, plain_mode
@@ -23,7 +23,7 @@ from lossscope.probes.base import Probe
 from lossscope.registry import short_spec
 
 from .given_weights import GivenWeights
-from .loss_gap import loss_gap
+from .loss_gap import OBJECTIVE_LOSS, loss_gap, objective_loss
 from .observed import MOST_ENTRIES, Observed
 from .sampled_inputs import SampledInputs
 from .shared_batch import BatchPart
@@ -103,13 +103,25 @@ class BatchStatistics:
                 every = every and bool(finite)
         return every, statistics
 
-    def part(self, observed: Observed, objective: Objective) -> BatchPart:
+    def part(self, observed: Observed, objective: Objective | None) -> BatchPart:
         """Return what the probes compute of the rows of one process of several.
 
         Args:
             observed: with rows that have the candidates of all processes.
-            objective: to look with.
+            objective: to look with; None: the loss itself.
+
+        Raises:
+            InputError: rows influence each other.
         """
+        chosen = objective or observed.objective
+        assert chosen is not None, "what is watched without an objective has its own"
+        require_shares(chosen, self.probes)
+        part = self._part(observed, chosen)
+        if observed.value is None or objective is not None:
+            return part
+        return replace(part, means={"loss": observed.value, OBJECTIVE_LOSS: objective_loss(observed, chosen)})
+
+    def _part(self, observed: Observed, objective: Objective) -> BatchPart:
         plan = self.plan(objective, observed.sides, observed.directions)
         first, second = _rows_of(observed, plan)
         rows = [first] if second is None else [first, second]

@@ -67,7 +67,10 @@ class ClipLoss:
         objective = self._objective(f"ntxent:tau={1 / scale!r}")
         second = replace(second, mask=mask)
         pairs_at = self._offset(rows.S)
-        return Observed(rows, self.sides or IMAGE_TEXT, DIRECTIONS, second, objective, value, pairs_at=pairs_at)
+        offset = pairs_at if getattr(self.loss, "local_loss", False) else None
+        return Observed(
+            rows, self.sides or IMAGE_TEXT, DIRECTIONS, second, objective, value, offset=offset, pairs_at=pairs_at
+        )
 
     def _of_sigmoids(self, blocks: list[Tensor], scale: float, bias: float, value: Tensor | None) -> Observed:
         """The first block has the texts of this process; without others it is both directions."""

@@ -33,6 +33,7 @@ from .doctor_options import DoctorOptions
 from .events import Event
 from .flight_recorder import LIMIT, FlightRecorder
 from .live_doctor import LiveDoctor
+from .loss_gap import OBJECTIVE_LOSS, gap_of
 from .observed import Observed, Row
 from .recorded_step import Ids
 from .ring import Ring
@@ -108,7 +109,7 @@ class LossScope:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
         if not self._layout.is_whole:
             has_doctor = self._doctor is not None or self._recorder is not None
-            self._layout.require(self._require_objective("parts of a batch"), probes, has_doctor)
+            self._layout.require(self._objective, probes, has_doctor)
         self.history = deque(maxlen=self.keep)
 
     def _begin_doctor(self) -> None:
@@ -183,8 +184,10 @@ class LossScope:
             S, mask, images, captions, queries, documents, negatives, embeddings, labels, S_second, offset,
             self._layout.is_shared,
         )  # fmt: skip
-        if not self._layout.is_whole:
-            return self._record_part(inputs, objective, number, (ids, second_ids), log)
+        if self.queries is not None:
+            return self._record_sample(inputs, objective, number, log)
+        if self._layout.is_shared:
+            return self._record_part(lambda: inputs.observed(self._sides), number, (ids, second_ids), log)
         return self.record([inputs.observed(self._sides)], number, (ids, second_ids), log)
 
     def ring(
@@ -234,7 +237,7 @@ class LossScope:
         Raises:
             InputError: a loss of single items or of proxies, which has no similarities between items.
         """
-        self._layout.require_whole()
+        self._layout.require_all_queries()
         return WatchedLoss(loss, self, self._objective, self._sides)
 
     def _require_objective(self, what: str) -> Objective:
@@ -245,31 +248,48 @@ class LossScope:
             )
         return self._objective
 
+    def _record_sample(
+        self, inputs: BatchInputs, objective: Objective, step: int, log: Mapping[str, float] | None
+    ) -> Row:
+        """Return the row of a sample of the queries of a batch."""
+        said, queries = dict[str, float](), self.queries
+        assert queries is not None
+
+        def part() -> BatchPart:
+            said.update(checked_numbers(log or {}))
+            rows = inputs.sampled(self._sides)
+            return self._statistics.sampled_part(rows, objective, queries, step, self._layout.is_shared)
+
+        return self._keep(self._merge(step, part), None, step, (None, None), said)
+
     def _record_part(
         self,
-        inputs: BatchInputs,
-        objective: Objective,
+        observed: Callable[[], Observed],
         step: int,
         ids: tuple[Ids | None, Ids | None],
         log: Mapping[str, float] | None,
     ) -> Row:
-        """Return the row of a batch of which this process has some rows, or of a sample of its queries."""
-        said, seen, queries = dict[str, float](), list[Observed](), self.queries
+        """Return the row of a batch of which this process has some rows; it is that of all processes."""
+        said, seen = dict[str, float](), list[Observed]()
 
         def part() -> BatchPart:
             said.update(checked_numbers(log or {}))
-            if queries is not None:
-                rows = inputs.sampled(self._sides)
-                return self._statistics.sampled_part(rows, objective, queries, step, self._layout.is_shared)
-            seen.append(inputs.observed(self._sides))
-            return self._statistics.part(seen[0], objective)
+            seen.append(observed())
+            return self._statistics.part(seen[0], self._objective)
 
         row = self._merge(step, part)
-        return self._keep(row, next((one for one in seen if one.shape[0]), None), step, ids, said)
+        return self._keep(row, seen[0] if seen[0].shape[0] else None, step, ids, said)
+
+    def _share_of(self, observed: Sequence[Observed]) -> Observed:
+        """Return what a loss has seen of a batch that processes share."""
+        self._layout.require_observed(observed)
+        return observed[0]
 
     def _merge(self, step: int, part: Callable[[], BatchPart]) -> Row:
         """Return the row of the rows of all processes, or of this one alone."""
         finite, statistics = self._layout.shared_batch().merge(step, part)
+        if OBJECTIVE_LOSS in statistics:
+            statistics["loss_gap"] = gap_of(statistics["loss"], statistics.pop(OBJECTIVE_LOSS))
         return {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
 
     @property
@@ -303,9 +323,11 @@ class LossScope:
             log: further numbers of the step, see `log`.
 
         Raises:
-            InputError: with across_processes, as it is not known how the numbers of a loss add up.
+            InputError: across processes, losses whose rows are not known; with queries, as these are drawn by `watch`.
         """
-        self._layout.require_whole()
+        self._layout.require_all_queries()
+        if self._layout.is_shared:
+            return self._record_part(lambda: self._share_of(observed), step, ids, log)
         said = checked_numbers(log or {})
         row: Row = {"finite": 1.0}
         examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite

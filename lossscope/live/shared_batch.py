@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
 from itertools import pairwise
 from typing import Protocol
 
@@ -64,6 +64,7 @@ class BatchPart:
     candidates: Sequence[int]  # of each direction
     finite: Tensor  # () bool
     offset: int | None  # column of the positive of the first row; None: not known
+    means: Mapping[str, Tensor] = field(default_factory=dict)  # further means over the rows, () each, such as `loss`
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -91,7 +92,8 @@ class SharedBatch:
         """
         try:
             own = part()
-            numbers = torch.cat([own.finite.double()[None], *(share.numbers() for share in own.shares)])
+            means = [mean.detach().double().to(own.finite.device)[None] for mean in own.means.values()]
+            numbers = torch.cat([own.finite.double()[None], *means, *(share.numbers() for share in own.shares)])
             head = torch.tensor(astuple(_head(step, own)), dtype=torch.float64, device=numbers.device)
         except Exception:
             exchange(self.processes, torch.tensor(astuple(_Head(1, step, 0, 0)), dtype=torch.float64))
@@ -100,8 +102,10 @@ class SharedBatch:
         heads = [_Head(*message[:_LENGTH].tolist()) for message in messages]
         _require_agreement(heads)
         finite = all(bool(message[_LENGTH]) for message in messages)
-        values = _merge(own, heads, [message[_LENGTH + 1 :] for message in messages])
-        return finite, dict(zip(own.names, values, strict=True))
+        end = _LENGTH + 1 + len(own.means)
+        values = _merge(own, heads, [message[end:] for message in messages])
+        of_rows = _means(heads, torch.stack([message[_LENGTH + 1 : end] for message in messages]))
+        return finite, dict(zip([*own.names, *own.means], [*values, *of_rows], strict=True))
 
 
 def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:
@@ -114,9 +118,16 @@ def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) ->
     return values
 
 
+def _means(heads: Sequence[_Head], means: Tensor) -> list[float]:
+    """Return the means over the rows of all processes, from (processes, k) those over the rows of each."""
+    rows = torch.tensor([head.rows for head in heads], dtype=torch.float64)[:, None]
+    merged: list[float] = ((means.where(rows > 0, 0.0) * rows).sum(0) / rows.sum(0)).tolist()
+    return merged
+
+
 def _head(step: int, own: BatchPart) -> _Head:
     sizes = [(share.rows, c, share.queries) for share, c in zip(own.shares, own.candidates, strict=True)]
-    names = "\n".join([own.plan.sides.text, *own.plan.directions, *own.names, *own.plan.probe_specs])
+    names = "\n".join([own.plan.sides.text, *own.plan.directions, *own.names, *own.means, *own.plan.probe_specs])
     return _Head(
         0, step, _digest(name_of_objective(own.plan.objective)), _digest(names),
         _NONE if own.offset is None else own.offset, *(size for of_direction in sizes for size in of_direction),

@@ -32,6 +32,8 @@ from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.probes.base import QUANTILES, Reducer, Statistic, reduce_column
 from lossscope.registry import build
 
+from .test_wrap import SCALE, ClipLoss
+
 NTXENT = "ntxent:tau=0.05"
 OBJECTIVES = (NTXENT, "triplet", "triplet-sh", "siglip", "smoothap", "unified", "dcl", "goal", "circle")
 PROBES = ("cocos", "cocos:eps=0.0001,unit=cosine", "similarity", "recall", "contributors", "weight_mass", "hubness")
@@ -97,10 +99,22 @@ def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
             broken = S * (math.nan if rank == bad and len(S) else 1)
             scope = LossScope(NTXENT, ("cocos",), across_processes=True)
             done[f"NaN {shares} {bad}"] = scope.watch(broken, offset=start), shares[bad]
+    done["wrapped"] = wrapped(rank, size)
     if size > 1:
         done |= {f"error: {name}": attempt(call) for name, call in mistakes(rank, size, folder).items()}
         done |= beside_a_shared_batch(rank, size, folder)
     return done
+
+
+def wrapped(rank: int, size: int) -> Any:
+    """Row of a local loss that is wrapped, at the scale of the step."""
+    b = B // size
+    first, second = (x[: b * size] for x in vectors())
+    own, loss = slice(rank * b, rank * b + b), ClipLoss(True, rank, size)
+    loss.others = first, second
+    scope = LossScope(across_processes=True)
+    scope.wrap(loss)(first[own].clone().requires_grad_(), second[own], SCALE)
+    return scope.history[-1]
 
 
 def rings(size: int, shares: tuple[int, ...], start: int, S: Tensor, S_second: Tensor) -> dict[str, Any]:
@@ -234,6 +248,17 @@ def test_the_row_of_every_process_is_that_of_one_with_the_whole_batch(results: l
         whole = LossScope("supcon", ("cocos", "similarity")).watch(first @ second.T, Mask(match, valid))
         assert whole is not None and whole["i2t/skipped"] == 1
         same(of_all(results, f"mask {shares}"), {k: v for k, v in whole.items() if not k.startswith("t2i/")})
+
+
+@pytest.mark.slow
+def test_a_local_loss_that_is_wrapped_has_the_row_of_the_whole_loss(results: list[dict[str, Any]]) -> None:
+    n = B // len(results) * len(results)
+    first, second = (x[:n].clone().requires_grad_() for x in vectors())
+    scope = LossScope()
+    scope.wrap(ClipLoss())(first, second, SCALE)
+    row, whole = of_all(results, "wrapped"), scope.history[-1]
+    assert row["loss_gap"] < 1e-6 and "t2i/C_neg" in row
+    same({**row, "loss_gap": 0.0}, {**whole, "loss_gap": 0.0}, 1e-5)
 
 
 @pytest.mark.slow
@@ -387,8 +412,6 @@ def test_what_cannot_be_added_up_is_refused_at_once() -> None:
         LossScope("lifted_structure", ("cocos",), across_processes=True)
     with pytest.raises(InputError, match=r"depend on other queries under triplet.* with cocos:convention=released"):
         LossScope("triplet", ("cocos:convention=released",), across_processes=True)
-    with pytest.raises(InputError, match="must be given an objective to watch parts of a batch"):
-        LossScope(across_processes=True)
     with pytest.raises(InputError, match="must be True, False or a process group; got 'merge'"):
         LossScope(NTXENT, across_processes="merge")  # type: ignore[arg-type]
 
@@ -408,7 +431,12 @@ def test_layouts_whose_rows_are_not_known_are_refused(tmp_path: Path) -> None:
             scope.watch(queries=E, documents=E, negatives=E[:, None], offset=0)
         with pytest.raises(InputError, match="a sample of queries needs offset in place of a mask"):
             LossScope(NTXENT, across_processes=True, queries=2).watch(S, Mask(S > 0, S < 2))
-        with pytest.raises(InputError, match="of a loss that is wrapped"):
-            scope.wrap(lambda S: S.sum())
+        loss = scope.wrap(lambda S: torch.nn.functional.cross_entropy(S, torch.arange(len(S))))
+        with pytest.raises(InputError, match="of other losses it is not known which rows a process has"):
+            loss(S.requires_grad_())
+        with pytest.raises(InputError, match="of other losses it is not known which rows a process has"):
+            LossScope(across_processes=True).wrap(ClipLoss())(S, E, SCALE)
+        with pytest.raises(InputError, match="must be given an objective to watch S or embeddings"):
+            LossScope(across_processes=True).watch(S, offset=0)
         with pytest.raises(InputError, match="candidates of all processes as columns; got none"):
             scope.watch(S[:0, :0], offset=0)

@@ -173,7 +173,7 @@ def test_what_is_not_finite_is_recorded(bad: float) -> None:
         ({"queries": 2.5}, "queries must be a whole number of at least 2; got 2.5"),
         ({"queries": 9, "probes": ("hubness",)}, "hubness has no number of a single query.* Leave it out, or queries"),
         ({"queries": 9, "objective": "lifted_structure"}, "depend on other queries under this loss.* or queries"),
-        ({"queries": 9, "objective": None}, "must be given an objective to watch parts of a batch"),
+        ({"queries": 9, "objective": None}, "must be given an objective to watch a sample of queries"),
         ({"queries": 9, "doctor": True}, "doctor and recorder look at whole batches"),
         ({"queries": 9, "recorder": 2}, "doctor and recorder look at whole batches"),
     ],
