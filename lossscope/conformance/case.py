@@ -19,6 +19,7 @@ from .step_gradient import StepGradient
 from .trainers.base import Trainer
 from .trial_embeddings import HARD, NEAR
 
+STRAIGHT = 1e-6  # 1 − cosine of gradients of one direction
 READABLE = 1e3  # residual of a gradient that is no sum of embeddings, in rounding errors
 Examine = Callable[["Case"], Iterator[Verdict]]
 
@@ -126,6 +127,33 @@ class Case:
         foreign = self.process_of[:, None] != self.process_of
         return bool(((pulls.candidates.abs() > pulls.smallest) & foreign).any())
 
+    @cached_property
+    def reaching(self) -> Ratio:
+        """The weights that reach candidates on several processes, against those that reach queries.
+
+        Of a loss of similarities both are dL/dS: the weight of c_j in the gradient of q_i is that of q_i in the
+        gradient of c_j, unless one of them was a constant for the other.
+        """
+        assert self.together is not None, "several processes must have been requested"
+        of_candidates = self._read(self.together.results["plain"], mined=False, side="candidates").queries.T
+        return ratio("candidates", of_candidates, self.pulls_together.candidates)
+
+    @cached_property
+    def keeps_gradients(self) -> bool | None:
+        """Whether no gradient is lost between processes; None where neither weights nor values tell."""
+        if self.is_readable:
+            return self.reaching.distance <= min(max(STRAIGHT, 100 * self.alone.precision), 0.1)
+        alone, together = self.alone.lost, None if self.together is None else self.together.lost
+        return together.all_right if alone is not None and together is not None and alone.all_right else None
+
+    @cached_property
+    def is_another_loss(self) -> bool:
+        """Whether several processes compute another loss than one with the whole batch, and lose no gradient of it."""
+        assert self.together is not None, "several processes must have been requested"
+        every = ratios(self.together.results["plain"].tensors, self.expected())
+        turned = any(one.cosine < 1 - max(STRAIGHT, 10 * self.alone.precision) for one in every)
+        return turned and self.keeps_gradients is True
+
     @property
     def expected_value(self) -> float:
         """The loss of the whole batch; the mean of those of the shares where no candidates are shared."""
@@ -156,8 +184,10 @@ class Case:
             **parameters,
         }
 
-    def _read(self, result: StepGradient, mined: bool, hard: float = 0.0) -> Pulls:
-        return read_pulls(result.queries, self.trial.embeddings(mined, hard), self.alone.precision)
+    def _read(
+        self, result: StepGradient, mined: bool, hard: float = 0.0, side: Literal["queries", "candidates"] = "queries"
+    ) -> Pulls:
+        return read_pulls(result.tensors[side], self.trial.embeddings(mined, hard), self.alone.precision)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 ⟨dL/dx_i, v⟩ is compared with (L(x_i + h v) − L(x_i − h v)) / 2h for a random v. A step that keeps part of its loss
 constant has another gradient in all rows; one that drops the gradients of a chunk has the right one in some rows, and
-0 in the others.
+0 in the others. On several processes L is the mean (or the sum) of their values: a gather that loses gradients has
+another gradient than that, whatever one process would compute.
 """
 
 from __future__ import annotations
@@ -30,9 +31,20 @@ class LostRows:
     first: str  # of the lost ones, such as `query 3`
     total: int
 
+    @property
+    def all_right(self) -> bool:
+        """Whether every row has the gradient of the value."""
+        return self.right == self.total > 0
+
 
 def lost_rows(
-    trainer: Trainer, trial: TrialEmbeddings, call: StepCall, plain: StepGradient, precision: float
+    trainer: Trainer,
+    trial: TrialEmbeddings,
+    call: StepCall,
+    plain: StepGradient,
+    precision: float,
+    factor: float = 1.0,
+    most: int = 1_000,
 ) -> LostRows | None:
     """Count the rows with the gradient of the value; None where the step returns no value, or computes in half.
 
@@ -42,6 +54,8 @@ def lost_rows(
         call: how it is called.
         plain: the gradient of this call.
         precision: relative size of a rounding error in it.
+        factor: of the mean value of the processes, where their gradients are added up.
+        most: rows of each side that are looked at.
     """
     if plain.value != plain.value or precision > EXACT[torch.float32]:
         return None
@@ -51,11 +65,11 @@ def lost_rows(
     lost: list[str] = []
     for side, gradient in (("queries", plain.queries), ("candidates", plain.candidates)):
         directions = torch.randn(gradient.shape, generator=generator, dtype=torch.float64)
+        rows = torch.arange(0, len(gradient), -(-len(gradient) // most))
+        gradient, directions = gradient[rows], directions[rows]
+        steps = zip(rows.tolist(), step * directions, strict=True)
         numeric = torch.tensor(
-            [
-                _derivative(trainer, trial, call, side, row, step * directions[row]) / step
-                for row in range(len(gradient))
-            ],
+            [factor * _derivative(trainer, trial, call, side, row, move) / step for row, move in steps],
             dtype=torch.float64,
         )
         stated = (gradient * directions).sum(1)
@@ -65,9 +79,7 @@ def lost_rows(
         if scale == 0 or not bool(gradient.any()):  # constant for the step, as the keys of a momentum encoder
             continue
         right, total = right + int(is_right.sum()), total + len(gradient)
-        lost += [
-            f"{'query' if side == 'queries' else 'candidate'} {row}" for row in is_lost.nonzero().flatten().tolist()
-        ]
+        lost += [f"{'query' if side == 'queries' else 'candidate'} {row}" for row in rows[is_lost].tolist()]
     return LostRows(right, len(lost), lost[0] if lost else "", total)
 
 

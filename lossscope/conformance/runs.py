@@ -24,6 +24,7 @@ from .trial_embeddings import HARD, NEAR, TrialEmbeddings, trial_embeddings
 
 SHARE, MINED = 4, 2  # pairs of one process; mined negatives of a query
 HALF = {"bf16": torch.bfloat16, "fp16": torch.float16}
+ROWS_TOGETHER = 4  # of each side, whose gradient is compared with the values of several processes
 CONE = 0.7  # similarity of embeddings for losses to which others are too far away
 DRAWS = 8  # calls of a step that draws random numbers
 CHUNKS = (1, 3)  # rows: 3 does not divide a share
@@ -93,17 +94,18 @@ def run_alone(trial: Trial) -> Runs:
     return runs
 
 
-def run_together(trial: Trial, dtype: torch.dtype) -> Runs:
+def run_together(trial: Trial, dtype: torch.dtype, precision: float) -> Runs:
     """Make the calls of several processes, in new ones.
 
     Args:
         trial: what is tried.
         dtype: of the embeddings.
+        precision: relative size of a rounding error of the step.
 
     Raises:
         ProcessError: when one fails or they do not finish.
     """
-    runs: Runs = run_processes(_together, trial.processes, trial, dtype)
+    runs: Runs = run_processes(_together, trial.processes, trial, dtype, precision)
     return runs
 
 
@@ -206,7 +208,7 @@ def _pushes(runs: Runs, trial: Trial) -> bool:
     return bool(pulls.pushed.any())
 
 
-def _together(rank: int, processes: int, file: Path, trial: Trial, dtype: torch.dtype) -> Runs:
+def _together(rank: int, processes: int, file: Path, trial: Trial, dtype: torch.dtype, precision: float) -> Runs:
     trainer: Trainer = build("trainers", trial.trainer)
     call = trial.call(rank, dtype)
     embeddings = trial.embeddings()
@@ -222,8 +224,11 @@ def _together(rank: int, processes: int, file: Path, trial: Trial, dtype: torch.
         if trial.plain is not None:
             reference: Trainer = build("trainers", trial.plain)
             runs.results["reference"] = step_gradient(reference, embeddings, call, trial.mean)
+        factor = 1.0 if trial.mean else float(processes)
+        plain = runs.results["plain"]
+        lost = lost_rows(trainer, embeddings, call, plain, precision, factor, ROWS_TOGETHER)
         process_group().barrier()
-    return runs
+    return replace(runs, lost=lost)
 
 
 def _make(runs: Runs, trainer: Trainer, calls: Calls) -> None:

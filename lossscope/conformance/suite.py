@@ -76,7 +76,7 @@ def _case(trainer: Trainer, trial: Trial) -> Case:
     if trial.processes == 1 or "plain" not in alone.results:
         return Case(trial, trainer, alone)
     try:
-        return Case(trial, trainer, alone, run_together(trial, alone.dtype))
+        return Case(trial, trainer, alone, run_together(trial, alone.dtype, alone.precision))
     except ProcessError as error:
         return Case(trial, trainer, alone, error=str(error))
 

@@ -124,10 +124,17 @@ def accumulated(queries, candidates, micro_batches=1):
 
 
 def constants(queries, candidates):
-    """SLIP issue 31: own queries against candidates that were gathered without gradient."""
+    """open_clip issue 616: own queries against candidates of which only one's own have a gradient."""
     q, c = unit(queries, candidates)
     everything = gather_own(c)
     return F.cross_entropy(q @ everything.T / TAU, labels(q))
+
+
+def all_constant(queries, candidates):
+    """SLIP issue 31: both sides are gathered without gradient, one's own rows too, on one process as on many."""
+    q, c = unit(queries, candidates)
+    S, T = q @ gather_constants(c).T / TAU, c @ gather_constants(q).T / TAU
+    return (F.cross_entropy(S, labels(q)) + F.cross_entropy(T, labels(q))) / 2
 
 
 def one_nth(queries, candidates):
@@ -317,3 +324,10 @@ def wants_unit_vectors(queries, candidates):
     if not torch.allclose(queries.norm(dim=1), torch.ones_like(queries[:, 0]), atol=1e-9):
         raise ValueError("queries must be normalised")
     return F.cross_entropy(queries @ gather(candidates).T / TAU, labels(queries))
+
+
+def gathers_no_queries(queries, candidates):
+    """Queries are negatives of one another, those of the own process alone: another loss on many processes."""
+    q, c = unit(queries, candidates)
+    own = (q @ q.T).fill_diagonal_(-torch.inf)
+    return F.cross_entropy(torch.cat([q @ gather(c).T, own], 1) / TAU, labels(q))

@@ -85,6 +85,15 @@ def test_a_step_that_ends_its_process_is_the_only_verdict() -> None:
 
 
 @pytest.mark.slow
+def test_another_loss_on_many_processes_is_a_note() -> None:
+    found = verdicts("gathers_no_queries")
+    assert failed(found) == set()
+    (said,) = (v for v in found if v.name == "gather-without-gradient")
+    assert said.outcome == "note"
+    assert "a query pushes 7 candidates and 3 queries, on one process 7 candidates and 7 queries" in said.evidence
+
+
+@pytest.mark.slow
 def test_a_factor_makes_up_for_a_gather_without_gradient() -> None:
     assert failed(verdicts("whole_times_processes")) == set()
 
@@ -92,6 +101,7 @@ def test_a_factor_makes_up_for_a_gather_without_gradient() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "check"), [
     ("last_chunk_inside", "cached-gradient-differs"), ("parts_added_up", "accumulation-scale"),
+    ("all_constant", "gather-without-gradient"),
     ("interleaved_alone", "mined-negative-as-positive"), ("positive_in_front", "positive-as-negative"),
 ])  # fmt: skip
 def test_bugs_inside_a_step_are_seen_without_its_help(name: str, check: str) -> None:

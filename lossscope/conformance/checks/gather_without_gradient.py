@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from lossscope.objectives.checks.verdict import Verdict
 
-from ..case import Case, Ratio, ratio, ratios, verdict
+from ..case import STRAIGHT, Case, Ratio, ratio, ratios, verdict
+from ..pulls import Pulls
 
 PLACE = 130
 AFTER = ("step", "normalised-over-wrong-axis", "processes", "labels-without-offset", "cached-gradient-differs")
-STRAIGHT = 1e-6  # 1 − cosine of gradients of one direction
 
 
 def examine(case: Case) -> Iterator[Verdict]:
@@ -41,9 +43,14 @@ def examine(case: Case) -> Iterator[Verdict]:
     turned = [one for one in sides if one.cosine < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     short = [one for one in sides if one.length < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     of_one = "that of one process with the whole batch" if case.shares_candidates else "that of its shares"
-    if turned:
+    if case.is_readable and not case.keeps_gradients:
+        yield verdict(name, "fail", f"{_unreached(case)}; {said} of one process", **numbers)
+    elif case.is_another_loss:
+        text = f"on {trial.processes} processes it is another loss than on one with the whole batch{_negatives(case)}"
+        yield verdict(name, "note", f"{text}; no gradient of it is lost", **numbers)
+    elif turned:
         text = f"on {trial.processes} processes the gradient is {said} {of_one}"
-        yield verdict(name, "fail", f"{text}{_worst(each)}{_lost(case)}", **numbers)
+        yield verdict(name, "fail", f"{text}{_worst(each)}: part of it is lost; gather with gradients", **numbers)
     elif short and not _states_a_share(case):
         advice = "" if not trial.mean else "; where the trainer adds gradients up, say --gradients sum"
         text = f"on {trial.processes} processes the gradient is {said} {of_one}"
@@ -59,6 +66,30 @@ def of_processes(case: Case) -> list[Ratio]:
     """Return the gradients on several processes against those expected."""
     assert case.together is not None, "several processes must have been requested"
     return ratios(case.together.results["plain"].tensors, case.expected())
+
+
+def _unreached(case: Case) -> str:
+    """Say what of the losses of queries does not reach candidates."""
+    length = case.reaching.length
+    share = "nothing" if abs(length) < 1e-9 else f"{100 * length:.3g} %"
+    text = (
+        f"on {case.trial.processes} processes {share} of what queries do to candidates is in the candidates' gradient"
+    )
+    return f"{text}: what was gathered is constant, gather with gradients"
+
+
+def _negatives(case: Case) -> str:
+    """Say how many negatives a query has on one process and on several, where that can be read."""
+    if not case.is_readable:
+        return ""
+    return f": a query pushes {_pushed(case.pulls_together)}, on one process {_pushed(case.pulls)}"
+
+
+def _pushed(pulls: Pulls) -> str:
+    """`7 candidates and 3 queries`, on average."""
+    queries = (pulls.queries > pulls.smallest) & ~torch.eye(len(pulls.queries), dtype=torch.bool)
+    numbers = [float(which.sum(1).double().mean()) for which in (pulls.pushed, queries)]
+    return f"{numbers[0]:.3g} candidates and {numbers[1]:.3g} queries"
 
 
 def _states_a_share(case: Case) -> bool:
@@ -79,10 +110,3 @@ def _worst(each: list[Ratio]) -> str:
     """Name the candidate whose gradient is the most wrong."""
     worst = max(each, key=lambda one: one.distance)
     return f"; of one candidate {worst}" if worst.distance > STRAIGHT else ""
-
-
-def _lost(case: Case) -> str:
-    """Say what is missing, where that can be read."""
-    if not case.is_readable or not case.shares_candidates:
-        return ""
-    return ": what the losses of the other processes say of an embedding does not reach it; gather with gradients"

@@ -30,6 +30,9 @@ def examine(case: Case) -> Iterator[Verdict]:
     if case.together is None:
         yield verdict(name, "skipped", "one process was requested: nothing to compare")
         return
+    if case.is_another_loss:
+        yield verdict(name, "skipped", "several processes compute another loss: nothing to compare with")
+        return
     every = of_processes(case)
     numbers = {f"{one.of}.length": one.length for one in every}
     wrong = [one for one in every if one.distance > 10 * case.alone.precision]
