@@ -58,6 +58,11 @@ class ProcessGroup:
         """Whether this is rank 0, the process that writes files and prints."""
         return self.rank == 0
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing needs to be sent."""
+        return self.size == 1
+
     def share(self, n: int) -> slice:
         """Return this process's part of 0..n-1; the parts are consecutive, some may be empty.
 
@@ -68,7 +73,7 @@ class ProcessGroup:
 
     def gather(self, thing: T) -> list[T]:
         """Return the objects of all processes, by rank."""
-        if self.size == 1:
+        if self.is_alone:
             return [thing]
         objects: list[Any] = [None] * self.size
         dist.all_gather_object(objects, thing, group=self.handle)
@@ -76,7 +81,7 @@ class ProcessGroup:
 
     def stack(self, x: Tensor) -> Tensor:
         """Return the tensors of all processes, all of one shape, as (size, ...), without gradient."""
-        if self.size == 1:
+        if self.is_alone:
             return x.detach()[None]
         sent = x.detach().to(_transfer_device(self.handle)).contiguous()
         received = [torch.empty_like(sent) for _ in range(self.size)]
@@ -87,17 +92,21 @@ class ProcessGroup:
         """Return the sum over processes, without gradient; x itself if there is one process."""
         return self._reduce(x, dist.ReduceOp.SUM)
 
+    def sum_(self, x: Tensor) -> Tensor:
+        """Return the sum over processes, without gradient; x, which is overwritten, if it can be sent as it is."""
+        return self._reduce(x, dist.ReduceOp.SUM, copy=False)
+
     def max(self, x: Tensor) -> Tensor:
         """Return the maximum over processes, without gradient; x itself if there is one process."""
         return self._reduce(x, dist.ReduceOp.MAX)
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set in any process."""
-        return flag if self.size == 1 else bool(self.max(torch.tensor(float(flag))))
+        return flag if self.is_alone else bool(self.max(torch.tensor(float(flag))))
 
     def gather_rows(self, x: Tensor) -> Tensor:
         """Concatenate the rows (n, ...) of all processes by rank, with gradient; n may differ, and be 0."""
-        if self.size == 1:
+        if self.is_alone:
             return x
         counts = self.stack(torch.tensor(len(x))).tolist()
         rows: Tensor = _GatherRows.apply(x, counts, self)  # type: ignore[no-untyped-call]
@@ -107,10 +116,10 @@ class ProcessGroup:
         """Wait until all processes have called this."""
         self.any(False)
 
-    def _reduce(self, x: Tensor, operation: Any) -> Tensor:
-        if self.size == 1:
+    def _reduce(self, x: Tensor, operation: Any, copy: bool = True) -> Tensor:
+        if self.is_alone:
             return x
-        reduced = x.detach().to(_transfer_device(self.handle), copy=True).contiguous()
+        reduced = x.detach().to(_transfer_device(self.handle), copy=copy).contiguous()
         dist.all_reduce(reduced, operation, group=self.handle)
         return reduced.to(x.device)
 

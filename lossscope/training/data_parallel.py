@@ -74,7 +74,7 @@ def sum_tensors(processes: ProcessGroup, tensors: Sequence[Tensor]) -> list[Tens
     sums = list(tensors)
     for kind in dict.fromkeys(x.dtype for x in tensors) if processes.size > 1 else ():
         places = [place for place, x in enumerate(tensors) if x.dtype == kind]
-        flat = processes.sum(torch.cat([tensors[place].flatten() for place in places]))
+        flat = processes.sum_(torch.cat([tensors[place].flatten() for place in places]))
         for place, part in zip(places, torch.split(flat, [tensors[place].numel() for place in places]), strict=True):
             sums[place] = part.view_as(tensors[place])
     return sums
