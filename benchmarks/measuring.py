@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import platform
+import re
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -92,6 +93,27 @@ def machine(device: str = "cpu") -> str:
     names = {line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")}
     capability = torch.backends.cpu.get_cpu_capability()
     return f"one thread of {', '.join(sorted(names)) or platform.machine()} ({capability}), torch {torch.__version__}"
+
+
+def gpu_name(name: str | None = None) -> str:
+    """Return the short name of a GPU, for the names of files.
+
+    Raises SystemExit where torch sees none.
+
+    >>> [gpu_name(name) for name in ("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 4090")]
+    ['h100', 'a100', 'rtx-4090']
+
+    Args:
+        name: as the driver says it; None: of the GPU that is there.
+    """
+    if name is None and not torch.cuda.is_available():
+        raise SystemExit("a GPU must be there for `make bench-gpu`; torch sees none")
+    words = [word for word in re.split(r"[^a-z0-9]+", (name or torch.cuda.get_device_name()).lower()) if word]
+    words = [
+        word for word in words if word not in ("nvidia", "amd", "tesla", "geforce", "quadro", "instinct", "graphics")
+    ]
+    numbered = next((place for place, word in enumerate(words) if re.search(r"\d", word)), len(words) - 1)
+    return "-".join(words[: numbered + 1]) or "gpu"
 
 
 def _lines(path: str) -> list[str]:

@@ -81,7 +81,8 @@ class OneBatch:
         """
         with plain_mode(S.device):
             all_finite, results = self.results(S, mask, images, captions, second)
-            finite, *numbers = torch.cat([all_finite.double()[None], *self._values(results)]).tolist()
+            values = [one for one in self._values(results) if len(one)]  # a direction without statistics is of no device
+            finite, *numbers = torch.cat([all_finite.double()[None], *values]).tolist()
         return bool(finite), numbers
 
     def results(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import make_performance
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[2]
 SMALL = {
@@ -70,6 +72,46 @@ def test_a_page_that_differs_is_shown_and_fails(
     page.write_text(page.read_text(encoding="utf-8").replace("# How fast it is", "# Fast"), encoding="utf-8")
     assert make_performance.main(["--check"]) == 1
     assert "-# Fast\n+# How fast it is\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100"),
+        ("NVIDIA H200", "h200"),
+        ("NVIDIA A100-SXM4-80GB", "a100"),
+        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+        ("Tesla T4", "t4"),
+        ("A GPU", "a-gpu"),
+    ],
+)
+def test_results_of_a_gpu_are_named_after_it(name: str, short: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    measuring = importlib.import_module("measuring")
+    assert measuring.gpu_name(name) == short
+
+
+def test_the_benchmark_of_a_gpu_says_that_there_is_none() -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 1 and "torch sees none" in done.stderr and not done.stdout
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_a_gpu_runs_at_small_sizes_on_the_cpu() -> None:
+    small = (
+        "--size 2100 --width 16 --pairs 500 --sweep-width 32 --clip-batch 2 --clip-layers 1 --repeats 1 --device cpu"
+    )
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu.py"), *small.split()]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    _, rates, goals, profile, *_ = done.stdout.split("\n\n")
+    assert len(rates.splitlines()) == 10 and len(goals.splitlines()) == 6
+    assert all(line.endswith("no goal of a CPU") for line in goals.splitlines()[1:])
+    assert "aten::mm" in profile
 
 
 @pytest.mark.slow

@@ -1,0 +1,32 @@
+"""A split of random vectors, small enough for every engine, and how two summaries of it are compared."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.similarity import normalise
+
+
+def small_split(
+    images: int = 24, captions: int = 3, width: int = 8, dtype: torch.dtype = torch.float64
+) -> SplitEmbeddings:
+    """Return unit vectors, captions near their images."""
+    random = torch.Generator().manual_seed(0)
+    first = normalise(torch.randn(images, width, generator=random, dtype=torch.float64))
+    owner = np.repeat(np.arange(images), captions)
+    noise = torch.randn(len(owner), width, generator=random, dtype=torch.float64)
+    second = normalise(first[owner] + 0.5 * noise)
+    ids = [[str(row) for row in range(n)] for n in (images, len(owner))]
+    return SplitEmbeddings("source", first.to(dtype), second.to(dtype), None, owner, *ids, "f" * 64, split="test")
+
+
+def assert_near(ours: pd.DataFrame, expected: pd.DataFrame, tolerance: float) -> None:
+    """Assert that texts are the same, and numbers within a tolerance of themselves or of 1."""
+    assert list(ours.columns) == list(expected.columns)
+    numbers = expected.select_dtypes("number").columns
+    texts = expected.columns.difference(numbers)
+    pd.testing.assert_frame_equal(ours[texts], expected[texts])
+    np.testing.assert_allclose(ours[numbers], expected[numbers], rtol=tolerance, atol=tolerance)
