@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
+from lossscope.engine.tiled.matrix import tile_size
 from lossscope.engine.tiled.one_pass import TilePass
 from lossscope.live.monitor import LossScope
 from lossscope.probes.views.view import BatchShape
@@ -68,7 +69,8 @@ def counts(case: tiles.Case, on: bool) -> list[Tensor]:
     images, captions = torch.from_numpy(case.batch.images), torch.from_numpy(case.batch.captions)
     shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
     with tf32(on):
-        directions = TilePass([case.objective], [0.01]).run(case.matrix, case.mask, shapes)
+        rows, columns = tile_size(case.matrix.example.device)
+        directions = TilePass([case.objective], [0.01], rows=rows, columns=columns).run(case.matrix, case.mask, shapes)
         return [rows.counts(case.objective, 0.01, "corrected").above for rows in directions]
 
 

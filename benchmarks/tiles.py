@@ -16,7 +16,7 @@ from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.types import SamplingMode
-from lossscope.engine.tiled.matrix import TiledMatrix, row_slices
+from lossscope.engine.tiled.matrix import TiledMatrix, row_slices, tile_size
 from lossscope.engine.tiled.one_pass import TilePass
 from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.probes.views.view import BatchShape
@@ -48,7 +48,9 @@ class Case:
         """Compute counts above 0.01 and all masses of both directions; return the mean count."""
         images, captions = torch.from_numpy(self.batch.images), torch.from_numpy(self.batch.captions)
         shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
-        directions = TilePass([self.objective], [0.01]).run(self.matrix, self.mask, shapes)
+        rows, columns = tile_size(self.matrix.example.device)
+        tile_pass = TilePass([self.objective], [0.01], rows=rows, columns=columns)
+        directions = tile_pass.run(self.matrix, self.mask, shapes)
         i2t, t2i = (rows.counts(self.objective, 0.01, "corrected") for rows in directions)
         return float(i2t.above.mean() + t2i.above.mean()) / 2
 

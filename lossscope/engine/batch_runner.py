@@ -185,7 +185,10 @@ class BatchRunner:
     def _stack_entries(self) -> int:
         """Entries of S of one stack; 0, one batch at a time, where embeddings or gradients of one batch are needed."""
         alone = "gradients" in self._reads or self._needs_embeddings or bool(self.plan.options.terms)
-        return 0 if alone else small_batches.STACK_ENTRIES
+        images, entries = self.embedded.images, small_batches.STACK_ENTRIES
+        if alone:
+            return 0
+        return entries if images is None else memory.entries_at_a_time(entries, images.device)
 
     def _run_small(
         self, stack: Sequence[Batch], index: int, buffers: Buffers, collector: IntervalCollector | None, number: int

@@ -22,7 +22,7 @@ from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts, plan_of_direction, run_probes
-from .tiled.matrix import ROWS, TiledMatrix, row_slices
+from .tiled.matrix import TiledMatrix, row_slices, tile_size
 from .tiled.one_pass import TiledRows, TilePass
 from .tiled.sparse_mask import SparseMask
 
@@ -90,16 +90,18 @@ class LargeBatchRunner:
         eps = [e for objective, probe in plan for e in eps_in_paper(objective, probe)]
         extremes = any("extremes" in probe.reads for _, probe in plan)
 
+        of_tile, columns = tile_size(matrix.example.device)
+
         def run(rows: int) -> Pair[TiledRows]:
             processes, on_tile, precision = self.processes, self.on_tile, self.precision
             tile_pass = TilePass(
-                objectives, eps, extremes, rows=rows, processes=processes, on_tile=on_tile, precision=precision
+                objectives, eps, extremes, rows, columns, processes=processes, on_tile=on_tile, precision=precision
             )
             return tile_pass.run(matrix, mask, shapes)
 
         if self.processes.size > 1:  # the processes exchange sums of their tiles, so none may change their size alone
-            return run(ROWS)
-        return memory.retry_smaller(run, ROWS, 16)
+            return run(of_tile)
+        return memory.retry_smaller(run, of_tile, 16)
 
     def run_panels(
         self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape], transposed: bool
@@ -111,7 +113,7 @@ class LargeBatchRunner:
         keys = any("keys" in probe.reads for _, probe in plan)
         example = matrix.example
         fitting = memory.free_bytes(example.device) // (4 * example.element_size() * COPIES)
-        size = max(min(PANEL, fitting) // shape.candidates, 1)
+        size = max(min(memory.entries_at_a_time(PANEL, example.device), fitting) // shape.candidates, 1)
 
         def run(size: int) -> list[list[ProbeResult]]:
             every = row_slices(shape.queries, size)

@@ -13,6 +13,7 @@ import pandas as pd
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.float32_products import float32_products
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.types import CountedDirection, Progress
 from lossscope.errors import InputError
@@ -71,6 +72,7 @@ class PairedSweep:
         if a.is_sample or b.is_sample:
             raise InputError("differences are of all queries; a sample has none. Leave --queries out")
 
+    @float32_products()
     def run(
         self,
         a: SplitEmbeddings,

@@ -12,6 +12,7 @@ import pandas as pd
 
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.float32_products import float32_products
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.sides import plural
 from lossscope.core.types import Progress
@@ -63,6 +64,7 @@ class Sweep(SweepOptions):
         """What the options mean. Raises SpecError or InputError for options that are invalid or do not fit together."""
         return SweepPlan.of(self)
 
+    @float32_products()
     def run(
         self,
         embedded: SplitEmbeddings,

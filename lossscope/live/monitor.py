@@ -13,6 +13,7 @@ import pandas as pd
 import torch.distributed as dist
 from torch import Tensor
 
+from lossscope.core.float32_products import float32_products
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Direction
@@ -129,6 +130,7 @@ class LossScope:
         if self.recorder:
             self._recorder = FlightRecorder(self.recorder, Path(self.recorder_folder), self.recorder_bytes)
 
+    @float32_products()
     def watch(
         self,
         S: Tensor | None = None,

@@ -10,6 +10,7 @@ import pandas as pd
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.float32_products import float32_products
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.sides import IMAGE_TEXT, Sides, sides_entry
@@ -24,6 +25,7 @@ from .metrics import Retrieval, retrieve
 _UNITS = {"rsum": "sum of %", "medr": "rank", "meanr": "rank", "ties": "queries", "ties_any": "queries"}
 
 
+@float32_products()
 def evaluate(
     embedded: Sequence[SplitEmbeddings],
     folds: int = 1,

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossscope.core.pair import Pair
 from lossscope.core.types import OnStep
-from lossscope.engine.tiled.matrix import COLUMNS, ROWS, TiledMatrix, row_slices
+from lossscope.engine.tiled.matrix import TiledMatrix, row_slices, tile_size
 from lossscope.engine.tiled.one_pass import positive_similarities
 from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.objectives.counting.buffers import Buffers
@@ -75,7 +75,8 @@ def count_ranks(
         _RankCounter(mask, positives, buffers) if wanted.i2t else None,
         _RankCounter(transposed, positives_t2i, buffers) if wanted.t2i else None,
     )
-    rows, columns = row_slices(matrix.shape[0], ROWS), row_slices(matrix.shape[1], COLUMNS)
+    size = tile_size(positives.device)
+    rows, columns = (row_slices(n, of_tile) for n, of_tile in zip(matrix.shape, size, strict=True))
     for done, tile in enumerate(matrix.tiles(rows, columns, buffers)):
         row, column, place = mask.positives.tile(tile.rows, tile.columns)
         off = (tile.S[row, column] != positives[place]).cpu()

@@ -237,8 +237,8 @@ def test_tiles_give_the_ranks_of_the_whole_matrix(
     seed: int, levels: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Images with one to four captions and some with none, in no order; on few levels nearly everything is tied."""
-    monkeypatch.setattr("lossscope.retrieval.ranks.ROWS", 9)
-    monkeypatch.setattr("lossscope.retrieval.ranks.COLUMNS", 13)
+    monkeypatch.setattr("lossscope.engine.tiled.matrix.ROWS", 9)
+    monkeypatch.setattr("lossscope.engine.tiled.matrix.COLUMNS", 13)
     rng = np.random.default_rng(seed)
     owner = rng.integers(0, 40, 70)
     sides = [torch.from_numpy(rng.normal(size=(n, 12))).float() for n in (40, 70)]

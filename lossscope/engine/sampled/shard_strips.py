@@ -15,7 +15,7 @@ from lossscope.core.vector_shards import VectorShards
 from lossscope.errors import InputError
 from lossscope.objectives.counting.buffers import Buffers
 
-from ..tiled.matrix import COLUMNS, ROWS, Tile, product_tiles, row_slices
+from ..tiled.matrix import Tile, product_tiles, row_slices, tile_size
 from ..tiled.one_pass import positive_similarities
 from ..tiled.sparse_mask import SparseEntries, SparseMask
 from . import strips
@@ -77,13 +77,13 @@ class ShardStrips:
 
     def _tiles_of_block(self, vectors: Tensor, start: int, buffers: Buffers) -> Iterator[Tile]:
         """Yield the tiles of consecutive candidates, the first of which is `start`."""
-        n = len(self.queries)
+        n, (height, width) = len(self.queries), tile_size(self.queries.device)
         if self.transposed:
-            rows, columns = row_slices(len(vectors), ROWS), row_slices(n, COLUMNS)
+            rows, columns = row_slices(len(vectors), height), row_slices(n, width)
             for tile in product_tiles(vectors, self.queries, rows, columns, buffers):
                 yield Tile(tile.S, _shift(tile.rows, start), tile.columns)
         else:
-            rows, columns = row_slices(n, ROWS), row_slices(len(vectors), COLUMNS)
+            rows, columns = row_slices(n, height), row_slices(len(vectors), width)
             for tile in product_tiles(self.queries, vectors, rows, columns, buffers):
                 yield Tile(tile.S, tile.rows, _shift(tile.columns, start))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.objectives.counting.buffers import Buffers
 
-from ..tiled.matrix import COLUMNS, ROWS, Tile, TiledMatrix, row_slices
+from ..tiled.matrix import Tile, TiledMatrix, row_slices, tile_size
 from ..tiled.one_pass import positive_similarities
 from ..tiled.sparse_mask import SparseMask
 
@@ -53,11 +53,11 @@ class MatrixStrips:
         return positive_similarities(self.matrix, mask.positives)
 
     def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
-        own = self._strips[strip]
+        own, (height, width) = self._strips[strip], tile_size(self.matrix.example.device)
         if self.transposed:
-            rows, columns = _within(own, ROWS), row_slices(self.matrix.shape[1], COLUMNS)
+            rows, columns = _within(own, height), row_slices(self.matrix.shape[1], width)
         else:
-            rows, columns = row_slices(self.matrix.shape[0], ROWS), _within(own, COLUMNS)
+            rows, columns = row_slices(self.matrix.shape[0], height), _within(own, width)
         yield from self.matrix.tiles(rows, columns, buffers)
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.memory import entries_at_a_time
 from lossscope.core.types import Direction, Rows
 from lossscope.objectives.counting.buffers import Buffers
 
@@ -96,6 +97,12 @@ def product_tiles(
             S = buffers.get("tile", shape, images.dtype, images.device)
             torch.mm(images[row_slice], captions[column_slice].T, out=S)
             yield Tile(S, row_slice, column_slice)
+
+
+def tile_size(device: torch.device) -> tuple[int, int]:
+    """Return the rows and columns of a tile, on which counts do not depend."""
+    sides = round((entries_at_a_time(1, device)) ** 0.5)
+    return sides * ROWS, sides * COLUMNS
 
 
 def row_slices(n: int, size: int) -> list[slice]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 from lossscope.core.distributed import ProcessGroup
+from lossscope.core.memory import entries_at_a_time
 from lossscope.core.pair import Pair
 from lossscope.core.types import Convention, OnStep
 from lossscope.objectives.base import Objective
@@ -253,8 +254,9 @@ def _make_exact(
 def positive_similarities(matrix: HasBlocks, entries: SparseEntries) -> Tensor:
     """(k,) similarities of the positive entries, from products of a few rows, mostly with the last bits of tiles."""
     similarities = matrix.example.new_empty(len(entries.rows))
-    for start in range(0, len(entries.rows), _BLOCK):
-        part = slice(start, min(start + _BLOCK, len(entries.rows)))
+    size = entries_at_a_time(_BLOCK, similarities.device)
+    for start in range(0, len(entries.rows), size):
+        part = slice(start, min(start + size, len(entries.rows)))
         rows, index = torch.unique_consecutive(entries.rows[part], return_inverse=True)
         block = matrix.block(rows, entries.columns[part])
         similarities[part] = block[index, torch.arange(len(index))]

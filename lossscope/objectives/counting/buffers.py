@@ -67,9 +67,9 @@ class Buffers:
         return torch.gt(tile, cut, out=truth)
 
     def sum(self, tile: Tensor, dim: int) -> Tensor:
-        """Return the sum over a dimension; that over rows is a product with ones, which reads memory in order."""
-        if dim == 1:
-            return tile.sum(1)
+        """Return the sum over a dimension; on a CPU, over rows, a product with ones, which reads memory in order."""
+        if dim == 1 or tile.device.type != "cpu":
+            return tile.sum(dim)
         ones = self._ones.get((len(tile), tile.dtype, tile.device))
         if ones is None:
             ones = self._ones[len(tile), tile.dtype, tile.device] = tile.new_ones(1, len(tile))

@@ -18,7 +18,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.engine import large_batches, small_batches
 from lossscope.engine.sweep import Sweep
-from lossscope.engine.tiled.matrix import TiledMatrix, row_slices
+from lossscope.engine.tiled.matrix import COLUMNS, ROWS, TiledMatrix, row_slices, tile_size
 from lossscope.engine.tiled.one_pass import TiledRows, TilePass
 from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.errors import InputError
@@ -226,3 +226,13 @@ def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPa
         with pytest.raises(MemoryError):
             list(runner.run(embedded, whole_batch(embedded, "pairs")))
         assert len(tried) == times
+
+
+def test_a_tile_of_another_device_has_sixteen_times_the_entries_of_one_of_the_cpu() -> None:
+    (rows, columns), (more_rows, more_columns) = (tile_size(torch.device(name)) for name in ("cpu", "meta"))
+    assert (rows, columns) == (ROWS, COLUMNS)
+    assert (
+        more_rows * more_columns
+        == memory.entries_at_a_time(rows * columns, torch.device("meta"))
+        == 16 * rows * columns
+    )
