@@ -81,7 +81,8 @@ class OneBatch:
         """
         with plain_mode(S.device):
             all_finite, results = self.results(S, mask, images, captions, second)
-            values = [one for one in self._values(results) if len(one)]  # a direction without statistics is of no device
+            # a direction without statistics is of no device
+            values = [one for one in self._values(results) if len(one)]
             finite, *numbers = torch.cat([all_finite.double()[None], *values]).tolist()
         return bool(finite), numbers
 
