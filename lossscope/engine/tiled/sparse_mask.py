@@ -36,8 +36,8 @@ class SparseEntries:
 
     def within(self, rows: slice) -> slice:
         """Return where the entries of consecutive rows are in the list."""
-        edges = torch.searchsorted(self.rows, torch.tensor([rows.start, rows.stop]))
-        return slice(int(edges[0]), int(edges[1]))
+        start, stop = np.searchsorted(self.rows.numpy(), (rows.start, rows.stop))
+        return slice(int(start), int(stop))
 
     def of_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Return (k,) index within `rows`, which are in increasing order, and (k,) column of the entries in them."""
@@ -50,6 +50,8 @@ class SparseEntries:
 
     def tile(self, rows: slice, columns: slice) -> tuple[Tensor, Tensor, Tensor]:
         """Return (k,) row and column within a tile, and (k,) index in the list, of the entries in the tile."""
+        if not len(self.rows):
+            return self.rows, self.columns, self.origin
         part = self.within(rows)
         column = self.columns[part]
         inside = ((column >= columns.start) & (column < columns.stop)).nonzero()[:, 0]

@@ -8,7 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.row_ops import exp_
+from lossscope.core.row_ops import exp_, row_dot
+
+from .large_entries import BLOCK, EntrySearch, LargeEntries, block_maxima
 
 
 class Buffers:
@@ -22,29 +24,76 @@ class Buffers:
         self._ones: dict[tuple[int, torch.dtype, torch.device], Tensor] = {}
         self._sharing = False
         self._shared: tuple[float, float] | None = None
-        self._maxima: tuple[float, float] | None = None
+        self._blocks: Tensor | None = None
+        self._maxima: dict[int, Tensor] = {}
+        self._range: tuple[float, float] | None = None
 
     def next_tile(self) -> None:
         """Discard what the two directions of the last tile shared."""
         self._sharing = True
-        self._shared = self._maxima = None
+        self._shared = self._blocks = self._range = None
+        self._maxima = {}
+
+    def block_maxima(self, tile: Tensor) -> Tensor:
+        """Return the maxima of the blocks of a tile on a CPU, computed once for both directions."""
+        if self._blocks is None or not self._sharing:
+            shape = (-(-len(tile) // BLOCK), tile.shape[1])
+            self._blocks = block_maxima(tile, self.get("blocks", shape, tile.dtype, tile.device))
+        return self._blocks
+
+    def maxima(self, tile: Tensor, dim: int) -> Tensor:
+        """Return the largest entry of each row (dim 1) or column (dim 0) of a tile, computed once for all that ask."""
+        if dim not in self._maxima or not self._sharing:
+            of_blocks = dim == 0 and tile.device.type == "cpu"
+            self._maxima[dim] = (self.block_maxima(tile) if of_blocks else tile).amax(dim)
+        return self._maxima[dim]
 
     def maxima_range(self, tile: Tensor) -> tuple[float, float]:
         """Return the largest and the smallest of the maxima of all rows and columns, computed once a tile."""
-        if self._maxima is None or not self._sharing:
-            maxima = [tile.amax(1), tile.amax(0)]
-            smallest = min(float(m[m > -torch.inf].min()) if bool((m > -torch.inf).any()) else 0.0 for m in maxima)
-            self._maxima = (float(maxima[0].max()), smallest)
-        return self._maxima
+        if self._range is None or not self._sharing:
+            maxima = [self.maxima(tile, dim) for dim in (1, 0)]
+            smallest = [float(m.where(m > -torch.inf, torch.inf).amin()) for m in maxima]
+            self._range = (float(maxima[0].amax()), min(0.0 if m == torch.inf else m for m in smallest))
+        return self._range
 
-    def exponentials(self, tile: Tensor, scale: float, reference: float) -> tuple[Tensor, Tensor]:
-        """exp(scale (s − reference)) and its square, (r, w) each, computed once for both directions of a tile."""
-        E, square = self.empty_like(tile, "shared"), self.empty_like(tile, "square")
+    def exponentials(self, tile: Tensor, scale: float, reference: float) -> Tensor:
+        """exp(scale (s − reference)), (r, w), computed once for both directions of a tile."""
+        E = self.empty_like(tile, "shared")
         if self._shared != (scale, reference) or not self._sharing:
             exp_(torch.sub(tile, reference, out=E), scale)
-            torch.mul(E, E, out=square)
             self._shared = (scale, reference)
-        return E, square
+        return E
+
+    def at_least(self, tile: Tensor, bound: Tensor, dim: int, search: EntrySearch) -> LargeEntries | None:
+        """Return the entries of a tile >= the bound of their query; None where they are not few, or not on a CPU.
+
+        Args:
+            tile: (r, w).
+            bound: (r,) or (w,) of each query.
+            dim: 1 where queries are its rows, 0 where they are its columns.
+            search: for these bounds.
+        """
+        if tile.device.type != "cpu" or search.is_paused():
+            return None
+        return search.at_least(tile, self.block_maxima(tile), bound, dim)
+
+    def count_above(self, tile: Tensor, bound: Tensor, dim: int, search: EntrySearch) -> Tensor:
+        """(r,) or (w,) number of entries above the bound of each query; parameters as those of `at_least`."""
+        entries = self.at_least(tile, bound, dim, search)
+        if entries is None:
+            return self.sum(torch.gt(tile, bound.unsqueeze(dim), out=self.empty_like(tile)), dim)
+        return entries.above(bound).count(len(bound))
+
+    def count_above_and_equal(
+        self, tile: Tensor, bound: Tensor, dim: int, search: EntrySearch
+    ) -> tuple[Tensor, Tensor]:
+        """Return the number of entries above, and that of entries >= the bound; as `count_above`."""
+        entries = self.at_least(tile, bound, dim, search)
+        if entries is None:
+            comparison, by_query = self.empty_like(tile), bound.unsqueeze(dim)
+            above = self.sum(torch.gt(tile, by_query, out=comparison), dim)
+            return above, self.sum(torch.ge(tile, by_query, out=comparison), dim)
+        return entries.above(bound).count(len(bound)), entries.count(len(bound))
 
     def get(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
         """Return an uninitialised tensor of that name and shape."""
@@ -74,3 +123,11 @@ class Buffers:
         if ones is None:
             ones = self._ones[len(tile), tile.dtype, tile.device] = tile.new_ones(1, len(tile))
         return (ones @ tile)[0]
+
+    def sum_of_squares(self, tile: Tensor, dim: int) -> Tensor:
+        """Return the sum of squares over a dimension, in one pass over it on a CPU."""
+        if tile.device.type != "cpu":
+            return self.sum(torch.mul(tile, tile, out=self.empty_like(tile, "square")), dim)
+        if dim == 1:
+            return row_dot(tile, tile)
+        return torch.from_numpy(np.einsum("ij,ij->j", tile.numpy(), tile.numpy()))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import torch
 from torch import Tensor
+
+from .large_entries import LargeEntries
 
 Filter = Callable[[Tensor, Tensor], Tensor]  # (queries, similarities) -> bool, entries that can still count
 
@@ -25,23 +26,19 @@ class KeptEntries:
         self._similarities: list[Tensor] = []
         self._number = self._number_after_filter = 0
 
-    def add(self, tile: Tensor, chosen: Tensor, rows: slice, dim: int, can_count: Filter) -> None:
-        """Keep the chosen entries of a tile.
+    def add(self, entries: LargeEntries, rows: slice, can_count: Filter) -> None:
+        """Keep some entries of a tile.
 
         Args:
-            tile: (r, w).
-            chosen: (r, w) bool.
+            entries: of the tile.
             rows: the queries of the tile.
-            dim: 1 where they are its rows, 0 where they are its columns.
             can_count: filter for when there are too many.
         """
-        positions = _true_positions(chosen)
-        if len(positions) == 0:
+        if len(entries.queries) == 0:
             return
-        width = tile.shape[1]
-        self._queries.append((positions // width if dim == 1 else positions % width).int() + rows.start)
-        self._similarities.append(tile.reshape(-1)[positions])
-        self._number += len(positions)
+        self._queries.append(entries.queries.int() + rows.start)
+        self._similarities.append(entries.values)
+        self._number += len(entries.queries)
         if self._number > self.capacity and self._number > 2 * self._number_after_filter:
             self.filter(can_count)
 
@@ -70,10 +67,3 @@ class KeptEntries:
     def replace(self, queries: Tensor, similarities: Tensor) -> None:
         """Replace all entries."""
         self._queries, self._similarities, self._number = [queries], [similarities], len(queries)
-
-
-def _true_positions(chosen: Tensor) -> Tensor:
-    """Return the flat positions that are true; numpy is several times as fast as torch on a CPU."""
-    if chosen.device.type == "cpu":
-        return torch.from_numpy(np.flatnonzero(chosen.numpy()))
-    return chosen.view(-1).nonzero()[:, 0]

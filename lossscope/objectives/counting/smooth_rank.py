@@ -17,6 +17,7 @@ from .base import OneTileCounts, RowCounts, TileAccumulator, fill_skipped
 from .buffers import Buffers
 from .effects import CountEffects
 from .kept_entries import KeptEntries
+from .large_entries import LargeEntries
 from .rows import QueryPositives, WholeRows
 
 _UP = 2.0**54  # factor on D before it is squared, so that the square of e⁻⁸⁰ does not underflow
@@ -112,7 +113,7 @@ class _SmoothRankAccumulator(TileAccumulator):
                 width = self._half_width(min(self.eps), rows)[:, i] + _SLACK
                 near = torch.abs(X, out=self.buffers.empty_like(tile, "second")).neg_()
                 chosen = self.buffers.greater(near, -width.to(X.dtype).unsqueeze(dim))
-                self.entries[i].add(tile, chosen, rows, dim, partial(self._can_count, i))
+                self.entries[i].add(LargeEntries.where(chosen, tile, dim), rows, partial(self._can_count, i))
             G = X.div_(self.rule.tau).sigmoid_()
             self.sums[rows, i, 0] += self.buffers.sum(G, dim)
             D = torch.addcmul(G, G, G, value=-1, out=self.buffers.empty_like(tile, "second"))

@@ -20,6 +20,7 @@ from .buffers import Buffers
 from .concentration import Concentration
 from .effects import CountEffects
 from .kept_entries import KeptEntries
+from .large_entries import EntrySearch, LargeEntries
 from .rows import QueryPositives, WholeRows
 
 _ABOVE, _BELOW = 36.0, 30.0  # exponents whose squares, and 200,000 of them together, stay well within float32
@@ -254,6 +255,7 @@ class _SoftmaxAccumulator(TileAccumulator):
         self.low = torch.zeros(n, dtype=torch.float64, device=device)
         self.square = torch.zeros_like(self.low)
         self.entries = KeptEntries(n) if collect else None
+        self.search = EntrySearch()
         self.recounted = {e: (torch.zeros_like(self.low), torch.zeros_like(self.low)) for e in self.eps}
 
     def _in_range(self, tile: Tensor, shared: float) -> bool:
@@ -267,23 +269,29 @@ class _SoftmaxAccumulator(TileAccumulator):
             self.shared = None  # from here on every query has a reference of its own
             self.reference = self.reference.where(self.low > 0, torch.finfo(self.reference.dtype).min / 4)
         if self.shared is not None:
-            E, square = self.buffers.exponentials(tile, self.rule.scale, self.shared)
+            E = self.buffers.exponentials(tile, self.rule.scale, self.shared)
             self.low[rows] += self.buffers.sum(E, dim)
-            self.square[rows] += self.buffers.sum(square, dim)
+            self.square[rows] += self.buffers.sum_of_squares(E, dim)
         else:
             self._add_online(tile, rows, dim)
         if self.entries is not None and not self.entries.full:
-            cut = self._lower_bound(rows).unsqueeze(dim)
-            self.entries.add(tile, self.buffers.greater(tile, cut), rows, dim, self._can_count)
+            self.entries.add(self._large_entries(tile, self._lower_bound(rows), dim), rows, self._can_count)
+
+    def _large_entries(self, tile: Tensor, cut: Tensor, dim: int) -> LargeEntries:
+        """Return the entries of a tile above the cut of their query."""
+        entries = self.buffers.at_least(tile, cut, dim, self.search)
+        if entries is None:
+            return LargeEntries.where(self.buffers.greater(tile, cut.unsqueeze(dim)), tile, dim)
+        return entries.above(cut)
 
     def _add_online(self, tile: Tensor, rows: slice, dim: int) -> None:
         """Add a tile in units of the new hardest negatives, to which the sums are rescaled."""
         before = self.reference[rows]
-        reference = torch.maximum(before, tile.amax(dim))
+        reference = torch.maximum(before, self.buffers.maxima(tile, dim))
         E = self._exponentials(tile, reference, dim)
         shrink = ((before.double() - reference.double()) * self.rule.scale).exp()
         self.low[rows] = self.low[rows] * shrink + self.buffers.sum(E, dim)
-        self.square[rows] = self.square[rows] * shrink.square() + self.buffers.sum(E.square_(), dim)
+        self.square[rows] = self.square[rows] * shrink.square() + self.buffers.sum_of_squares(E, dim)
         self.reference[rows] = reference
 
     def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
