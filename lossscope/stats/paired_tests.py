@@ -14,6 +14,7 @@ from lossscope.errors import InputError
 Values = npt.NDArray[np.float64]
 _COMPARISONS_PER_CALL = 16  # of scipy
 _DIFFERENCES_AT_A_TIME = 200_000  # resampled together, for each comparison
+_SAME_MEAN = 100 * float(np.finfo(np.float64).eps)  # relative distance within which two means of flips are equal
 _EQUAL = 1e-9  # relative tolerance within which differences count as equal: recalls are multiples of 100 / N
 
 
@@ -140,7 +141,7 @@ def holm(p: Values) -> Values:
 
 def _resample(rows: Values, resampling: Resampling) -> tuple[Values, Values, Values]:
     """Return p, low and high of each row of differences."""
-    p = stats.permutation_test((rows,), _mean, **_sign_flips(resampling, rows.shape[1])).pvalue
+    p = _sign_flip_p(rows, resampling)
     low, high = stats.bootstrap(
         (rows,), _mean, vectorized=True, axis=-1, n_resamples=resampling.resamples,
         batch=resamples_at_a_time(rows.shape[1]), confidence_level=resampling.level, method="percentile",
@@ -149,9 +150,36 @@ def _resample(rows: Values, resampling: Resampling) -> tuple[Values, Values, Val
     return p, low, high
 
 
+def _sign_flip_p(rows: Values, resampling: Resampling) -> Values:
+    """(r,) two-sided p of each row of differences (r, n): that of scipy's permutation test, from the same flips.
+
+    Where flips are drawn, scipy takes a step for every difference in every batch of flips, and batches are the smaller
+    the more differences there are: its time grows with n². Here it grows with n.
+    """
+    n, resamples = rows.shape[1], resampling.resamples
+    if _enumerates(n, resampling):
+        p: Values = stats.permutation_test((rows,), _mean, **_sign_flips(resampling, n)).pvalue
+        return p
+    rng, batch, observed = np.random.default_rng(resampling.seed), resamples_at_a_time(n), rows.mean(1)
+    is_flipped = np.tile(np.arange(2), (min(batch, resamples), n, 1))
+    equal = _SAME_MEAN * np.abs(observed)
+    at_most, at_least = np.ones(len(rows)), np.ones(len(rows))  # what was measured is one of the patterns
+    for start in range(0, resamples, batch):
+        signs = 1.0 - 2.0 * rng.permuted(is_flipped, axis=-1)[: resamples - start, :, 0]
+        means = signs @ rows.T / n
+        at_most += (means <= observed + equal).sum(0)
+        at_least += (means >= observed - equal).sum(0)
+    return np.minimum(2 * np.minimum(at_most, at_least) / (resamples + 1), 1.0)
+
+
+def _enumerates(n: int, resampling: Resampling) -> bool:
+    """Return whether all 2^n patterns of signs of n differences are enumerated, not drawn."""
+    return n < 64 and 2.0**n <= resampling.resamples
+
+
 def _floor(n: int, resampling: Resampling) -> float:
     """2 / (resamples + 1), the smallest two-sided p of random sign flips; 0 where all 2^n are enumerated."""
-    return 0.0 if 2.0**n <= resampling.resamples else (2 + _EQUAL) / (resampling.resamples + 1)
+    return 0.0 if _enumerates(n, resampling) else (2 + _EQUAL) / (resampling.resamples + 1)
 
 
 def _sign_flips(resampling: Resampling, n: int) -> dict[str, object]:

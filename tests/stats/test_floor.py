@@ -50,3 +50,10 @@ def test_a_baseline_that_there_is_not_names_those_there_are_and_the_nearest(type
         compare(frame, ["i2t_MRR"], typed, resampling=Resampling(199))
     assert '"NT-Xent", "Triplet, margin 0.2", "VLC, tau 0.1"' in str(error.value)
     assert 'Did you mean "Triplet, margin 0.2"?' in str(error.value)
+
+
+def test_more_than_a_thousand_images_are_no_number_too_large() -> None:
+    """2^n patterns of signs of 1,024 images are beyond a float: comparisons of larger test sets ended in an error."""
+    differences = np.random.default_rng(0).normal(0.5, 1.0, (1, 1024))
+    (test,) = images_test(differences, Resampling(99))
+    assert test.p == pytest.approx(2 / 100) and test.p_at_floor
