@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
 import platform
 import re
 import statistics
@@ -87,12 +88,19 @@ def source(images: int, captions: int, d: int, noise: float, device: str = "cpu"
 
 
 def machine(device: str = "cpu") -> str:
-    """Return the processor or GPU and the version of torch, for the head of a table."""
+    """Return the processor or GPU, the version of torch and the load of the machine, for the head of a table."""
     if device != "cpu":
-        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
+        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}; {load()}"
     names = {line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")}
     capability = torch.backends.cpu.get_cpu_capability()
-    return f"one thread of {', '.join(sorted(names)) or platform.machine()} ({capability}), torch {torch.__version__}"
+    processor = f"{', '.join(sorted(names)) or platform.machine()} ({capability})"
+    return f"one thread of {processor}, torch {torch.__version__}; {load()}"
+
+
+def load() -> str:
+    """Return what else ran: processes that wanted a core in the last 1, 5 and 15 minutes, this one among them."""
+    averages = "/".join(f"{average:.1f}" for average in os.getloadavg())
+    return f"load {averages} on {os.cpu_count()} cores"
 
 
 def gpu_name(name: str | None = None) -> str:

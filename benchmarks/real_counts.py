@@ -1,0 +1,64 @@
+"""What do tiles cost where weights do count: about 1, 15 and 100 a query, on clustered embeddings?
+
+As benchmarks/tiles.py, whose random embeddings have a mean count of 0: there nothing is ever kept. Here the directions
+of pairs lie in a subspace of few dimensions, so that others are near (`benchmarks/clustered.py`); for a count of 100,
+98 pairs share one, since no more than 99 weights can be above 0.01. kept: entries a query that could count by the sums
+so far when their tile was added; mean count: those that did in the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import torch
+from clustered import BY_COUNT
+from measuring import machine, medians, peak, table
+from tiles import Case
+
+from lossscope.objectives.counting.kept_entries import KeptEntries
+from lossscope.objectives.counting.large_entries import LargeEntries
+
+
+def count_kept(case: Case) -> float:
+    """Return how many entries a query are kept in a pass, before any is discarded."""
+    kept, original = 0, KeptEntries.add
+
+    def counting(self: KeptEntries, entries: LargeEntries, *others: object) -> None:
+        nonlocal kept
+        kept += len(entries.queries)
+        original(self, entries, *others)  # type: ignore[arg-type]
+
+    KeptEntries.add = counting  # type: ignore[method-assign, assignment]
+    try:
+        case.ours()
+    finally:
+        KeptEntries.add = original  # type: ignore[method-assign]
+    return kept / sum(case.matrix.shape)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[8192, 32768])
+    parser.add_argument("--objectives", nargs="+", default=["ntxent:tau=0.05", "triplet"])
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = []
+    for size in options.sizes:
+        for count, clusters in BY_COUNT.items():
+            for spec in options.objectives:
+                case = Case(clusters.source(size, options.width), spec)
+                kept, megabytes = count_kept(case), peak(case.ours)
+                bare, ours = medians((case.bare, case.ours), options.repeats)
+                numbers = (f"{bare:.3f}", f"{ours:.3f}", f"{ours / bare:.2f}", f"{megabytes:.0f}")
+                shape = " x ".join(map(str, case.matrix.shape))
+                rows.append((spec, shape, f"about {count}", *numbers, f"{kept:.1f}", f"{case.ours():.1f}"))
+                print(*rows[-1], file=sys.stderr, flush=True)
+    print(f"d = {options.width}, medians of {options.repeats}, {machine()}\n")
+    print(table(("objective", "S", "aimed at", "bare s", "ours s", "ratio", "MB", "kept", "mean count"), rows))
+
+
+if __name__ == "__main__":
+    main()
