@@ -1,8 +1,8 @@
 """What do tiles cost where weights do count: about 1, 15 and 100 a query, on clustered embeddings?
 
 As benchmarks/tiles.py, whose random embeddings have a mean count of 0: there nothing is ever kept. Here the directions
-of pairs lie in a subspace of few dimensions, so that others are near (`benchmarks/clustered.py`); for a count of 100,
-98 pairs share one, since no more than 99 weights can be above 0.01. kept: entries a query that could count by the sums
+of pairs lie in a subspace of few dimensions, so that others are near (`benchmarks/clustered.py`); for counts of 15 and
+100, 16 and 98 pairs share one, in no order: no more than 99 weights can be above 0.01. kept: entries a query that could count by the sums
 so far when their tile was added; mean count: those that did in the end.
 """
 
@@ -20,9 +20,9 @@ from lossscope.objectives.counting.kept_entries import KeptEntries
 from lossscope.objectives.counting.large_entries import LargeEntries
 
 
-def count_kept(case: Case) -> float:
-    """Return how many entries a query are kept in a pass, before any is discarded."""
-    kept, original = 0, KeptEntries.add
+def count_kept(case: Case) -> tuple[float, float, float]:
+    """Return how many entries a query are kept before any is discarded, the mean count, and the peak in MB."""
+    kept, counts, original = 0, [], KeptEntries.add
 
     def counting(self: KeptEntries, entries: LargeEntries, *others: object) -> None:
         nonlocal kept
@@ -31,15 +31,16 @@ def count_kept(case: Case) -> float:
 
     KeptEntries.add = counting  # type: ignore[method-assign, assignment]
     try:
-        case.ours()
+        megabytes = peak(lambda: counts.append(case.ours()))
     finally:
         KeptEntries.add = original  # type: ignore[method-assign]
-    return kept / sum(case.matrix.shape)
+    return kept / sum(case.matrix.shape), counts[0], megabytes
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[8192, 32768])
+    parser.add_argument("--counts", type=int, nargs="+", default=list(BY_COUNT), choices=list(BY_COUNT))
     parser.add_argument("--objectives", nargs="+", default=["ntxent:tau=0.05", "triplet"])
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--repeats", type=int, default=5)
@@ -47,14 +48,14 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = []
     for size in options.sizes:
-        for count, clusters in BY_COUNT.items():
+        for count in options.counts:
             for spec in options.objectives:
-                case = Case(clusters.source(size, options.width), spec)
-                kept, megabytes = count_kept(case), peak(case.ours)
+                case = Case(BY_COUNT[count].source(size, options.width), spec)
+                kept, mean_count, megabytes = count_kept(case)
                 bare, ours = medians((case.bare, case.ours), options.repeats)
                 numbers = (f"{bare:.3f}", f"{ours:.3f}", f"{ours / bare:.2f}", f"{megabytes:.0f}")
                 shape = " x ".join(map(str, case.matrix.shape))
-                rows.append((spec, shape, f"about {count}", *numbers, f"{kept:.1f}", f"{case.ours():.1f}"))
+                rows.append((spec, shape, f"about {count}", *numbers, f"{kept:.1f}", f"{mean_count:.1f}"))
                 print(*rows[-1], file=sys.stderr, flush=True)
     print(f"d = {options.width}, medians of {options.repeats}, {machine()}\n")
     print(table(("objective", "S", "aimed at", "bare s", "ours s", "ratio", "MB", "kept", "mean count"), rows))

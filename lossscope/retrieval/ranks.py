@@ -13,7 +13,6 @@ from lossscope.engine.tiled.matrix import TiledMatrix, row_slices, tile_size
 from lossscope.engine.tiled.one_pass import positive_similarities
 from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.objectives.counting.buffers import Buffers
-from lossscope.objectives.counting.large_entries import EntrySearch
 
 
 @dataclass(frozen=True)
@@ -41,17 +40,16 @@ class _RankCounter:
         columns = mask.by_query(mask.positives.columns.to(device).double())
         self.columns = columns.where(columns >= 0, -1.0).long()
         self.positives = padded.where(self.columns >= 0, torch.inf)
-        self.searches = [EntrySearch() for _ in range(padded.shape[1])]
         self.above, self.at_least = (torch.zeros(padded.shape, dtype=torch.float64, device=device) for _ in range(2))
         self.doubtful = torch.zeros(len(padded), dtype=torch.bool, device=device)
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         """Count the candidates of a tile for the queries `rows`; candidates are along `dim`."""
-        for slot, search in enumerate(self.searches):
-            value = self.positives[rows, slot]
-            above, at_least = self.buffers.count_above_and_equal(tile, value, dim, search)
-            self.above[rows, slot] += above
-            self.at_least[rows, slot] += at_least
+        comparison = self.buffers.empty_like(tile)
+        for slot in range(self.positives.shape[1]):
+            value = self.positives[rows, slot].unsqueeze(dim)
+            self.above[rows, slot] += self.buffers.sum(torch.gt(tile, value, out=comparison), dim)
+            self.at_least[rows, slot] += self.buffers.sum(torch.ge(tile, value, out=comparison), dim)
 
     def result(self) -> RankCounts:
         """Return the counts of the tiles so far."""
@@ -80,7 +78,6 @@ def count_ranks(
     size = tile_size(positives.device)
     rows, columns = (row_slices(n, of_tile) for n, of_tile in zip(matrix.shape, size, strict=True))
     for done, tile in enumerate(matrix.tiles(rows, columns, buffers)):
-        buffers.next_tile()
         row, column, place = mask.positives.tile(tile.rows, tile.columns)
         off = (tile.S[row, column] != positives[place]).cpu()
         invalid_row, invalid_column, _ = mask.invalid.tile(tile.rows, tile.columns)

@@ -18,6 +18,8 @@ SMALL = {
     "recall": ("--images", "60", "--slice", "10", "--width", "64", "--repeats", "1"),
     "what_if": ("--size", "2100", "--width", "16", "--repeats", "1"),
     "all_pairs": ("--size", "2100", "--width", "16"),
+    "growth": ("--only", "lint", "eval", "--divide", "20"),
+    "real_counts": ("--sizes", "2100", "--width", "32", "--repeats", "1"),
     "huge_sets": ("--size", "2100", "--width", "16", "--queries", "50"),
 }
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from lossscope.objectives.counting.base import UndecidedRange, undecided_maximum, undecided_near
 from lossscope.objectives.counting.buffers import Buffers
-from lossscope.objectives.counting.large_entries import EntrySearch
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import Extremes
 
@@ -27,7 +26,7 @@ class ExtremeTracker:
     """
 
     def __init__(self, positives: QueryPositives, buffers: Buffers) -> None:
-        self.best, self.buffers, self.search = positives.best, buffers, EntrySearch()
+        self.best, self.buffers = positives.best, buffers
         n, device = len(self.best), self.best.device
         self.hardest = torch.full_like(self.best, -torch.inf)
         self.column = torch.full((n,), -1, dtype=torch.int64, device=device)
@@ -43,15 +42,15 @@ class ExtremeTracker:
             columns: the candidates of the tile.
             dim: 1 where the queries are its rows, 0 where they are its columns.
         """
-        largest = self.buffers.maxima(tile, dim)
+        largest = tile.amax(dim)
         better = (largest > self.hardest[rows]).nonzero()[:, 0]
         if len(better):
             by_query = tile[better] if dim == 1 else tile[:, better].T.contiguous()
             self.column[rows.start + better] = by_query.argmax(1) + columns.start
             self.hardest[rows.start + better] = largest[better]
-        above, at_least = self.buffers.count_above_and_equal(tile, self.best[rows], dim, self.search)
-        self.above[rows] += above
-        self.at_least[rows] += at_least
+        best, comparison = self.best[rows].unsqueeze(dim), self.buffers.empty_like(tile)
+        self.above[rows] += self.buffers.sum(torch.gt(tile, best, out=comparison), dim)
+        self.at_least[rows] += self.buffers.sum(torch.ge(tile, best, out=comparison), dim)
 
     def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         """Return the ranges of rounded entries that must be exact before `add`, as `TileAccumulator.undecided`."""

@@ -77,24 +77,6 @@ class Buffers:
             return None
         return search.at_least(tile, self.block_maxima(tile), bound, dim)
 
-    def count_above(self, tile: Tensor, bound: Tensor, dim: int, search: EntrySearch) -> Tensor:
-        """(r,) or (w,) number of entries above the bound of each query; parameters as those of `at_least`."""
-        entries = self.at_least(tile, bound, dim, search)
-        if entries is None:
-            return self.sum(torch.gt(tile, bound.unsqueeze(dim), out=self.empty_like(tile)), dim)
-        return entries.above(bound).count(len(bound))
-
-    def count_above_and_equal(
-        self, tile: Tensor, bound: Tensor, dim: int, search: EntrySearch
-    ) -> tuple[Tensor, Tensor]:
-        """Return the number of entries above, and that of entries >= the bound; as `count_above`."""
-        entries = self.at_least(tile, bound, dim, search)
-        if entries is None:
-            comparison, by_query = self.empty_like(tile), bound.unsqueeze(dim)
-            above = self.sum(torch.gt(tile, by_query, out=comparison), dim)
-            return above, self.sum(torch.ge(tile, by_query, out=comparison), dim)
-        return entries.above(bound).count(len(bound)), entries.count(len(bound))
-
     def get(self, name: str, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
         """Return an uninitialised tensor of that name and shape."""
         key, size = (name, dtype, device), math.prod(shape)

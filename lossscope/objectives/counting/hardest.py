@@ -32,7 +32,7 @@ class HardestNegativeRule:
         self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
     ) -> TileAccumulator:
         """Return an accumulator of the hardest negative."""
-        return _HardestAccumulator(self.objective, positives, buffers)
+        return _HardestAccumulator(self.objective, positives)
 
     def count_rows(self, whole: WholeRows) -> RowCounts:
         """Return the counts of whole rows, from their hardest negative and their best positive."""
@@ -79,12 +79,12 @@ class _HardestRowCounts(RowCounts):
 class _HardestAccumulator(TileAccumulator):
     """hardest: (n,) similarity of the hardest negative so far."""
 
-    def __init__(self, objective: HasCountedWeights, positives: QueryPositives, buffers: Buffers) -> None:
-        self.objective, self.positives, self.buffers = objective, positives, buffers
+    def __init__(self, objective: HasCountedWeights, positives: QueryPositives) -> None:
+        self.objective, self.positives = objective, positives
         self.hardest = torch.full_like(positives.best, -torch.inf)
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        self.hardest[rows] = torch.maximum(self.hardest[rows], self.buffers.maxima(tile, dim))
+        self.hardest[rows] = torch.maximum(self.hardest[rows], tile.amax(dim))
 
     def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         return (undecided_maximum(tile, dim, self.hardest[rows], error),)

@@ -16,7 +16,6 @@ from .base import RowCounts, TileAccumulator, UndecidedRange, fill_skipped, unde
 from .buffers import Buffers
 from .concentration import Concentration
 from .effects import CountEffects
-from .large_entries import EntrySearch
 from .rows import QueryPositives, WholeRows
 
 
@@ -74,12 +73,13 @@ class _HingeAccumulator(TileAccumulator):
     """number: (n,) negatives above the cut."""
 
     def __init__(self, rule: HingeRule, positives: QueryPositives, buffers: Buffers) -> None:
-        self.positives, self.buffers, self.search = positives, buffers, EntrySearch()
+        self.positives, self.buffers = positives, buffers
         self.cut = rule.cut(positives.best)
         self.number = torch.zeros(len(self.cut), dtype=torch.float64, device=self.cut.device)
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        self.number[rows] += self.buffers.count_above(tile, self.cut[rows], dim, self.search)
+        truth = torch.gt(tile, self.cut[rows].unsqueeze(dim), out=self.buffers.empty_like(tile))
+        self.number[rows] += self.buffers.sum(truth, dim)
 
     def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
         return (undecided_near(self.cut[rows], error),)

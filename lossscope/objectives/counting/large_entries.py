@@ -1,8 +1,8 @@
 """The entries of a tile that reach the bound of their query: found by the maxima of blocks, where they are few.
 
 Comparing every entry and looking for what is true takes two passes over a tile for each bound. The maxima of blocks,
-16 rows of a column each, take one pass for all bounds and both directions; then only the blocks whose maximum reaches
-a bound are compared entry by entry. The entries are the same.
+16 rows of a column each, take one pass for both directions, and are the maxima of columns, too; then only the blocks
+whose maximum reaches a bound are compared entry by entry. The entries are the same.
 """
 
 from __future__ import annotations
@@ -40,10 +40,6 @@ class LargeEntries:
         """Return those above the bound of their query, (r,) or (w,)."""
         kept = self.values > bound[self.queries]
         return LargeEntries(self.queries[kept], self.values[kept])
-
-    def count(self, queries: int) -> Tensor:
-        """(queries,) number of entries of each."""
-        return torch.bincount(self.queries, minlength=queries)
 
 
 def block_maxima(tile: Tensor, out: Tensor) -> Tensor:
