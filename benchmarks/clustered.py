@@ -38,5 +38,5 @@ class Clusters:
         return SplitEmbeddings("clusters", v, t, None, np.arange(n), ids, ids, "0" * 64)
 
 
-# about so many of NT-Xent's weights at tau 0.05 are above 0.01, at B = 8192 and at 32,768; of the items of a cluster all
+# about so many weights of NT-Xent at tau 0.05 are above 0.01, at B = 8192 and at 32,768
 BY_COUNT = {1: Clusters(24, 1, 0.7), 15: Clusters(24, 16, 0.7), 100: Clusters(16, 98, 0.1)}

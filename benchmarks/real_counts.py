@@ -2,8 +2,8 @@
 
 As benchmarks/tiles.py, whose random embeddings have a mean count of 0: there nothing is ever kept. Here the directions
 of pairs lie in a subspace of few dimensions, so that others are near (`benchmarks/clustered.py`); for counts of 15 and
-100, 16 and 98 pairs share one, in no order: no more than 99 weights can be above 0.01. kept: entries a query that could count by the sums
-so far when their tile was added; mean count: those that did in the end.
+100, 16 and 98 pairs share one, in no order: no more than 99 weights can be above 0.01. kept: entries a query that could
+count by the sums so far when their tile was added; mean count: those that did in the end.
 """
 
 from __future__ import annotations
