@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .precision import EXACT
-from .step_gradient import StepCall, StepGradient, step_gradient
+from .step_gradient import StepCall, StepGradient, step_value
 from .trainers.base import Trainer
 from .trial_embeddings import TrialEmbeddings
 
@@ -91,6 +91,6 @@ def _derivative(
     def value(sign: float) -> float:
         moved = getattr(trial, side).clone()
         moved[row] += sign * direction
-        return step_gradient(trainer, replace(trial, **{side: moved}), call).value
+        return step_value(trainer, replace(trial, **{side: moved}), call)
 
     return (value(1.0) - value(-1.0)) / 2

@@ -94,18 +94,19 @@ def run_alone(trial: Trial) -> Runs:
     return runs
 
 
-def run_together(trial: Trial, dtype: torch.dtype, precision: float) -> Runs:
+def run_together(trial: Trial, alone: Runs, moves: bool) -> Runs:
     """Make the calls of several processes, in new ones.
 
     Args:
         trial: what is tried.
-        dtype: of the embeddings.
-        precision: relative size of a rounding error of the step.
+        alone: the calls of one process.
+        moves: whether embeddings are moved, to compare gradients with values. A process that refuses one would leave
+            the others waiting.
 
     Raises:
         ProcessError: when one fails or they do not finish.
     """
-    runs: Runs = run_processes(_together, trial.processes, trial, dtype, precision)
+    runs: Runs = run_processes(_together, trial.processes, trial, alone.dtype, alone.precision, moves)
     return runs
 
 
@@ -208,7 +209,9 @@ def _pushes(runs: Runs, trial: Trial) -> bool:
     return bool(pulls.pushed.any())
 
 
-def _together(rank: int, processes: int, file: Path, trial: Trial, dtype: torch.dtype, precision: float) -> Runs:
+def _together(
+    rank: int, processes: int, file: Path, trial: Trial, dtype: torch.dtype, precision: float, moves: bool
+) -> Runs:
     trainer: Trainer = build("trainers", trial.trainer)
     call = trial.call(rank, dtype)
     embeddings = trial.embeddings()
@@ -224,11 +227,12 @@ def _together(rank: int, processes: int, file: Path, trial: Trial, dtype: torch.
         if trial.plain is not None:
             reference: Trainer = build("trainers", trial.plain)
             runs.results["reference"] = step_gradient(reference, embeddings, call, trial.mean)
-        factor = 1.0 if trial.mean else float(processes)
-        plain = runs.results["plain"]
-        lost = lost_rows(trainer, embeddings, call, plain, precision, factor, ROWS_TOGETHER)
+        if moves:
+            factor, plain = 1.0 if trial.mean else float(processes), runs.results["plain"]
+            lost = lost_rows(trainer, embeddings, call, plain, precision, factor, ROWS_TOGETHER)
+            runs = replace(runs, lost=lost)
         process_group().barrier()
-    return replace(runs, lost=lost)
+    return runs
 
 
 def _make(runs: Runs, trainer: Trainer, calls: Calls) -> None:

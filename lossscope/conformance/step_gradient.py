@@ -73,40 +73,61 @@ def step_gradient(trainer: Trainer, trial: TrialEmbeddings, call: StepCall, mean
         InputError: a step that returns no scalar, or one that depends on no embedding.
     """
     group = process_group()
-    _seed(call.seed)
-    step = trainer.build(call.chunk_size, call.micro_batches)
-    _prepare(step, call)
-    share = trial.share(group.rank, group.size)
-    leaves = {
-        name: x.detach().to(call.device, call.dtype).clone().requires_grad_()
-        for name, x in (
-            ("queries", share.queries),
-            ("candidates", share.candidates),
-            ("negatives", _arranged(share.negatives, call.layout)),
-        )
-        if x is not None
-    }
-    negatives = {"negatives": leaves["negatives"]} if "negatives" in leaves else {}
-    _seed(call.seed)
-    with torch.autocast(
-        torch.device(call.device).type, call.autocast or torch.bfloat16, enabled=call.autocast is not None
-    ):
-        value = step(leaves["queries"], leaves["candidates"], **negatives)
-    number = _backward(value)
-    if all(x.grad is None for x in leaves.values()):
+    made = _call(trainer, trial, call)
+    number = _backward(made.value)
+    if all(x.grad is None for x in made.leaves.values()):
         raise InputError("a step must return a scalar that depends on the embeddings it is given; none got a gradient")
-    parts = process_group().gather({name: _gradient(x) for name, x in leaves.items()})
+    parts = group.gather({name: _gradient(x) for name, x in made.leaves.items()})
     reduced = 1 / group.size if mean else 1.0
-    whole = {name: torch.cat([part[name] for part in parts]) * reduced for name in leaves}
-    parameters = {name: group.sum(_gradient(x)) * reduced for name, x in _parameters(step)}
+    whole = {name: torch.cat([part[name] for part in parts]) * reduced for name in made.leaves}
+    parameters = {name: group.sum(_gradient(x)) * reduced for name, x in _parameters(made.step)}
     return StepGradient(
-        float(group.sum(torch.tensor(number, dtype=torch.float64))) / group.size,
+        _mean(number),
         whole["queries"],
         whole["candidates"],
         None if trial.negatives is None else whole["negatives"].reshape(trial.negatives.shape),
         parameters,
-        value.dtype if isinstance(value, Tensor) else torch.float64,
+        made.value.dtype if isinstance(made.value, Tensor) else torch.float64,
     )
+
+
+def step_value(trainer: Trainer, trial: TrialEmbeddings, call: StepCall) -> float:
+    """Return the mean of what a new step returns in all processes, without calling backward; see `step_gradient`."""
+    value = _call(trainer, trial, call).value
+    return _mean(float("nan") if value is None else float(value.detach().double()))
+
+
+@dataclass(frozen=True)
+class _Called:
+    """A step that was called."""
+
+    step: Any
+    leaves: dict[str, Tensor]  # of this process
+    value: Any
+
+
+def _call(trainer: Trainer, trial: TrialEmbeddings, call: StepCall) -> _Called:
+    """Build a step and call it with this process's share of a trial."""
+    group = process_group()
+    _seed(call.seed)
+    step = trainer.build(call.chunk_size, call.micro_batches)
+    _prepare(step, call)
+    share = trial.share(group.rank, group.size)
+    negatives = _arranged(share.negatives, call.layout)
+    sides = {"queries": share.queries, "candidates": share.candidates}
+    sides |= {} if negatives is None else {"negatives": negatives}
+    leaves = {name: x.detach().to(call.device, call.dtype).clone().requires_grad_() for name, x in sides.items()}
+    mined = {"negatives": leaves["negatives"]} if "negatives" in leaves else {}
+    kind, half = torch.device(call.device).type, call.autocast
+    _seed(call.seed)
+    with torch.autocast(kind, half or torch.bfloat16, enabled=half is not None):
+        return _Called(step, leaves, step(leaves["queries"], leaves["candidates"], **mined))
+
+
+def _mean(number: float) -> float:
+    """Return the mean over processes."""
+    group = process_group()
+    return float(group.sum(torch.tensor(number, dtype=torch.float64))) / group.size
 
 
 def _arranged(negatives: Tensor | None, layout: Layout) -> Tensor | None:

@@ -73,12 +73,14 @@ def _case(trainer: Trainer, trial: Trial) -> Case:
     except ProcessError as error:
         return Case(trial, trainer, Runs(errors={"plain": str(error)}))
     trial = replace(trial, layout=alone.layout, cone=alone.cone)
+    case = Case(trial, trainer, alone)
     if trial.processes == 1 or "plain" not in alone.results:
-        return Case(trial, trainer, alone)
+        return case
     try:
-        return Case(trial, trainer, alone, run_together(trial, alone.dtype, alone.precision))
+        moves = alone.lost is not None and not case.is_readable  # else the weights tell
+        return replace(case, together=run_together(trial, alone, moves))
     except ProcessError as error:
-        return Case(trial, trainer, alone, error=str(error))
+        return replace(case, error=str(error))
 
 
 def _device(device: str, processes: int) -> str:

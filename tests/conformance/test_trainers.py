@@ -89,6 +89,7 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (folder / package / "__init__.py").touch()
         (folder / package / f"{file}.py").write_text(text)
     (tmp_path / "loss.py").write_text(LOSS)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]))
     monkeypatch.syspath_prepend(str(folder))
     for name in ("open_clip", "open_clip.loss", "grad_cache"):

@@ -151,6 +151,9 @@ def _run(
         sys.exit(1)
     if rank == 0:
         torch.save(result, Path(folder) / "result.pt")
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)  # threads of gloo that a graph still refers to can end Python with SIGABRT when it cleans up
 
 
 def _wait(running: list[Any], folder: Path) -> None:
