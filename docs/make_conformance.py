@@ -22,6 +22,7 @@ SOURCE, PAGE = ROOT / "docs" / "conformance.in.md", ROOT / "docs" / "conformance
 CHECKS = ROOT / "lossscope" / "conformance" / "checks"
 PLANTED = ROOT / "tests" / "conformance" / "planted_steps.py"
 RESULTS = ROOT / "studies" / "conformance" / "results" / "libraries.csv"
+THREAD = re.compile(r"\b(issues?|PR) \d")
 COMMAND = "lossscope check --trainer ./train.py:step --processes 2"
 NOTE = (
     "<!-- Made by docs/make_conformance.py from docs/conformance.in.md, the checks, the planted bugs and the results "
@@ -77,8 +78,9 @@ def bugs() -> str:
     tables = [node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FOUND_BY"]
     lines = []
     for name, check in ast.literal_eval(tables[0].value).items():
-        source, _, what = " ".join(texts[name].split()).rpartition(": ")
-        lines.append((f"`{name}`", escape(what.rstrip(".")), escape(source) or "–", f"`{check}`"))
+        text = " ".join(texts[name].split()).rstrip(".")
+        source, _, what = text.partition(": ") if THREAD.search(text.partition(": ")[0]) else ("–", "", text)
+        lines.append((f"`{name}`", escape(what[0].upper() + what[1:]), escape(source), f"`{check}`"))
     return markdown_table(("step", "what is wrong", "after", "found by"), lines)
 
 

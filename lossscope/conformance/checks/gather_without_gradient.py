@@ -69,12 +69,13 @@ def of_processes(case: Case) -> list[Ratio]:
 
 
 def _unreached(case: Case) -> str:
-    """Say what of the losses of queries does not reach candidates."""
-    length = case.reaching.length
-    share = "nothing" if abs(length) < 1e-9 else f"{100 * length:.3g} %"
-    text = (
-        f"on {case.trial.processes} processes {share} of what queries do to candidates is in the candidates' gradient"
-    )
+    """Say how far the weights that reach candidates are from those that reach queries, where both must be dL/dS."""
+    reaching, processes = case.reaching, case.trial.processes
+    if reaching.length == 0 and reaching.cosine == 0:
+        text = f"on {processes} processes candidates have no gradient, though queries are compared with them"
+    else:
+        off = f"{100 * reaching.distance:.2g} % off those in the queries'"
+        text = f"on {processes} processes the weights in the candidates' gradient are {off}, and both must be dL/dS"
     return f"{text}: what was gathered is constant, gather with gradients"
 
 

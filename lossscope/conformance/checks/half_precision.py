@@ -6,6 +6,7 @@ embeddings in full precision, so what is measured is the step's own arithmetic; 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from lossscope.objectives.checks.verdict import Verdict
@@ -39,5 +40,14 @@ def examine(case: Case) -> Iterator[Verdict]:
             text = f"in {half} the gradient is {off} that of float32 on the same embeddings, off by {off.distance:.2g}"
             yield verdict(name, "fail", f"{text} of its length", off=off.distance)
         else:
-            text = f"in {half} gradients are off by at most {100 * off.distance:.2g} % ({off.of}): rounding"
+            text = f"in {half} gradients are off by {_bound(off.distance)} ({off.of}): rounding"
             yield verdict(name, "note" if off.distance > 1e-6 else "pass", text, off=off.distance)
+
+
+def _bound(distance: float) -> str:
+    """`less than 0.5 %`: 1, 2 or 5 times a power of ten, as processors round differently."""
+    if distance == 0:
+        return "nothing"
+    power = 10.0 ** math.floor(math.log10(100 * distance))
+    bound = next(step * power for step in (1, 2, 5, 10) if 100 * distance < step * power)
+    return f"less than {bound:.1g} %"
