@@ -20,8 +20,10 @@ from lossscope.registry import build
 
 from . import checks
 from .case import Case
-from .runs import Runs, Trial, run_alone, run_together
+from .runs import Runs, run_together
+from .runs_alone import run_alone
 from .trainers.base import Trainer
+from .trial import Trial
 
 _OBJECTIVE = "objective"  # the check that needs one
 

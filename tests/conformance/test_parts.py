@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
-from lossscope.conformance.case import ratio, ratios
 from lossscope.conformance.library_options import construct, keyword_arguments, load_class
 from lossscope.conformance.precision import EXACT, precision_of
+from lossscope.conformance.ratio import ratio, ratios
 from lossscope.conformance.row_derivatives import lost_rows
 from lossscope.conformance.step_gradient import StepCall, step_gradient
 from lossscope.conformance.trainers.base import Step

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from lossscope.objectives.checks.verdict import Verdict
 
-from ..case import Case, Ratio, ratios, verdict
+from ..case import Case, verdict
+from ..ratio import Ratio, ratios
 
 PLACE = 80
 AFTER = ("step",)

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from lossscope.objectives.checks.verdict import Verdict
 
-from ..case import Case, Ratio, ratios, verdict
+from ..case import Case, verdict
+from ..ratio import Ratio, ratios
 from ..runs import Runs
 
 PLACE = 70

@@ -13,8 +13,9 @@ import torch
 
 from lossscope.objectives.checks.verdict import Verdict
 
-from ..case import STRAIGHT, Case, Ratio, ratio, ratios, verdict
+from ..case import Case, verdict
 from ..pulls import Pulls
+from ..ratio import STRAIGHT, Ratio, ratio, ratios
 
 PLACE = 130
 AFTER = ("step", "normalised-over-wrong-axis", "processes", "labels-without-offset", "cached-gradient-differs")

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from lossscope.objectives.checks.verdict import Verdict
 
-from ..case import Case, ratios, verdict
+from ..case import Case, verdict
+from ..ratio import ratios
 from ..runs import HALF
 
 PLACE = 90

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from lossscope.objectives.checks.verdict import Verdict
 
-from ..case import Case, Ratio, verdict
+from ..case import Case, verdict
+from ..ratio import Ratio
 from .gather_without_gradient import of_processes
 
 PLACE = 140

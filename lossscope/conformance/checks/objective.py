@@ -17,7 +17,8 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.checks.verdict import Verdict
 from lossscope.registry import spec_of
 
-from ..case import Case, Ratio, ratio, verdict
+from ..case import Case, verdict
+from ..ratio import Ratio, ratio
 
 PLACE = 150
 AFTER = ("step",)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from lossscope.objectives.checks.verdict import Verdict
 
-from ..case import Case, ratios, verdict
+from ..case import Case, verdict
+from ..ratio import ratios
 
 PLACE = 0
 AFTER: tuple[str, ...] = ()

@@ -54,3 +54,35 @@ class Trainer(Protocol):
             InputError: a library that is not installed.
         """
         ...
+
+
+class LibraryTrainer:
+    """The loss of a library: it takes no mined negatives and is computed at once, unless it says so."""
+
+    @property
+    def takes_negatives(self) -> bool:
+        """Whether mined negatives may be given."""
+        return False
+
+    @property
+    def needs_negatives(self) -> bool:
+        """Whether mined negatives must be given."""
+        return False
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether the loss is computed in chunks."""
+        return False
+
+    @property
+    def is_accumulated(self) -> bool:
+        """Never: trainers accumulate, losses do not."""
+        return False
+
+    def require(self) -> None:
+        """Build the loss once: what it refuses, it refuses before processes are started."""
+        self.build()
+
+    def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
+        """Return a new step; see Trainer."""
+        raise NotImplementedError

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from lossscope.registry import build
 
 from ..library_options import construct, load_class
-from .base import Step, Trainer
+from .base import LibraryTrainer, Step, Trainer
 
 
 def _cache_class() -> Any:
@@ -18,7 +18,7 @@ def _cache_class() -> Any:
 
 
 @dataclass(frozen=True)
-class GradCache:
+class GradCache(LibraryTrainer):
     """The class GradCache of the library of that name, whose two models return the embeddings that they are given.
 
     Source: Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup", and its code.
@@ -27,24 +27,9 @@ class GradCache:
     loss: str  # spec of a trainer, as ./file.py:loss, called as loss(queries, candidates)
 
     @property
-    def takes_negatives(self) -> bool:
-        """Never: they would be further candidates."""
-        return False
-
-    @property
-    def needs_negatives(self) -> bool:
-        """Never."""
-        return False
-
-    @property
     def is_chunked(self) -> bool:
         """Always."""
         return True
-
-    @property
-    def is_accumulated(self) -> bool:
-        """Never: that is what it replaces."""
-        return False
 
     def require(self) -> None:
         """Look for the library before processes are started."""

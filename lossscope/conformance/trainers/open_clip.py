@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lossscope.core.distributed import process_group
 
 from ..library_options import construct, keyword_arguments, load_class
-from .base import Step
+from .base import LibraryTrainer, Step
 
 
 class _Scaled(nn.Module):
@@ -32,7 +32,7 @@ class _Scaled(nn.Module):
 
 
 @dataclass(frozen=True)
-class OpenClip:
+class OpenClip(LibraryTrainer):
     """A loss that is called as loss(image_features, text_features, logit_scale[, logit_bias]) on unit vectors.
 
     Source: open_clip 3.3.
@@ -47,30 +47,6 @@ class OpenClip:
 
     def __post_init__(self) -> None:
         keyword_arguments(self.options)
-
-    @property
-    def takes_negatives(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def needs_negatives(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def is_chunked(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def is_accumulated(self) -> bool:
-        """Never: training accumulates features, not the loss."""
-        return False
-
-    def require(self) -> None:
-        """Build the loss once: what it refuses, it refuses before processes are started."""
-        self.build()
 
     def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
         """Return the loss as a step; see Trainer.

@@ -10,13 +10,13 @@ from torch import Tensor
 from lossscope.core.distributed import process_group
 
 from ..library_options import construct, keyword_arguments, load_class
-from .base import Step
+from .base import LibraryTrainer, Step
 
 _LIBRARY, _MODULE = "pytorch-metric-learning", "pytorch_metric_learning.losses"
 
 
 @dataclass(frozen=True)
-class PytorchMetricLearning:
+class PytorchMetricLearning(LibraryTrainer):
     """A loss whose labels say which candidate is the positive of a query: the number of the pair in the whole batch.
 
     Source: pytorch-metric-learning 2.9.
@@ -30,30 +30,6 @@ class PytorchMetricLearning:
 
     def __post_init__(self) -> None:
         keyword_arguments(self.options)
-
-    @property
-    def takes_negatives(self) -> bool:
-        """Never: negatives are items of other labels."""
-        return False
-
-    @property
-    def needs_negatives(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def is_chunked(self) -> bool:
-        """Never."""
-        return False
-
-    @property
-    def is_accumulated(self) -> bool:
-        """Never."""
-        return False
-
-    def require(self) -> None:
-        """Build the loss once: what it refuses, it refuses before processes are started."""
-        self.build()
 
     def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
         """Return the loss as a step; see Trainer.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..library_options import construct, keyword_arguments, load_class
-from .base import Step
+from .base import LibraryTrainer, Step
 
 _LIBRARY, _MODULE = "sentence-transformers", "sentence_transformers.sentence_transformer.losses"
 _KEY = "embedding"  # of the features that hold what the model returns
@@ -34,7 +34,7 @@ class _Identity(nn.Module):
 
 
 @dataclass(frozen=True)
-class SentenceTransformers:
+class SentenceTransformers(LibraryTrainer):
     """A loss that is called as loss(sentence_features, labels), with a model that returns the embeddings it is given.
 
     A guide, where the loss has one, returns the same embeddings as the model. Source: sentence-transformers 6.2.
@@ -61,15 +61,6 @@ class SentenceTransformers:
     def is_chunked(self) -> bool:
         """Whether it embeds in mini-batches."""
         return "mini_batch_size" in inspect.signature(self._class.__init__).parameters
-
-    @property
-    def is_accumulated(self) -> bool:
-        """Never: the trainer accumulates, not the loss."""
-        return False
-
-    def require(self) -> None:
-        """Build the loss once: what it refuses, it refuses before processes are started."""
-        self.build()
 
     def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
         """Return the loss as a step; see Trainer.
