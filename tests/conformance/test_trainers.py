@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,11 +79,12 @@ class GradCache:
                 (model(x) * gradient).sum().backward()
         return loss.detach()
 """
+STOOD_IN = {"open_clip", "open_clip.loss", "grad_cache"}
 
 
 @pytest.fixture
-def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packages with the interface of open_clip and grad_cache, in every process."""
+def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Packages with the interface of open_clip and grad_cache, in every process, that no later test sees."""
     folder = tmp_path / "packages"
     for package, file, text in (("open_clip", "loss", OPEN_CLIP), ("grad_cache", "__init__", GRAD_CACHE)):
         (folder / package).mkdir(parents=True)
@@ -92,8 +94,11 @@ def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]))
     monkeypatch.syspath_prepend(str(folder))
-    for name in ("open_clip", "open_clip.loss", "grad_cache"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
+    installed = {name: sys.modules.pop(name) for name in STOOD_IN & set(sys.modules)}
+    yield
+    for name in STOOD_IN & set(sys.modules):
+        del sys.modules[name]
+    sys.modules.update(installed)
 
 
 def failed(trainer: str, processes: int = 2, **options: object) -> set[str]:
