@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib import patheffects
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import to_hex
 from matplotlib.contour import ContourSet
 from matplotlib.ticker import MaxNLocator
@@ -33,7 +33,12 @@ def round_levels(largest: float, bins: int) -> list[float]:
 
 
 def draw_lines(
-    ax: Axes, mesh: QuadMesh, axes: tuple[_Grid, _Grid], w: _Grid, levels: Sequence[float], labelled: Sequence[float]
+    ax: Axes,
+    mesh: ScalarMappable,
+    axes: tuple[_Grid, _Grid],
+    w: _Grid,
+    levels: Sequence[float],
+    labelled: Sequence[float],
 ) -> ContourSet:
     """Draw a line at each level, black on bright colours and white on dark ones, with its number on some.
 
@@ -84,11 +89,11 @@ def _places(
     return places
 
 
-def _readable(mesh: QuadMesh, level: float) -> str:
+def _readable(mesh: ScalarMappable, level: float) -> str:
     """Return black or white, whichever is readable on the colour of a level."""
     return "black" if luminance(mesh, level) > _BRIGHT else "white"
 
 
-def luminance(mesh: QuadMesh, level: float) -> float:
+def luminance(mesh: ScalarMappable, level: float) -> float:
     """Return how bright the colour of a level is, 0 black to 1 white."""
     return float(np.dot(mesh.to_rgba(np.array([level]))[0, :3], _LUMINANCE))

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib import colormaps, patheffects
 from matplotlib.axes import Axes
-from matplotlib.collections import QuadMesh
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, ListedColormap
 from matplotlib.figure import Figure
 
@@ -151,17 +151,24 @@ def _grid(frame: pd.DataFrame, value: str) -> tuple[_Grid, _Grid, _Grid, str]:
 
 def _draw_panel(
     ax: Axes, x: _Grid, y: _Grid, w: _Grid, margin: float | None, signed: bool = False, pale: bool = False
-) -> QuadMesh:
+) -> ScalarMappable:
     largest = float(f"{np.nanmax(np.abs(w)):.3g}") or 1.0  # rounded, so that a tick can stand at the end of the bar
     low = -largest if signed or np.nanmin(w) < 0 else 0.0
     colours = _colour_map(low < 0, pale)
-    mesh = ax.pcolormesh(x, y, w, shading="nearest", cmap=colours, vmin=low, vmax=largest, rasterized=True)
+    # an image: of each mesh that is rasterized, a PDF holds the whole figure in memory until it is written
+    mesh = ax.pcolorfast(_edges(x), _edges(y), w, cmap=colours, vmin=low, vmax=largest)
     _draw_contours(ax, mesh, (x, y), w, largest)
     if margin is not None:
         _draw_margin(ax, margin, (float(x[0]), float(x[-1])), (float(y[0]), float(y[-1])))
     ax.set(xlim=(x[0], x[-1]), ylim=(y[0], y[-1]), aspect="equal", xlabel="positive similarity $s_+$")
     ax.locator_params(nbins=4)
     return mesh
+
+
+def _edges(centres: _Grid) -> _Grid:
+    """Return the ends of the cells around points, (n + 1,): halfway between two, and as far beyond the outer ones."""
+    middles = (centres[1:] + centres[:-1]) / 2
+    return np.concatenate([[2 * centres[0] - middles[0]], middles, [2 * centres[-1] - middles[-1]]])
 
 
 def _colour_map(signed: bool, pale: bool) -> Colormap | str:
@@ -185,7 +192,7 @@ def _draw_margin(ax: Axes, margin: float, x: tuple[float, float], y: tuple[float
         )  # fmt: skip
 
 
-def _draw_contours(ax: Axes, mesh: QuadMesh, axes: tuple[_Grid, _Grid], w: _Grid, largest: float) -> None:
+def _draw_contours(ax: Axes, mesh: ScalarMappable, axes: tuple[_Grid, _Grid], w: _Grid, largest: float) -> None:
     """Draw lines at round weights, one where the slope is steep, none where there are only two values.
 
     Args:

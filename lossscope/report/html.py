@@ -108,13 +108,15 @@ def _image(figures: Path, picture: Picture) -> tuple[str, str]:
 
     It is its PNG as WebP, of half the size; vectors are in latex/.
     """
-    with Image.open(figures / f"{picture.name}.png") as image:
-        column = stacked(picture.figure, image.convert("RGB"))
-        return _address(image.convert("RGB"), _MAX_WIDTH), _address(column, _NARROW) if column else ""
+    with Image.open(figures / f"{picture.name}.png") as file:
+        image = file.convert("RGB")
+    column = stacked(picture.figure, image, _NARROW)
+    narrow = _address(column) if column else ""
+    image.thumbnail((_MAX_WIDTH, 8 * _MAX_WIDTH))
+    return _address(image), narrow
 
 
-def _address(image: Image.Image, width: int) -> str:
+def _address(image: Image.Image) -> str:
     buffer = io.BytesIO()
-    image.thumbnail((width, 8 * width))
     image.save(buffer, "webp", quality=75, method=4)
     return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"

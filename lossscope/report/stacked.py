@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from PIL import Image
@@ -15,21 +15,23 @@ _MARGIN = 0.008  # around a panel, part of the picture
 _GAP = 16  # pixels between panels
 
 
-def stacked(figure: Any, image: Image.Image) -> Image.Image | None:
+def stacked(figure: Any, image: Image.Image, width: int) -> Image.Image | None:
     """Return the panels of a picture in one column, and its legends as wide as a panel; None where it has one column.
 
     Args:
         figure: of matplotlib, laid out.
         image: the same, drawn.
+        width: of the column in pixels, at most; its parts are shrunk one by one, so that a column of many is never
+            there at full size.
     """
     boxes = panel_boxes(figure)
     if not boxes:
         return None
-    panels = crop(image, boxes)
-    inches = max(panel.width for panel in panels) / image.width * float(figure.get_figwidth())
+    widest = max(round(right * image.width) - round(left * image.width) for left, _, right, _ in boxes)
     dpi = image.width / float(figure.get_figwidth())
-    legends = (Image.fromarray(redraw_legend(legend, inches, dpi)) for legend in figure.legends)
-    return in_one_column([*panels, *legends])
+    legends = (Image.fromarray(redraw_legend(legend, widest / dpi, dpi)) for legend in figure.legends)
+    factor = min(1.0, width / widest)
+    return in_one_column([_shrunk(part, factor) for part in itertools.chain(crop(image, boxes), legends)])
 
 
 def panel_boxes(figure: Any) -> list[Box]:
@@ -44,12 +46,11 @@ def panel_boxes(figure: Any) -> list[Box]:
     return panels
 
 
-def crop(image: Image.Image, boxes: Sequence[Box]) -> list[Image.Image]:
-    """Return the parts of a picture."""
+def crop(image: Image.Image, boxes: Sequence[Box]) -> Iterator[Image.Image]:
+    """Yield the parts of a picture."""
     width, height = image.size
-    return [
-        image.crop((round(a * width), round(b * height), round(c * width), round(d * height))) for a, b, c, d in boxes
-    ]
+    for a, b, c, d in boxes:
+        yield image.crop((round(a * width), round(b * height), round(c * width), round(d * height)))
 
 
 def in_one_column(parts: Sequence[Image.Image]) -> Image.Image:
@@ -61,6 +62,12 @@ def in_one_column(parts: Sequence[Image.Image]) -> Image.Image:
         column.paste(part, (0, top))
         top += part.height + _GAP
     return column
+
+
+def _shrunk(part: Image.Image, factor: float) -> Image.Image:
+    if factor == 1:
+        return part
+    return part.resize((round(part.width * factor), round(part.height * factor)), Image.Resampling.BICUBIC)
 
 
 def _box(figure: Any, extent: Any) -> Box:

@@ -57,7 +57,7 @@ def test_the_constant_weight_is_a_step_at_the_margin(figure):
     assert _lines(con) == {}
     (line,) = con.lines
     assert (line.get_slope(), line.get_xy1()) == (1, (0, -MARGIN))
-    values, axis = np.asarray(con.collections[0].get_array()), np.linspace(-1, 1, 201)
+    values, axis = np.asarray(con.images[0].get_array()), np.linspace(-1, 1, 201)
     across = axis[None, :] - axis[:, None]
     assert (values[across < MARGIN - 1e-9] == 1).all()
     assert (values[across > MARGIN + 1e-9] == 0).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.contour import ContourSet
 
@@ -36,7 +35,8 @@ def _lines(ax):
 
 
 def _mesh(ax):
-    return next(item for item in ax.collections if isinstance(item, QuadMesh))
+    (image,) = ax.images
+    return image
 
 
 def test_the_mesh_has_the_weights():
@@ -130,8 +130,8 @@ def test_mixed_signs_share_a_symmetric_scale():
 
 
 def test_a_flat_or_unknown_field_has_no_lines():
-    assert len(triplet_field.draw(_frame(lambda p, n: 0 * p)).collections) == 1
-    assert len(triplet_field.draw(_frame(lambda p, n: 1 + 0 * p)).collections) == 1
+    assert len(triplet_field.draw(_frame(lambda p, n: 0 * p)).collections) == 0
+    assert len(triplet_field.draw(_frame(lambda p, n: 1 + 0 * p)).collections) == 0
 
 
 def test_many_share_one_bar():
@@ -178,6 +178,22 @@ def test_panels_share_one_colour_map_when_one_of_them_pulls() -> None:
         for name, w in (("pushes", (s_neg + 1) / 2), ("pulls too", s_neg))
     ]
     figure = triplet_field.draw_many(pd.concat(both, ignore_index=True))
-    meshes = [ax.collections[0] for ax in figure.axes[:2]]
+    meshes = [_mesh(ax) for ax in figure.axes[:2]]
     assert meshes[0].get_cmap().name == meshes[1].get_cmap().name
     assert meshes[0].get_clim() == meshes[1].get_clim() == (-1, 1)
+
+
+def test_no_panel_makes_a_pdf_hold_the_whole_figure():
+    frame = pd.concat([_frame(_nca).assign(objective=name) for name in ("a", "b", "c")])
+    panels = triplet_field.panels(triplet_field.draw_many(frame))
+    assert len(panels) == 3
+    assert not [item for panel in panels for item in panel.findobj() if item.get_rasterized()]
+    assert all(_mesh(panel) for panel in panels)
+
+
+def test_a_cell_is_around_its_point():
+    axis = np.array([-1.0, 0.0, 0.5, 1.0])
+    frame = pd.DataFrame(
+        [("a", p, n, p + n + 2) for p in axis for n in axis], columns=["objective", "s_pos", "s_neg", "w_neg"]
+    )
+    assert tuple(_mesh(triplet_field.draw(frame)).get_extent()) == (-1.5, 1.25, -1.5, 1.25)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from lossscope.plots import naming, style
@@ -35,7 +36,7 @@ def test_one_panel_and_panels_one_below_another_stay_as_they_are() -> None:
 def test_the_stack_has_every_part_in_order() -> None:
     image = Image.new("RGB", (200, 100), "red")
     image.paste("blue", (100, 0, 200, 100))
-    column = in_one_column(crop(image, [(0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5)]))
+    column = in_one_column(list(crop(image, [(0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 0.5)])))
     assert column.size == (100, 100 + 16 + 50)
     assert column.getpixel((50, 50)) == (255, 0, 0) and column.getpixel((50, 140)) == (0, 0, 255)
     assert column.getpixel((50, 108)) == (255, 255, 255)
@@ -49,11 +50,14 @@ def test_a_legend_is_as_narrow_as_a_panel_and_whole(tmp_path: Path) -> None:
     naming.legend_below(figure, handles, "Means over three seeds, and bars that are one sample standard deviation")
     figure.savefig(tmp_path / "p.png")
     with Image.open(tmp_path / "p.png") as image:
-        column = stacked(figure, image.convert("RGB"))
-        panels = crop(image, panel_boxes(figure))
+        column = stacked(figure, image.convert("RGB"), 10_000)
+        narrow = stacked(figure, image.convert("RGB"), 100)
+        panels = list(crop(image, panel_boxes(figure)))
     assert column is not None
     assert column.width == max(panel.width for panel in panels)  # not that of the legend
     legend = np.asarray(column)[sum(panel.height + 16 for panel in panels) :]
     green = (legend == (0, 128, 0)).all(2).any(1)
     assert np.count_nonzero(np.diff(green.astype(int)) == 1) == 3  # a line for each loss, one below another
     assert (legend[-3:] == 255).all() and (legend[:, -1] == 255).all()  # nothing is cut
+    assert narrow is not None and narrow.width == 100  # as tall as the panels and legend shrunk one by one
+    assert narrow.height == pytest.approx(column.height * 100 / column.width, rel=0.05)
