@@ -11,7 +11,7 @@ from typing import Any
 
 LOGGER = logging.getLogger("lossscope")
 INTENDED = (KeyboardInterrupt, SystemExit, GeneratorExit)  # ends that somebody wanted
-OnCrash = Callable[[Any, BaseException], None]
+OnCrash = Callable[[Any, BaseException], object]
 _Excepthook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
 
 

@@ -29,15 +29,15 @@ from lossscope.registry import build
 from .batch_inputs import BatchInputs
 from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics
-from .crash_hook import CrashHook, tell_crash
+from .crash_hook import tell_crash
 from .doctor_options import DoctorOptions
 from .events import Event
-from .flight_recorder import LIMIT, FlightRecorder
-from .live_doctor import LiveDoctor
+from .flight_recorder import LIMIT
 from .loss_gap import OBJECTIVE_LOSS, gap_of
 from .observed import Observed, Row
 from .recorded_step import Ids
 from .ring import Ring
+from .safeguards import Safeguards
 from .shared_batch import BatchPart
 from .step_history import checked_numbers
 from .wrap import WatchedLoss
@@ -105,30 +105,14 @@ class LossScope:
         require_batch_probes(probes)
         self._statistics = BatchStatistics(probes)
         self._columns: dict[str, None] = {}  # of all rows so far
-        self._begin_doctor()
+        self._safeguards = Safeguards(
+            self.doctor, self.on_event, self.every, self.recorder, Path(self.recorder_folder), self.recorder_bytes
+        )
         if self._objective is not None:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
         if not self._layout.is_whole:
-            has_doctor = self._doctor is not None or self._recorder is not None
-            self._layout.require(self._objective, probes, has_doctor)
+            self._layout.require(self._objective, probes, self._safeguards.are_on)
         self.history = deque(maxlen=self.keep)
-
-    def _begin_doctor(self) -> None:
-        if not isinstance(self.doctor, bool | DoctorOptions):
-            raise InputError(f"doctor must be True, False or DoctorOptions(...); got {self.doctor!r}")
-        for name in ("recorder", "recorder_bytes"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise InputError(f"{name} must be a whole number of at least 0; got {value!r}")
-        if self.doctor is False and self.on_event is not None:
-            raise InputError("on_event is called with what the doctor finds; write LossScope(..., doctor=True)")
-        options = DoctorOptions() if self.doctor is True else self.doctor
-        # trainers count from 1, and `every` skips steps before the first one that is watched
-        self._doctor = LiveDoctor(options, self.on_event, self.every) if options else None
-        self._recorder: FlightRecorder | None = None
-        self._hook: CrashHook | None = None
-        if self.recorder:
-            self._recorder = FlightRecorder(self.recorder, Path(self.recorder_folder), self.recorder_bytes)
 
     @float32_products()
     def watch(
@@ -213,7 +197,7 @@ class LossScope:
         require_blocks(objective, self._statistics.probes)
         if self.queries is not None:
             raise InputError("blocks of a ring have all queries of a process; leave queries out")
-        if self._doctor is not None or self._recorder is not None:
+        if self._safeguards.are_on:
             raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
         number, said = self.next_step(step), checked_numbers(log or {})
         sides = self._sides or IMAGE_TEXT
@@ -346,7 +330,7 @@ class LossScope:
     ) -> Row:
         """Append a row to `history`, after the doctor and the recorder have seen its batch, and return it."""
         if examined is not None:
-            row |= self._look(examined, step, row, ids, said)
+            row |= self._safeguards.examine(examined, self._objective, step, row, ids, said)
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
         if self.sink is not None:
@@ -359,26 +343,22 @@ class LossScope:
         The doctor reads it, and the flight recorder writes it. A `loss` takes the place of the one that the doctor
         computes, if it is said of most steps. Raises InputError for other names, and for what is no number.
         """
-        said = checked_numbers(numbers)
-        if self._doctor is not None:
-            self._doctor.say(said)
-        if self._recorder is not None:
-            self._recorder.say(said)
+        self._safeguards.say(checked_numbers(numbers))
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What began and what ended, the newest thousand, with doctor=True."""
-        return () if self._doctor is None else tuple(self._doctor.events)
+        return self._safeguards.events
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong at present, with doctor=True."""
-        return () if self._doctor is None else self._doctor.findings
+        return self._safeguards.findings
 
     @property
     def recordings(self) -> tuple[Path, ...]:
         """The folders that the flight recorder wrote."""
-        return () if self._recorder is None else self._recorder.written
+        return self._safeguards.recordings
 
     def write_recorder(self, reason: str, error: BaseException | None = None) -> Path | None:
         """Write the newest steps as dumps, once for each reason; return the folder, None where nothing is kept.
@@ -387,19 +367,15 @@ class LossScope:
             reason: a word for the name of the folder.
             error: that ended the loop, for the manifest.
         """
-        if self._recorder is None:
-            return None
-        return self._recorder.write(reason, {} if error is None else {"error": f"{type(error).__name__}: {error}"})
+        return self._safeguards.write(error, reason)
 
     def write_after(self, error: BaseException) -> None:
         """Write the newest steps where an exception ended the loop that nobody wanted; a failure is logged."""
-        tell_crash(_write_after, self, error)
+        tell_crash(Safeguards.write, self._safeguards, error)
 
     def close(self) -> None:
         """The loop has ended: an exception that comes later is none of it."""
-        if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
+        self._safeguards.close()
 
     def __enter__(self) -> LossScope:
         """Watch over a block: an exception that leaves it is one of the loop."""
@@ -412,24 +388,6 @@ class LossScope:
         if value is not None:
             self.write_after(value)
         self.close()
-
-    def _look(self, whole: Observed, step: int, row: Row, ids: tuple[Ids | None, Ids | None], said: Row) -> Row:
-        """Examine the batch of a loss, and record it; return the columns of what begins and ends."""
-        objective = self._objective or whole.objective
-        finite = bool(row["finite"])
-        if self._recorder is not None:
-            if self._hook is None:
-                self._hook = CrashHook(self, _write_after)
-            self._recorder.add(whole, objective, step, ids, {"step": step, **row, **said})
-        events = []
-        if self._doctor is not None:
-            scale = {} if self._objective is not None else _scale_of(whole)
-            events = self._doctor.see(whole, objective, step, finite, {**scale, **said})
-        if self._recorder is not None:
-            self._recorder.write_begun(events)
-            if not finite:
-                self._recorder.write("non-finite")
-        return dict(event.column for event in events)
 
     def frame(self) -> pd.DataFrame:
         """Return `history` as a frame: step, finite (1 or 0), and a column for each statistic and direction."""
@@ -449,19 +407,6 @@ class LossScope:
             else:
                 frame.to_parquet(part, index=False, write_page_checksum=True)
         return path
-
-
-def _write_after(scope: LossScope, error: BaseException) -> None:
-    scope.write_recorder("exception", error)
-
-
-def _scale_of(observed: Observed) -> Row:
-    """Return the scale and bias that a watched loss is called with, where it is the loss itself that is watched."""
-    tau, own = getattr(observed.objective, "tau", None), observed.objective
-    scale = 1 / tau if isinstance(tau, float) else getattr(own, "scale", getattr(own, "logit_scale", None))
-    bias = getattr(own, "bias", getattr(own, "logit_bias", None))
-    given = {"logit_scale": scale, "logit_bias": bias}
-    return {name: float(value) for name, value in given.items() if isinstance(value, int | float)}
 
 
 def as_sides(sides: Sides | Sequence[str] | str | None) -> Sides | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Protocol
 
@@ -56,7 +57,7 @@ class Trainer(Protocol):
         ...
 
 
-class LibraryTrainer:
+class LibraryTrainer(abc.ABC):
     """The loss of a library: it takes no mined negatives and is computed at once, unless it says so."""
 
     @property
@@ -83,6 +84,6 @@ class LibraryTrainer:
         """Build the loss once: what it refuses, it refuses before processes are started."""
         self.build()
 
+    @abc.abstractmethod
     def build(self, chunk_size: int | None = None, micro_batches: int | None = None) -> Step:
         """Return a new step; see Trainer."""
-        raise NotImplementedError
