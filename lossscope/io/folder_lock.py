@@ -64,6 +64,19 @@ def lock_folder(folder: Path | str, *below: str, wait: bool = False) -> Iterator
                 path.rmdir()
 
 
+def remove_stale_lock(folder: Path | str) -> None:
+    """Remove what a killed process left in a folder that is complete, and which no command will lock again.
+
+    What another process holds stays, and what cannot be removed.
+
+    Args:
+        folder: whose writer may have been killed after its last file, before it could release the lock.
+    """
+    if any((Path(folder) / name).exists() for name in (LOCK, HOLDER)):
+        with contextlib.suppress(InputError), lock_folder(folder):
+            pass
+
+
 def is_locked(folder: Path | str) -> bool:
     """Return whether another process, or this one, holds the lock of a folder; False where that cannot be known."""
     path = Path(folder) / LOCK

@@ -24,7 +24,7 @@ from lossscope.engine.similarity_clouds import hardest_negative_counts
 from lossscope.engine.sweep import Sweep
 from lossscope.io.evaluation_folder import SCHEMA, evaluated_checkpoint, evaluation_state, is_done, write_evaluation
 from lossscope.io.files import fingerprint
-from lossscope.io.folder_lock import lock_folder
+from lossscope.io.folder_lock import lock_folder, remove_stale_lock
 from lossscope.io.frames import SUMMARY, Frame, join
 from lossscope.io.python_files import plugin_fingerprints, plugins_entry
 from lossscope.io.run_folder import Run
@@ -71,11 +71,13 @@ def examine(
     recipe = read_recipe(run.config)
     plugins = plugin_fingerprints((recipe.objective, *config.probes, config.what_if))
     wanted = {"schema": SCHEMA, "config": _plain(config), "checkpoint": fingerprint(run.best)}
+    processes = process_group()
     if is_done(run.path, wanted, plugins):
+        if processes.main:
+            remove_stale_lock(out)
         return out
     options: dict[str, Any] = {"device": device, "progress": progress, "cache": False}
     options |= {"data": data} if data else {}
-    processes = process_group()
     with lock_folder(out) if processes.main else nullcontext():
         _evaluate(run, config, recipe, pictures, {**wanted, **plugins_entry(plugins)}, options)
     processes.barrier()

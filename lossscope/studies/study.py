@@ -16,7 +16,7 @@ from lossscope.errors import InputError, Interrupted
 from lossscope.io.decode import decode
 from lossscope.io.evaluation_folder import evaluation_state
 from lossscope.io.files import write_text
-from lossscope.io.folder_lock import has_content, is_locked, lock_folder
+from lossscope.io.folder_lock import has_content, is_locked, lock_folder, remove_stale_lock
 from lossscope.io.json_files import read_json
 from lossscope.io.remembered_trust import remember_trust, remembered_trust
 from lossscope.io.scores import RSUM, score_of
@@ -161,7 +161,11 @@ class Study:
         self, launcher: Launcher, device: str, retry: bool, on_line: OnLine, progress: Progress | None
     ) -> list[RunStatus]:
         over = {"done"} if retry else {"done", "failed"}
-        todo = [one.run for one in self.statuses() if one.status not in over]
+        statuses = self.statuses()
+        todo = [one.run for one in statuses if one.status not in over]
+        for one in statuses:
+            if one.status in over:  # no worker will lock its folder again
+                remove_stale_lock(self.folder(one.run))
         waiting = sorted(todo, key=lambda run: run.seed)
         jobs: dict[str, tuple[StudyRun, Job]] = {}
         total, finished = len(self.grid.runs), len(self.grid.runs) - len(todo)

@@ -14,7 +14,7 @@ from lossscope.core.types import Progress
 from lossscope.datasets.conversion.feature_extraction import Extraction
 from lossscope.errors import InputError, Interrupted, WriteError
 from lossscope.io.evaluation_folder import read_frame
-from lossscope.io.folder_lock import lock_folder
+from lossscope.io.folder_lock import lock_folder, remove_stale_lock
 from lossscope.io.folder_names import is_folder_name
 from lossscope.io.json_files import shorten
 from lossscope.io.run_folder import Run
@@ -91,6 +91,8 @@ def _trained_run(recipe: Recipe, folder: Path, device: str, progress: Progress |
     if not run.config.is_file():
         return train(recipe, folder, device, progress=progress)
     if run.last.is_file() and run.best.is_file() and Checkpoint.load(run.last).epoch == recipe.epochs:
+        if process_group().main:
+            remove_stale_lock(folder)
         return run
     return resume(folder, device=device, progress=progress)
 

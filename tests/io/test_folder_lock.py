@@ -18,7 +18,7 @@ import pytest
 
 from lossscope.errors import InputError, WriteError
 from lossscope.io import folder_lock
-from lossscope.io.folder_lock import HOLDER, LOCK, NO_LOCKS, has_content, is_locked, lock_folder
+from lossscope.io.folder_lock import HOLDER, LOCK, NO_LOCKS, has_content, is_locked, lock_folder, remove_stale_lock
 
 HOLD = """
 import sys, time
@@ -113,6 +113,19 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     with lock_folder(tmp_path):
         assert json.loads((tmp_path / HOLDER).read_text())["pid"] == os.getpid()
     assert [path.name for path in tmp_path.iterdir()] == ["work"]
+
+
+def test_a_stale_lock_is_removed_and_one_that_is_held_stays(tmp_path: Path, held: Callable[..., Any]) -> None:
+    remove_stale_lock(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    for names in ((LOCK, HOLDER), (LOCK,), (HOLDER,)):
+        for name in names:
+            (tmp_path / name).touch()
+        remove_stale_lock(tmp_path)
+        assert not list(tmp_path.iterdir())
+    with held(tmp_path):
+        remove_stale_lock(tmp_path)
+        assert (tmp_path / LOCK).is_file() and (tmp_path / HOLDER).is_file()
 
 
 def test_leftovers_of_killed_writers_are_removed_and_other_files_kept(tmp_path: Path) -> None:

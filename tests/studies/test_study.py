@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.io.folder_lock import is_locked, lock_folder
+from lossscope.io.folder_lock import HOLDER, LOCK, is_locked, lock_folder
 from lossscope.studies.cost import estimate
 from lossscope.studies.launchers.base import last_line
 from lossscope.studies.report import read_runs
@@ -25,6 +25,7 @@ from tests.tiny import PROBES, begin_study, study_text
 from tests.waiting import wait_until
 
 TINY = study_text()
+LOCKS = (LOCK, HOLDER)
 VSEPP = 'name = "VSE++"\nspec = "vsepp:width=4,dim=8,words=8"'
 VSRN = 'name = "VSRN"\nspec = "vsrn:dim=8,words=8,blocks=1"\nfeatures = "hog-grid:rows=2,columns=2,cell=16"'
 
@@ -140,6 +141,22 @@ def test_a_worker_that_is_killed_is_resumed_by_the_same_command(tmp_path: Path) 
     assert [status.status for status in statuses].count("done") == 3
     assert [status.reason for status in statuses if status.status == "waiting"] == ["ended by signal 9: no memory left"]
     assert [status.status for status in study.run(InProcess())] == ["done"] * 4
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_between_its_last_file_and_its_end_leaves_no_lock(tmp_path: Path) -> None:
+    """`run/.lock` stayed: what is complete is not written again, so nobody locked it any more."""
+    study = begin(tmp_path)
+    study.run(InProcess())
+    first, second = (study.folder(run) for run in study.grid.runs[:2])
+    stale = [folder / name for folder in (first, second, second / "run", second / "run/evaluation") for name in LOCKS]
+    for path in stale:
+        path.touch()
+    (second / "status.json").unlink()
+    again = InProcess()
+    assert [status.status for status in study.run(again)] == ["done"] * 4
+    assert again.started == [second.name]
+    assert not [path for path in stale if path.exists()]
 
 
 def test_a_worker_that_ends_by_itself_without_a_word_has_failed(tmp_path: Path) -> None:
