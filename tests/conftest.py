@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +22,14 @@ collect_ignore_glob = ["data/authors/*.py"]  # they import the authors' code
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # batches of a few rows gain nothing from threads that wait
 settings.register_profile("lossscope", deadline=None, derandomize=True)
 settings.load_profile("lossscope")
+_TESTS = itertools.count()
+
+
+def pytest_collection_finish() -> None:
+    """Let torch's eighty loggers hand on to the root: to each that does not pytest adds handlers in every test."""
+    for name, logger in logging.root.manager.loggerDict.items():
+        if name.partition(".")[0] == "torch" and isinstance(logger, logging.Logger):
+            logger.propagate = True
 
 
 @cache
@@ -45,10 +55,11 @@ def data() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test keeps its embeddings in a folder of its own."""
-    monkeypatch.setenv("LOSSSCOPE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("LOSSSCOPE_STATE", str(tmp_path / "state"))
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test keeps its embeddings in a folder of its own, which is made only where there are any."""
+    own = tmp_path_factory.getbasetemp() / "own" / str(next(_TESTS))
+    monkeypatch.setenv("LOSSSCOPE_CACHE", str(own / "cache"))
+    monkeypatch.setenv("LOSSSCOPE_STATE", str(own / "state"))
 
 
 @pytest.fixture

@@ -51,6 +51,7 @@ def document(result: Result) -> dict[str, Any]:
     return loaded
 
 
+@pytest.mark.slow
 def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     result = lossscope("ntxent", "--processes", "1")
@@ -63,6 +64,7 @@ def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.Monke
     assert "\x1b" not in result.stdout
 
 
+@pytest.mark.slow
 def test_a_failed_check_gives_exit_code_1_and_is_named_at_the_end() -> None:
     result = lossscope("triplet", "./mine.py:Mine:keep=false", "--processes", "1")
     assert result.exit_code == 1
@@ -74,6 +76,7 @@ def test_a_failed_check_gives_exit_code_1_and_is_named_at_the_end() -> None:
     assert "3 more candidates that are not valid change W and values by" in line
 
 
+@pytest.mark.slow
 def test_json_is_one_document_whatever_a_loss_prints() -> None:
     result = lossscope("ntxent", "./mine.py:Mine:keep=false", "--processes", "1", "--format", "json")
     assert result.exit_code == 1

@@ -59,6 +59,7 @@ def check(*words: str) -> Result:
     return CliRunner().invoke(app, ["check", *words])
 
 
+@pytest.mark.slow
 def test_a_sound_step_of_one_process_passes() -> None:
     result = check("--trainer", "./train.py:step", "--processes", "1")
     assert result.exit_code == 0, result.output
@@ -70,6 +71,7 @@ def test_a_sound_step_of_one_process_passes() -> None:
     assert "a step that talks" not in result.stdout
 
 
+@pytest.mark.slow
 def test_json_has_the_numbers_of_the_sentences() -> None:
     result = check("--trainer", "./train.py:shifted", "--processes", "1", "--format", "json")
     assert result.exit_code == 1
@@ -106,6 +108,7 @@ def test_options_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == [("./train.py:step", 3, 7, False, None, "./train.py:shifted", "cpu")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "message"), [
     ("broken", r"fail +step +it must run on 8 pairs; raised KeyError: 'no such thing' \(train\.py, line \d+\)"),
 ])  # fmt: skip

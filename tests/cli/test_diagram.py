@@ -34,12 +34,14 @@ def test_arrows_are_a_picture_of_their_own() -> None:
     assert made("--objective", "ntxent", "--arrows", "-o", "a.png") == ["a.png", "a-arrows.png", "a-pairs.png"]
 
 
+@pytest.mark.slow
 def test_words_are_in_the_pictures() -> None:
     made("--triplet", "nca")
     with Image.open("diagram-nca.png") as picture:
         assert "NCA triplet weight, scale τ = 10: largest weight 1" in picture.text["Description"]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_the_paper_style_is_smaller() -> None:
     made("--triplet", "nca", "-o", "screen.png")
     made("--triplet", "nca", "-o", "paper.png", "--style", "paper")
@@ -58,6 +60,7 @@ def test_an_overlay_is_on_the_field_and_the_curves(tiny_checkpoint: Path) -> Non
     assert made("--pair", "lin", *over[:2], "-o", "b.pdf") == ["b.pdf"]
 
 
+@pytest.mark.slow
 def test_the_numbers_of_an_overlay_are_printed(tiny_checkpoint: Path) -> None:
     result = diagram("--objective", "triplet", "--overlay", tiny_checkpoint, *FEW, "--format", "csv", "--quiet")
     tables = [pd.read_csv(io.StringIO(text)) for text in result.stdout.split("\n\n")]
@@ -78,6 +81,7 @@ def test_the_path_of_a_run(tiny_run: Path) -> None:
     assert "after epoch 2" in words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "fragment"),
     [

@@ -52,6 +52,7 @@ def test_quiet_says_the_page_alone() -> None:
     assert (result.exit_code, result.stdout.strip(), result.stderr) == (0, "report/index.html", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "fragment"),
     [

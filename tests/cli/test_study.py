@@ -74,6 +74,7 @@ def test_the_cost_is_printed_and_nothing_is_run() -> None:
     assert [one.status for one in Study.open(Path("runs/tiny")).statuses()].count("waiting") == 2
 
 
+@pytest.mark.slow
 def test_status_is_json_csv_or_a_table() -> None:
     key = fail()
     report = json.loads(lossscope("study status tiny.toml --format json").stdout)
@@ -99,6 +100,7 @@ def findings(*alarms: tuple[str, str]) -> dict[str, object]:
     return {"schema": "lossscope.doctor/1", "source": "a", "findings": found, "checked": [], "not_checked": []}
 
 
+@pytest.mark.slow
 def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
     first, second, third, fourth = (Path("runs/tiny/runs") / key.name / "run" for key in sorted(_run_folders()))
     write_manifest(findings_file(first), findings(("error", "no-learning"), ("warning", "hubness"), ("note", "cone")))
@@ -117,6 +119,7 @@ def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
     assert f"Doctor: warning hubness in 1 of 3 examined runs: {keys[0]}." in text and "cone" not in text
 
 
+@pytest.mark.slow
 def test_status_of_well_runs_says_so_and_of_runs_not_examined_nothing() -> None:
     for key in _run_folders():
         write_manifest(findings_file(key / "run"), findings(("note", "cone")))
@@ -127,6 +130,7 @@ def test_status_of_well_runs_says_so_and_of_runs_not_examined_nothing() -> None:
     assert result.exit_code == 0 and "Doctor" not in result.stdout
 
 
+@pytest.mark.slow
 def test_a_damaged_list_of_findings_is_named_and_status_shows_the_rest() -> None:
     (key, *others) = _run_folders()
     file = findings_file(key / "run")
@@ -202,6 +206,7 @@ def test_a_study_of_which_nothing_is_done_has_no_table() -> None:
     assert "at least one run must be done; got" in message(result) and "no memory left" in message(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["study run", "study status", "study table"])
 def test_help_shows_examples(words: str) -> None:
     result = lossscope(f"{words} --help")

@@ -35,6 +35,7 @@ def message(result: Result) -> str:
     return " ".join(result.stderr.replace("│", " ").split())
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_the_library() -> None:
     words = (
         "study power tiny.toml --difference 5 --seeds 10,3 --images 1000 --baseline Triplet --power 0.9 --alpha 0.01"
@@ -54,6 +55,7 @@ def test_rows_are_those_of_the_library() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_json_is_one_document() -> None:
     document = json.loads(lossscope("study power runs/tiny --format json --resamples 99").stdout)
     assert document["schema"] == "lossscope.power/1"
@@ -63,6 +65,7 @@ def test_json_is_one_document() -> None:
     assert row["sd_high"] / row["sd"] == pytest.approx(31.91, rel=1e-3)  # two seeds
 
 
+@pytest.mark.slow
 def test_tables_are_of_seeds_and_of_images() -> None:
     text = lossscope("study power tiny.toml --resamples 99").stdout
     flat = " ".join(text.split())
@@ -72,6 +75,7 @@ def test_tables_are_of_seeds_and_of_images() -> None:
     assert latex.count(r"\toprule") >= 2
 
 
+@pytest.mark.slow
 def test_rows_of_a_file_become_a_picture_and_a_table() -> None:
     Path("p.csv").write_text(lossscope("study power tiny.toml --resamples 99 --format csv").stdout, encoding="utf-8")
     result = lossscope("plot power p.csv")
@@ -80,6 +84,7 @@ def test_rows_of_a_file_become_a_picture_and_a_table() -> None:
     assert "smallest difference" in lossscope("table power p.csv").stdout
 
 
+@pytest.mark.slow
 def test_counts_are_metrics_and_losses_without_them_are_named() -> None:
     result = lossscope("study power tiny.toml --metric i2t_C_0 --resamples 99 --format csv")
     rows = pd.read_csv(io.StringIO(result.stdout))
@@ -88,6 +93,7 @@ def test_counts_are_metrics_and_losses_without_them_are_named() -> None:
     assert result.exit_code == 1 and "i2t_C_neg must be a number of at least two systems with" in message(result)
 
 
+@pytest.mark.slow
 def test_runs_that_are_not_done_are_left_out_and_said_so() -> None:
     folder = sorted(Path("runs/tiny/runs").iterdir())[-1]
     (folder / "status.json").write_text('{"status": "failed", "reason": "no memory left"}', encoding="utf-8")
@@ -104,6 +110,7 @@ def test_a_study_of_one_run_is_an_error(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "at least two systems with the same data and encoder" in message(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "fragment"),
     [

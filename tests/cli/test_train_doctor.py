@@ -24,6 +24,7 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["train", *map(str, arguments)])
 
 
+@pytest.mark.slow
 def test_options_of_the_doctor_need_it() -> None:
     for options, says in (
         (("--stop-on", "error"), "--doctor --stop-on error"),
@@ -34,6 +35,7 @@ def test_options_of_the_doctor_need_it() -> None:
         assert result.exit_code == 2 and says in result.output
 
 
+@pytest.mark.slow
 def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> None:
     pytest.importorskip("tensorboard")
     choices = (*TINY, *SHORT, "--objective", "siglip:bias=-12", "--epochs", "1")

@@ -36,6 +36,7 @@ def test_there_are_twelve_bugs_and_as_many_checks_that_find_them() -> None:
     assert len(set(planted_steps.FOUND_BY.values())) == 11  # a gather loses gradients in two ways
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_bug_is_found_by_its_check_alone(name: str) -> None:
     found = verdicts(name)
@@ -78,6 +79,7 @@ def test_a_trainer_that_adds_gradients_up_needs_a_loss_that_is_a_share() -> None
     assert failed(verdicts("share_of_the_mean")) == {"loss-scaled-by-processes"}
 
 
+@pytest.mark.slow
 def test_a_step_that_ends_its_process_is_the_only_verdict() -> None:
     (said,) = verdicts("dies")
     assert (said.name, said.outcome) == ("step", "fail")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ texts = st.text(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=1000)
 @given(st.lists(texts, max_size=8))
 def test_all_at_once_are_as_each_alone(some: list[str]) -> None:
@@ -24,6 +26,7 @@ def test_all_at_once_are_as_each_alone(some: list[str]) -> None:
     assert numbers_of_words(forms) == [max(1, len(form.split(" "))) for form in forms]
 
 
+@pytest.mark.slow
 @given(texts)
 def test_a_normal_form_is_its_own(text: str) -> None:
     assert normal_form(f" {text}\n\n{text} ") == normal_form(f"{text} {text}")

@@ -157,6 +157,7 @@ def test_captions_state_their_claims() -> None:
         assert "  " not in caption
 
 
+@pytest.mark.slow
 def test_captions_are_varied_and_small_in_vocabulary() -> None:
     split = Scenes().split("train")
     assert len(set(split.captions[:5])) == 5

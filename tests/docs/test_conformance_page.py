@@ -28,6 +28,7 @@ def libraries() -> object:
     return module
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -> None:
     assert make_conformance.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
 

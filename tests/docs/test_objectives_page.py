@@ -86,6 +86,7 @@ def test_options_are_specs_that_build() -> None:
         assert build("objectives", spec[1]) == build("objectives", name)
 
 
+@pytest.mark.slow
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = [text for text in EXAMPLES if text not in FILES.values()]

@@ -62,6 +62,7 @@ def test_every_script_has_one_place(places: str, home: Path) -> None:
         make_performance.page(places)
 
 
+@pytest.mark.slow
 def test_a_page_that_differs_is_shown_and_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -93,6 +94,7 @@ def test_results_of_a_gpu_are_named_after_it(name: str, short: str, monkeypatch:
     assert measuring.gpu_name(name) == short
 
 
+@pytest.mark.slow
 def test_the_benchmark_of_a_gpu_says_that_there_is_none() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is one")

@@ -79,6 +79,7 @@ def plant(folder: Path) -> object:
     raise InputError("file.bin is refused, too late")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("read", "outcome"),
     [

@@ -56,6 +56,7 @@ def run(*command: str, seconds: int, **environment: str) -> subprocess.Completed
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_device_refuses_what_cuda_refuses() -> None:
     done = run("-c", RULES, seconds=100)
     assert done.returncode == 0, done.stderr

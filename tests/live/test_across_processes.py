@@ -325,6 +325,7 @@ REDUCERS: tuple[Reducer, ...] = (
 )  # type: ignore[assignment]  # fmt: skip
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.lists(st.sampled_from([-2.0, 0.0, 0.25, 1.0, 3.5, math.nan]), max_size=6), min_size=1, max_size=5),
@@ -350,6 +351,7 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
             assert merged.isnan().all()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.integers(0, B), max_size=4), st.sampled_from(OBJECTIVES), st.sampled_from([1 << 22, 10 * B, 1]))
 def test_shares_of_any_sizes_have_the_row_of_the_whole_batch(edges: list[int], objective: str, large: int) -> None:

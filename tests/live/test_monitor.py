@@ -383,6 +383,7 @@ class LearntClip(torch.nn.Module):
         return clip_loss(images @ captions.T / self.log_tau.exp(), 1.0)
 
 
+@pytest.mark.slow
 def test_any_function_and_any_module_is_watched(S: Tensor) -> None:
     vectors = normalise(torch.randn(12, 5)), normalise(torch.randn(12, 5))
     both = LossScope(clip_loss).watch(S)

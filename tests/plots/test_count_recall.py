@@ -50,6 +50,7 @@ def test_one_seed_has_no_bars():
     assert [halves for _, halves in _marks(ax)] == [[]] * 4
 
 
+@pytest.mark.slow
 def test_equal_seeds_have_no_bars_and_few_seeds_are_no_interval():
     """Three equal seeds once looked like certainty."""
     frame = _frame(("a",))
@@ -61,6 +62,7 @@ def test_equal_seeds_have_no_bars_and_few_seeds_are_no_interval():
     assert "confidence" not in many
 
 
+@pytest.mark.slow
 def test_a_panel_each_on_one_scale_of_counts():
     fig = count_recall.draw_many(_frame())
     assert [ax.get_title() for ax in fig.axes] == ["a", "b"]
@@ -76,6 +78,7 @@ def test_a_panel_each_on_one_scale_of_counts():
     ]
 
 
+@pytest.mark.slow
 def test_different_numbers_of_seeds_are_stated():
     frame = _frame()
     fig = count_recall.draw_many(frame.drop(frame.index[(frame["panel"] == "b") & (frame["seed"] == 2)]))

@@ -38,6 +38,7 @@ def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> No
     lab.assert_invariant_to_cuts("contributors", lab.random_batches(many=objective.startswith("smoothap")), objective)
 
 
+@pytest.mark.slow
 @given(weights=st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda w: sum(w) > 1e-3))
 def test_how_the_numbers_bound_each_other(weights: list[float], lab: Any) -> None:
     """1 <= N_eff <= perplexity <= number of entries (Hill numbers decrease with their order); 1 / N_eff <= top1."""

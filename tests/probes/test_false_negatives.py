@@ -170,6 +170,7 @@ def test_the_part_of_false_negatives_that_an_audit_lists_is_called_a_part(lab: A
     assert "fewer than all" in said
 
 
+@pytest.mark.slow
 def test_an_audit_is_looked_up_in_panels_of_a_large_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     vectors = [torch.nn.functional.normalize(torch.from_numpy(random.normal(size=(n, 8))), dim=1) for n in (30, 60)]

@@ -93,6 +93,7 @@ def page(folder):
     return page
 
 
+@pytest.mark.slow
 def test_page_is_well_formed(page):
     assert page.open == []
     names = [tag for tag, _ in page.tags]
@@ -260,6 +261,7 @@ def answered(tmp_path_factory):
     return out
 
 
+@pytest.mark.slow
 def test_the_answer_stands_before_the_chapters(answered):
     text = (answered / "index.html").read_text(encoding="utf-8")
     places = [
@@ -291,6 +293,7 @@ def test_findings_are_in_latex_and_in_the_index(answered):
     assert index["findings"][2] == {"text": "One seed.", "warning": True}
 
 
+@pytest.mark.slow
 def test_what_the_doctor_finds_stands_above_the_answer(answered, tmp_path):
     assert "What the doctor finds" not in (answered / "index.html").read_text(encoding="utf-8")
     texts = ("Error: no-learning in 1 of 4 runs (a): <nothing wrong>.", "Warning: hubness in 2 of 4 runs (a, b): hubs.")
@@ -313,6 +316,7 @@ def test_two_sections_of_one_title_are_refused(tmp_path):
         write_page(tmp_path / "out", "t", "l", [Section("A b", ""), Section("a B", "")], {})
 
 
+@pytest.mark.slow
 def test_charts_have_their_content_and_controls(chart_folder, chart_page):
     figures = chart_page.all("figure")
     assert [figure["data-slider"] for figure in figures if "data-slider" in figure] == ["eps", "tau"]
@@ -400,6 +404,7 @@ def test_a_name_is_unique_whatever_it_names(tmp_path: Path, twin):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_no_line_of_the_page_ends_between_a_number_and_its_per_cent_sign(tmp_path):
     """A narrow page had `95` at the end of a line and `% interval` on the next."""
     table = Table("t", "Of 5 % or more.", (("", "a 95 % b"),), ((Cell(text="1 %"),),), ("note 3 %",))
@@ -417,6 +422,7 @@ def test_no_line_of_the_page_ends_between_a_number_and_its_per_cent_sign(tmp_pat
         assert words in shown
 
 
+@pytest.mark.slow
 def test_numbers_of_pictures_and_tables_are_files_of_their_own(tmp_path):
     frame = pd.DataFrame({"label": ["a"], "value": [0.5]})
     drawn = replace(_picture(), plot="tangent", numbers=frame)

@@ -156,6 +156,7 @@ def test_code_in_a_folder_is_refused_without_a_question(tmp_path: Path, monkeypa
     assert not mark.exists()
 
 
+@pytest.mark.slow
 def test_flat_indices_are_a_dump(tmp_path: Path) -> None:
     faiss = pytest.importorskip("faiss")
     folder = indices(tmp_path / "dump")

@@ -63,6 +63,7 @@ def far(ours: Tensor | None, expected: Tensor) -> float:
     return float((ours - expected).abs().max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "gpt2", "t5"])
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_vectors_are_those_of_every_text_alone(tmp_path: Path, kind: str, pooling: str) -> None:
@@ -83,6 +84,7 @@ def test_mean_pooling_is_that_of_sentence_transformers(tmp_path: Path) -> None:
         assert far(ours, unit(list(model.encode(side, convert_to_tensor=True)))) <= CLOSE
 
 
+@pytest.mark.slow
 def test_prefixes_stand_before_the_texts_of_their_side(tmp_path: Path) -> None:
     folder = text_encoder(tmp_path / "model")
     embedded = read(folder, "query_prefix=the query: ", "document_prefix=it: ")
@@ -93,6 +95,7 @@ def test_prefixes_stand_before_the_texts_of_their_side(tmp_path: Path) -> None:
     assert embedded.fingerprint != read(folder).fingerprint != read(folder, "query_prefix=the query: ").fingerprint
 
 
+@pytest.mark.slow
 def test_texts_are_cut_to_max_length_and_it_is_said(tmp_path: Path) -> None:
     folder = text_encoder(tmp_path / "model")
     embedded = read(folder, "max_length=9", "pooling=last")
@@ -113,6 +116,7 @@ class Echo(torch.nn.Module):
         return SimpleNamespace(last_hidden_state=input_ids[:, :, None].float())
 
 
+@pytest.mark.slow
 def test_texts_that_a_slow_tokeniser_cuts_are_counted_too() -> None:
     """Tokenisers in Python do not say what they cut, so that nothing was said."""
     tokeniser = transformers.CanineTokenizer()
@@ -141,6 +145,7 @@ class Pictures:
         raise NotImplementedError
 
 
+@pytest.mark.slow
 def test_a_network_of_few_positions_takes_as_many_tokens(tmp_path: Path) -> None:
     """max_length was 512 whatever the network takes, which ended in an index out of range."""
     folder = text_encoder(tmp_path / "model", positions=12)
@@ -178,6 +183,7 @@ def test_weights_of_half_precision_are_computed_in_float32(tmp_path: Path) -> No
     assert far(read(folder).images, unit(states)) <= CLOSE
 
 
+@pytest.mark.slow
 def test_of_images_the_first_caption_takes_the_place(tmp_path: Path) -> None:
     folder = text_encoder(tmp_path / "model")
     embedded = read(folder, data=test_folders.SMALL)
@@ -407,6 +413,7 @@ def test_a_sentence_model_reads_both_sides_with_its_prompts(tmp_path: Path, prom
     assert embedded.relations.negatives.tolist() == split.relations.negatives.tolist()
 
 
+@pytest.mark.slow
 def test_a_sentence_model_says_what_of_the_options_is_not_used(tmp_path: Path) -> None:
     folder = sentence_folder(tmp_path)
     notices = read(folder, "pooling=cls").notices
@@ -447,6 +454,7 @@ def test_a_damaged_sentence_model_is_one_message(tmp_path: Path, damage: Callabl
         read(folder)
 
 
+@pytest.mark.slow
 def test_a_sentence_model_of_older_names_is_whole(tmp_path: Path) -> None:
     folder = sentence_folder(tmp_path)
     before = read(folder).images

@@ -165,6 +165,7 @@ def test_swapping_systems_mirrors_every_number() -> None:
         assert forward[name] == pytest.approx(-backward[name], rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_order_of_rows_and_names_of_ids_do_not_matter(seed: int) -> None:
     frame = runs("a", "b", "c")
@@ -183,6 +184,7 @@ def test_order_of_rows_and_names_of_ids_do_not_matter(seed: int) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_comparison_does_not_depend_on_other_systems() -> None:
     alone = compare(runs("a", "b"), resampling=QUICK)
     among = compare(runs("a", "b", *"cdefgh"), ["rsum"], resampling=QUICK)  # 28 pairs: more than one call of scipy
@@ -248,6 +250,7 @@ def test_a_pair_without_a_common_seed_is_a_row_of_nan() -> None:
     assert set(compare(frame, all_pairs=True, resampling=QUICK)["family"]) == {2}
 
 
+@pytest.mark.slow
 def test_the_family_of_the_best_system_has_every_pair() -> None:
     frame = runs("a", "b", "c", "d")
     best, against = compare(frame, resampling=QUICK), compare(frame, baseline="a", resampling=QUICK)

@@ -102,6 +102,7 @@ def test_an_encoder_that_only_a_checkpoint_of_the_study_names_is_not_imported(tr
     assert not trace.exists()
 
 
+@pytest.mark.slow
 def test_a_toml_file_of_a_study_is_data(trace: Path, tiny_study: Path) -> None:
     text = (tiny_study.parent / "tiny.toml").read_text(encoding="utf-8")
     Path("foreign.toml").write_text(f'{text}\n[[objectives]]\nspec = "{SPEC}"\nname = "own"\n', encoding="utf-8")
@@ -112,6 +113,7 @@ def test_a_toml_file_of_a_study_is_data(trace: Path, tiny_study: Path) -> None:
     assert not trace.exists()
 
 
+@pytest.mark.slow
 def test_a_recipe_and_a_run_are_data(trace: Path, tiny_run: Path) -> None:
     shutil.copytree(tiny_run, "run")
     config = Path("run/config.toml")

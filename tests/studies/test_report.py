@@ -201,6 +201,7 @@ def test_runs_counted_at_two_thresholds_are_refused_before_anything_is_written(s
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_runs_on_other_data_under_one_name_are_refused(study: Path, tmp_path: Path) -> None:
     rewrite(run_folders(study)[0], lambda rows: rows.assign(data_fingerprint="another"))
     with pytest.raises(InputError, match=r"data_fingerprint of scenes must be one; got .*another"):
@@ -208,6 +209,7 @@ def test_runs_on_other_data_under_one_name_are_refused(study: Path, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_systems_with_other_queries_are_not_compared(study: Path, tmp_path: Path) -> None:
     def rename(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(query=rows["query"] + "x", image=rows["image"] + "x")
@@ -248,6 +250,7 @@ def test_a_folder_that_is_neither_study_nor_run_is_refused(tmp_path: Path, path:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Path) -> None:
     """A run folder from somebody else may name a Python file; reporting it must not import that file."""
     examine(Run(run), CONFIG)
@@ -261,11 +264,13 @@ def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Pa
     assert not (tmp_path / "ran").exists() and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_tables_of_a_study_without_a_paper_are_those_of_recall(tiny_study: Path) -> None:
     (table,) = paper_tables(read_runs([tiny_study]), resamples=99)
     assert table.name == "retrieval" and [row[2].text for row in table.rows] == ["NT-Xent", "Triplet"]
 
 
+@pytest.mark.slow
 def test_chapters_draw_from_tests_and_weight_fields(tiny_study: Path) -> None:
     results = read_runs([tiny_study])
     data = gather(results, diagrams(results), resamples=99)
@@ -275,12 +280,14 @@ def test_chapters_draw_from_tests_and_weight_fields(tiny_study: Path) -> None:
     assert set(data.comparisons["resamples"]) == {99}
 
 
+@pytest.mark.slow
 def test_a_study_may_add_weight_fields_and_the_figures_of_goal(tiny_study: Path) -> None:
     added = diagrams(read_runs([tiny_study]), [ReportConfig(("unified", "ntxent:tau=0.5"), ("goal",))])
     assert list(added.fields["objective"].unique()) == ["NT-Xent", "Triplet", "unified", "ntxent:tau=0.5"]
     assert added.goal_fields["objective"].nunique() == 3 and added.goal_curves["label"].nunique() == 5
 
 
+@pytest.mark.slow
 def test_an_objective_whose_weights_depend_on_the_batch_has_no_weight_field(tiny_study: Path) -> None:
     config = ReportConfig(("goal:pair=sig-ms", "goal:pair=sig"))
     objectives = list(diagrams(read_runs([tiny_study]), [config]).fields["objective"].unique())

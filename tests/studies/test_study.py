@@ -80,6 +80,7 @@ def begin(tmp_path: Path, text: str = TINY) -> Study:
     return begin_study(tmp_path, text)
 
 
+@pytest.mark.slow
 def test_every_run_is_run_once_seed_after_seed(tmp_path: Path) -> None:
     study, launcher, lines = begin(tmp_path), InProcess(), []
     statuses = study.run(launcher, on_line=lines.append)
@@ -182,6 +183,7 @@ def test_a_run_has_one_worker_at_a_time(tmp_path: Path) -> None:
     assert study.status(study.grid.runs[0]).status == "waiting"
 
 
+@pytest.mark.slow
 def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
     study = begin(tmp_path, replace_once(TINY, VSEPP, VSRN))
     prepare(study)

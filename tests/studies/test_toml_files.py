@@ -116,6 +116,7 @@ def _encoder_options(recipe: Recipe) -> Mapping[str, str]:
     return {"name": name, **{k: v for k, v in pairs.items() if k not in ("weights", "bert", "path", "tokeniser")}}
 
 
+@pytest.mark.slow
 def test_objectives_of_the_bleeker_studies_are_those_of_their_presets() -> None:
     for path in FULL:
         if path.stem.startswith("bleeker2022"):

@@ -165,6 +165,7 @@ def test_own_objectives_stand_in_table_1_only(study: Study) -> None:
     assert [row[0].text for row in bleeker2022_3.build(frame)[0].rows] == ["NT-Xent"]
 
 
+@pytest.mark.slow
 def test_best_and_second_are_of_ours_and_of_a_block(study: Study) -> None:
     frame = study(encoders={"VSE++": "VSE++ (ResNet50, frozen)", "VSRN": "VSRN"})
     i2t, _ = bleeker2022_1.build(frame)
@@ -183,6 +184,7 @@ def test_data_other_than_the_papers_is_named(study: Study) -> None:
     assert any(note.startswith("No row of Bleeker & de Rijke (2022) is of these") for note in none.notes)
 
 
+@pytest.mark.slow
 def test_parameters_that_differ_are_named(study: Study) -> None:
     i2t, _ = bleeker2022_3.build(study({"NT-Xent": "ntxent:tau=0.05"}))
     assert "NT-Xent (tau 0.05)" in i2t.caption

@@ -29,6 +29,7 @@ def ask_twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return name, ask(name, home / "sick", False), ask(name, home / "mended", True)
 
 
+@pytest.mark.slow
 def test_the_first_finding_answers_the_thread(both: Both, request: pytest.FixtureRequest) -> None:
     name, sick, _ = both
     thread = module(name).THREAD

@@ -69,6 +69,7 @@ def stop_after(n: int) -> Callable[[str, int, int], None]:
     return progress
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param("own negatives", marks=pytest.mark.slow), "rules", "learnt scale", "groups"]
 )
@@ -194,6 +195,7 @@ def test_rules_leave_out_what_they_hide_in_training(tmp_path: Path) -> None:
     assert losses["same-item;above:margin=0.3"] < min(losses["same-item"], losses["above:margin=0.3"])
 
 
+@pytest.mark.slow
 def test_groups_have_every_positive_of_their_queries(tmp_path: Path) -> None:
     task = prepare_task(resolve(RECIPES["groups"]), tmp_path, "cpu")
     relations = task.train.relations

@@ -41,6 +41,7 @@ def test_names_and_widths_are_those_of_the_models() -> None:
     assert all(list(experts) == sorted(experts) for experts in EXPERTS.values())
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_files_and_another_seed_others(tmp_path: Path) -> None:
     generate(tmp_path / "a"), generate(tmp_path / "b"), generate(tmp_path / "c", seed=1)
     for path in (tmp_path / "a").iterdir():

@@ -86,6 +86,7 @@ def test_a_picture_of_256_has_64_cells(caffe: bool) -> None:
         )
 
 
+@pytest.mark.slow
 def test_cells_are_rows_of_the_map_and_batch_norms_never_train(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = small_backbone(monkeypatch).train()
     before = {k: v.clone() for k, v in backbone.state_dict().items()}

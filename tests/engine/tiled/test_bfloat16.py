@@ -194,6 +194,7 @@ def test_only_float32_vectors_are_taken() -> None:
         Bfloat16Tiles(inputs_of(alone)[0], Buffers())
 
 
+@pytest.mark.slow
 def test_a_sweep_gives_the_same_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_batches, "PANEL", 1500)
     embedded, specs, probes = source("random", 60, 3), ("triplet", "triplet_sh", "siglip"), ("cocos", "recall")

@@ -353,6 +353,7 @@ def test_a_stated_gradient_has_no_values_to_compare_with() -> None:
     assert verdict_of("finite differences", check("goal", processes=1)).outcome == "note"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), [("clip", "averages"), ("averaging", "averages"), ("own_rows", "averages")])
 def test_a_user_function_passes_and_its_reduction_is_reported(name: str, kind: str) -> None:
     verdicts = check(f"./planted.py:{name}", processes=1)
@@ -362,6 +363,7 @@ def test_a_user_function_passes_and_its_reduction_is_reported(name: str, kind: s
     assert verdict_of("ties", verdicts).outcome == "skipped"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("total", [True, False])
 def test_the_reduction_of_a_function_is_measured(total: bool) -> None:
     text = verdict_of("scale", check(f"./planted.py:own_rows:total={str(total).lower()}", processes=1)).evidence

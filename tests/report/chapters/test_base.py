@@ -43,6 +43,7 @@ def test_chapters_are_in_order(sections: list[Section]) -> None:
     assert [section.title for section in sections] == TITLES
 
 
+@pytest.mark.slow
 def test_every_item_has_a_unique_name_and_a_caption(sections: list[Section]) -> None:
     items = [item for section in sections for item in section.all_items]
     names = [item.name for item in items]
@@ -67,6 +68,7 @@ def test_a_run_alone_is_compared_with_nothing(one_run: ReportData) -> None:
     assert not any(cell.best or cell.second for table in tables for row in table.rows for cell in row)
 
 
+@pytest.mark.slow
 def test_a_study_of_retrieval_alone_still_makes_a_page(report_data: ReportData) -> None:
     rows = report_data.results.rows[report_data.results.rows["probe"] == "recall"]
     kinds = ("curves", "what_if", "per_query", "hardest_negative_counts")
