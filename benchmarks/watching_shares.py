@@ -15,7 +15,6 @@ held before, S and its gradient included where the loss makes them.
 
 from __future__ import annotations
 
-import os
 import statistics
 import tempfile
 import time
@@ -142,7 +141,7 @@ def message(rank: int, size: int, group: Path) -> float:
 def main() -> None:
     """Print the time and memory of each layout, and of the message that merges rows."""
     torch.set_num_threads(1)
-    print(f"{machine()}; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(machine())
     with tempfile.TemporaryDirectory() as folder, join_file_group(Path(folder) / "group", 0, 1):
         rows = [line for B in WHOLE for line in of_whole(B)]
         rows += [line for b in LOCAL for line in of_rows(b)]
