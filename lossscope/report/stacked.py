@@ -13,6 +13,7 @@ from lossscope.plots.naming import redraw_legend
 Box = tuple[float, float, float, float]  # left, upper, right, lower; parts of the picture's width and height
 _MARGIN = 0.008  # around a panel, part of the picture
 _GAP = 16  # pixels between panels
+_HIGHEST = 8  # times the width that is asked for; a WebP has at most 16,383 pixels
 
 
 def stacked(figure: Any, image: Image.Image, width: int) -> Image.Image | None:
@@ -21,16 +22,18 @@ def stacked(figure: Any, image: Image.Image, width: int) -> Image.Image | None:
     Args:
         figure: of matplotlib, laid out.
         image: the same, drawn.
-        width: of the column in pixels, at most; its parts are shrunk one by one, so that a column of many is never
-            there at full size.
+        width: of the column in pixels, at most, and an eighth of its height; its parts are shrunk one by one, so that
+            a column of many is never there at full size.
     """
     boxes = panel_boxes(figure)
     if not boxes:
         return None
-    widest = max(round(right * image.width) - round(left * image.width) for left, _, right, _ in boxes)
-    dpi = image.width / float(figure.get_figwidth())
-    legends = (Image.fromarray(redraw_legend(legend, widest / dpi, dpi)) for legend in figure.legends)
-    factor = min(1.0, width / widest)
+    sizes = [(right - left, lower - upper) for left, upper, right, lower in _pixels(image, boxes)]
+    widest, dpi = max(w for w, _ in sizes), image.width / float(figure.get_figwidth())
+    legends = [Image.fromarray(redraw_legend(legend, widest / dpi, dpi)) for legend in figure.legends]
+    highest = sum(h for _, h in sizes) + sum(legend.height for legend in legends)
+    gaps = _GAP * (len(sizes) + len(legends) - 1)
+    factor = min(1.0, width / widest, (_HIGHEST * width - gaps) / highest)
     return in_one_column([_shrunk(part, factor) for part in itertools.chain(crop(image, boxes), legends)])
 
 
@@ -48,9 +51,7 @@ def panel_boxes(figure: Any) -> list[Box]:
 
 def crop(image: Image.Image, boxes: Sequence[Box]) -> Iterator[Image.Image]:
     """Yield the parts of a picture."""
-    width, height = image.size
-    for a, b, c, d in boxes:
-        yield image.crop((round(a * width), round(b * height), round(c * width), round(d * height)))
+    yield from (image.crop(box) for box in _pixels(image, boxes))
 
 
 def in_one_column(parts: Sequence[Image.Image]) -> Image.Image:
@@ -64,10 +65,16 @@ def in_one_column(parts: Sequence[Image.Image]) -> Image.Image:
     return column
 
 
+def _pixels(image: Image.Image, boxes: Sequence[Box]) -> list[tuple[int, int, int, int]]:
+    width, height = image.size
+    return [(round(a * width), round(b * height), round(c * width), round(d * height)) for a, b, c, d in boxes]
+
+
 def _shrunk(part: Image.Image, factor: float) -> Image.Image:
     if factor == 1:
         return part
-    return part.resize((round(part.width * factor), round(part.height * factor)), Image.Resampling.BICUBIC)
+    size = max(1, int(part.width * factor)), max(1, int(part.height * factor))
+    return part.resize(size, Image.Resampling.BICUBIC)
 
 
 def _box(figure: Any, extent: Any) -> Box:
