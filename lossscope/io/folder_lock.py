@@ -1,7 +1,8 @@
 """One writer of a folder at a time: a lock that ends with the process, and the name of who holds it.
 
-The lock is the file `.lock`, held by filelock; `.lock.json` beside it names the holder. Both are removed at the end.
-Those of a killed process stay, hold nothing, and are taken over. A thread may lock a folder that it has locked already.
+The lock is the file `.lock`, held by filelock; `.lock.json` beside it names the holder. Both are removed at the end,
+also by SIGTERM. Those of a killed process stay, hold nothing, and are taken over. A thread may lock a folder that it
+has locked already.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from lossscope.visible_text import show_text
 from .decode import decode
 from .json_files import read_json
 from .temporary_files import remove_leftovers
+from .termination import clean_up_on_sigterm
 from .write_errors import explain_write_errors
 
 LOCK, HOLDER = ".lock", ".lock.json"  # names of the files in the folder
@@ -54,14 +56,18 @@ def lock_folder(folder: Path | str, *below: str, wait: bool = False) -> Iterator
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} must be a folder to write; it is a file. Choose another name")
-    made = _make(folder)
-    try:
-        with _held(folder, below, wait):
-            yield
-    finally:
-        for path in made:
-            with contextlib.suppress(OSError):
-                path.rmdir()
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    with clean_up_on_sigterm() as begin_to_clean_up:
+        try:
+            with explain_write_errors(folder, every=True):
+                folder.mkdir(parents=True, exist_ok=True)
+            with _held(folder, below, wait, begin_to_clean_up):
+                yield
+        finally:
+            begin_to_clean_up()
+            for path in missing:
+                with contextlib.suppress(OSError):
+                    path.rmdir()
 
 
 def remove_stale_lock(folder: Path | str) -> None:
@@ -104,7 +110,7 @@ def has_content(folder: Path | str, *but: str) -> bool:
 
 
 @contextlib.contextmanager
-def _held(folder: Path, below: Sequence[str], wait: bool) -> Iterator[None]:
+def _held(folder: Path, below: Sequence[str], wait: bool, begin_to_clean_up: Callable[[], None]) -> Iterator[None]:
     lock = _lock(folder / LOCK)
     if lock.is_locked or os.environ.get(NO_LOCKS) == "1":
         yield
@@ -118,6 +124,7 @@ def _held(folder: Path, below: Sequence[str], wait: bool) -> Iterator[None]:
                 remove_leftovers(written)
         yield
     finally:
+        begin_to_clean_up()
         for name in (HOLDER, LOCK):  # while it is held, so that no other process has opened a file that goes
             with contextlib.suppress(OSError):
                 (folder / name).unlink(missing_ok=True)
@@ -144,14 +151,6 @@ def _acquire(lock: filelock.BaseFileLock, folder: Path, wait: bool) -> None:
 def _lock(path: Path) -> filelock.BaseFileLock:
     """The one lock of a path in this thread."""
     return filelock.FileLock(path.resolve(), is_singleton=True, fallback_to_soft=False)
-
-
-def _make(folder: Path) -> list[Path]:
-    """Make a folder and those above it; return what was made, the folder itself first. Raises WriteError."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    with explain_write_errors(folder, every=True):
-        folder.mkdir(parents=True, exist_ok=True)
-    return missing
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,20 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["work"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("work", "left"), [("work", ["work"]), ("../elsewhere", None)])
+def test_sigterm_releases_the_lock_and_removes_a_folder_that_stayed_empty(
+    tmp_path: Path, work: str, left: list[str] | None
+) -> None:
+    run = tmp_path / "run"
+    process = subprocess.Popen([sys.executable, "-c", HOLD.replace('"work"', repr(work)), str(run)])
+    while not (run / work).exists():
+        assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(20) == -signal.SIGTERM  # as without a lock
+    assert left == ([path.name for path in run.iterdir()] if run.exists() else None)
+
+
 def test_a_stale_lock_is_removed_and_one_that_is_held_stays(tmp_path: Path, held: Callable[..., Any]) -> None:
     remove_stale_lock(tmp_path / "none")
     assert not (tmp_path / "none").exists()
