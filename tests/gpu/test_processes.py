@@ -92,6 +92,8 @@ def main(name: str, backend: str) -> None:
     usable = second_device() if name.startswith(NAME) else contextlib.nullcontext()
     with join_group("cpu") as here, usable:
         check(here, torch.device(name))
+    if name.startswith(NAME):  # threads of gloo that still hold its tensors can end Python with SIGABRT at its exit
+        os._exit(0)
 
 
 if __name__ == "__main__":
