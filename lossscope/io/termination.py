@@ -13,9 +13,10 @@ from typing import Any
 def clean_up_on_sigterm() -> Iterator[Callable[[], None]]:
     """Let SIGTERM leave the block as an exception does, so that it cleans up; the process then ends by SIGTERM.
 
-    torchrun, for example, sends SIGTERM to the other processes as soon as one has failed. Where somebody else handles
-    the signal, and outside the main thread, nothing changes. A second SIGTERM ends the process at once. Yields a
-    function that the block calls before it cleans up: a first signal that comes later waits until the block is left.
+    torchrun, for example, sends SIGTERM to the other processes as soon as one has failed. A second SIGTERM ends the
+    process at once. Where the signal is handled already, as inside another such block, and outside the main thread,
+    nothing changes. Yields a function that the block calls before it cleans up: a first signal that comes later waits
+    until the block is left; inside another block, it breaks off the cleaning of the inner one.
     """
     received: list[int] = []
     cleaning: list[bool] = []

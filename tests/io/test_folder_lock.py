@@ -19,6 +19,7 @@ import pytest
 from lossscope.errors import InputError, WriteError
 from lossscope.io import folder_lock
 from lossscope.io.folder_lock import HOLDER, LOCK, NO_LOCKS, has_content, is_locked, lock_folder, remove_stale_lock
+from tests.waiting import wait_until
 
 HOLD = """
 import sys, time
@@ -122,8 +123,7 @@ def test_sigterm_releases_the_lock_and_removes_a_folder_that_stayed_empty(
 ) -> None:
     run = tmp_path / "run"
     process = subprocess.Popen([sys.executable, "-c", HOLD.replace('"work"', repr(work)), str(run)])
-    while not (run / work).exists():
-        assert process.poll() is None
+    assert wait_until((run / work).exists, 60)
     process.send_signal(signal.SIGTERM)
     assert process.wait(20) == -signal.SIGTERM  # as without a lock
     assert left == ([path.name for path in run.iterdir()] if run.exists() else None)

@@ -14,7 +14,7 @@ from lossscope.io.termination import clean_up_on_sigterm
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 PROGRAM = """
-import os, signal, sys
+import os, signal
 from lossscope.io.termination import clean_up_on_sigterm
 def raise_signal():
     signal.raise_signal(signal.SIGTERM)
