@@ -3,44 +3,74 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 GPU ?= $(shell cd benchmarks && ../$(BIN)/python -c 'from measuring import gpu_name; print(gpu_name())')
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
+unexport PYTHONDONTWRITEBYTECODE  # hundreds of processes would compile the same files
 
-.PHONY: demo test test-gpu coverage quick fuzz crash lint types docs site gallery bench bench-gpu clean
+.PHONY: help demo quick test test-all test-part durations test-gpu coverage fuzz crash lint types docs site gallery bench bench-gpu clean
 
-demo: $(VENV)/.run ; $(BIN)/lossscope demo
+help:
+	@echo "make WHAT, where WHAT is:"
+	@sed -n '/^[a-z-]*:.* ## /s/:.* ## /\t/p' $(MAKEFILE_LIST) | expand -t 14
 
-test: $(VENV)/.dev
-	$(MAKE) --jobs 2 --output-sync --no-print-directory lint types site
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+demo: $(VENV)/.run ## the main job on the embedded data set: four losses, one model, one report
+	$(BIN)/lossscope demo
 
-test-gpu: $(VENV)/.dev
+quick: $(VENV)/.dev ## the tests that cost little, in a minute
+	$(PYTEST) --quick
+
+test: $(VENV)/.dev checks ## linters, types, the site and every test, in a quarter of an hour
+	$(PYTEST) -m "not thorough"
+
+test-all: $(VENV)/.dev checks ## and all sizes, damages, moments of crashes, command lines of the documentation, pages in a browser
+	$(PYTEST)
+
+test-part: $(VENV)/.dev ## an eighth of what only test-all has: make test-part PART=3/8
+	@test -n "$(PART)" || { echo "name a part: make test-part PART=3/8" >&2; exit 2; }
+	$(PYTEST) --part $(PART)
+
+durations: $(VENV)/.dev ## run every test and write what each took to tests/durations.csv, which quick and the parts read
+	$(PYTEST) --renew-durations
+
+test-gpu: $(VENV)/.dev ## the GPU against the CPU
 	@$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "a GPU must be there for `make test-gpu`; torch sees none")'
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m gpu tests/gpu
+	LOSSSCOPE_TEST_DEVICE=cuda OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/gpu
 
-coverage: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --cov --cov-report=term
+coverage: $(VENV)/.dev ## every test, and which lines none runs
+	$(PYTEST) --cov --cov-report=term
 
-quick: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow"
+crash: $(VENV)/.dev ## kills, signals, full disks: all moments of each command that writes
+	$(PYTEST) tests/crash
 
-crash: $(VENV)/.dev ; $(BIN)/python -m tests.crash --moments 20 --jobs 2
+fuzz: $(VENV)/.dev ## damaged files: all of each kind
+	$(PYTEST) tests/fuzz
 
-fuzz: $(VENV)/.dev ; OMP_NUM_THREADS=1 $(BIN)/python -m tests.fuzz --total 20000 --jobs 2
+.PHONY: checks
+checks: $(VENV)/.dev
+	$(MAKE) --jobs 2 --output-sync --no-print-directory lint types site
 
-lint: $(VENV)/.dev ; $(BIN)/ruff check . && $(BIN)/ruff format --check .
+lint: $(VENV)/.dev ## ruff, as CI runs it
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
-types: $(VENV)/.dev ; $(BIN)/mypy
+types: $(VENV)/.dev ## mypy, as CI runs it
+	$(BIN)/mypy
 
-docs: $(VENV)/.dev ; for page in errata objectives probes performance huge_sets intervals diff models commands doctor doctor_threads conformance audit tutorial; do $(BIN)/python docs/make_$$page.py || exit 1; done
+docs: $(VENV)/.dev ## generated pages and the tutorial's outputs
+	for page in errata objectives probes performance huge_sets intervals diff models commands doctor doctor_threads conformance audit tutorial; do $(BIN)/python docs/make_$$page.py || exit 1; done
 
-site: $(VENV)/.dev ; $(BIN)/mkdocs build --quiet
+site: $(VENV)/.dev ## the documentation: site/index.html
+	$(BIN)/mkdocs build --quiet
 
-gallery: $(VENV)/.dev ; $(BIN)/python studies/gallery.py
+gallery: $(VENV)/.dev ## the reports that are in the repository, an hour
+	$(BIN)/python studies/gallery.py
 
-bench: $(VENV)/.run ; $(call measured,^if __name__,-e default=.cuda.,,.txt)
+bench: $(VENV)/.run ## tables of docs/performance.md
+	$(call measured,^if __name__,-e default=.cuda.,,.txt)
 
-bench-gpu: $(VENV)/.run
+bench-gpu: $(VENV)/.run ## tables of a GPU, named after it
 	@test -n "$(GPU)"
 	$(call measured,"--device",,--device cuda,-$(GPU).txt)
 
@@ -52,7 +82,8 @@ set -e; mkdir -p benchmarks/results; for script in `grep -l -e '$(1)' benchmarks
 done; $(BIN)/python docs/make_performance.py
 endef
 
-clean: ; rm -rf $(VENV) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache
+clean: ## remove what these targets made
+	rm -rf $(VENV) build site *.egg-info .mypy_cache .ruff_cache .pytest_cache
 
 $(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "lossscope needs Python 3.11 or newer; got `$(PYTHON) --version`. Name one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }

@@ -11,9 +11,13 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from tests import lengths
+from tests.farm import warm_spawning
 
 ORACLES = Path(__file__).parent / "oracles"
 DATA = Path(__file__).parent / "data"
@@ -23,6 +27,34 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # batches of a few rows gain noth
 settings.register_profile("lossscope", deadline=None, derandomize=True)
 settings.load_profile("lossscope")
 _TESTS = itertools.count()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that choose a length of the suite."""
+    lengths.add_options(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect durations where they are asked for, in the process that has those of all."""
+    if config.getoption("--renew-durations") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(lengths.Durations())
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a test of the length."""
+    return lengths.is_left_out(collection_path, config)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose the tests of the length."""
+    lengths.choose(config, items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> lengths.FileScheduling:
+    """Give the tests of a file to one process of pytest."""
+    return lengths.FileScheduling(config, log)
 
 
 def pytest_collection_finish() -> None:
@@ -60,6 +92,13 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     own = tmp_path_factory.getbasetemp() / "own" / str(next(_TESTS))
     monkeypatch.setenv("LOSSSCOPE_CACHE", str(own / "cache"))
     monkeypatch.setenv("LOSSSCOPE_STATE", str(own / "state"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _warm_processes() -> Iterator[None]:
+    """What starts processes of Python takes those of the farm, for the whole run."""
+    with warm_spawning():
+        yield
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ UNIT = [x / np.linalg.norm(x, axis=1, keepdims=True) for x in (IMAGES, CAPTIONS)
 OWNER = np.repeat(np.arange(12), 2)
 
 
-@pytest.mark.slow
 def test_a_checkpoint_gives_the_numbers_of_a_sweep(tiny_checkpoint: Path) -> None:
     result = lossscope.diagnose(tiny_checkpoint, ["cocos", "similarity"], batch_size=16, seed=3, split="test")
     sweep = Sweep(("ntxent:tau=0.1",), ("cocos:eps=0.01,convention=corrected", "similarity"), batch_size=16, seed=3)
@@ -80,7 +79,6 @@ def test_ranges_of_objectives_are_written_out() -> None:
     assert list(result.rows["objective"].unique()) == ["ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3"]
 
 
-@pytest.mark.slow
 def test_a_notebook_shows_tables_and_a_terminal_a_line() -> None:
     result = lossscope.diagnose((IMAGES, CAPTIONS[:12]), ["cocos", "similarity"], ["ntxent", "triplet"])
     assert isinstance(result, Diagnosis)

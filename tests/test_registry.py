@@ -102,7 +102,6 @@ values = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 keys = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 
 
-@pytest.mark.slow
 @given(keys, st.dictionaries(keys, values, max_size=4))
 def test_quoted_values_survive_writing_and_reading(name: str, given_values: dict[str, str]) -> None:
     spec = Spec(name, given_values)

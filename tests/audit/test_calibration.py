@@ -55,7 +55,6 @@ def test_without_labels_the_posterior_is_the_prior() -> None:
     np.testing.assert_allclose(draws.std(0), prior_sd(2), rtol=0.15)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [12, 80])
 def test_draws_of_the_slice_sampler_are_those_of_importance_sampling(n: int) -> None:
     Z, y = planted(n)
@@ -77,7 +76,6 @@ def test_draws_of_the_slice_sampler_are_those_of_importance_sampling(n: int) -> 
     np.testing.assert_allclose(draws.std(0), spread, rtol=0.2)
 
 
-@pytest.mark.slow
 def test_many_labels_take_the_normal_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     Z, y = planted(500)
     start = Calibration(("a", "b"), np.zeros(3))
@@ -102,7 +100,6 @@ def test_labels_pull_the_weights_to_the_truth_and_narrow_them() -> None:
     assert start.labels == 0
 
 
-@pytest.mark.slow
 def test_labels_of_a_planted_truth_give_its_interval_the_rate_in_it() -> None:
     """Coverage: the interval of the mean probability holds the truth in about 95 of 100 sheets."""
     Z, _ = planted(4000, 99)
@@ -120,7 +117,6 @@ def test_the_interval_is_the_middle_95_percent() -> None:
     assert interval(np.arange(1001.0)) == pytest.approx((25, 975))
 
 
-@pytest.mark.slow
 @given(st.integers(0, 1000), st.floats(-3, 3))
 @settings(max_examples=30)
 def test_a_probability_grows_with_a_signal_of_positive_weight(seed: int, step: float) -> None:

@@ -35,7 +35,6 @@ def contents(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(out.iterdir())}
 
 
-@pytest.mark.slow
 def test_every_file_is_of_the_audit(result: AuditResult, tmp_path: Path) -> None:
     page = write_audit(result, tmp_path / "out", 50)
     assert page == tmp_path / "out" / "index.html"
@@ -49,7 +48,6 @@ def test_every_file_is_of_the_audit(result: AuditResult, tmp_path: Path) -> None
     assert facts["suspects"] == len(suspects)
 
 
-@pytest.mark.slow
 def test_the_place_among_the_suspects_of_a_query_is_no_signal(tmp_path: Path) -> None:
     """The column of the signal `rank` was written over it."""
     owners = np.repeat(np.arange(8), 2)

@@ -163,7 +163,6 @@ class OpenPage:
 
 
 @in_browser
-@pytest.mark.slow
 def test_pairs_are_labelled_by_key_and_read_back(browser: Any, tmp_path: Path) -> None:
     page = write_page(tmp_path / "page.html", image_pairs(5), "Which pairs match?", IMAGE_TEXT, FACTS)
     opened = OpenPage(browser, page)
@@ -195,7 +194,6 @@ def test_pairs_are_labelled_by_key_and_read_back(browser: Any, tmp_path: Path) -
 
 
 @in_browser
-@pytest.mark.slow
 def test_buttons_do_what_keys_do(browser: Any, tmp_path: Path) -> None:
     opened = OpenPage(browser, write_page(tmp_path / "page.html", image_pairs(3), "Pairs", IMAGE_TEXT, []))
     for button in ("yes", "previous", "no", "undo", "next", "unsure"):
@@ -216,7 +214,6 @@ def test_buttons_do_what_keys_do(browser: Any, tmp_path: Path) -> None:
 
 
 @in_browser
-@pytest.mark.slow
 def test_ids_come_back_as_they_were(browser: Any, tmp_path: Path) -> None:
     page = write_page(tmp_path / "page.html", text_pairs(FORMULAS), "Pairs", Sides("item", None), [])
     opened = OpenPage(browser, page)
@@ -229,7 +226,6 @@ def test_ids_come_back_as_they_were(browser: Any, tmp_path: Path) -> None:
 
 
 @in_browser
-@pytest.mark.slow
 def test_hostile_texts_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
     sides, names = Sides("question", "answer"), tuple(HOSTILE)
     facts = [(name, name) for name in names]
@@ -252,7 +248,6 @@ def test_hostile_texts_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
 
 
 @in_browser
-@pytest.mark.slow
 def test_known_answers_are_shown_and_none_is_lost(browser: Any, tmp_path: Path) -> None:
     pairs = image_pairs(3)
     known = {("i1", "c1"): "no", ("other", "=pair"): "yes"}
@@ -272,7 +267,6 @@ def test_known_answers_are_shown_and_none_is_lost(browser: Any, tmp_path: Path) 
 
 
 @in_browser
-@pytest.mark.slow
 @pytest.mark.parametrize("sides", [QUERY_DOCUMENT, Sides("item", None)], ids=["two sides", "one set"])
 def test_texts_without_pictures(browser: Any, tmp_path: Path, sides: Sides) -> None:
     texts = ("", "short", "من هو مؤلف هذا الكتاب؟", "word " * 5000)
@@ -295,7 +289,6 @@ def test_texts_without_pictures(browser: Any, tmp_path: Path, sides: Sides) -> N
 
 
 @in_browser
-@pytest.mark.slow
 def test_a_browser_that_keeps_nothing_says_so(browser: Any, tmp_path: Path) -> None:
     none = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('denied'); } })"
     page = write_page(tmp_path / "page.html", image_pairs(2), "Pairs", IMAGE_TEXT, [])
@@ -308,7 +301,6 @@ def test_a_browser_that_keeps_nothing_says_so(browser: Any, tmp_path: Path) -> N
 
 
 @in_browser
-@pytest.mark.slow
 def test_a_page_without_pairs_opens(browser: Any, tmp_path: Path) -> None:
     opened = OpenPage(browser, write_page(tmp_path / "page.html", [], "Pairs", IMAGE_TEXT, FACTS))
     opened.press("y", "z", "d", "ArrowRight")

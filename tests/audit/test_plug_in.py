@@ -46,7 +46,6 @@ def test_a_signal_of_the_user_is_a_column_of_its_class_without_a_weight(tmp_path
     assert result.because["Shortness"] == "it is short"
 
 
-@pytest.mark.slow
 def test_labels_give_it_a_weight(tmp_path: Path) -> None:
     path = write(tmp_path / "signal.py", "Shortness")
     specs = ("text_items", f"{path}:Shortness")

@@ -72,7 +72,6 @@ def test_pairs_across_splits_are_scored(tmp_path: Path, split: str) -> None:
     assert np.isfinite(table["text_items"]).all()
 
 
-@pytest.mark.slow
 def test_pairs_across_splits_of_a_model_are_scored(tmp_path: Path, tiny_checkpoint: Path) -> None:
     options = AuditOptions(split="test", batch_size=16)
     table = scores(tmp_path, [("test-00001", "train-00007-1"), ("val-00002", "test-00003-0")], options, tiny_checkpoint)

@@ -22,7 +22,6 @@ def pair_set(pairs: PairRows) -> set[tuple[int, int]]:
     return set(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
 
 
-@pytest.mark.slow
 @given(st.integers(2, 9), st.integers(2, 9), st.integers(1, 12), st.booleans(), st.booleans(), st.integers(0, 99))
 @settings(max_examples=60)
 def test_lists_are_the_first_of_a_full_sort(n: int, m: int, k: int, one_set: bool, ties: bool, seed: int) -> None:

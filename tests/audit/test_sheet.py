@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from lossscope.audit.estimate.sheet import draw_sheet
 
 
-@pytest.mark.slow
 @given(st.integers(0, 400), st.integers(0, 3), st.integers(1, 120), st.integers(0, 20), st.booleans())
 @settings(max_examples=60)
 def test_pairs_of_the_sheet_are_different_and_as_many_as_there_can_be(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from lossscope.audit.search.random_batches import pairs_of, random_batches
 from lossscope.audit.steps.inputs import read_inputs
@@ -11,7 +10,6 @@ from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.run import audit
 
 
-@pytest.mark.slow
 def test_suspects_are_not_on_the_sheet_where_batches_have_mined_negatives() -> None:
     """They match more often than pairs of a batch that look the same, and the rate was stated too high."""
     options = AuditOptions(data="passages:train=120,val=2,test=2", sheet=60)

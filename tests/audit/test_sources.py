@@ -46,7 +46,6 @@ def assert_sound(result: AuditResult) -> None:
     assert len(mask_of(result).left) == len(p)
 
 
-@pytest.mark.slow
 def test_texts_alone_find_captions_that_are_true_of_other_pictures() -> None:
     result = audit((), TEXTS_ALONE)
     assert_sound(result)
@@ -58,7 +57,6 @@ def test_texts_alone_find_captions_that_are_true_of_other_pictures() -> None:
     assert (result.suspects.copy == 1).any()
 
 
-@pytest.mark.slow
 def test_a_run_is_audited_on_its_own_data(tiny_checkpoint: Path) -> None:
     result = run(tiny_checkpoint, split="train")
     assert_sound(result)
@@ -68,7 +66,6 @@ def test_a_run_is_audited_on_its_own_data(tiny_checkpoint: Path) -> None:
     assert "agreement" in result.unknown
 
 
-@pytest.mark.slow
 def test_several_epochs_agree_and_are_weighed_one_by_one(tiny_run: Path) -> None:
     epochs = sorted((tiny_run / "checkpoints").glob("epoch-*.pt"))
     result = run(*epochs, objectives=("ntxent", "triplet"))
@@ -256,7 +253,6 @@ def test_the_audit_of_one_seed_is_the_same_again(tmp_path: Path) -> None:
     assert run(path, seed=1).sheet.pairs.left.tolist() != run(path).sheet.pairs.left.tolist()
 
 
-@pytest.mark.slow
 def test_every_long_step_shows_its_progress(tiny_checkpoint: Path) -> None:
     seen: dict[str, tuple[int, int]] = {}
     run(tiny_checkpoint, progress=lambda label, done, of: seen.__setitem__(label, (done, of)), split="train")

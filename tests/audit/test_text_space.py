@@ -77,7 +77,6 @@ def test_a_text_of_unknown_words_has_no_direction() -> None:
     assert np.isfinite(space.siblings).all()
 
 
-@pytest.mark.slow
 @given(st.text(max_size=60))
 @settings(max_examples=60)
 def test_a_text_is_the_same_in_any_case_and_with_any_blanks(text: str) -> None:

@@ -1,4 +1,4 @@
-"""Models are opened and run under the authors' own numbers: half a minute, which is not for every day."""
+"""Models are opened and run under the authors' own numbers: minutes, which are left to `make test-all`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder as slow."""
+    """Mark the tests of this folder as thorough."""
     for item in items:
         if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.thorough)

@@ -66,7 +66,7 @@ def test_scores_and_recalls_of_regions_are_those_of_the_authors(name: str, tmp_p
     require_scores(ANSWERS, name, open_regions(name, tmp_path))
 
 
-@pytest.mark.parametrize("name", [FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.parametrize("name", [FAST, *SLOW])
 def test_scores_of_pictures_that_are_not_square_are_those_of_the_authors(name: str, tmp_path: Path) -> None:
     branch, source = name.split("/")
     known = ANSWERS.content["grids"][name]

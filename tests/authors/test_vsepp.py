@@ -53,7 +53,7 @@ def test_vectors_of_captions_of_several_sentences_are_those_of_the_authors(tmp_p
     assert difference(torch.stack(vectors), ANSWERS.array("sentences/captions")) <= TOLERANCE
 
 
-@pytest.mark.parametrize("network", ["resnet50", *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
+@pytest.mark.parametrize("network", ["resnet50", *SLOW])
 def test_vectors_of_pictures_that_are_not_square_are_those_of_the_authors(network: str, tmp_path: Path) -> None:
     write_vocabulary(tmp_path / "f30k_vocab.pkl", ANSWERS.content["words"])
     path, data = write_network(network, tmp_path), write_flickr(tmp_path / "f30k")

@@ -61,7 +61,6 @@ def documents(labels: bool = False) -> None:
         Path("labels.csv").write_text("query,document,answer\n" + "".join(rows))
 
 
-@pytest.mark.slow
 def test_the_first_example_writes_everything_and_says_what_to_do() -> None:
     result = succeed(AUDIT)
     assert sorted(path.name for path in Path("out").iterdir()) == sorted(FILES)
@@ -72,7 +71,6 @@ def test_the_first_example_writes_everything_and_says_what_to_do() -> None:
     assert result.stdout.splitlines()[-1] == "out/index.html"
 
 
-@pytest.mark.slow
 def test_json_is_one_document_that_equals_the_file() -> None:
     result = succeed(f"{AUDIT} --format json")
     document = json.loads(result.stdout)
@@ -81,7 +79,6 @@ def test_json_is_one_document_that_equals_the_file() -> None:
     assert [one["threshold"] for one in document["thresholds"]] == [0.05, 0.1, 0.2, 0.5]
 
 
-@pytest.mark.slow
 def test_numbers_whose_weights_are_of_other_things_are_marked_until_there_are_labels() -> None:
     documents(labels=True)
     words = "audit pairs.npz --out out --batch-size 8 --split test"
@@ -100,14 +97,12 @@ def test_numbers_whose_weights_are_of_other_things_are_marked_until_there_are_la
     assert "AUC" in labelled
 
 
-@pytest.mark.slow
 def test_pages_keep_the_answers_that_were_given() -> None:
     documents(labels=True)
     succeed("audit pairs.npz --out out --batch-size 8 --split test --labels labels.csv")
     assert "0,1,no" in Path("out/sheet.html").read_text()
 
 
-@pytest.mark.slow
 def test_the_mask_leaves_negatives_out_of_training_and_of_counts() -> None:
     succeed(AUDIT)
     assert len(np.load("out/mask.npz")["left"]) > 20
@@ -129,7 +124,6 @@ def test_the_mask_leaves_negatives_out_of_training_and_of_counts() -> None:
     assert (other.exit_code, "pairs.npz" in other.stderr) == (1, True)
 
 
-@pytest.mark.slow
 def test_pairs_across_splits_are_scored_into_a_file() -> None:
     Path("pairs.csv").write_text("image,caption\ntest-00001,train-00004-0\ntest-00000,test-00003-1\n")
     result = succeed(f"audit --data {SCENES} --split test --pairs pairs.csv --out out --batch-size 8")
@@ -141,7 +135,6 @@ def test_pairs_across_splits_are_scored_into_a_file() -> None:
     assert not Path("out/index.html").exists()
 
 
-@pytest.mark.slow
 def test_a_typed_plug_in_is_imported_and_its_column_is_written() -> None:
     Path("signal.py").write_text(SIGNAL)
     succeed(f"{AUDIT} --signal text_items --signal ./signal.py:Zero")
@@ -149,7 +142,6 @@ def test_a_typed_plug_in_is_imported_and_its_column_is_written() -> None:
     assert document["signals"] == ["text_items", "Zero"]
 
 
-@pytest.mark.slow
 def test_a_named_signal_that_cannot_be_had_is_said() -> None:
     result = succeed(f"{AUDIT} --signal text_items --signal agreement")
     assert "--signal agreement is left out: agreement is of several sources" in result.stderr
@@ -179,7 +171,6 @@ def test_bad_input_is_said_and_writes_nothing(words: str, code: int, says: str) 
     assert not Path("out/audit.json").exists()
 
 
-@pytest.mark.slow
 def test_an_interrupted_audit_leaves_the_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:
     succeed(AUDIT)
     before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
@@ -193,7 +184,6 @@ def test_an_interrupted_audit_leaves_the_earlier_one(monkeypatch: pytest.MonkeyP
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("threshold", "hint"), [("0.1", "--mask out/mask.npz"), ("0.01", "--mask out/mask.npz:threshold=0.01")]
 )
@@ -204,12 +194,10 @@ def test_the_mask_leaves_out_what_the_table_says_of_the_threshold(threshold: str
     assert np.load("out/mask.npz")["probability"].min() < min(0.06, float(threshold) + 0.01)
 
 
-@pytest.mark.slow
 def test_weights_without_a_source_are_said_to_be_missing() -> None:
     assert "not weighed: weights need a SOURCE" in succeed(f"{AUDIT} --objective ntxent").stdout
 
 
-@pytest.mark.slow
 def test_help_and_the_list_of_signals_load_no_library() -> None:
     code = (
         "import sys, lossscope_cli; from typer.testing import CliRunner\n"
@@ -222,7 +210,6 @@ def test_help_and_the_list_of_signals_load_no_library() -> None:
         assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
 def test_signals_are_listed_with_their_questions_and_sources() -> None:
     listed = {one["name"]: one for one in json.loads(succeed("list signals --format json").stdout)}
     assert "Conneau" in listed["density"]["source"]

@@ -51,7 +51,6 @@ def document(result: Result) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.slow
 def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
     result = lossscope("ntxent", "--processes", "1")
@@ -64,7 +63,6 @@ def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.Monke
     assert "\x1b" not in result.stdout
 
 
-@pytest.mark.slow
 def test_a_failed_check_gives_exit_code_1_and_is_named_at_the_end() -> None:
     result = lossscope("triplet", "./mine.py:Mine:keep=false", "--processes", "1")
     assert result.exit_code == 1
@@ -76,7 +74,6 @@ def test_a_failed_check_gives_exit_code_1_and_is_named_at_the_end() -> None:
     assert "3 more candidates that are not valid change W and values by" in line
 
 
-@pytest.mark.slow
 def test_json_is_one_document_whatever_a_loss_prints() -> None:
     result = lossscope("ntxent", "./mine.py:Mine:keep=false", "--processes", "1", "--format", "json")
     assert result.exit_code == 1
@@ -131,7 +128,6 @@ def test_help_shows_examples() -> None:
     assert "lossscope check ntxent" in result.stdout
 
 
-@pytest.mark.slow
 def test_processes_leave_stdout_to_the_result() -> None:
     command = [sys.executable, "-m", "lossscope_cli", "check", "./mine.py:talks", "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)

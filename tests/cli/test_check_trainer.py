@@ -59,7 +59,6 @@ def check(*words: str) -> Result:
     return CliRunner().invoke(app, ["check", *words])
 
 
-@pytest.mark.slow
 def test_a_sound_step_of_one_process_passes() -> None:
     result = check("--trainer", "./train.py:step", "--processes", "1")
     assert result.exit_code == 0, result.output
@@ -71,7 +70,6 @@ def test_a_sound_step_of_one_process_passes() -> None:
     assert "a step that talks" not in result.stdout
 
 
-@pytest.mark.slow
 def test_json_has_the_numbers_of_the_sentences() -> None:
     result = check("--trainer", "./train.py:shifted", "--processes", "1", "--format", "json")
     assert result.exit_code == 1
@@ -85,7 +83,6 @@ def test_json_has_the_numbers_of_the_sentences() -> None:
     assert wrong["evidence"] == "query 0 pulls candidate 7; it must pull candidate 0 (8 of 8 queries are wrong)"
 
 
-@pytest.mark.slow
 def test_a_step_is_compared_with_the_objective_that_it_should_be() -> None:
     right = check("ntxent:tau=0.1", "--trainer", "./train.py:step", "--processes", "1")
     assert right.exit_code == 0
@@ -108,7 +105,6 @@ def test_options_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
     assert calls == [("./train.py:step", 3, 7, False, None, "./train.py:shifted", "cpu")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "message"), [
     ("broken", r"fail +step +it must run on 8 pairs; raised KeyError: 'no such thing' \(train\.py, line \d+\)"),
 ])  # fmt: skip
@@ -118,7 +114,6 @@ def test_a_step_that_does_not_run_is_the_only_line(name: str, message: str) -> N
     assert len(result.stdout.splitlines()) == 3 and re.search(message, result.stdout), result.stdout
 
 
-@pytest.mark.slow
 def test_a_process_that_dies_fails_the_check_of_processes() -> None:
     result = check("--trainer", "./train.py:hangs", "--processes", "2")
     assert result.exit_code == 1

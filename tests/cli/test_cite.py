@@ -31,7 +31,6 @@ def frame(dump: Path, tmp_path: Path) -> Path:
     return tmp_path / "frame"
 
 
-@pytest.mark.slow
 def test_text_has_a_paragraph_of_each_number_and_of_each_paper(frame: Path) -> None:
     result = lossscope("cite", frame, "--statistic", "N_eff", "--direction", "i2t")
     assert result.exit_code == 0, result.stderr
@@ -41,7 +40,6 @@ def test_text_has_a_paragraph_of_each_number_and_of_each_paper(frame: Path) -> N
     assert [text.partition("]")[0] for text in papers] == ["[kish1965", "[bleeker2022", "[faghri2018", "[lossscope"]
 
 
-@pytest.mark.slow
 def test_json_has_what_the_frame_and_the_command_have(dump: Path, frame: Path) -> None:
     document = json.loads(lossscope("cite", frame, "--format", "json").stdout)
     own = rows(dump, "--objective", "ntxent", "--objective", "triplet")
@@ -50,14 +48,12 @@ def test_json_has_what_the_frame_and_the_command_have(dump: Path, frame: Path) -
     assert all(f"{{{key}," in document["bibtex"] for key in document["papers"])
 
 
-@pytest.mark.slow
 def test_a_file_gets_what_stdout_would_get(frame: Path, tmp_path: Path) -> None:
     assert lossscope("cite", frame, "--format", "bibtex", "--out", tmp_path / "papers.bib").stdout == ""
     text = (tmp_path / "papers.bib").read_text(encoding="utf-8")
     assert text == lossscope("cite", frame, "--format", "bibtex").stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -71,7 +67,6 @@ def test_what_is_refused(frame: Path, words: tuple[str, ...], code: int, message
     assert result.exit_code == code and message in " ".join(result.stderr.split())
 
 
-@pytest.mark.slow
 def test_a_json_file_and_a_damaged_frame_are_refused(dump: Path, frame: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text(lossscope("cocos", dump, "--format", "json").stdout)
     assert "with --out FOLDER" in " ".join(lossscope("cite", tmp_path / "rows.json").stderr.split())
@@ -81,7 +76,6 @@ def test_a_json_file_and_a_damaged_frame_are_refused(dump: Path, frame: Path, tm
     assert result.exit_code == 1 and "part-00000.parquet" in result.stderr
 
 
-@pytest.mark.slow
 def test_the_level_of_intervals(dump: Path) -> None:
     every = {text: rows(dump, "--objective", "ntxent", "--interval", text)[0] for text in ("90", "0.9", "90%", "99")}
     assert every["90"] == every["0.9"] == every["90%"] and every["90"]["level"] == 0.9
@@ -91,14 +85,12 @@ def test_the_level_of_intervals(dump: Path) -> None:
     assert [row["mean"] for row in without] == [row["mean"] for row in rows(dump, "--objective", "ntxent")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("text", ["0", "49", "100", "1", "nan", "most", "-95", ""])
 def test_a_level_that_is_none_is_a_usage_error(dump: Path, text: str) -> None:
     result = lossscope("cocos", dump, "--objective", "ntxent", "--interval", text)
     assert result.exit_code == 2 and "--interval must be" in " ".join(result.stderr.split())
 
 
-@pytest.mark.slow
 def test_a_sample_has_the_level_that_is_typed(dump: Path) -> None:
     words = (dump, "--objective", "ntxent", "--queries", "9", "--batch-size", "all", "--format", "json", "--quiet")
 
@@ -113,7 +105,6 @@ def test_a_sample_has_the_level_that_is_typed(dump: Path) -> None:
     assert none["low"] is None and none["mean"] == usual["mean"]
 
 
-@pytest.mark.slow
 def test_a_note_says_once_what_has_no_interval_and_why(dump: Path, tmp_path: Path) -> None:
     result = lossscope("hubness", dump, "--batch-size", "8")
     assert "Note: no interval: hubness: an interval takes means over queries" in result.stderr

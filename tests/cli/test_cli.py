@@ -49,7 +49,6 @@ def ckpt(tiny_checkpoint: Path, tmp_path: Path) -> Path:
     return tmp_path / "ckpt.pt"
 
 
-@pytest.mark.slow
 def test_cocos_of_a_checkpoint_exactly_as_promised(ckpt: Path) -> None:
     result = lossscope(*"cocos ckpt.pt --eps 0.01".split())
     assert result.exit_code == 0, result.stderr
@@ -58,7 +57,6 @@ def test_cocos_of_a_checkpoint_exactly_as_promised(ckpt: Path) -> None:
     assert "eps 0.01" in result.stdout
 
 
-@pytest.mark.slow
 def test_diagram_exactly_as_promised(tmp_path: Path) -> None:
     result = lossscope(*"diagram --triplet cir --tau 10".split())
     assert result.exit_code == 0, result.stderr
@@ -67,7 +65,6 @@ def test_diagram_exactly_as_promised(tmp_path: Path) -> None:
         assert min(picture.size) > 200
 
 
-@pytest.mark.slow
 def test_diagrams_of_other_weights_do_not_replace_each_other(tmp_path: Path) -> None:
     words = ["--triplet cir --tau 5", "--triplet nca", "--objective ntxent:tau=0.05", "--pair lin --triplet con"]
     names = {name for line in words for name in lossscope("diagram", "--points", "5", *line.split()).stdout.split()}
@@ -75,7 +72,6 @@ def test_diagrams_of_other_weights_do_not_replace_each_other(tmp_path: Path) -> 
     assert names == {path.name for path in tmp_path.glob("diagram*.png")}
 
 
-@pytest.mark.slow
 def test_the_promised_lines_work_in_a_shell(ckpt: Path, tmp_path: Path) -> None:
     shell: dict[str, Any] = {"cwd": tmp_path, "capture_output": True, "text": True, "timeout": 120, "check": True}
     command = [sys.executable, "-m", "lossscope_cli"]
@@ -84,7 +80,6 @@ def test_the_promised_lines_work_in_a_shell(ckpt: Path, tmp_path: Path) -> None:
     assert subprocess.run([*command, "--version"], **shell).stdout.strip()
 
 
-@pytest.mark.slow
 def test_help_imports_nothing_heavy() -> None:
     code = (
         "import sys, lossscope_cli; lossscope_cli.app(['--help'], standalone_mode=False)\n"
@@ -113,7 +108,6 @@ def document(result: Result) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("objectives", [["triplet"], ["ntxent:tau=0.05", "smoothap", "triplet-sh", "goal"]])
 def test_json_of_cocos_is_one_document_that_equals_the_frame(objectives: list[str], dump: Path, tmp_path: Path) -> None:
     options = [word for spec in objectives for word in ("--objective", spec)]
@@ -137,7 +131,6 @@ def test_json_of_cocos_is_one_document_that_equals_the_frame(objectives: list[st
     assert document(lossscope(*words)) == report
 
 
-@pytest.mark.slow
 def test_json_of_eval_is_one_document(ckpt: Path) -> None:
     report = document(lossscope("eval", ckpt, "--format", "json"))
     means = {(row["direction"], row["statistic"]): row["mean"] for row in report["rows"]}
@@ -148,7 +141,6 @@ def test_json_of_eval_is_one_document(ckpt: Path) -> None:
     assert means["both", "rsum"] == pytest.approx(sum(recalls))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("format", ["table", "json", "csv", "markdown", "latex"])
 @pytest.mark.parametrize("command", [["cocos", "dump.npz", "--objective", "triplet"], ["eval", "dump.npz"]])
 def test_every_format_is_written(command: list[str], format: str, dump: Path) -> None:
@@ -172,7 +164,6 @@ def test_eval_writes_to_a_file(dump: Path, tmp_path: Path) -> None:
     assert set(pd.read_csv(tmp_path / "deep" / "eval.csv")["probe"]) == {"recall"}
 
 
-@pytest.mark.slow
 def test_folds_and_ensembles(dump: Path) -> None:
     folds = document(lossscope("eval", dump, "--folds", "3", "--format", "json"))
     assert {row["sampling"] for row in folds["rows"]} == {"3 folds"}
@@ -192,7 +183,6 @@ def test_thresholds_are_taken_as_given_and_once(dump: Path) -> None:
     assert {(row["eps"], row["n"]) for row in report["rows"]} == {(0.0123456789, 3)}
 
 
-@pytest.mark.slow
 def test_the_known_form_is_one_deterministic_batch(dump: Path) -> None:
     words = "--batch-size all --no-shuffle --captions first --objective triplet --format json".split()
     first, second = (document(lossscope("cocos", dump, *words, "--seed", seed)) for seed in "01")
@@ -200,7 +190,6 @@ def test_the_known_form_is_one_deterministic_batch(dump: Path) -> None:
     assert [row["mean"] for row in first["rows"]] == [row["mean"] for row in second["rows"]]
 
 
-@pytest.mark.slow
 def test_several_sources_get_a_frame_each(dump: Path, tmp_path: Path) -> None:
     (tmp_path / "other.npz").write_bytes(dump.read_bytes())
     result = lossscope("cocos", dump, "other.npz", "--objective", "triplet", "--out", "frames")
@@ -208,7 +197,6 @@ def test_several_sources_get_a_frame_each(dump: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "frames").iterdir()) == ["00-dump", "01-other"]
 
 
-@pytest.mark.slow
 def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> None:
     (tmp_path / "my_loss.py").write_text(
         "from dataclasses import dataclass\nfrom lossscope.objectives.base import Loss, positive_of\n"
@@ -229,7 +217,6 @@ def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> Non
     assert lossscope("cocos", "copy", "--trust-code").exit_code == 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["objectives", "encoders", "datasets", "probes", "sources", "tables"])
 def test_list_names_everything_there_is(kind: str) -> None:
     loaded = json.loads(lossscope("list", kind, "--format", "json").stdout)
@@ -240,7 +227,6 @@ def test_list_names_everything_there_is(kind: str) -> None:
     assert all(item["name"] in text.stdout for item in loaded)
 
 
-@pytest.mark.slow
 def test_diagrams_of_everything(tmp_path: Path) -> None:
     assert lossscope("diagram", "--points", "11").stdout.split() == ["diagram.png", "diagram-pairs.png"]
     assert lossscope("diagram", "--pair", "lin", "--points", "11", "-o", "a.svg").stdout == "a.svg\n"
@@ -250,7 +236,6 @@ def test_diagrams_of_everything(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("[ab].*")) == ["a.svg", "b.pdf"]
 
 
-@pytest.mark.slow
 def test_verify_says_good(ckpt: Path) -> None:
     result = lossscope("verify", ckpt)
     assert result.exit_code == 0
@@ -263,7 +248,6 @@ def test_json_of_verify_is_one_document(ckpt: Path) -> None:
     assert loaded[0]["objective"] == "ntxent:tau=0.1"
 
 
-@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lossscope_cli", "list", "objectives"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path)
@@ -275,7 +259,6 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     assert (process.wait(60), written) == (1, b"")
 
 
-@pytest.mark.slow
 def test_from_training_to_every_other_command(tmp_path: Path) -> None:
     trained = lossscope(*TRAIN, "--out", "run", "--lr", "0.002")
     assert trained.exit_code == 0, trained.stderr
@@ -296,14 +279,12 @@ def test_from_training_to_every_other_command(tmp_path: Path) -> None:
     assert lossscope("verify", "run/best.pt", "run/checkpoints/last.pt").exit_code == 0
 
 
-@pytest.mark.slow
 def test_a_config_file_serves_and_flags_win(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(f'data = "{DATA}"\nencoder = "{ENCODER}"\nepochs = 9\nbatch_size = 64\n')
     assert lossscope("train", "--config", "a.toml", "--epochs", "1", "--out", "run", "--quiet").exit_code == 0
     assert "epochs = 1\nbatch_size = 64" in (tmp_path / "run" / "config.toml").read_text()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_training_ends_with_130_and_can_go_on(number: signal.Signals, tmp_path: Path) -> None:
     words = ["-m", "lossscope_cli", *TRAIN, "--epochs", "500", "--out", "run"]
@@ -319,7 +300,6 @@ def test_an_interrupted_training_ends_with_130_and_can_go_on(number: signal.Sign
     assert lossscope("verify", tmp_path / "run" / "checkpoints" / "last.pt").exit_code == 0
 
 
-@pytest.mark.slow
 def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -336,7 +316,6 @@ def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.Monk
     assert lossscope("eval", dump).stderr.splitlines()[-1] == "Interrupted."
 
 
-@pytest.mark.slow
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "lossscope_cli", "eval", "none.pt"]
     short = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
@@ -512,7 +491,6 @@ def bad(dump: Path, ckpt: Path, tiny_run: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", BAD, ids=lambda case: case.words.replace("{train}", "train.."))
 def test_what_cannot_work_is_one_message(case: Bad, bad: Path) -> None:
     words = [*(TRAIN if case.words.startswith("{train}") else []), *case.words.removeprefix("{train}").split()]
@@ -526,7 +504,6 @@ def test_what_cannot_work_is_one_message(case: Bad, bad: Path) -> None:
     assert "Traceback" not in message
 
 
-@pytest.mark.slow
 def test_tensorboard_events_are_written_beside_the_run(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

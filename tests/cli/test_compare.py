@@ -22,8 +22,6 @@ from lossscope.stats.compare import compare
 from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.per_image import METRICS
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_run: Path) -> None:
@@ -111,7 +109,6 @@ def test_dumps_are_systems_of_their_own_names() -> None:
     assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

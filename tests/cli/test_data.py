@@ -37,7 +37,6 @@ def msrvtt(videos: int = 6) -> None:
     Path("m/MSRVTT_JSFUSION_test.csv").write_text("key;vid_key;video_id;sentence\nret0;msr5;video5;a cat\n")
 
 
-@pytest.mark.slow
 def test_features_of_pictures_and_the_same_command_again() -> None:
     words = ("features", "--data", SCENES, "--out", "f", "--backbone", "hog-grid:rows=2,columns=2", "--device", "cpu")
     assert done(*words) == "f\n"
@@ -49,7 +48,6 @@ def test_features_of_pictures_and_the_same_command_again() -> None:
     assert split.captions == build("datasets", SCENES).split("val").captions
 
 
-@pytest.mark.slow
 def test_generated_features_and_words_make_a_data_set_of_videos() -> None:
     msrvtt()
     result = lossscope("synthetic-experts", "m/features", "--captions", "m", "--width", "8", "--frames", "4")
@@ -63,7 +61,6 @@ def test_generated_features_and_words_make_a_data_set_of_videos() -> None:
     assert data.split("train").images.shape["s3d"] == (30, 8)
 
 
-@pytest.mark.slow
 def test_pickles_of_others() -> None:
     Path("e.p").write_bytes(pickle.dumps({"video0": np.ones((2, 3))}))
     assert done("msrvtt", "expert", "e.p", "face") == "face\n"
@@ -84,7 +81,6 @@ def test_pickles_of_others() -> None:
     assert np.load("r.npz")["similarity"].shape == (1, 5)
 
 
-@pytest.mark.slow
 def test_conversions_show_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """The functions that report progress fit what is called: lines and bars are made on terminals alone."""
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -96,7 +92,6 @@ def test_conversions_show_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch
     assert "f" in done("features", "--data", SCENES, "--out", "f", "--backbone", "hog-grid:rows=2,columns=2")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
@@ -147,7 +142,6 @@ def test_an_interrupt_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
     assert (result.exit_code, result.stderr) == (130, "Interrupted; what was finished is kept.\n")
 
 
-@pytest.mark.slow
 def test_help_shows_examples() -> None:
     for name in ("features", "synthetic-experts", "random-words", "ecir", "msrvtt", "similarity"):
         text = done(name, "--help")

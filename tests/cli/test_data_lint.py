@@ -20,7 +20,6 @@ def lint(*words: str) -> Result:
     return CliRunner().invoke(app, ["data", "lint", *words])
 
 
-@pytest.mark.slow
 def test_the_document_has_every_finding(tmp_path: Path) -> None:
     file, numbers = planted(tmp_path)
     result = lint(file, "--format", "json")
@@ -73,7 +72,6 @@ def test_rows_of_the_training_data_leak() -> None:
     assert [one["count"] for one in both["findings"]] == [2]
 
 
-@pytest.mark.slow
 def test_columns_and_words_may_be_others() -> None:
     Path("a.jsonl").write_text('{"title": "one two", "body": "p"}\n')
     result = lint("a.jsonl", "--columns", "query=title,positive=body", "--max-words", "1", "--format", "json")

@@ -29,19 +29,16 @@ def made(*words: str | Path) -> list[str]:
     return names
 
 
-@pytest.mark.slow
 def test_arrows_are_a_picture_of_their_own() -> None:
     assert made("--objective", "ntxent", "--arrows", "-o", "a.png") == ["a.png", "a-arrows.png", "a-pairs.png"]
 
 
-@pytest.mark.slow
 def test_words_are_in_the_pictures() -> None:
     made("--triplet", "nca")
     with Image.open("diagram-nca.png") as picture:
         assert "NCA triplet weight, scale τ = 10: largest weight 1" in picture.text["Description"]  # type: ignore[attr-defined]
 
 
-@pytest.mark.slow
 def test_the_paper_style_is_smaller() -> None:
     made("--triplet", "nca", "-o", "screen.png")
     made("--triplet", "nca", "-o", "paper.png", "--style", "paper")
@@ -49,7 +46,6 @@ def test_the_paper_style_is_smaller() -> None:
         assert paper.size[0] < 0.8 * screen.size[0]
 
 
-@pytest.mark.slow
 def test_an_overlay_is_on_the_field_and_the_curves(tiny_checkpoint: Path) -> None:
     over = ["--overlay", tiny_checkpoint, "--overlay", tiny_checkpoint, "--split", "val", "--batch-size", "16"]
     assert made("--triplet", "nca", *over, "-o", "a.png") == ["a.png", "a-weights.png"]
@@ -60,7 +56,6 @@ def test_an_overlay_is_on_the_field_and_the_curves(tiny_checkpoint: Path) -> Non
     assert made("--pair", "lin", *over[:2], "-o", "b.pdf") == ["b.pdf"]
 
 
-@pytest.mark.slow
 def test_the_numbers_of_an_overlay_are_printed(tiny_checkpoint: Path) -> None:
     result = diagram("--objective", "triplet", "--overlay", tiny_checkpoint, *FEW, "--format", "csv", "--quiet")
     tables = [pd.read_csv(io.StringIO(text)) for text in result.stdout.split("\n\n")]
@@ -73,7 +68,6 @@ def test_the_numbers_of_an_overlay_are_printed(tiny_checkpoint: Path) -> None:
     np.testing.assert_array_equal(weights["w_neg"], violating.astype(float))
 
 
-@pytest.mark.slow
 def test_the_path_of_a_run(tiny_run: Path) -> None:
     assert made("--triplet", "nca", "--overlay", tiny_run, "--path", "-o", "p.svg") == ["p.svg", "p-weights.svg"]
     words = Path("p.svg").read_text(encoding="utf-8")
@@ -81,7 +75,6 @@ def test_the_path_of_a_run(tiny_run: Path) -> None:
     assert "after epoch 2" in words
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "fragment"),
     [

@@ -52,7 +52,6 @@ def message(result: Result) -> str:
     return " ".join(result.stderr.replace("│", " ").split())
 
 
-@pytest.mark.slow
 def test_differences_are_those_of_the_two_commands(dump: Path, other: Path) -> None:
     result = lossscope("diff dump.npz other.npz --objective triplet --batch-size 8 --format json --top 3")
     assert result.exit_code == 0, result.stderr
@@ -73,7 +72,6 @@ def test_differences_are_those_of_the_two_commands(dump: Path, other: Path) -> N
     assert document["queries"][0]["difference"] == document["queries"][0]["b"] - document["queries"][0]["a"]
 
 
-@pytest.mark.slow
 def test_the_table_marks_what_excludes_0_and_says_what_the_interval_is(dump: Path) -> None:
     rows = pd.read_csv(io.StringIO(lossscope("diff dump.npz --objective ntxent --b-eps 0.2 --format csv").stdout))
     text = lossscope("diff dump.npz --objective ntxent --b-eps 0.2 --top 0").stdout
@@ -84,7 +82,6 @@ def test_the_table_marks_what_excludes_0_and_says_what_the_interval_is(dump: Pat
     assert "same batches and masks" in text
 
 
-@pytest.mark.slow
 def test_a_source_against_itself_is_equal(dump: Path) -> None:
     result = lossscope("diff dump.npz dump.npz --objective triplet --format json")
     rows = json.loads(result.stdout)["rows"]
@@ -107,7 +104,6 @@ def test_another_objective_leaves_out_what_only_one_has(dump: Path) -> None:
     assert "C_q, C_q_all, C_B: only A has" in message(result)
 
 
-@pytest.mark.slow
 def test_queries_are_listed_by_losses_that_count_the_same(dump: Path, other: Path) -> None:
     words = "diff dump.npz other.npz --objective ntxent --b-objective triplet --probes cocos --top 4 --format json"
     result = lossscope(words)
@@ -122,7 +118,6 @@ def test_queries_are_listed_by_losses_that_count_the_same(dump: Path, other: Pat
     assert len(json.loads(alike.stdout)["queries"]) == 4
 
 
-@pytest.mark.slow
 def test_csv_notes_that_it_lists_no_queries(dump: Path, other: Path) -> None:
     words = "diff dump.npz other.npz --objective triplet --probes cocos --format csv"
     assert "CSV has the differences alone" in message(lossscope(f"{words} --top 5"))
@@ -137,7 +132,6 @@ def test_without_intervals_there_is_no_column_of_them(dump: Path, other: Path) -
     assert "interval" not in text
 
 
-@pytest.mark.slow
 def test_the_record_says_what_was_measured(dump: Path, other: Path) -> None:
     words = "diff dump.npz other.npz --objective triplet --b-objective ntxent --same-image mask --captions first"
     words += " --no-shuffle --drop-last --batch-size 6 --seed 3 --mask above:margin=0.1 --probes cocos --page page"
@@ -155,7 +149,6 @@ def test_the_record_says_what_was_measured(dump: Path, other: Path) -> None:
     assert not any("[" in text for text in provenance.values())
 
 
-@pytest.mark.slow
 def test_items_without_ids_are_paired_by_their_places_with_a_note(dump: Path, other: Path, tmp_path: Path) -> None:
     words = "diff dump.npz other.npz --objective triplet --probes cocos --top 0"
     note = "neither source states ids of images and captions: item i of A is taken as item i of B"
@@ -168,7 +161,6 @@ def test_items_without_ids_are_paired_by_their_places_with_a_note(dump: Path, ot
     assert "neither source" not in message(lossscope(words))
 
 
-@pytest.mark.slow
 def test_no_loss_fills_the_list_of_queries(dump: Path, other: Path) -> None:
     words = "diff dump.npz other.npz --objective ntxent --objective triplet --probes cocos --top 6 --format json"
     rows = json.loads(lossscope(words).stdout)["queries"]
@@ -178,7 +170,6 @@ def test_no_loss_fills_the_list_of_queries(dump: Path, other: Path) -> None:
         assert sizes == sorted(sizes, reverse=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("probes", "values"),
     [
@@ -201,7 +192,6 @@ def test_rows_of_several_settings_do_not_look_alike(dump: Path, other: Path, pro
     assert ("eps 0.01;" in differences) == ("eps" not in probes)
 
 
-@pytest.mark.slow
 def test_train_mode_is_drawn_with_a_seed_and_changes_nothing(run: Path) -> None:
     words = "diff run --b-mode train --batch-size 16 --probes similarity --format json --device cpu --top 0"
     first, again = (json.loads(lossscope(words).stdout)["rows"] for _ in range(2))
@@ -243,7 +233,6 @@ def test_a_dump_has_no_train_mode(dump: Path) -> None:
     assert load(dump).mode == "eval"
 
 
-@pytest.mark.slow
 def test_epochs_of_a_run_are_compared(run: Path) -> None:
     result = lossscope("diff run --epoch 1 --b-epoch 2 --batch-size 16 --probes cocos --format csv")
     assert result.exit_code == 0, result.stderr
@@ -255,7 +244,6 @@ def test_epochs_of_a_run_are_compared(run: Path) -> None:
     assert "it has 1, 2" in message(missing)
 
 
-@pytest.mark.slow
 def test_counts_over_epochs_are_those_of_each_epoch(run: Path) -> None:
     result = lossscope("diff run --epochs --batch-size 16 --probes cocos --format csv -o counts.png")
     assert result.exit_code == 0, result.stderr
@@ -270,7 +258,6 @@ def test_counts_over_epochs_are_those_of_each_epoch(run: Path) -> None:
     assert "epoch" in lossscope("diff run --epochs --batch-size 16 --probes cocos").stdout
 
 
-@pytest.mark.slow
 def test_epochs_under_two_thresholds_are_told_apart_and_drawn(run: Path) -> None:
     words = (
         "diff run --epochs --batch-size 16 --probes cocos:eps=0.01 --probes cocos:eps=0.1 --format markdown -o c.png"
@@ -284,7 +271,6 @@ def test_epochs_under_two_thresholds_are_told_apart_and_drawn(run: Path) -> None
     assert "interval" not in plain
 
 
-@pytest.mark.slow
 def test_the_page_has_the_table_and_ids_as_text(dump: Path, tmp_path: Path) -> None:
     arrays = dict(np.load(dump))
     ids = [f"<script>alert({n})</script>" for n in range(24)]
@@ -304,7 +290,6 @@ def test_the_page_has_the_table_and_ids_as_text(dump: Path, tmp_path: Path) -> N
     assert drawn.exit_code == 0, drawn.stderr
 
 
-@pytest.mark.slow
 def test_a_page_leaves_the_files_of_a_user_alone(dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "diff dump.npz --objective ntxent --b-eps 0.2 --probes cocos --top 0 --page mine"
     mine = tmp_path / "mine"

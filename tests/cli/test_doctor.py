@@ -72,7 +72,6 @@ def test_a_well_dump_is_said_to_be_well(plant: Words) -> None:
     assert "error" not in result.stdout and "Not looked for" in result.stdout
 
 
-@pytest.mark.slow
 def test_what_is_wrong_has_its_number_its_threshold_and_what_to_do(plant: Words) -> None:
     result = doctor(*plant(no_learning.vectors))
     assert result.exit_code == 0, result.stderr
@@ -81,7 +80,6 @@ def test_what_is_wrong_has_its_number_its_threshold_and_what_to_do(plant: Words)
     assert "threshold 0.98; healthy 0 to 0.8" in text and " do: " in text and "of 42 looked for." in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sick", "fail_on", "code"),
     [
@@ -98,7 +96,6 @@ def test_the_exit_code_is_3_where_fail_on_is_met(sick: Plant, fail_on: str, code
     assert result.exit_code == code, result.output
 
 
-@pytest.mark.slow
 def test_fail_on_is_met_by_any_of_several_sources(plant: Words) -> None:
     well, sick = plant(healthy_dump)[0], plant(no_learning.vectors)[0]
     assert doctor(well, sick, "--fail-on", "error", "--format", "json").exit_code == 3
@@ -179,7 +176,6 @@ def test_a_run_without_a_checkpoint_says_what_was_not_looked_for(tmp_path: Path,
     assert "the run has no checkpoint yet" in " ".join(result.stdout.split())
 
 
-@pytest.mark.slow
 def test_json_is_one_document_and_nothing_else(plant: Words) -> None:
     result = doctor(*plant(duplicates.embeddings), "--format", "json")
     document = json.loads(result.stdout)
@@ -189,7 +185,6 @@ def test_json_is_one_document_and_nothing_else(plant: Words) -> None:
     assert json.loads(page.stdout)["schema"] == document["schema"] and "page/index.html" in page.stderr
 
 
-@pytest.mark.slow
 def test_markdown_has_a_heading_for_each_finding(plant: Words) -> None:
     result = doctor(*plant(no_learning.vectors), "--format", "markdown")
     assert result.exit_code == 0 and "\n## error: no-learning\n" in result.stdout
@@ -202,7 +197,6 @@ EIGHT = (
 )  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("sick", EIGHT, ids=lambda sick: sick.__module__)
 @pytest.mark.parametrize("columns", ["80", "200"])
 def test_a_source_takes_at_most_one_screen(
@@ -214,7 +208,6 @@ def test_a_source_takes_at_most_one_screen(
     assert max(map(len, result.stdout.splitlines())) <= int(columns)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("columns", ["80", "200"])
 def test_eight_sick_sources_take_at_most_one_screen(
     columns: str, plant: Words, monkeypatch: pytest.MonkeyPatch
@@ -227,7 +220,6 @@ def test_eight_sick_sources_take_at_most_one_screen(
     assert all(id in result.stdout for id in ("no-learning", "complete-collapse", "non-finite", "positive-as-negative"))
 
 
-@pytest.mark.slow
 def test_verbose_says_every_number_and_every_reason(plant: Words) -> None:
     words = plant(no_learning.vectors)
     text = doctor(*words, "--verbose").stdout
@@ -236,7 +228,6 @@ def test_verbose_says_every_number_and_every_reason(plant: Words) -> None:
     assert len(text.splitlines()) > lines(doctor(*words))
 
 
-@pytest.mark.slow
 def test_a_page_names_each_finding_and_has_its_pictures(plant: Words, tmp_path: Path) -> None:
     sources = [plant(sick)[0] for sick in (no_learning.vectors, dimensional_collapse.two, modality_gap.gap)]
     result = doctor(*sources, "--log", plant(diverged.jump)[1], "--batch-size", 64, "--out", "sick")
@@ -251,7 +242,6 @@ def test_a_page_names_each_finding_and_has_its_pictures(plant: Words, tmp_path: 
     assert (tmp_path / "sick" / "csv" / "looked-for.csv").is_file()
 
 
-@pytest.mark.slow
 def test_two_sources_with_one_finding_have_a_page(plant: Words) -> None:
     (first, *_) = plant(no_learning.vectors)
     shutil.copy(first, "again.npz")
@@ -259,7 +249,6 @@ def test_two_sources_with_one_finding_have_a_page(plant: Words) -> None:
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.slow
 def test_many_sources_are_cut_at_one_screen(plant: Words) -> None:
     (first, *_) = plant(no_learning.vectors)
     copies = [shutil.copy(first, f"copy{number}.npz") for number in range(24)]
@@ -268,7 +257,6 @@ def test_many_sources_are_cut_at_one_screen(plant: Words) -> None:
     assert doctor(*copies, "-v").stdout.count("no-learning: nothing") == len(copies)
 
 
-@pytest.mark.slow
 def test_a_page_of_a_well_source_says_so(plant: Words, tmp_path: Path) -> None:
     result = doctor(*plant(healthy_log), "--out", "well")
     assert result.exit_code == 0, result.output
@@ -282,7 +270,6 @@ def test_a_log_beside_a_source_is_of_its_training(plant: Words) -> None:
     assert "non-finite" in document["checked"] and "diverged" in document["checked"]
 
 
-@pytest.mark.slow
 def test_a_log_beside_two_sources_is_one_of_its_own(plant: Words) -> None:
     sources, of_run = [plant(healthy_dump)[0], plant(modality_gap.gap)[0]], plant(diverged.jump)[1]
     document = json.loads(doctor(*sources, "--log", of_run, "--format", "json").stdout)
@@ -290,7 +277,6 @@ def test_a_log_beside_two_sources_is_one_of_its_own(plant: Words) -> None:
     assert {of_run} == {one["source"] for one in document["findings"] if one["severity"] == "error"}
 
 
-@pytest.mark.slow
 def test_a_column_is_chosen(tmp_path: Path) -> None:
     path = Path(log(tmp_path, loss=curve(SIZES[0], 4.0, 1.0)))
     path.write_text(path.read_text(encoding="utf-8").replace("loss", "my value", 1), encoding="utf-8")
@@ -299,7 +285,6 @@ def test_a_column_is_chosen(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
 
 
-@pytest.mark.slow
 def test_data_is_examined_without_a_model(plant: Words) -> None:
     assert doctor(*plant(duplicates.rows), "--fail-on", "warning").exit_code == 3
     shared = doctor(*plant(split_leak.rows), "--format", "json")
@@ -309,14 +294,12 @@ def test_data_is_examined_without_a_model(plant: Words) -> None:
     assert spec["findings"][0]["id"] == "positive-as-negative" and spec["source"] == f"texts:file={file}"
 
 
-@pytest.mark.slow
 def test_a_run_is_examined_with_its_curves(tiny_run: Path) -> None:
     document = json.loads(doctor(tiny_run, "--format", "json", "--no-cache").stdout)
     assert {"diverged", "frozen", "split-leak"} <= {*document["checked"]}
     assert document["objective"] and document["source"] == str(tiny_run)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("format", ["table", "markdown", "json"])
 def test_names_of_others_cannot_steer_the_terminal(format: str, tmp_path: Path) -> None:
     texts = np.array([IN_FRAMES[row % 2 + 5] for row in range(600)])

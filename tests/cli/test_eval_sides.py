@@ -16,8 +16,6 @@ from typer.testing import CliRunner
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
 
-pytestmark = pytest.mark.slow
-
 
 def lossscope(words: str) -> Result:
     return CliRunner().invoke(app, words.split())

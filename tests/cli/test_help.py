@@ -13,8 +13,6 @@ from typer import Context
 from typer.main import get_command
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.slow
-
 COMPLETED = ("--format", "--split", "--test", "--triplet", "--pair", "--objective", "--encoder")
 
 

@@ -46,7 +46,6 @@ def test_csv_has_no_formulas_and_no_control_characters(capsys: pytest.CaptureFix
     assert capsys.readouterr().out == "name,mean\n'=1+1,-1.0\n\\x1b[31mred,2.0\n"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("format", ["table", "json", "csv", "markdown", "latex"])
 def test_a_file_whose_name_is_no_utf8_is_evaluated(tmp_path: Path, format: str) -> None:
     """It was a traceback of pyarrow's: `surrogates not allowed`."""
@@ -60,7 +59,6 @@ def test_a_file_whose_name_is_no_utf8_is_evaluated(tmp_path: Path, format: str) 
     assert "xff" in done.stdout or format not in ("json", "csv")
 
 
-@pytest.mark.slow
 def test_rows_of_a_csv_with_a_formula_give_the_name_back(tmp_path: Path) -> None:
     rows = "label,direction,statistic,mean\n'=a,i2t,W_neg,0.5\n'=a,i2t,W_low,0.2\n'=a,i2t,N_eff,7\n"
     (tmp_path / "rows.csv").write_text(rows, encoding="utf-8")

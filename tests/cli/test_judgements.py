@@ -16,8 +16,6 @@ from typer.testing import CliRunner
 from lossscope.datasets.judgements import any_format
 from lossscope.datasets.judgements.any_format import read_judgements
 
-pytestmark = pytest.mark.slow
-
 
 def lossscope(words: str) -> Result:
     return CliRunner().invoke(app, words.split())

@@ -26,7 +26,6 @@ def lossscope(words: str) -> Result:
     return CliRunner().invoke(app, words.split())
 
 
-@pytest.mark.slow
 def test_mine_then_train_as_the_help_says() -> None:
     mined = lossscope("mine run --out candidates --top 9 --no-cache")
     assert (mined.exit_code, mined.stdout) == (0, "candidates\n"), mined.stderr
@@ -37,7 +36,6 @@ def test_mine_then_train_as_the_help_says() -> None:
     assert lossscope("cocos next --quiet --no-cache").exit_code == 0
 
 
-@pytest.mark.slow
 def test_the_same_command_again_resumes_and_another_one_is_refused() -> None:
     assert lossscope("mine run --out candidates --no-cache").exit_code == 0
     assert lossscope("mine run --out candidates --no-cache").exit_code == 0
@@ -46,7 +44,6 @@ def test_the_same_command_again_resumes_and_another_one_is_refused() -> None:
     assert "candidates must be new or of this very ranking; it is another one. Choose another --out" in other.stderr
 
 
-@pytest.mark.slow
 def test_soft_labels_come_from_a_file() -> None:
     np.savez("info.npz", label=np.linspace(0, 1, 300))
     result = lossscope(f"{TRAIN} --objective ncr --info info.npz --warmup 0 --out run2")
@@ -55,7 +52,6 @@ def test_soft_labels_come_from_a_file() -> None:
     assert again.exit_code == 0, again.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [

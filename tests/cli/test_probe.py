@@ -24,8 +24,6 @@ from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import build, load, names, spec_of
 
-pytestmark = pytest.mark.slow
-
 HAND = ["check", "cocos", "convert", "data", "demo", "diagram", "eval", "list", "mine", "probe", "train", "trajectory"]
 PROBES = [name for name in names("probes") if name != "cocos"]
 COMMANDS = {name: get_command(app).commands[name.replace("_", "-")] for name in names("probes")}  # type: ignore[attr-defined]
@@ -90,7 +88,6 @@ def question_of(name: str) -> str:
     return next(item.question for item in declarations("probes") if item.name == name)
 
 
-@pytest.mark.slow
 def test_help_of_the_commands_imports_nothing_heavy() -> None:
     code = (
         "import sys, lossscope_cli\n"
@@ -160,7 +157,6 @@ def test_no_objective_is_used_by_a_probe_that_weighs_none(dump: Path) -> None:
     assert "counting for triplet" in lossscope("contributors", dump).stderr
 
 
-@pytest.mark.slow
 def test_cheap_is_the_default_and_all_is_all(tiny_checkpoint: Path) -> None:
     def probes_of(*words: str) -> set[str]:
         return {row["probe"] for row in rows_of(lossscope("probe", tiny_checkpoint, *words, "--format", "json"))}
@@ -214,7 +210,6 @@ def test_an_unknown_probe_is_an_error(words: list[str], dump: Path) -> None:
     assert "did you mean" in plain(result.stderr)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("format", ["table", "markdown", "latex"])
 def test_tables_of_all_probes_are_narrow_and_keep_groups_apart(
     format: str, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
@@ -239,7 +234,6 @@ def test_csv_and_json_have_the_same_rows(dump: Path) -> None:
     assert read["objective"].isna().sum() == sum(row["objective"] is None for row in rows) > 0
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["csv", "png", "svg", "pdf"])
 def test_the_curve_of_cocos_is_written(suffix: str, dump: Path) -> None:
     words = [

@@ -23,7 +23,6 @@ def lossscope(words: str) -> Result:
     return CliRunner().invoke(app, words.split())
 
 
-@pytest.mark.slow
 def test_a_study_and_a_run_become_a_page() -> None:
     words = "report study alone --out page --title Mine --resamples 99 --split val --device cpu"
     result = lossscope(words)
@@ -39,20 +38,17 @@ def test_a_study_and_a_run_become_a_page() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.slow
 def test_what_was_ranked_on_another_split_is_in_no_table_with_it() -> None:
     result = lossscope("report study alone --out page --test val --resamples 99 --device cpu")
     assert result.exit_code == 1 and not Path("page").exists()
     assert "got test split (runs scenes--vse" in result.stderr and "val split (run alone)" in result.stderr
 
 
-@pytest.mark.slow
 def test_quiet_says_the_page_alone() -> None:
     result = lossscope("report study --resamples 99 --quiet")
     assert (result.exit_code, result.stdout.strip(), result.stderr) == (0, "report/index.html", "")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "fragment"),
     [
@@ -90,7 +86,6 @@ def test_help_shows_examples() -> None:
     assert "lossscope report runs/bleeker2022-small --out report" in result.stdout
 
 
-@pytest.mark.slow
 def test_every_picture_and_table_of_a_report_can_be_made_of_its_numbers() -> None:
     """`plot --help` and `table --help` promised csv/, of whose files none worked."""
     assert lossscope("report study --resamples 99 --quiet").exit_code == 0

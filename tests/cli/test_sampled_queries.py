@@ -40,7 +40,6 @@ def test_json_has_the_interval_and_what_was_sampled(shards: Path) -> None:
     assert (row["method"], row["sampling"]) == ("sampled queries, t", "pairs, 50 of 200 queries, all candidates")
 
 
-@pytest.mark.slow
 def test_the_table_says_in_words_what_the_numbers_are_of(shards: Path) -> None:
     result = lossscope("cocos", str(shards), "--objective", "ntxent", "--queries", "50")
     assert result.exit_code == 0, result.stderr
@@ -50,13 +49,11 @@ def test_the_table_says_in_words_what_the_numbers_are_of(shards: Path) -> None:
     assert "read shard by shard" in result.stderr
 
 
-@pytest.mark.slow
 def test_none_of_the_sampled_queries_is_not_none_of_all(shards: Path) -> None:
     text = " ".join(lossscope("cocos", str(shards), "--objective", "triplet", "--queries", "50").stdout.split())
     assert "none of the queries is idle" not in text
 
 
-@pytest.mark.slow
 def test_a_killed_command_resumes(shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("cocos", str(shards), "--objective", "ntxent", "--queries", "50", "--format", "csv", "--quiet")
     monkeypatch.setattr(strips, "STRIP", 30)
@@ -78,7 +75,6 @@ def test_a_killed_command_resumes(shards: Path, tmp_path: Path, monkeypatch: pyt
     assert sorted(path.name for path in (tmp_path / "frame").iterdir()) == ["manifest.json", "part-00000.parquet"]
 
 
-@pytest.mark.slow
 def test_a_frame_of_other_queries_is_refused(shards: Path, tmp_path: Path) -> None:
     words = ("cocos", str(shards), "--objective", "ntxent", "--out", str(tmp_path / "frame"), "--queries")
     assert lossscope(*words, "50").exit_code == 0
@@ -86,7 +82,6 @@ def test_a_frame_of_other_queries_is_refused(shards: Path, tmp_path: Path) -> No
     assert result.exit_code == 1 and "another command" in result.stderr
 
 
-@pytest.mark.slow
 def test_a_url(shards: Path, tmp_path: Path) -> None:
     url = f"memory://{tmp_path.name}/shards"
     for file in shards.iterdir():
@@ -116,7 +111,6 @@ def test_options_that_do_not_fit(shards: Path, words: tuple[str, ...], code: int
     assert result.exit_code == code and message in result.stderr
 
 
-@pytest.mark.slow
 def test_cheap_probes_leave_out_what_a_sample_cannot_give(shards: Path) -> None:
     result = lossscope("probe", str(shards), "--objective", "ntxent", "--queries", "50", "--format", "csv")
     assert result.exit_code == 0, result.stderr

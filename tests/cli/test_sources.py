@@ -15,7 +15,6 @@ def lossscope(*words: str | Path) -> Result:
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
@@ -32,7 +31,6 @@ def test_options_that_a_dump_cannot_use_are_named_even_when_quiet(
     assert result.stderr == f"Warning: {said}: {dump} is of one split already.\n"
 
 
-@pytest.mark.slow
 def test_nothing_is_said_of_options_that_are_used_or_were_not_typed(dump: Path) -> None:
     assert lossscope("cocos", dump, "--objective", "triplet", "-q").stderr == ""
     assert lossscope("eval", "tiny", "--split", "val", "-q").stderr == ""

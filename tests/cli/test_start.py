@@ -11,7 +11,6 @@ import pytest
 from lossscope_cli._start import explain_interrupt
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.1, 0.2, 0.4])
 def test_ctrl_c_at_the_start_is_no_traceback(seconds: float) -> None:
     command = [sys.executable, "-P", "-m", "lossscope_cli", "list", "objectives"]

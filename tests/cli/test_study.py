@@ -41,7 +41,6 @@ def message(result: Result) -> str:
     return " ".join(result.stderr.replace("│", " ").split())
 
 
-@pytest.mark.slow
 def test_a_study_that_is_done_is_run_in_no_time() -> None:
     result = lossscope("study run tiny.toml --device cpu")
     assert (result.exit_code, result.stdout.strip(), result.stderr) == (0, "runs/tiny", "")
@@ -55,7 +54,6 @@ def test_a_failed_run_is_named_and_the_exit_code_is_1() -> None:
     assert "1 of 4 runs failed; --retry-failed runs them again." in result.stderr
 
 
-@pytest.mark.slow
 def test_failed_runs_are_run_again_with_retry_failed() -> None:
     key = fail()
     result = lossscope("study run tiny.toml --device cpu --retry-failed")
@@ -64,7 +62,6 @@ def test_failed_runs_are_run_again_with_retry_failed() -> None:
     assert {one.status for one in Study.open(Path("runs/tiny")).statuses()} == {"done"}
 
 
-@pytest.mark.slow
 def test_the_cost_is_printed_and_nothing_is_run() -> None:
     text = Path("tiny.toml").read_text(encoding="utf-8").replace("[0, 1]", "[0, 1, 2]")
     Path("tiny.toml").write_text(text, encoding="utf-8")
@@ -74,7 +71,6 @@ def test_the_cost_is_printed_and_nothing_is_run() -> None:
     assert [one.status for one in Study.open(Path("runs/tiny")).statuses()].count("waiting") == 2
 
 
-@pytest.mark.slow
 def test_status_is_json_csv_or_a_table() -> None:
     key = fail()
     report = json.loads(lossscope("study status tiny.toml --format json").stdout)
@@ -100,7 +96,6 @@ def findings(*alarms: tuple[str, str]) -> dict[str, object]:
     return {"schema": "lossscope.doctor/1", "source": "a", "findings": found, "checked": [], "not_checked": []}
 
 
-@pytest.mark.slow
 def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
     first, second, third, fourth = (Path("runs/tiny/runs") / key.name / "run" for key in sorted(_run_folders()))
     write_manifest(findings_file(first), findings(("error", "no-learning"), ("warning", "hubness"), ("note", "cone")))
@@ -119,7 +114,6 @@ def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
     assert f"Doctor: warning hubness in 1 of 3 examined runs: {keys[0]}." in text and "cone" not in text
 
 
-@pytest.mark.slow
 def test_status_of_well_runs_says_so_and_of_runs_not_examined_nothing() -> None:
     for key in _run_folders():
         write_manifest(findings_file(key / "run"), findings(("note", "cone")))
@@ -130,7 +124,6 @@ def test_status_of_well_runs_says_so_and_of_runs_not_examined_nothing() -> None:
     assert result.exit_code == 0 and "Doctor" not in result.stdout
 
 
-@pytest.mark.slow
 def test_a_damaged_list_of_findings_is_named_and_status_shows_the_rest() -> None:
     (key, *others) = _run_folders()
     file = findings_file(key / "run")
@@ -149,7 +142,6 @@ def _run_folders() -> list[Path]:
     return sorted(Path("runs/tiny/runs").iterdir())
 
 
-@pytest.mark.slow
 def test_tables_are_those_of_the_rows() -> None:
     text = lossscope("study table tiny.toml").stdout
     assert "Retrieval in both directions" in text and "NT-Xent" in text
@@ -161,7 +153,6 @@ def test_tables_are_those_of_the_rows() -> None:
     assert report["schema"] == "lossscope.summary/1" and len(report["rows"]) == len(kept)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "fragment"),
     [
@@ -206,7 +197,6 @@ def test_a_study_of_which_nothing_is_done_has_no_table() -> None:
     assert "at least one run must be done; got" in message(result) and "no memory left" in message(result)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("words", ["study run", "study status", "study table"])
 def test_help_shows_examples(words: str) -> None:
     result = lossscope(f"{words} --help")

@@ -35,7 +35,6 @@ def message(result: Result) -> str:
     return " ".join(result.stderr.replace("│", " ").split())
 
 
-@pytest.mark.slow
 def test_rows_are_those_of_the_library() -> None:
     words = (
         "study power tiny.toml --difference 5 --seeds 10,3 --images 1000 --baseline Triplet --power 0.9 --alpha 0.01"
@@ -55,7 +54,6 @@ def test_rows_are_those_of_the_library() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_json_is_one_document() -> None:
     document = json.loads(lossscope("study power runs/tiny --format json --resamples 99").stdout)
     assert document["schema"] == "lossscope.power/1"
@@ -65,7 +63,6 @@ def test_json_is_one_document() -> None:
     assert row["sd_high"] / row["sd"] == pytest.approx(31.91, rel=1e-3)  # two seeds
 
 
-@pytest.mark.slow
 def test_tables_are_of_seeds_and_of_images() -> None:
     text = lossscope("study power tiny.toml --resamples 99").stdout
     flat = " ".join(text.split())
@@ -75,7 +72,6 @@ def test_tables_are_of_seeds_and_of_images() -> None:
     assert latex.count(r"\toprule") >= 2
 
 
-@pytest.mark.slow
 def test_rows_of_a_file_become_a_picture_and_a_table() -> None:
     Path("p.csv").write_text(lossscope("study power tiny.toml --resamples 99 --format csv").stdout, encoding="utf-8")
     result = lossscope("plot power p.csv")
@@ -84,7 +80,6 @@ def test_rows_of_a_file_become_a_picture_and_a_table() -> None:
     assert "smallest difference" in lossscope("table power p.csv").stdout
 
 
-@pytest.mark.slow
 def test_counts_are_metrics_and_losses_without_them_are_named() -> None:
     result = lossscope("study power tiny.toml --metric i2t_C_0 --resamples 99 --format csv")
     rows = pd.read_csv(io.StringIO(result.stdout))
@@ -93,7 +88,6 @@ def test_counts_are_metrics_and_losses_without_them_are_named() -> None:
     assert result.exit_code == 1 and "i2t_C_neg must be a number of at least two systems with" in message(result)
 
 
-@pytest.mark.slow
 def test_runs_that_are_not_done_are_left_out_and_said_so() -> None:
     folder = sorted(Path("runs/tiny/runs").iterdir())[-1]
     (folder / "status.json").write_text('{"status": "failed", "reason": "no memory left"}', encoding="utf-8")
@@ -102,7 +96,6 @@ def test_runs_that_are_not_done_are_left_out_and_said_so() -> None:
     assert "at least two seeds in common" in message(result) and "got NT-Xent and Triplet: 0" in message(result)
 
 
-@pytest.mark.slow
 def test_a_study_of_one_run_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     run_study(tmp_path / "one", STUDY_OF_ONE_RUN)
@@ -110,7 +103,6 @@ def test_a_study_of_one_run_is_an_error(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "at least two systems with the same data and encoder" in message(result)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "fragment"),
     [

@@ -114,7 +114,6 @@ def test_an_option_is_what_the_library_computes(options: str) -> None:
     assert set(rows["sides"]) == {"query/document"}
 
 
-@pytest.mark.slow
 def test_every_option_changes_the_numbers() -> None:
     plain = rows_of(typed(""))["mean"]
     for options in CASES:
@@ -135,7 +134,6 @@ def test_both_views_are_one_set() -> None:
     require_equal(rows_of(typed("--sampling views", "views.npz")), expected("views.npz", {"sampling": "views"}))
 
 
-@pytest.mark.slow
 def test_prefixes_are_sources_of_their_own() -> None:
     rows = rows_of(typed("--dims 2,full"))
     whole = load("pairs.npz")
@@ -145,7 +143,6 @@ def test_prefixes_are_sources_of_their_own() -> None:
     assert list(rows["source"].unique()) == ["pairs.npz dims=2", "pairs.npz"]
 
 
-@pytest.mark.slow
 def test_sides_are_called_as_typed() -> None:
     rows = rows_of(typed("--sides user/item", "bare.npz"))
     require_equal(rows, expected("bare.npz", {}, sides="user/item"))
@@ -153,7 +150,6 @@ def test_sides_are_called_as_typed() -> None:
     assert set(rows_of(typed("--sides product", "set.npz"))["sides"]) == {"product"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", CASES)
 def test_a_frame_resumes(options: str, tmp_path: Path) -> None:
     words = f"{typed(options)} --out frame --format json --quiet"
@@ -177,7 +173,6 @@ def command_of(folder: str) -> dict[str, Any]:
     return command
 
 
-@pytest.mark.slow
 def test_a_frame_states_rules_in_full_and_what_the_guide_was() -> None:
     assert lossscope(f"{typed('--mask above --mask gist --guide guide.npz')} --out frame").exit_code == 0
     command = command_of("frame")
@@ -191,7 +186,6 @@ def test_a_frame_states_rules_in_full_and_what_the_guide_was() -> None:
     assert result.exit_code == 1 and "holds the frame of another command" in result.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dims", "folders"), [("2", ["frame"]), ("2,full", ["frame/dims-2", "frame/dims-full"])], ids=["one", "two"]
 )
@@ -202,7 +196,6 @@ def test_every_prefix_has_a_frame(dims: str, folders: list[str]) -> None:
     assert command_of(folders[0])["origin"].endswith("-2")
 
 
-@pytest.mark.slow
 def test_the_frame_of_images_and_captions_states_what_it_did_before(dump: Path) -> None:
     assert lossscope(f"cocos {dump} --objective ntxent --batch-size 8 --out frame").exit_code == 0
     assert list(command_of("frame")) == ["name", "source", "origin", "split", *OPTIONS_BEFORE]
@@ -212,7 +205,6 @@ def test_the_frame_of_images_and_captions_states_what_it_did_before(dump: Path) 
     assert {*OPTIONS_BEFORE} < {field.name for field in dataclasses.fields(Sweep)}
 
 
-@pytest.mark.slow
 def test_rows_of_images_and_captions_have_the_keys_they_had(dump: Path) -> None:
     report = json.loads(lossscope(f"cocos {dump} --objective ntxent --batch-size 8 --format json -q").stdout)
     assert list(report) == ["schema", "command", "rows"] and report["schema"] == "lossscope.summary/1"
@@ -224,21 +216,18 @@ def test_rows_of_images_and_captions_have_the_keys_they_had(dump: Path) -> None:
     assert {tuple(row) for row in other["rows"]} == {(*SUMMARY_KEYS, "sides")}
 
 
-@pytest.mark.slow
 def test_rows_of_both_kinds_stand_in_one_table(dump: Path) -> None:
     rows = rows_of(f"cocos {dump} pairs.npz --objective ntxent --batch-size 8")
     sides = rows.drop_duplicates("source").set_index("source")["sides"]
     assert sides["pairs.npz"] == "query/document" and pd.isna(sides[str(dump)])
 
 
-@pytest.mark.slow
 def test_a_rule_for_texts_needs_the_inputs_of_both_sides() -> None:
     result = lossscope(f"{typed('--mask same-text', 'guide.npz')} --out frame --quiet")
     assert (result.exit_code, result.stdout) == (1, "") and not Path("frame").exists()
     assert "--mask same-text cannot be used: it needs the inputs (texts, pixels, ids) of both sides" in result.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("format", ["table", "csv", "markdown", "latex"])
 def test_every_format_has_the_words_of_the_source(format: str) -> None:
     result = lossscope(f"{typed('--mined 2 --mask above')} --format {format} --quiet")
@@ -246,7 +235,6 @@ def test_every_format_has_the_words_of_the_source(format: str) -> None:
     assert "2 mined" in result.stdout and "i2t" not in result.stdout and "image" not in result.stdout
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -312,7 +300,6 @@ def test_what_cannot_be_done_is_one_message(options: str, code: int, message: st
     assert not Path("frame").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

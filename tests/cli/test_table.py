@@ -12,8 +12,6 @@ from typer.testing import CliRunner
 
 from lossscope.declarations import declarations
 
-pytestmark = pytest.mark.slow
-
 TABLES = [declared.name for declared in declarations("tables")]
 
 

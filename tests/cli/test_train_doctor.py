@@ -24,7 +24,6 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(app, ["train", *map(str, arguments)])
 
 
-@pytest.mark.slow
 def test_options_of_the_doctor_need_it() -> None:
     for options, says in (
         (("--stop-on", "error"), "--doctor --stop-on error"),
@@ -35,7 +34,6 @@ def test_options_of_the_doctor_need_it() -> None:
         assert result.exit_code == 2 and says in result.output
 
 
-@pytest.mark.slow
 def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> None:
     pytest.importorskip("tensorboard")
     choices = (*TINY, *SHORT, "--objective", "siglip:bias=-12", "--epochs", "1")
@@ -64,7 +62,6 @@ def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> N
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
 
 
-@pytest.mark.slow
 def test_a_collapse_stops_the_run_and_its_batches_can_be_opened() -> None:
     healthy = run(*TINY, *SHORT, "--objective", "triplet-sh", "--warmup", "2", "--lr", "0.002", "--epochs", "30",
                   "--doctor", "--stop-on", "error", "--out", "healthy")  # fmt: skip

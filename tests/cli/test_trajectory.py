@@ -37,7 +37,6 @@ def run() -> str:
     return str(folder)
 
 
-@pytest.mark.slow
 def test_the_table_has_dashes_few_decimals_and_the_warmup(run: str) -> None:
     """It printed NaN, four digits of everything, and no warm-up."""
     result = lossscope("trajectory", run, "--quiet")
@@ -51,7 +50,6 @@ def test_the_table_has_dashes_few_decimals_and_the_warmup(run: str) -> None:
     assert all(len(line) <= 80 for line in result.stdout.splitlines())
 
 
-@pytest.mark.slow
 def test_csv_and_json_have_every_column_and_the_warmup(run: str) -> None:
     printed = lossscope("trajectory", run, "--quiet", "--format", "csv").stdout
     Path("epochs.csv").write_text(printed, encoding="utf-8")
@@ -81,7 +79,6 @@ def test_rows_with_the_bare_name_of_a_score_are_titled_by_it() -> None:
     assert "nDCG@10" in text and "0.457" in text and "rsum" not in text
 
 
-@pytest.mark.slow
 def test_runs_of_different_sides_are_not_drawn_together(run: str) -> None:
     """The second run was dashes, and was not drawn."""
     other = Path("runs/passages/run")

@@ -26,8 +26,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "report" else n for n in COMMANDS])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_the_second_command_is_refused_and_writes_nothing(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, held: Callable[..., Any]
 ) -> None:

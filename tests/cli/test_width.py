@@ -12,8 +12,6 @@ from click.testing import Result
 from lossscope_cli import app
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.slow
-
 SIX = ("triplet", "triplet_sh", "ntxent:tau=0.1", "ntxent:tau=0.05", "unified:gamma=20", "goal:triplet=cir,pair=sig-ms")
 SWEEP = ("--split", "val", "--batch-size", "16", "--quiet")
 COMMANDS = {

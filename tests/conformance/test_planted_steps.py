@@ -11,11 +11,7 @@ from lossscope.objectives.checks.verdict import Verdict
 from tests.conformance import planted_steps
 
 FILE = Path(planted_steps.__file__)
-QUICK = ("local_loss", "constants")
-NAMES = [
-    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow])
-    for name in (*planted_steps.SOUND, *planted_steps.FOUND_BY)
-]
+NAMES = (*planted_steps.SOUND, *planted_steps.FOUND_BY)
 pytestmark = pytest.mark.usefixtures("typed")
 
 
@@ -36,14 +32,12 @@ def test_there_are_twelve_bugs_and_as_many_checks_that_find_them() -> None:
     assert len(set(planted_steps.FOUND_BY.values())) == 11  # a gather loses gradients in two ways
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_each_bug_is_found_by_its_check_alone(name: str) -> None:
     found = verdicts(name)
     assert failed(found) == expected(name), [(v.name, v.evidence) for v in found if v.outcome == "fail"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "processes"), [
     ("local_loss", 3), ("Clip", 4), ("sigmoid", 3), ("constants", 4), ("no_offset", 3), ("interleaved", 4),
 ])  # fmt: skip
@@ -51,7 +45,6 @@ def test_any_number_of_processes_tells(name: str, processes: int) -> None:
     assert failed(verdicts(name, processes)) == expected(name)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", ["Clip", "triplet", "masked", "resampled", "mask_all", "overflow"])
 def test_other_embeddings_tell_the_same(name: str, seed: int) -> None:
@@ -63,8 +56,7 @@ BUGS_OF_ONE_PROCESS = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*planted_steps.SOUND, *planted_steps.FOUND_BY])
+@pytest.mark.parametrize("name", NAMES)
 def test_one_process_finds_what_one_process_shows(name: str) -> None:
     found = verdicts(name, 1)
     assert failed(found) == (expected(name) if name in BUGS_OF_ONE_PROCESS else set())
@@ -72,21 +64,18 @@ def test_one_process_finds_what_one_process_shows(name: str) -> None:
     assert {v.outcome for v in found if v.name in of_several} == {"skipped"}
 
 
-@pytest.mark.slow
 def test_a_trainer_that_adds_gradients_up_needs_a_loss_that_is_a_share() -> None:
     assert failed(verdicts("local_loss", mean=False)) == {"loss-scaled-by-processes"}
     assert failed(verdicts("share_of_the_mean", mean=False)) == set()
     assert failed(verdicts("share_of_the_mean")) == {"loss-scaled-by-processes"}
 
 
-@pytest.mark.slow
 def test_a_step_that_ends_its_process_is_the_only_verdict() -> None:
     (said,) = verdicts("dies")
     assert (said.name, said.outcome) == ("step", "fail")
     assert said.evidence == "it must run on 8 pairs; rank 0 ended with exit code 7"
 
 
-@pytest.mark.slow
 def test_another_loss_on_many_processes_is_a_note() -> None:
     found = verdicts("gathers_no_queries")
     assert failed(found) == set()
@@ -95,12 +84,10 @@ def test_another_loss_on_many_processes_is_a_note() -> None:
     assert "a query pushes 7 candidates and 3 queries, on one process 7 candidates and 7 queries" in said.evidence
 
 
-@pytest.mark.slow
 def test_a_factor_makes_up_for_a_gather_without_gradient() -> None:
     assert failed(verdicts("whole_times_processes")) == set()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "check"), [
     ("last_chunk_inside", "cached-gradient-differs"), ("parts_added_up", "accumulation-scale"),
     ("all_constant", "gather-without-gradient"),
@@ -110,14 +97,12 @@ def test_bugs_inside_a_step_are_seen_without_its_help(name: str, check: str) -> 
     assert failed(verdicts(name)) == {check}
 
 
-@pytest.mark.slow
 def test_a_step_is_compared_with_its_plain_form() -> None:
     assert failed(verdicts("parts_added_up", plain=f"{FILE}:own_process")) >= {"cached-gradient-differs"}
     (said,) = (v for v in verdicts("cached", plain=f"{FILE}:local_loss") if v.name == "cached-gradient-differs")
     assert said.outcome == "pass" and said.numbers["off"] < 1e-9
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [
     "float32_inside", "bfloat16_logits", "smoothed", "flat_negatives", "one_negative", "wants_unit_vectors",
 ])  # fmt: skip

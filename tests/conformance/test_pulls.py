@@ -30,7 +30,6 @@ def softmax(trial: TrialEmbeddings, tau: float, columns: float = 0.0, copies: in
 KINDS = st.sampled_from([(0.0, False), (0.0, True), (HARD, False), (NEAR, False)])
 
 
-@pytest.mark.slow
 @given(SIZES, st.integers(0, 3), st.integers(0, 2**31), KINDS, st.sampled_from([0.0, 0.7]))
 def test_trials_are_unit_vectors_that_are_independent(
     size: int, mined: int, seed: int, kind: tuple[float, bool], cone: float
@@ -51,7 +50,6 @@ def test_mined_negatives_are_as_similar_as_they_should_be(hard: float, near: flo
     assert bool(((positives - POSITIVE).abs() <= SPREAD).all())
 
 
-@pytest.mark.slow
 @given(SIZES, st.floats(0.02, 1.0), st.integers(0, 2**31))
 def test_weights_of_a_softmax_are_its_probabilities(size: int, tau: float, seed: int) -> None:
     trial = trial_embeddings(size, 0, seed)

@@ -134,7 +134,6 @@ def test_an_option_that_a_loss_does_not_have_is_refused_before_any_process() -> 
         check_trainer('pytorch_metric_learning:options="tau=0.1"')
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("options", "expected"), [
     ("", {"gather-without-gradient"}),
     (":local_loss=true", {"gather-without-gradient"}),
@@ -145,7 +144,6 @@ def test_layouts_of_open_clip(options: str, expected: set[str], stand_ins: None)
     assert failed(f"open_clip{options}") == expected
 
 
-@pytest.mark.slow
 def test_grad_cache_is_compared_with_its_loss(stand_ins: None) -> None:
     found = check_trainer("grad_cache:loss=./loss.py:loss", 2)
     same = verdict(found, "cached-gradient-differs")
@@ -157,7 +155,6 @@ ST = pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is Non
 PML = pytest.mark.skipif(importlib.util.find_spec("pytorch_metric_learning") is None, reason="needs it")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("trainer", "expected"), [
     pytest.param("sentence_transformers", set(), marks=ST),
     pytest.param("sentence_transformers:loss=GISTEmbedLoss", {"mask-hits-curated-negatives"}, marks=ST),
@@ -170,7 +167,6 @@ def test_released_classes(trainer: str, expected: set[str]) -> None:
 
 
 @ST
-@pytest.mark.slow
 def test_a_cached_class_is_compared_with_its_plain_one() -> None:
     cached = "sentence_transformers:loss=CachedMultipleNegativesRankingLoss"
     found = check_trainer(cached, 2, plain="sentence_transformers:loss=MultipleNegativesRankingLoss")
@@ -180,7 +176,6 @@ def test_a_cached_class_is_compared_with_its_plain_one() -> None:
 
 
 @PML
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:DistributedLossWrapper is being used")
 def test_efficient_wrapper_with_references_has_no_positive_left() -> None:
     """What docs/conformance.md says can be reported."""

@@ -46,7 +46,6 @@ def test_equal_classes_fill_every_batch() -> None:
     assert not np.array_equal(batches, sampled(labels, 4, 4, seed=4))
 
 
-@pytest.mark.slow
 def test_one_large_class_takes_no_time() -> None:
     labels = [0] * 200_000 + list(range(1, 1000)) * 2
     assert len(sampled(labels, 4, 4)) > 100

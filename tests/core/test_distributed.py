@@ -124,7 +124,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]
     return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(RANKS)]
 
 
-@pytest.mark.slow
 def test_collectives_agree_on_all_processes(results: list[Mapping[str, Any]]) -> None:
     for rank, result in enumerate(results):
         assert result["rank"] == (rank, RANKS)
@@ -134,7 +133,6 @@ def test_collectives_agree_on_all_processes(results: list[Mapping[str, Any]]) ->
         assert result["any"] == [True, False]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", COUNTS)
 def test_rows_are_gathered_by_rank_with_the_gradient_of_all_losses(name: str, results: list[Mapping[str, Any]]) -> None:
     counts = COUNTS[name]
@@ -153,7 +151,6 @@ def test_rows_are_gathered_by_rank_with_the_gradient_of_all_losses(name: str, re
             assert torch.equal(result[f"{kind} {name}"], expected)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("shares", COUNTS)
 @pytest.mark.parametrize("name", NORMS)
 def test_batch_norm_of_several_processes_is_that_of_one(
@@ -172,14 +169,12 @@ def test_batch_norm_of_several_processes_is_that_of_one(
             torch.testing.assert_close(one, expected[key], rtol=1e-12, atol=1e-12, msg=f"{key}: {one} {expected[key]}")
 
 
-@pytest.mark.slow
 def test_one_value_of_all_processes_is_normalised_by_running_statistics(results: list[Mapping[str, Any]]) -> None:
     result = results[1]["lonely norm"]
     assert not result["running_mean"].any() and not result["num_batches_tracked"]
     assert bool(result["y 0"].isfinite().all()) and len(result["y 0"]) == 1
 
 
-@pytest.mark.slow
 def test_gradients_are_summed_and_none_stays_none_where_no_process_has_one(results: list[Mapping[str, Any]]) -> None:
     for result in results:
         on_one, on_none, on_all = result["gradients"]
@@ -222,7 +217,6 @@ def test_the_environment_of_torchrun_gives_the_rank(monkeypatch: pytest.MonkeyPa
     assert launched_group() == ProcessGroup(0, 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -88,7 +88,6 @@ def test_a_mask_of_the_same_lines_in_another_order_is_refused_where_ids_are_made
         require_known_pairs([rule], train_split(texts(tmp_path / "b.jsonl", ROWS[::-1])))
 
 
-@pytest.mark.slow
 def test_a_mask_of_scenes_is_not_one_of_other_scenes(tmp_path: Path) -> None:
     """Pictures have no texts, and their captions do."""
     rule, other = mask(tmp_path, SCENES), train_split(SCENES.replace("0.4", "0.1"))
@@ -119,7 +118,6 @@ def test_a_mask_is_taken_by_the_data_that_was_audited(tmp_path: Path, probe: str
     assert np.array_equal(found, dense[np.ix_(order, order)])
 
 
-@pytest.mark.slow
 def test_a_mask_of_texts_alone_is_taken_by_a_checkpoint_and_by_a_dump_of_ids(tmp_path: Path) -> None:
     rule = mask(tmp_path, tiny.SCENES)
     recipe = replace(tiny.RECIPE, epochs=1, mask=f"{tmp_path}")
@@ -131,7 +129,6 @@ def test_a_mask_of_texts_alone_is_taken_by_a_checkpoint_and_by_a_dump_of_ids(tmp
         sweep(rule, load(tmp_path / "run", split="train", data=f"{tiny.SCENES},ambiguity=0.5", cache=False))
 
 
-@pytest.mark.slow
 def test_texts_are_compared_once_for_a_split(tmp_path: Path) -> None:
     rule, split = mask(tmp_path, tiny.SCENES), train_split(tiny.SCENES)
     reads = []

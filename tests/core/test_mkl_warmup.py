@@ -5,12 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 from lossscope.core.mkl_warmup import FUNCTIONS, warm_up
 
 
-@pytest.mark.slow
 def test_importing_objectives_warms_up_every_function() -> None:
     names = [function.__name__ for function in FUNCTIONS]
     code = f"""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +16,6 @@ texts = st.text(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=1000)
 @given(st.lists(texts, max_size=8))
 def test_all_at_once_are_as_each_alone(some: list[str]) -> None:
@@ -26,7 +24,6 @@ def test_all_at_once_are_as_each_alone(some: list[str]) -> None:
     assert numbers_of_words(forms) == [max(1, len(form.split(" "))) for form in forms]
 
 
-@pytest.mark.slow
 @given(texts)
 def test_a_normal_form_is_its_own(text: str) -> None:
     assert normal_form(f" {text}\n\n{text} ") == normal_form(f"{text} {text}")

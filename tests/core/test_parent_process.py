@@ -35,7 +35,6 @@ def ends(process: int, seconds: float) -> bool:
     return wait_until(lambda: not is_alive(process), seconds, 0.02)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("variable", "value", "wanted"), [("TORCHELASTIC_RUN_ID", "none", True), ("NONE", "", False)])
 def test_a_process_of_torchrun_ends_with_it_and_one_of_a_shell_does_not(
     variable: str, value: str, wanted: bool
@@ -55,7 +54,6 @@ def test_a_process_of_torchrun_ends_with_it_and_one_of_a_shell_does_not(
             os.kill(child, signal.SIGKILL)
 
 
-@pytest.mark.slow
 def test_a_worker_ends_with_the_process_that_is_named() -> None:
     named = subprocess.Popen(["sleep", "60"])
     environment = {**os.environ, PARENT: str(named.pid)}

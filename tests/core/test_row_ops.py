@@ -41,7 +41,6 @@ def test_row_dot_is_a_sum_in_full_precision(width: int, dtype: torch.dtype) -> N
     assert row_dot(x, y).dtype == dtype
 
 
-@pytest.mark.slow
 @given(width=st.integers(1, 600), number=st.integers(1, 6), levels=st.sampled_from([0, 2, 50]))
 def test_row_top_k_are_the_last_of_the_sorted_row(width: int, number: int, levels: int) -> None:
     x, number = rows(width, torch.float32, levels), min(number, width)

@@ -200,7 +200,6 @@ def test_texts_come_back_from_a_file(tmp_path: Path) -> None:
         assert np.array_equal(getattr(read.texts, name), getattr(known.texts, name))
 
 
-@pytest.mark.slow
 def test_an_audit_of_pictures_has_the_texts_of_its_captions_alone(tmp_path: Path) -> None:
     split = build("datasets", "scenes:train=40,val=10,test=10").split("train")
     mask_of(audit([], AuditOptions("scenes:train=40,val=10,test=10", sheet=10))).write(tmp_path / "mask.npz")
@@ -240,7 +239,6 @@ def test_damaged_texts_are_refused(tmp_path: Path, changed: dict[str, Any], says
         read_known_pairs(file)
 
 
-@pytest.mark.slow
 def test_a_large_batch_of_many_suspects_is_that_of_all_pairs() -> None:
     n = 20_000
     draw = np.random.default_rng(0)

@@ -13,15 +13,16 @@ from .judging import differences, snapshot, tracebacks
 from .processes import Outcome
 from .striking import one_message
 
-MOMENTS = 3
+MOMENTS = 20  # of a command
+THOROUGH = [pytest.param(range(n, n + 5), marks=pytest.mark.thorough) for n in range(0, MOMENTS, 5)]
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("moments", [range(1), *THOROUGH], ids=lambda moments: f"{moments.start}-{moments.stop}")
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
-def test_a_struck_command_that_is_run_again_leaves_the_same_bits(job: Job, tmp_path: Path) -> None:
-    seed = MOMENTS * JOBS.index(job)  # other faults for other commands
-    results = run_campaign([job], MOMENTS, seed, tmp_path, faults=faults_of(job, MOMENTS, seed))
-    assert len(results) == MOMENTS
+def test_a_struck_command_that_is_run_again_leaves_the_same_bits(job: Job, moments: range, tmp_path: Path) -> None:
+    seed = (MOMENTS + 3) * JOBS.index(job) + moments.start  # other faults for other commands
+    results = run_campaign([job], len(moments), seed, tmp_path, faults=faults_of(job, len(moments), seed))
+    assert len(results) == len(moments)
     assert not [line for result in results for line in describe(result)]
 
 

@@ -161,7 +161,6 @@ def test_values_out_of_range_are_refused(fields: dict[str, Any], message: str) -
         coco(Path(), **fields)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "coco_mini").is_dir(), reason="no real COCO pictures beside the checkout")
 def test_real_pictures_are_read() -> None:
     data = Coco(SHARED / "coco_mini", **{**ONE, "size": 32}, on_error="skip")

@@ -181,7 +181,6 @@ def test_specs_round_trip() -> None:
     assert build("datasets", spec_of(data)) == data
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "flickr8k").is_dir(), reason="the real Flickr8k is not beside the checkout")
 def test_flickr8k_is_read_as_published() -> None:
     data = Karpathy(SHARED / "flickr8k", "flickr8k", size=64)

@@ -272,7 +272,6 @@ BAD: list[tuple[Callable[[Path], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("damage", "message"), BAD, ids=[message[:24] for _, message in BAD])
 def test_malformed_files_are_refused(damage: Callable[[Path], Any], message: str, root: Path) -> None:
     damage(root)

@@ -200,12 +200,10 @@ def test_seeds_and_options_differ() -> None:
     assert small(seed=7).fingerprint == small(seed=7).fingerprint
 
 
-@pytest.mark.slow
 def test_the_default_set_is_the_same_on_every_machine() -> None:
     assert fingerprint_of(*(Passages().split(name).fingerprint for name in Passages().splits())) == DEFAULT
 
 
-@pytest.mark.slow
 def test_the_words_are_few_and_all_of_them_are_in_the_training_split() -> None:
     data = Passages()
     train, test = (data.split(name) for name in ("train", "test"))
@@ -273,7 +271,6 @@ def test_an_unknown_split_is_refused() -> None:
         Passages().split("dev")
 
 
-@pytest.mark.slow
 def test_the_largest_training_split_can_be_written() -> None:
     split = Passages(train=12288, negatives=0, mined_answers=0.0).split("train")
     assert len(split.people) == 4096 == len({person.name for person in split.people})

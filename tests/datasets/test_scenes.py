@@ -32,7 +32,6 @@ def small(**fields: float) -> SceneSplit:
     return Scenes(**{"train": 1, "val": 12, "test": 1, **fields}).split("val")  # type: ignore[arg-type]
 
 
-@pytest.mark.slow
 def test_the_default_set_is_the_same_on_every_machine() -> None:
     digest = hashlib.sha256()
     for name in Scenes().splits():
@@ -157,7 +156,6 @@ def test_captions_state_their_claims() -> None:
         assert "  " not in caption
 
 
-@pytest.mark.slow
 def test_captions_are_varied_and_small_in_vocabulary() -> None:
     split = Scenes().split("train")
     assert len(set(split.captions[:5])) == 5
@@ -167,7 +165,6 @@ def test_captions_are_varied_and_small_in_vocabulary() -> None:
     assert words.words[:4] == SPECIAL
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [*range(16, 70), 511, 512])
 def test_objects_stay_in_their_ninth_at_every_size(size: int) -> None:
     plain = render([Scene((), "grey")], size)[0]

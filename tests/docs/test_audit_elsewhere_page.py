@@ -15,7 +15,6 @@ PAGE = (Path(__file__).parents[2] / "docs" / "audit-elsewhere.md").read_text(enc
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_examples_run_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in ("sentence_transformers", "datasets", "accelerate"):

@@ -28,7 +28,6 @@ def libraries() -> object:
     return module
 
 
-@pytest.mark.slow
 def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -> None:
     assert make_conformance.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
 
@@ -70,7 +69,6 @@ def test_what_the_page_says_of_libraries_is_in_its_results() -> None:
     assert "0.5 times (queries), 0.5 times (candidates), 1 times (logit_scale)" in evidence
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("trainer", ["sentence_transformers", "pytorch_metric_learning:efficient=true"])
 def test_a_row_is_what_the_library_gives_today(trainer: str) -> None:
     package = {"sentence_transformers": "sentence-transformers"}.get(trainer, "pytorch-metric-learning")

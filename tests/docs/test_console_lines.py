@@ -104,7 +104,6 @@ def _run(line: str) -> Any:
     return result
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("line", RUN_LINES, ids=str)
 def test_a_line_runs(line: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

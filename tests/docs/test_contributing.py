@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import lossscope
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +40,6 @@ for line in sys.stdin.read().splitlines():
 """
 
 
-@pytest.mark.slow
 def test_one_file_is_all_that_an_example_needs(tmp_path: Path) -> None:
     """In a copy of the library; commands run in their order, as some use what those before them wrote."""
     shutil.copytree(

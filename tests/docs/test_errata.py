@@ -67,7 +67,6 @@ def test_an_example_that_fails_stops_the_page_and_names_its_line() -> None:
     assert error.traceback[-1].lineno == 4  # counted from 0: the fifth line
 
 
-@pytest.mark.slow
 def test_the_page_is_what_its_examples_print() -> None:
     command = [sys.executable, str(DOCS / "make_errata.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -31,7 +31,6 @@ DUMPS = {  # that a page writes, and the number of rows of their second side
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
 def test_python_of_a_guide_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """README assumes S, and that lossscope is imported."""

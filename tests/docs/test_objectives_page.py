@@ -23,7 +23,6 @@ FILES = {match[1]: text for text in EXAMPLES if (match := re.match(r"# (\w+\.py)
 GOOD = "l_q = 0.\n\nExplained.\nW: 0.\nCounted: 0.\nDefaults: x\n1.\nSource: A 2000."
 
 
-@pytest.mark.slow
 def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -> None:
     assert make_objectives.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
 
@@ -86,7 +85,6 @@ def test_options_are_specs_that_build() -> None:
         assert build("objectives", spec[1]) == build("objectives", name)
 
 
-@pytest.mark.slow
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run = [text for text in EXAMPLES if text not in FILES.values()]

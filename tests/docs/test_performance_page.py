@@ -62,7 +62,6 @@ def test_every_script_has_one_place(places: str, home: Path) -> None:
         make_performance.page(places)
 
 
-@pytest.mark.slow
 def test_a_page_that_differs_is_shown_and_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,7 +93,6 @@ def test_results_of_a_gpu_are_named_after_it(name: str, short: str, monkeypatch:
     assert measuring.gpu_name(name) == short
 
 
-@pytest.mark.slow
 def test_the_benchmark_of_a_gpu_says_that_there_is_none() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is one")
@@ -103,7 +101,6 @@ def test_the_benchmark_of_a_gpu_says_that_there_is_none() -> None:
     assert done.returncode == 1 and "torch sees none" in done.stderr and not done.stdout
 
 
-@pytest.mark.slow
 def test_the_benchmark_of_a_gpu_runs_at_small_sizes_on_the_cpu() -> None:
     small = (
         "--size 2100 --width 16 --pairs 500 --sweep-width 32 --clip-batch 2 --clip-layers 1 --repeats 1 --device cpu"
@@ -118,7 +115,6 @@ def test_the_benchmark_of_a_gpu_runs_at_small_sizes_on_the_cpu() -> None:
     assert "aten::mm" in profile
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_benchmark_runs_at_a_small_size_and_prints_a_table(name: str, tmp_path: Path) -> None:
     """Each asserts that the results it compares are equal."""

@@ -16,7 +16,6 @@ import site_hooks
 from mkdocs.exceptions import PluginError
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.slow
 
 
 class _Page(HTMLParser):

@@ -46,7 +46,6 @@ def test_an_example_has_at_most_15_lines(name: str) -> None:
     assert len([line for line in block.splitlines() if line.strip()]) <= 15
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SECTIONS)
 def test_an_example_runs_as_it_stands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ from lossscope.live.doctor_options import AT_ONCE, AT_START, OF_BATCH, OF_LEARNI
 PAGE = (Path(__file__).parents[2] / "docs" / "while-it-trains.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_the_example_prints_what_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -50,7 +50,6 @@ def share_of(file: Path, folder: Path, batch_size: int = N) -> tuple[float | Non
     return result.signals.get("false-negatives"), [one.id for one in result.findings]
 
 
-@pytest.mark.slow
 def test_an_audit_decides_where_the_truth_is_not_known(tmp_path: Path) -> None:
     file = dump(tmp_path)
     sure, findings = share_of(file, audit(tmp_path, 1.0))
@@ -62,7 +61,6 @@ def test_an_audit_decides_where_the_truth_is_not_known(tmp_path: Path) -> None:
     assert "false-negatives" in findings
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rows_without_ids", [("image_id", "caption_id"), ("caption_id",)])
 @pytest.mark.parametrize("reason", ["more rows than a sample has", "a caption with NaN", "an image without caption"])
 def test_an_audit_of_rows_without_ids_is_looked_up_by_the_rows_of_the_source(

@@ -100,7 +100,6 @@ FOUND = st.lists(
 )  # fmt: skip
 
 
-@pytest.mark.slow
 @given(FOUND, st.dictionaries(IDS, st.integers(0, 9)))
 def test_every_finding_is_once_on_top_or_under_one_top(found: list[Finding], places: dict[str, int]) -> None:
     top, under = fold(found, places)
@@ -114,7 +113,6 @@ def test_every_finding_is_once_on_top_or_under_one_top(found: list[Finding], pla
         assert any(one.id in cause.can_explain for cause in found), "nothing is under what does not explain it"
 
 
-@pytest.mark.slow
 @given(FOUND, st.permutations("abcdefgh"))
 def test_the_order_in_which_files_are_found_does_not_matter(found: list[Finding], order: list[str]) -> None:
     places = {id: place for place, id in enumerate(order)}

@@ -84,7 +84,6 @@ def test_the_document_has_the_keys_of_the_contract(plant: Any, tmp_path: Path) -
         assert not one["title"].endswith(".") and "\n" not in one["title"] + one["why"]
 
 
-@pytest.mark.slow
 def test_each_finding_of_several_sources_names_its_own(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     sick, well = no_learning.vectors(SIZES[0], tmp_path), healthy_dump(SIZES[0], tmp_path)
@@ -100,7 +99,6 @@ def test_each_finding_of_several_sources_names_its_own(tmp_path: Path) -> None:
     assert {one["source"] for one in document["not_checked"]} == {*document["source"]}
 
 
-@pytest.mark.slow
 def test_numbers_that_json_does_not_have_are_null(tmp_path: Path) -> None:
     module = planted()["non-finite"]
     for plant in module.SICK:
@@ -121,7 +119,6 @@ def test_a_threshold_is_chosen_in_a_spec(tmp_path: Path) -> None:
         build("findings", "no-learning:shar=0.1")
 
 
-@pytest.mark.slow
 def test_the_package_is_the_function_and_says_what_it_found(tmp_path: Path) -> None:
     case = no_learning.vectors(SIZES[0], tmp_path)
     found = lossscope.doctor(*case.sources, cache=False, **case.options)

@@ -35,7 +35,6 @@ def test_the_margin_of_other_losses_is_not_what_guessing_costs(spec: str) -> Non
         assert not any("margin" in one.name for one in guesses_of(objective, size))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["circle", "lifted-structure"])
 def test_a_loss_near_another_margin_is_no_plateau_of_triplets(spec: str, tmp_path: Path) -> None:
     size = SIZES[0]

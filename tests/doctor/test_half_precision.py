@@ -53,7 +53,6 @@ def test_a_loss_that_is_0_in_float32_gives_its_difference(tmp_path: Path) -> Non
     assert count.value == 31
 
 
-@pytest.mark.slow
 def test_a_change_is_that_of_a_query_not_the_sum_over_batches(tmp_path: Path) -> None:
     """The loss of a query changes by 1e-4 nats, which over 192 batches adds up to more than 0.01."""
     assert not _evidence(_cosines(tmp_path, 768, 0.9002), "ntxent:tau=0.13", 8)

@@ -69,7 +69,6 @@ def found(arrays: Arrays, case: Case) -> tuple[str, ...]:
     return ids
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_rows_does_not_matter(name: str, stored: Any) -> None:
     case, arrays, ids = stored[name]
@@ -81,7 +80,6 @@ def test_the_order_of_rows_does_not_matter(name: str, stored: Any) -> None:
         assert found(moved, case) == ids, seed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_both_sides_can_be_turned_by_one_rotation(name: str, stored: Any) -> None:
     case, arrays, ids = stored[name]
@@ -91,7 +89,6 @@ def test_both_sides_can_be_turned_by_one_rotation(name: str, stored: Any) -> Non
         assert found({**arrays, **sides}, case) == ids, seed
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_whole_pairs_can_be_moved_and_axes_reflected(name: str, stored: Any) -> None:
     case, arrays, ids = stored[name]
@@ -108,7 +105,6 @@ def test_whole_pairs_can_be_moved_and_axes_reflected(name: str, stored: Any) -> 
     check()
 
 
-@pytest.mark.slow
 def test_a_run_says_the_same_wherever_it_stands(tiny_run: Path, tmp_path: Path) -> None:
     """A study writes what is found beside a run: bytes of it may not depend on the folder."""
     here = examine_run(tiny_run, "a-run", Options(cache=False)).document()
@@ -118,7 +114,6 @@ def test_a_run_says_the_same_wherever_it_stands(tiny_run: Path, tmp_path: Path) 
     assert here["source"] == "a-run" and str(tiny_run) not in str(here)
 
 
-@pytest.mark.slow
 def test_a_run_is_examined_again_with_the_same_result(tiny_run: Path) -> None:
     first, second = (lossscope.doctor(str(tiny_run), cache=False).document() for _ in range(2))
     assert first == second

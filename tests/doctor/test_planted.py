@@ -19,12 +19,12 @@ PLANTED = planted()
 def _at_sizes(id: str, plants: tuple[Plant, ...]) -> Iterator[Any]:
     for plant in plants:
         for size in SIZES:
-            marks = () if size is SIZES[0] else (pytest.mark.slow,)
+            marks = () if size is SIZES[0] else (pytest.mark.thorough,)
             yield pytest.param(id, plant, size, id=f"{id}-{plant.__name__}-n{size.n}d{size.d}", marks=marks)
 
 
 def _run(id: str, plant: Plant) -> Any:
-    return pytest.param(id, plant, SIZES[0], id=f"{id}-{plant.__name__}", marks=(pytest.mark.slow,))
+    return pytest.param(id, plant, SIZES[0], id=f"{id}-{plant.__name__}")
 
 
 SICK = [

@@ -58,12 +58,10 @@ def test_an_image_without_caption_leaves_the_order_that_restores_the_pairs(plant
     assert _best(_damaged(whole, "an image without caption", tmp_path)).place < 0.05
 
 
-@pytest.mark.slow
 def test_orders_by_id_are_tried_of_more_rows_than_a_sample_has(tmp_path: Path) -> None:
     assert "sorted by id as text" in _best(_path(by_id, SIZES[-1], tmp_path)).what
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n", [600, 20_000])
 @pytest.mark.parametrize("side", ["images", "captions"])
 def test_a_row_with_nan_hides_no_shuffled_pairs(side: str, n: int, tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ def test_the_last_checkpoint_is_that_of_the_last_epoch(long_run: Callable[[int],
     assert parameters.path == Run(run).epoch(last) and parameters.epochs == (1, last)
 
 
-@pytest.mark.slow
 def test_scales_of_a_run_are_in_the_order_of_epochs_each_once(tiny_run: Path, tmp_path: Path) -> None:
     run = Run(Path(shutil.copytree(tiny_run, tmp_path / "run")))
     one = Checkpoint.load(run.epoch(1))
@@ -54,7 +53,6 @@ def test_scales_of_a_run_are_in_the_order_of_epochs_each_once(tiny_run: Path, tm
     np.testing.assert_allclose(scales, [0.5, *epochs])
 
 
-@pytest.mark.slow
 def test_held_out_data_are_not_taken_for_the_training_data(tiny_run: Path) -> None:
     """Neither is recall on them that on what was trained, nor may they not share items with other held-out data."""
     for split in ("train", "val", "test"):

@@ -18,7 +18,6 @@ from tests.planted.base import SIZES, aligned, curve, log, pairs
 FAR = "siglip:bias=-10"
 
 
-@pytest.mark.slow
 def test_the_bias_of_a_typed_objective_is_not_taken_for_the_initial_one(tmp_path: Path) -> None:
     """It is that of the model that is examined, as far as the user says."""
     arrays = aligned(SIZES[0])

@@ -29,7 +29,6 @@ def test_what_is_of_unit_length_has_its_name(plant: Plant, what: str, tmp_path: 
     assert found.evidence[0].statistic == f"length of {what}"
 
 
-@pytest.mark.slow
 def test_a_few_rows_of_another_length_are_counted(tmp_path: Path) -> None:
     first, second = aligned(Size(3000))
     first[5] *= 2

@@ -89,7 +89,6 @@ def test_evaluation_drops_what_float64_drops(oracle: Oracles, focal: str) -> Non
     assert torch.allclose(score(encoder, images, texts).double(), expected, atol=1e-5)
 
 
-@pytest.mark.slow
 @both_focals
 def test_the_kept_elements_equal_the_double_sum(oracle: Oracles, focal: str) -> None:
     generator = torch.Generator().manual_seed(0)

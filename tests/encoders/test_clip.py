@@ -102,7 +102,6 @@ def test_names_and_shapes_are_those_of_the_published_model() -> None:
     assert sum(p.numel() for p in model.parameters()) == pytest.approx(427.94e6, rel=1e-4)
 
 
-@pytest.mark.slow
 def test_the_model_is_transformers_own(folder: Path) -> None:
     from transformers import CLIPModel
 

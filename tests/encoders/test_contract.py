@@ -39,13 +39,12 @@ from tests.encoders.examples import (
     without_dropout,
 )
 
-pytestmark = pytest.mark.slow
-
 pytest.importorskip("transformers")
 
 Sides = tuple[EncodedBatch, EncodedBatch]
 PARAMETERS = [
-    pytest.param(example, id=example.spec, marks=[pytest.mark.slow] if example.slow else []) for example in examples()
+    pytest.param(example, id=example.spec, marks=[pytest.mark.thorough] if example.slow else [])
+    for example in examples()
 ]
 ZERO = 1e-12  # relative size of a gradient that is zero but for rounding, in float64
 

@@ -36,7 +36,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "siglip"
 
 
-@pytest.mark.slow
 def test_the_model_is_transformers_own_on_captions_filled_to_the_context(folder: Path) -> None:
     from transformers import SiglipModel
 

@@ -235,7 +235,6 @@ def test_grids_see_random_crops_in_training(small_backbone: None) -> None:
     assert not any(m.training for m in encoder.modules() if isinstance(m, nn.BatchNorm2d))
 
 
-@pytest.mark.slow
 def test_a_grid_without_weights_is_refused_and_rebuilt_from_a_checkpoint(tmp_path: Path, small_backbone: None) -> None:
     spec = VSEInfty(image="grid", text="bigru", dim=6, words=4)
     expected = "weights must be a file for backbone=detector, whose .* name its weights, --encoder-option weights=FILE$"
@@ -347,7 +346,6 @@ def test_folders_that_do_not_fit_are_refused(folder: Path) -> None:
         VSEInfty(bert=str(folder / "none"), dim=6).build((5, 7), 11)
 
 
-@pytest.mark.slow
 def test_a_file_with_grids_gives_the_vectors_of_its_model(
     monkeypatch: pytest.MonkeyPatch, small_backbone: None
 ) -> None:

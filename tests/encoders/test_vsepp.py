@@ -216,7 +216,6 @@ def test_only_the_originals_batch_norms_put_a_count_into_the_state() -> None:
     assert names["original"] - names["frozen"] == {"image.steps", "image.leaked"}
 
 
-@pytest.mark.slow
 def test_old_files_of_vgg_and_without_batch_counters_are_read() -> None:
     with torch.device("meta"):
         encoder = VSEPP(image="vgg19", dim=8, words=4, crop=224).build((3, 256, 256), 10)

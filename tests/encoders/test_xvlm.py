@@ -164,7 +164,6 @@ def test_names_and_shapes_are_the_originals() -> None:
     assert numbers == pytest.approx([86.88, 125.4], abs=0.1)
 
 
-@pytest.mark.slow
 def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
     encoder = model(",score=itm,k_test=9")
     expected, match_logits = logits(oracle, encoder)
@@ -178,7 +177,6 @@ def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
     assert torch.allclose(both.t2i, match_logits[..., 1].T, atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_best_by_cosine_are_reranked_and_the_rest_is_left_unscored(oracle: Oracles, k: int) -> None:
     encoder = model(f",score=itm,k_test={k}")
@@ -232,7 +230,6 @@ def test_the_gradient_in_chunks_is_that_of_all_pairs_at_once() -> None:
         assert torch.allclose(gradients[1][name], gradient, atol=1e-9), name
 
 
-@pytest.mark.slow
 def test_the_matching_loss_is_the_cross_entropy_of_the_drawn_pairs(oracle: Oracles) -> None:
     encoder = model(",itm_loss=true,itm_weight=2").train()
     match_logits = logits(oracle, encoder)[1][torch.from_numpy(OWNER)]
@@ -295,7 +292,6 @@ def test_a_released_file_can_rerank(size: int) -> None:
     assert matcher.score_pairs(images, texts).isfinite().all()
 
 
-@pytest.mark.slow
 def test_a_model_begins_with_a_file_and_resizes_its_tables(tmp_path: Path) -> None:
     encoder, path = model(), tmp_path / "pretrained.th"
     (tower,) = pretrained_xvlm_towers({**dict(encoder.named_buffers()), **encoder.state_dict()})
@@ -348,7 +344,6 @@ def test_what_does_not_fit_is_refused(spec: str, shape: tuple[int, ...], fragmen
         build("encoders", "xvlm:" + ",".join(f"{k}={v}" for k, v in options.items())).build(shape, 10)
 
 
-@pytest.mark.slow
 def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
     from lossscope.training.loop import train
     from lossscope.training.recipe import Recipe

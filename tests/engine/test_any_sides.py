@@ -56,7 +56,6 @@ def statistics(rows: pd.DataFrame, **wanted: str) -> pd.DataFrame:
     return rows[columns].sort_values(columns[:3]).reset_index(drop=True)
 
 
-@pytest.mark.slow
 def test_images_queries_and_other_sides_give_the_same_numbers() -> None:
     V, T = unit(50, 8, 1), unit(50, 8, 2)
     pairs = np.stack([np.arange(50)] * 2, 1)

@@ -132,7 +132,6 @@ def test_ends_of_shares_and_of_mrr_are_from_0_to_1(groups: int | None) -> None:
     assert shares["low"].min() >= 0 and shares["high"].max() <= 1
 
 
-@pytest.mark.slow
 def test_a_jackknife_ends_where_numbers_end() -> None:
     sweep = Sweep(("goal:triplet=cir,pair=sig-ms",), ("cocos",), "pairs", 16, interval_groups=10)
     result = sweep.run(split(60, k=1))
@@ -141,7 +140,6 @@ def test_a_jackknife_ends_where_numbers_end() -> None:
     assert result.without_interval is None  # what was not advised again
 
 
-@pytest.mark.slow
 def test_intervals_of_many_parts_do_not_depend_on_their_number() -> None:
     embedded = split(60)
     one, many = (

@@ -108,7 +108,6 @@ def test_a_candidate_moves_a_quantile_where_a_query_crosses_it(
     assert (one["high"] - one["low"]) / 2 == pytest.approx(stats.t.ppf(0.975, 59) * error, rel=0.02)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("batch_size", [None, 40])
 def test_tiles_give_the_intervals_of_whole_batches(batch_size: int | None) -> None:
     embedded = split(80)
@@ -177,7 +176,6 @@ def test_counts_are_never_below_zero() -> None:
     assert (rows["low"].dropna() >= 0).all()
 
 
-@pytest.mark.slow
 def test_a_resumed_frame_has_the_intervals_of_one_run(tmp_path: Path) -> None:
     embedded, sweep = split(60), Sweep(OBJECTIVES, ("cocos", "similarity"), "pairs", 16, part=3)
     whole = sweep.run(embedded).summary
@@ -235,7 +233,6 @@ def test_a_labelled_set_has_intervals_over_its_classes() -> None:
     assert set(rows["method"].dropna()) == {"two-way over 20 classes"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("hubs", [0.0, 1.5])
 def test_intervals_hold(hubs: float) -> None:
     """150 splits: the shares are within what 95 % gives, and those of batches alone are not where there are hubs."""

@@ -54,7 +54,6 @@ def test_a_batch_of_one_item_is_none() -> None:
     assert keep_items(batch, only, only) is None
 
 
-@pytest.mark.slow
 def test_it_is_close_to_the_interval_over_items() -> None:
     """The same statistic both ways: as a mean over queries, and as the mean over batches without a group."""
     embedded = split(300)
@@ -75,7 +74,6 @@ def test_it_is_close_to_the_interval_over_items() -> None:
     assert filled[filled["statistic"].isin(["C_0", "skipped"])]["low"].isna().all()  # numbers of whole batches
 
 
-@pytest.mark.slow
 def test_statistics_of_batches_and_coupled_objectives_get_intervals() -> None:
     probes = ("cocos", "uniformity", "effective_rank")
     options = {"probes": probes, "sampling": "pairs", "batch_size": 16}

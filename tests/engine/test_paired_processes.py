@@ -16,7 +16,6 @@ from lossscope.sources.base import load
 
 from .test_sweep_processes import SIZES, SWEEPS, dump, output_of, torchrun
 
-pytestmark = pytest.mark.slow
 NAMES = ("stacks", "stacks of images", "tiles", "tiles of images", "tiles and panels")
 TEXTS = ["source", "b_source", "objective", "b_objective", "direction", "probe", "statistic", "method"]
 

@@ -55,7 +55,6 @@ SWEEPS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("one", SWEEPS.values(), ids=SWEEPS)
 def test_a_sweep_against_itself_is_equal_everywhere(one: Sweep) -> None:
     rows = PairedSweep(one, one).run(split(), split()).rows
@@ -65,7 +64,6 @@ def test_a_sweep_against_itself_is_equal_everywhere(one: Sweep) -> None:
     assert (rows["difference"].dropna() == 0).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("one", SWEEPS.values(), ids=SWEEPS)
 def test_a_difference_is_that_of_the_sweeps_bit_for_bit(one: Sweep) -> None:
     a, b = split(), moved(split())
@@ -78,7 +76,6 @@ def test_a_difference_is_that_of_the_sweeps_bit_for_bit(one: Sweep) -> None:
         np.testing.assert_array_equal(row["difference"], second["mean"] - first["mean"])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("one", SWEEPS.values(), ids=SWEEPS)
 def test_exchanging_the_sides_mirrors_the_intervals(one: Sweep) -> None:
     a, b = split(), moved(split())
@@ -121,7 +118,6 @@ def test_what_both_sides_have_in_common_is_not_in_the_interval() -> None:
         assert 0 < width < 0.5 * (alone.loc[key, "high"] - alone.loc[key, "low"])
 
 
-@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), size=st.floats(0.01, 1.0))
 def test_an_interval_holds_its_difference(seed: int, size: float) -> None:

@@ -62,7 +62,6 @@ VALUES = st.one_of(
 )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("reducer", REDUCERS)
 @given(data=st.data())
 def test_columns_without_skipped_queries_give_the_same_in_fewer_passes(reducer: Reducer, data: Any) -> None:

@@ -57,7 +57,6 @@ def test_rows_record_where_they_are_from(embedded: SplitEmbeddings) -> None:
     assert math.isnan(similarity_cloud(embedded).iloc[0]["epoch"])
 
 
-@pytest.mark.slow
 def test_larger_batches_hold_harder_negatives(embedded: SplitEmbeddings) -> None:
     small, large, whole = (similarity_cloud(embedded, batch_size=size)["s_neg"].mean() for size in (4, 16, None))
     assert small < large < whole

@@ -49,7 +49,6 @@ def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(a.reset_index(drop=True), b.reset_index(drop=True), check_dtype=False)
 
 
-@pytest.mark.slow
 def test_a_sweep_into_a_frame_gives_the_same_as_one_in_memory(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     plan = sweep("triplet", "smoothap")
     frame = Frame.open(tmp_path / "frame", {})
@@ -58,7 +57,6 @@ def test_a_sweep_into_a_frame_gives_the_same_as_one_in_memory(embedded: SplitEmb
     assert frame.keys() == {"pairs-0-2", "pairs-2-2", "pairs-4-2", "pairs-6-2", "images-0-2", "images-2-1"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4, 9])
 def test_a_stopped_sweep_resumes_without_doing_anything_twice(
     after: int, embedded: SplitEmbeddings, tmp_path: Path
@@ -204,7 +202,6 @@ def test_masking_takes_other_captions_of_the_image_out(embedded: SplitEmbeddings
     assert value(masked, "C_neg") == N * K - K
 
 
-@pytest.mark.slow
 def test_rows_of_queries_add_up_to_the_batches(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     frame = Frame.open(tmp_path / "frame", {})
     rows = (
@@ -286,7 +283,6 @@ def test_probes_without_an_objective_take_any_sampling(embedded: SplitEmbeddings
         sweep("triplet", sampling="images", probes=("similarity", "cocos")).run(embedded)
 
 
-@pytest.mark.slow
 def test_curves_stand_beside_probes_that_have_none(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     plan = sweep("ntxent", probes=("similarity", "cocos:curve=true"))
     rows = plan.run(embedded, Frame.open(tmp_path / "frame", {})).batches

@@ -26,7 +26,6 @@ def embedded() -> SplitEmbeddings:
     return SplitEmbeddings("dump", images, captions, None, torch.arange(40).numpy(), ids, ids, "abc")
 
 
-@pytest.mark.slow
 def test_a_second_sweep_into_a_frame_is_refused_and_the_first_is_whole(
     tmp_path: Path, embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

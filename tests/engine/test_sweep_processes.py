@@ -23,7 +23,6 @@ from lossscope.engine.sweep import Sweep
 from lossscope.io.frames import Frame
 from lossscope.sources.base import load
 
-pytestmark = pytest.mark.slow
 SIZES = (1, 2, 3)
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "triplet", "triplet-sh")
 ALL: dict[str, Any] = {"batch_size": None, "engine": "tiled"}

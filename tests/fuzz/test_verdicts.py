@@ -79,7 +79,6 @@ def plant(folder: Path) -> object:
     raise InputError("file.bin is refused, too late")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("read", "outcome"),
     [
@@ -119,7 +118,6 @@ def test_a_call_that_does_not_return_ends_with_its_stack() -> None:
     assert judge_death("npz_dump", 3, -11, stack="", log="").outcome == "crash"
 
 
-@pytest.mark.slow
 def test_a_loop_that_never_returns_to_python_ends_the_process(tmp_path: Path) -> None:
     code = (
         "import itertools, sys\nfrom tests.fuzz.limits import limits\n"

@@ -1,7 +1,8 @@
-"""Tests of a GPU, each of which compares it with the CPU: `make test-gpu`; skipped where there is no GPU.
+"""Tests of a GPU, each of which compares it with the CPU: `make test-gpu`, and `make test-all` where there is one.
 
-LOSSSCOPE_TEST_DEVICE names another device: `cpu` compares the CPU with itself, which shows that the tests run, and
-nothing else; `second` is a device without hardware that refuses what CUDA refuses (second_device.py).
+LOSSSCOPE_TEST_DEVICE names another device: `cpu`, which is taken where there is no GPU, compares the CPU with itself,
+which shows that the tests run, and nothing else; `second` is a device without hardware that refuses what CUDA refuses
+(second_device.py).
 """
 
 from __future__ import annotations
@@ -16,21 +17,16 @@ import torch
 from tests.gpu.second_device import NAME, register, second_device
 
 HERE = Path(__file__).parent
-DEVICE = os.environ.get("LOSSSCOPE_TEST_DEVICE", "cuda")
-OF_THE_CPU = ("test_second_device.py",)  # they need no GPU, and run everywhere
-NO_GPU = "needs a CUDA device, and torch sees none; LOSSSCOPE_TEST_DEVICE=cpu runs it on the CPU"
+DEVICE = os.environ.get("LOSSSCOPE_TEST_DEVICE", "cuda" if torch.cuda.is_available() else "cpu")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder, and skip them where their device is not there."""
+    """Mark the tests of this folder as thorough."""
     if DEVICE == NAME:
         register()
-    missing = DEVICE.startswith("cuda") and not torch.cuda.is_available()
     for item in items:
-        if item.path.is_relative_to(HERE) and item.path.name not in OF_THE_CPU:
-            item.add_marker(pytest.mark.gpu)
-            if missing:
-                item.add_marker(pytest.mark.skip(reason=NO_GPU))
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.thorough)
 
 
 @pytest.fixture(scope="session")

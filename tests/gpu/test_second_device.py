@@ -56,13 +56,11 @@ def run(*command: str, seconds: int, **environment: str) -> subprocess.Completed
     )  # fmt: skip
 
 
-@pytest.mark.slow
 def test_the_device_refuses_what_cuda_refuses() -> None:
     done = run("-c", RULES, seconds=100)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("file", FILES)
 def test_nothing_leaves_its_device(file: str) -> None:
     command = ("-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider", f"tests/gpu/{file}")

@@ -15,7 +15,6 @@ def rows(sizes: list[int], convention: str | None = "corrected") -> pd.DataFrame
     return pd.DataFrame({"queries": sizes, "items": sizes, "batch_size": max(sizes), "convention": convention})
 
 
-@pytest.mark.slow
 @given(st.integers(1, 6), st.integers(1, 8), st.integers(0, 7), st.randoms())
 def test_the_mean_is_that_of_all_queries(batches: int, size: int, last: int, random: np.random.RandomState) -> None:
     sizes = [size] * batches + ([last % size] if last % size else [])

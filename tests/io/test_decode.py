@@ -50,7 +50,6 @@ PLAIN = st.builds(
 )
 
 
-@pytest.mark.slow
 @given(PLAIN)
 def test_what_was_written_is_read(whole: Whole) -> None:
     assert decode(Whole, asdict(whole), "a file") == whole

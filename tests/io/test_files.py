@@ -122,7 +122,6 @@ def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> No
             read_torch(path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("write", [zipped, legacy])
 def test_flipped_bytes_raise_no_other_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()

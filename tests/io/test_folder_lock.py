@@ -100,7 +100,6 @@ def _enter(folder: Path, order: list[str]) -> None:
         order.append("second")
 
 
-@pytest.mark.slow
 def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)])
     while not (tmp_path / "work").exists():
@@ -116,7 +115,6 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["work"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("work", "left"), [("work", ["work"]), ("../elsewhere", None)])
 def test_sigterm_releases_the_lock_and_removes_a_folder_that_stayed_empty(
     tmp_path: Path, work: str, left: list[str] | None

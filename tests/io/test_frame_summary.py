@@ -60,7 +60,6 @@ def test_the_version_is_that_of_the_parts_whoever_runs_the_command_again(tmp_pat
     assert read_measurement(tmp_path).versions == ("0.0.9",)
 
 
-@pytest.mark.slow
 def test_a_frame_whose_parts_state_no_version_keeps_its_own(tmp_path: Path) -> None:
     written(tmp_path)
     manifest = tmp_path / "manifest.json"

@@ -22,7 +22,6 @@ def lines_of(path: Path) -> list[str]:
     return lines
 
 
-@pytest.mark.slow
 @given(
     lines=st.lists(st.text(st.characters(exclude_characters="\n\0", codec="utf-8")), max_size=20),
     size=st.integers(1, 40),

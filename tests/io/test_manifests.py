@@ -20,7 +20,6 @@ VALUES = st.recursive(
 )
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(entries=st.dictionaries(st.text(max_size=4).filter(lambda name: name != "sha256"), VALUES, max_size=4))
 def test_entries_come_back(entries: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> None:

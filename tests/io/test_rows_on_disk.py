@@ -32,7 +32,6 @@ def test_rows_come_back_by_number_and_by_slice(file: Path) -> None:
     assert sorted(path.name for path in file.parent.iterdir()) == ["a.crc32.npy", "a.npy"]
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=40)
 @given(bit=st.integers(0, 24 * 32 - 1))
 def test_every_flipped_bit_of_a_row_is_met_when_the_row_is_read(

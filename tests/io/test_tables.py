@@ -77,7 +77,6 @@ def test_a_page_that_differs_from_its_checksum_is_refused(tmp_path: Path) -> Non
         read_parquet(path)
 
 
-@pytest.mark.slow
 def test_more_rows_than_a_file_can_hold_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     with pq.ParquetWriter(path, pa.schema([("a", pa.int8())])) as writer:

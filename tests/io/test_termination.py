@@ -40,7 +40,6 @@ def run(work: str = "pass", cleaning: str = "pass") -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "cleaning", "lines"),
     [
@@ -53,7 +52,6 @@ def test_the_block_cleans_up_and_the_process_ends_by_the_signal(work: str, clean
     assert run(work, cleaning) == (-signal.SIGTERM, lines)
 
 
-@pytest.mark.slow
 def test_without_a_signal_and_in_a_fork_nothing_changes() -> None:
     assert run() == (0, ["worked", "cleaned up", "went on"])
     fork = "pid = os.fork(); pid or raise_signal(); assert os.waitpid(pid, 0)[1] == signal.SIGTERM"

@@ -98,7 +98,6 @@ def test_a_file_of_holes_is_refused_before_it_is_read(tmp_path: Path) -> None:
     assert not is_vocabulary(tmp_path / "a.txt")
 
 
-@pytest.mark.slow
 def test_a_text_of_zeros_is_refused_at_the_first(tmp_path: Path) -> None:
     with open(tmp_path / "a.txt", "wb") as file:
         file.truncate(200 << 20)

@@ -40,7 +40,6 @@ def test_a_typed_file_is_imported_and_no_other(trace: Path, tmp_path: Path) -> N
     assert not is_trusted("./theirs.py:loss")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["objective", "weight_field", "LossScope"])
 def test_what_is_passed_to_the_package_counts_as_typed(trace: Path, name: str) -> None:
     options = {"probes": ("similarity",)} if name == "LossScope" else {}

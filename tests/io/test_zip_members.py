@@ -40,7 +40,6 @@ def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: 
         read_torch(path)
 
 
-@pytest.mark.slow
 def test_a_flipped_bit_anywhere_is_seen_or_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
     whole = saved(path)

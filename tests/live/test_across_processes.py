@@ -222,7 +222,6 @@ def of_all(results: list[dict[str, Any]], name: str) -> Any:
     return mine
 
 
-@pytest.mark.slow
 def test_the_row_of_every_process_is_that_of_one_with_the_whole_batch(results: list[dict[str, Any]]) -> None:
     first, second = vectors()
     for shares in SHARES[len(results)]:
@@ -250,7 +249,6 @@ def test_the_row_of_every_process_is_that_of_one_with_the_whole_batch(results: l
         same(of_all(results, f"mask {shares}"), {k: v for k, v in whole.items() if not k.startswith("t2i/")})
 
 
-@pytest.mark.slow
 def test_a_local_loss_that_is_wrapped_has_the_row_of_the_whole_loss(results: list[dict[str, Any]]) -> None:
     n = B // len(results) * len(results)
     first, second = (x[:n].clone().requires_grad_() for x in vectors())
@@ -261,7 +259,6 @@ def test_a_local_loss_that_is_wrapped_has_the_row_of_the_whole_loss(results: lis
     same({**row, "loss_gap": 0.0}, {**whole, "loss_gap": 0.0}, 1e-5)
 
 
-@pytest.mark.slow
 def test_a_row_is_not_finite_where_that_of_one_process_is_not(results: list[dict[str, Any]]) -> None:
     size = len(results)
     for shares in SHARES[size]:
@@ -283,7 +280,6 @@ MESSAGES = {
 }
 
 
-@pytest.mark.slow
 def test_processes_that_do_not_watch_the_same_say_so_in_each(results: list[dict[str, Any]]) -> None:
     last = len(results) - 1
     if not last:
@@ -300,7 +296,6 @@ def test_processes_that_do_not_watch_the_same_say_so_in_each(results: list[dict[
     assert of_all(results, "error: after all of these") == 1
 
 
-@pytest.mark.slow
 def test_doctor_and_recorder_look_at_the_rows_of_their_process(results: list[dict[str, Any]]) -> None:
     size = len(results)
     if size == 1:
@@ -325,7 +320,6 @@ REDUCERS: tuple[Reducer, ...] = (
 )  # type: ignore[assignment]  # fmt: skip
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.lists(st.sampled_from([-2.0, 0.0, 0.25, 1.0, 3.5, math.nan]), max_size=6), min_size=1, max_size=5),
@@ -351,7 +345,6 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
             assert merged.isnan().all()
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(st.lists(st.integers(0, B), max_size=4), st.sampled_from(OBJECTIVES), st.sampled_from([1 << 22, 10 * B, 1]))
 def test_shares_of_any_sizes_have_the_row_of_the_whole_batch(edges: list[int], objective: str, large: int) -> None:

@@ -192,7 +192,6 @@ def test_it_is_pickled_without_the_texts(tmp_path: Path) -> None:
     assert pickle.loads(copy) == batches
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_trainer_gets_batches_without_suspects(tmp_path: Path) -> None:
     """Two epochs, with checkpoints of its arguments, and evaluation on texts that were not audited."""

@@ -41,7 +41,6 @@ class Module(nn.Module):
         self.logged.append(values)
 
 
-@pytest.mark.slow
 def test_neither_framework_is_imported_with_the_module() -> None:
     code = (
         "import sys, lossscope.live.callbacks\n"
@@ -220,7 +219,6 @@ def test_a_framework_that_is_not_installed_is_named(name: str, module: str, monk
         getattr(callbacks, name)(scope())
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_real_trainer_of_clip_trains_to_the_same_bits_and_logs_rows(tmp_path: Path) -> None:
     pytest.importorskip("accelerate")
@@ -262,7 +260,6 @@ def test_a_real_trainer_of_clip_trains_to_the_same_bits_and_logs_rows(tmp_path: 
     assert rows == callback.scope.frame()["i2t/s_pos"].tolist()[1::2]
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_real_lightning_trainer_calls_the_callback(tmp_path: Path) -> None:
     lightning = pytest.importorskip("lightning.pytorch")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,7 +41,6 @@ def test_findings_that_are_taken_over_end_where_they_are_not_found() -> None:
     assert [[event.kind for event in one] for one in events] == [[], ["ends"]]
 
 
-@pytest.mark.slow
 @given(st.lists(st.tuples(st.sets(st.sampled_from(IDS)), st.sets(st.sampled_from(IDS)))))
 def test_events_of_an_id_alternate_and_agree_with_what_is_open(looks: list[tuple[set[str], set[str]]]) -> None:
     findings, is_open, last = OpenFindings(), dict.fromkeys(IDS, False), dict.fromkeys(IDS, 0)

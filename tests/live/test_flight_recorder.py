@@ -97,7 +97,6 @@ def test_what_is_written_is_what_was_watched(tmp_path: Path) -> None:
     assert opened.sides.text == "query/document"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("by_S", [False, True])
 def test_commands_open_a_recorded_batch(tmp_path: Path, by_S: bool) -> None:
     one = Loop("triplet-sh", lr=1e4, takes_similarities=by_S).run(
@@ -113,7 +112,6 @@ def test_commands_open_a_recorded_batch(tmp_path: Path, by_S: bool) -> None:
     assert begun & found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("by_S", [False, True])
 def test_the_doctor_opens_a_batch_with_nan(tmp_path: Path, by_S: bool) -> None:
     one = Loop(zero_at=4, takes_similarities=by_S).run(scope(tmp_path), 7)
@@ -127,7 +125,6 @@ def test_the_doctor_opens_a_batch_with_nan(tmp_path: Path, by_S: bool) -> None:
     assert "non-finite" not in {finding["id"] for finding in healthy["findings"]}
 
 
-@pytest.mark.slow
 def test_items_of_one_set_images_and_captions_and_mined_negatives_are_opened(tmp_path: Path) -> None:
     random = torch.Generator().manual_seed(0)
     V, T = torch.randn(2, 8, 6, generator=random)
@@ -173,7 +170,6 @@ def test_items_of_one_set_images_and_captions_and_mined_negatives_are_opened(tmp
             assert relations.sides.text == {"users": "user/item"}.get(name, "image/caption")
 
 
-@pytest.mark.slow
 def test_a_finding_is_written_once(tmp_path: Path) -> None:
     one = Loop(divides=True, takes_similarities=True, ends=30).run(scope(tmp_path, doctor=SOON), 160)
     assert [event.kind for event in one.events] == ["begins", "ends"]
@@ -189,7 +185,6 @@ def test_an_earlier_recording_of_the_same_step_is_kept(tmp_path: Path) -> None:
         assert died(one).name == expected
 
 
-@pytest.mark.slow
 def test_nothing_is_written_where_nothing_is_wrong(tmp_path: Path) -> None:
     with Loop().run(scope(tmp_path, doctor=SOON), 90):
         pass
@@ -354,7 +349,6 @@ for step in range(5):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "fault", "after", "written"),
     [

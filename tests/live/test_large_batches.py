@@ -136,7 +136,6 @@ def test_the_doctor_sees_large_batches_as_others(
     same(rows[1], rows[0])
 
 
-@pytest.mark.slow
 def test_no_tensor_as_large_as_the_matrix_is_made() -> None:
     n = 2100  # more than 2^22 entries
     generator = torch.Generator().manual_seed(0)

@@ -44,7 +44,6 @@ def changes(one: LossScope) -> list[tuple[int, str, str]]:
     return [(event.step, event.id, event.kind) for event in one.events]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["ntxent:tau=0.1", "triplet", "triplet-sh", "siglip:bias=-3.4"])
 @pytest.mark.parametrize("takes_similarities", [False, True])
 def test_a_healthy_loop_has_no_finding(objective: str, takes_similarities: bool) -> None:
@@ -52,7 +51,6 @@ def test_a_healthy_loop_has_no_finding(objective: str, takes_similarities: bool)
     assert not one.events and not one.findings
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("lr", [0.0003, 0.003, 0.02])
 def test_a_healthy_loop_has_no_finding_for_long(lr: float, seed: int) -> None:
@@ -60,7 +58,6 @@ def test_a_healthy_loop_has_no_finding_for_long(lr: float, seed: int) -> None:
     assert not one.events
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loop", "id", "by"),
     [
@@ -80,14 +77,12 @@ def test_a_planted_fault_begins_once_at_a_sensible_step(loop: Loop, id: str, by:
     assert one.history[by][f"doctor/{id}"] == 1.0
 
 
-@pytest.mark.slow
 def test_a_loop_that_collapses_by_a_huge_learning_rate() -> None:
     one = Loop("triplet-sh", lr=1e4).run(scope("triplet-sh"), 200)
     assert {event.id for event in one.events} & GUESSES
     assert min(event.step for event in one.events) <= 140
 
 
-@pytest.mark.slow
 def test_a_constant_tower_is_a_collapse_until_it_learns_again() -> None:
     one = Loop(detached=True, ends=160).run(scope(), 340)
     begun, ended = changes(one)[0], next(change for change in changes(one) if change[2] == "ends")
@@ -96,7 +91,6 @@ def test_a_constant_tower_is_a_collapse_until_it_learns_again() -> None:
     assert begun[1] not in {finding.id for finding in one.findings}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "id"),
     [(Loop(divides=True, takes_similarities=True, ends=70), "temperature-twice"), (Loop(axis=0, ends=70),
@@ -111,7 +105,6 @@ def test_a_finding_ends_when_its_cause_is_gone(fault: Loop, id: str) -> None:
     assert not one.findings
 
 
-@pytest.mark.slow
 def test_at_most_one_event_of_a_kind_is_open() -> None:
     one = Loop(zero_at=10, lr=1e4, objective="triplet-sh", ends=120).run(scope("triplet-sh"), 400)
     balance: Counter[str] = Counter()
@@ -120,7 +113,6 @@ def test_at_most_one_event_of_a_kind_is_open() -> None:
         assert balance[id] in (0, 1)
 
 
-@pytest.mark.slow
 def test_batches_that_alternate_between_kinds_are_examined() -> None:
     one, random = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.Generator().manual_seed(0)
     for step in range(400):  # the documents of one data set are noise, the images of the other are learnt
@@ -133,7 +125,6 @@ def test_batches_that_alternate_between_kinds_are_examined() -> None:
     assert changes(one)[0][0] % 2 and [finding.id for finding in one.findings] == ["no-learning"]
 
 
-@pytest.mark.slow
 def test_a_finding_of_two_kinds_of_batches_is_open_once_and_ends_with_the_last() -> None:
     one, E = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.eye(32)
     nan = torch.full((32, 32), torch.nan)
@@ -167,7 +158,6 @@ def test_a_listener_that_fails_loses_no_event(caplog: pytest.LogCaptureFixture) 
     assert "on_event failed at `step 0: error non-finite begins" in caplog.text
 
 
-@pytest.mark.slow
 def test_statistics_and_weights_are_the_same_with_and_without() -> None:
     S = Loop(takes_similarities=True)
     plain, watched = (S.run(scope(doctor=doctor, recorder=n), 70) for doctor, n in ((False, 0), (SOON, 3)))
@@ -185,7 +175,6 @@ def test_random_numbers_are_not_drawn() -> None:
     assert torch.equal(state, torch.get_rng_state())
 
 
-@pytest.mark.slow
 def test_events_reach_the_function_the_sink_and_the_log(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[Any] = []
     rows: dict[int, dict[str, float]] = {}
@@ -200,7 +189,6 @@ def test_events_reach_the_function_the_sink_and_the_log(caplog: pytest.LogCaptur
     assert levels == [("WARNING", "step 0"), ("INFO", "step 79")]
 
 
-@pytest.mark.slow
 def test_a_loss_of_the_user_may_take_similarities_of_any_scale() -> None:
     def loss(S: Tensor) -> Tensor:
         return nn.functional.cross_entropy(S, torch.arange(len(S)))
@@ -213,7 +201,6 @@ def test_a_loss_of_the_user_may_take_similarities_of_any_scale() -> None:
     assert not watched.events
 
 
-@pytest.mark.slow
 def test_a_frozen_model_of_a_wrapped_loss_does_not_learn() -> None:
     def loss(S: Tensor) -> Tensor:
         return nn.functional.cross_entropy(S, torch.arange(len(S)))
@@ -227,7 +214,6 @@ def test_a_frozen_model_of_a_wrapped_loss_does_not_learn() -> None:
     assert "no-learning" in {event.id for event in watched.events}
 
 
-@pytest.mark.slow
 def test_labelled_items_and_mined_negatives_are_examined() -> None:
     labels, random = torch.arange(8).repeat_interleave(4), torch.Generator().manual_seed(0)
     items = LossScope("supcon", ("similarity",), sides="product", doctor=SOON)
@@ -242,7 +228,6 @@ def test_labelled_items_and_mined_negatives_are_examined() -> None:
     assert {event.id for event in pairs.events} == {"hard-negatives-too-hard"}
 
 
-@pytest.mark.slow
 def test_lengths_matter_where_the_loss_takes_products() -> None:
     class ClipLoss(nn.Module):
         """As open_clip's."""
@@ -310,7 +295,6 @@ def test_of_several_losses_the_one_that_is_not_finite_is_examined() -> None:
     assert event.id == "non-finite" and "64 similarities are not finite" in event.finding.title
 
 
-@pytest.mark.slow
 def test_a_warm_up_of_the_learning_rate_is_waited_for() -> None:
     def ids(rates: list[float]) -> set[str]:
         one = scope()
@@ -353,7 +337,6 @@ def test_a_fault_of_the_examination_never_stops_the_loop(
     assert caplog.text.count("could not examine step 0") == 1 and "step 59" not in caplog.text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["ntxent", "smoothap", "triplet"])
 def test_inference_mode_and_autocast_have_no_effect(objective: str, caplog: pytest.LogCaptureFixture) -> None:
     def watched(mode: Any) -> list[tuple[int, str, str]]:
@@ -387,7 +370,6 @@ def test_a_finding_says_what_to_do() -> None:
     assert str(event).startswith("step 0: error temperature-twice begins: similarities reach")
 
 
-@pytest.mark.slow
 def test_similarities_of_several_captions_and_of_many_rows() -> None:
     match = torch.arange(40)[:, None] == torch.arange(200)[None, :] // 5
     one, random = scope("smoothap"), torch.Generator().manual_seed(0)

@@ -319,7 +319,6 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.slow
 def test_nothing_but_the_last_transfer_waits_for_the_device(S: Tensor) -> None:
     scope = LossScope(NTXENT, ("similarity",))
     scope.watch(S)
@@ -383,7 +382,6 @@ class LearntClip(torch.nn.Module):
         return clip_loss(images @ captions.T / self.log_tau.exp(), 1.0)
 
 
-@pytest.mark.slow
 def test_any_function_and_any_module_is_watched(S: Tensor) -> None:
     vectors = normalise(torch.randn(12, 5)), normalise(torch.randn(12, 5))
     both = LossScope(clip_loss).watch(S)

@@ -51,7 +51,6 @@ def same(row: Any, whole: Any) -> None:
         assert row[name] == pytest.approx(value, rel=rel, abs=absolute, nan_ok=True), name
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @settings(deadline=None, max_examples=8)
 @given(st.sets(st.integers(1, B - 1), max_size=6), st.randoms(use_true_random=False), st.booleans())

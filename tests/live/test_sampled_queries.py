@@ -99,7 +99,6 @@ def test_the_interval_is_that_of_a_sweep_with_as_many_queries() -> None:
         assert (row[name], row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(expected, rel=1e-4, nan_ok=True)
 
 
-@pytest.mark.slow
 def test_intervals_hold_the_number_of_the_whole_batch() -> None:
     first, second = vectors(number=200)
     whole = LossScope(NTXENT).watch(queries=first, documents=second)
@@ -114,7 +113,6 @@ def test_intervals_hold_the_number_of_the_whole_batch() -> None:
     assert asked > 1000 and held / asked > 0.93
 
 
-@pytest.mark.slow
 def test_mined_negatives_labels_and_masks_are_sampled_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_statistics, "_ENTRIES", 5 * B)  # a few rows at a time
     first, second = vectors()

@@ -492,7 +492,6 @@ def gathering_worker(rank: int, folder: str) -> None:
     distributed.destroy_process_group()
 
 
-@pytest.mark.slow
 def test_a_process_has_its_own_rows_and_gathered_columns(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(gathering_worker, (str(tmp_path),), 2)  # type: ignore[no-untyped-call]
     rows = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]

@@ -21,7 +21,7 @@ pytest.importorskip("accelerate")
 
 from tests.live.tiny_sentences import sentence_model, texts  # noqa: E402 - after the skip
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = pytest.mark.filterwarnings("ignore")
 ROWS, STEPS, BATCH = 48, 4, 8
 
 

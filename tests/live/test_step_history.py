@@ -22,7 +22,6 @@ def numbers(loss: float) -> torch.Tensor:
     return torch.tensor([loss, 0.5, 0.6, 0.3, 0.1], dtype=torch.float64)
 
 
-@pytest.mark.slow
 @given(st.integers(0, 6000))
 def test_memory_is_bounded_and_both_ends_are_whole(steps: int) -> None:
     history = StepHistory()

@@ -314,7 +314,6 @@ def local_worker(rank: int, folder: str) -> None:
     distributed.destroy_process_group()
 
 
-@pytest.mark.slow
 def test_two_processes_see_their_own_rows_and_all_columns(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(local_worker, (str(tmp_path),), 2)
     rows = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]

@@ -171,7 +171,6 @@ def test_references_are_a_side_of_their_own() -> None:
     assert float(ours.values.mean()) == pytest.approx(float(value.detach()), rel=1e-6)
 
 
-@pytest.mark.slow
 def test_losses_around_a_loss_are_looked_through() -> None:
     """SelfSupervisedLoss makes SimCLR's 2B x 2B of two views; CrossBatchMemory has references of earlier batches."""
     first, second = embeddings(0, 6), embeddings(1, 6)
@@ -228,7 +227,6 @@ def test_the_wrapper_is_the_loss_in_all_else() -> None:
     assert len(scope.history) == 1 and scope.calls == 2
 
 
-@pytest.mark.slow
 def test_counted_weights_are_shares_of_the_saturated_weight_where_there_is_one() -> None:
     x = embeddings()
     scope = LossScope(probes=("cocos:eps=0.01",))
@@ -241,7 +239,6 @@ def test_counted_weights_are_shares_of_the_saturated_weight_where_there_is_one()
         LossScope(probes=("cocos:unit=relative",)).wrap(losses.NTXentLoss(0.1))(x, VIEWS)
 
 
-@pytest.mark.slow
 def test_a_loss_whose_gradient_is_not_all_of_its_distances_is_refused() -> None:
     loss = losses.NTXentLoss(embedding_regularizer=regularizers.LpRegularizer())
     with pytest.raises(UnsupportedLoss, match="NTXentLoss must depend on embeddings by its distances alone"):
@@ -269,7 +266,6 @@ def test_several_losses_at_once_are_refused_and_what_to_write_is_said() -> None:
         LossScope().wrap(losses.MultipleLosses([losses.NTXentLoss()]))
 
 
-@pytest.mark.slow
 def test_a_batch_without_pairs_is_watched() -> None:
     _, _, row = observe(losses.NTXentLoss(), embeddings(), torch.zeros(N, dtype=torch.long))
     assert row["finite"] == 1 and row["all/skipped"] == N

@@ -362,7 +362,6 @@ def test_unsupported_conventions_raise(objective: Objective) -> None:
 seeds = st.integers(0, 2**20)
 
 
-@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.sampled_from(SHIFT_FREE), seeds, st.floats(-0.5, 0.5))
 def test_shifting_a_row_leaves_w_of_objectives_of_differences(spec: str, seed: int, shift: float) -> None:
@@ -373,7 +372,6 @@ def test_shifting_a_row_leaves_w_of_objectives_of_differences(spec: str, seed: i
     assert_close(objective(moved, mask).W, objective(S, mask).W, 1e-8)
 
 
-@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.sampled_from(SPECS), seeds, st.permutations(range(7)))
 def test_permuting_queries_permutes_rows(spec: str, seed: int, order: list[int]) -> None:
@@ -445,7 +443,6 @@ def test_shared_rows_give_the_same_counts_in_any_order() -> None:
             torch.testing.assert_close(value, getattr(expected, name), rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", TILED)
 @pytest.mark.parametrize("collect", [False, True])
 @given(

@@ -169,7 +169,6 @@ def test_convention_text_counts_smoothap_as_printed(case: Case) -> None:
         assert_counts(actual[direction], {k: v for k, v in expected.items() if k in actual[direction]})
 
 
-@pytest.mark.slow
 @published
 @pytest.mark.parametrize("convention", ["corrected", "released"])
 def test_a_sweep_over_the_dump_has_the_same_counts(case: Case, name: str, convention: str) -> None:

@@ -34,7 +34,6 @@ def test_a_loss_far_below_the_rounding_of_one_has_all_its_digits(gap: float) -> 
     assert result.W[0].tolist() == pytest.approx([-expected, expected], rel=1e-9, abs=0)
 
 
-@pytest.mark.slow
 @given(
     st.lists(st.floats(-1, 1), min_size=2, max_size=4),
     st.lists(st.floats(-1, 1), min_size=1, max_size=6),

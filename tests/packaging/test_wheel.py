@@ -13,7 +13,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("lossscope", "cli", "checkpoints", "studies", "pyproject.toml", "setup.py", "README.md", "LICENSE")
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,6 @@ def test_one_seed_has_no_bars():
     assert [halves for _, halves in _marks(ax)] == [[]] * 4
 
 
-@pytest.mark.slow
 def test_equal_seeds_have_no_bars_and_few_seeds_are_no_interval():
     """Three equal seeds once looked like certainty."""
     frame = _frame(("a",))
@@ -62,7 +61,6 @@ def test_equal_seeds_have_no_bars_and_few_seeds_are_no_interval():
     assert "confidence" not in many
 
 
-@pytest.mark.slow
 def test_a_panel_each_on_one_scale_of_counts():
     fig = count_recall.draw_many(_frame())
     assert [ax.get_title() for ax in fig.axes] == ["a", "b"]
@@ -78,7 +76,6 @@ def test_a_panel_each_on_one_scale_of_counts():
     ]
 
 
-@pytest.mark.slow
 def test_different_numbers_of_seeds_are_stated():
     frame = _frame()
     fig = count_recall.draw_many(frame.drop(frame.index[(frame["panel"] == "b") & (frame["seed"] == 2)]))
@@ -93,7 +90,6 @@ def test_unknown_numbers_are_left_out_and_alt_states_the_number_of_seeds():
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("context", [style.paper, style.screen])
 def test_everything_is_inside_the_picture(context):
     with context():

@@ -75,7 +75,6 @@ def test_an_interval_without_neighbours_is_drawn_as_an_error_bar():
     assert "nan" not in epoch_counts.alt(rows)
 
 
-@pytest.mark.slow
 def test_thresholds_and_losses_have_panels_of_their_own():
     rows = pd.concat([epochs().assign(eps=eps, probe="cocos") for eps in (0.01, 0.1)])
     assert [ax.get_title() for ax in epoch_counts.draw_many(rows).axes] == ["ε = 0.01", "ε = 0.1"]

@@ -86,7 +86,6 @@ def test_alt_states_the_directions():
     assert "0% of the plane is not moved; of the rest 50% is mostly pulled towards the positive and 50% mostly" in text
 
 
-@pytest.mark.slow
 def test_saved_in_both_styles(tmp_path):
     for name, context in (("p", style.paper), ("s", style.screen)):
         with context():

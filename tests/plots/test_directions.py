@@ -40,7 +40,6 @@ def test_the_curve_over_eps() -> None:
     assert BOTH in legend_of(eps_curve.draw(alone))
 
 
-@pytest.mark.slow
 def test_weights_on_negatives() -> None:
     frame = pd.concat([
         frame_of(statistic=name, mean=[value, value / 2, value / 3], seed=0)

@@ -28,7 +28,6 @@ def _lines(ax):
     return [line for line in ax.lines if len(line.get_xdata()) == len(EPS)]
 
 
-@pytest.mark.slow
 def test_lines_are_the_data():
     frame = _frame("triplet:margin=0.2", "ntxent:tau=0.1")
     ax = eps_curve.draw(frame.sample(frac=1, random_state=0))
@@ -41,7 +40,6 @@ def test_lines_are_the_data():
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "symlog")
 
 
-@pytest.mark.slow
 def test_colours_show_the_objective_and_dashes_the_direction():
     ax = eps_curve.draw(_frame("triplet", "ntxent"))
     styles = {line.get_label(): (to_hex(line.get_color()).upper(), line.get_linestyle()) for line in _lines(ax)}
@@ -56,7 +54,6 @@ def test_one_direction_needs_no_legend_of_dashes():
     assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["Triplet"]
 
 
-@pytest.mark.slow
 def test_many_values_of_one_objective_have_a_sequence_of_colours():
     ax = eps_curve.draw(_frame(*(f"ntxent:tau={k / 100}" for k in range(1, 13)), directions=("i2t",)))
     shades = [line.get_color() for line in _lines(ax)]
@@ -65,7 +62,6 @@ def test_many_values_of_one_objective_have_a_sequence_of_colours():
     assert light == sorted(light)
 
 
-@pytest.mark.slow
 def test_of_very_many_lines_some_are_named():
     specs = [f"ntxent:tau={k}" for k in range(1, 42)]
     ax = eps_curve.draw(_frame(*specs, directions=("i2t",)))
@@ -75,14 +71,12 @@ def test_of_very_many_lines_some_are_named():
     assert (names[0], names[-1], len(names)) == (*ends, 10)
 
 
-@pytest.mark.slow
 def test_sources_are_distinguished_by_label():
     frame = pd.concat([_frame("triplet", source=f"runs/{name}/checkpoints/best.pt") for name in "ab"])
     labels = {line.get_label() for line in _lines(eps_curve.draw(frame))}
     assert labels == {f"Triplet, {name} {direction}" for name in "ab" for direction in ("i2t", "t2i")}
 
 
-@pytest.mark.slow
 def test_the_threshold_of_the_paper_is_marked_and_seen():
     ax = eps_curve.draw(_frame("triplet"), at=0.001)
     (mark,) = (line for line in ax.lines if len(line.get_xdata()) == 2)
@@ -98,7 +92,6 @@ def test_a_flat_line_can_be_drawn():
     assert low < 0.01 < high
 
 
-@pytest.mark.slow
 def test_the_legend_is_inside_the_picture(tmp_path):
     with style.screen():
         ax = eps_curve.draw(_frame("unified:margin=0.2,gamma=60", "triplet"))

@@ -82,7 +82,6 @@ def test_equal_weights_of_cir_lie_on_circles_around_one_zero(figure):
         assert np.ptp(np.arctan2(points[:, 1], 1 - points[:, 0])) > 2
 
 
-@pytest.mark.slow
 def test_the_curves_equal_the_equations_at_the_parameters_of_the_caption():
     fig = lines.draw_many(pair_curves())
     for side, ax in enumerate(fig.axes):
@@ -92,7 +91,6 @@ def test_the_curves_equal_the_equations_at_the_parameters_of_the_caption():
             np.testing.assert_allclose(line.get_ydata(), P[name][side](line.get_xdata()), atol=1e-12)
 
 
-@pytest.mark.slow
 def test_one_line_far_above_the_others_does_not_press_them_together():
     left, right = lines.draw_many(pair_curves()).axes
     assert (left.get_yscale(), right.get_yscale()) == ("linear", "symlog")

@@ -60,7 +60,6 @@ PICTURES = {
 }  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda module: module.__name__.rpartition(".")[2])
 @pytest.mark.parametrize("name", IN_FRAMES, ids=ascii)
 @pytest.mark.filterwarnings("ignore:Glyph")

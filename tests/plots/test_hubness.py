@@ -39,7 +39,6 @@ def test_a_number_over_all_batches_is_not_named_like_that_of_the_probe_within_a_
     assert "skewness" not in described
 
 
-@pytest.mark.slow
 def test_a_new_figure_has_its_legend_below_and_other_axes_inside():
     frame = pd.concat([_frame([1, 2], "a"), _frame([0, 3], "b")])
     for context in (style.paper, style.screen):

@@ -74,7 +74,6 @@ def test_points_in_one_place_have_a_small_contour_around_it():
     np.testing.assert_allclose(outer.mean(axis=0), 0.5, atol=0.01)
 
 
-@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 99), dx=st.floats(-0.3, 0.3), dy=st.floats(-0.3, 0.3))
 def test_a_cloud_moves_with_its_points(seed, dx, dy):
@@ -122,7 +121,6 @@ def test_a_path_joins_the_medians_in_the_order_of_the_epochs():
     assert len(start.get_paths()[0]) != len(end.get_paths()[0])  # a circle and a square
 
 
-@pytest.mark.slow
 def test_every_epoch_of_a_long_path_has_a_contour_and_some_are_in_the_legend():
     parts = [_normal(60, (0.01 * k, 0.2), epoch=float(k)) for k in range(1, 31)]
     ax = overlay.draw_path(pd.concat(parts))
@@ -133,7 +131,6 @@ def test_every_epoch_of_a_long_path_has_a_contour_and_some_are_in_the_legend():
     assert "epochs 1 to 30" in ax.figure.legends[0].get_title().get_text().replace("\n", " ")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("context", [style.paper, style.screen])
 def test_the_legend_states_source_split_and_batch_and_is_inside_the_picture(context):
     with context():

@@ -52,7 +52,6 @@ def test_histograms_are_shares_of_the_queries(histogram):
     np.testing.assert_allclose((edges[0], edges[-1]), (data["s_pos"].min(), data["s_pos"].max()), rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_several_objectives_are_shares_of_their_largest_which_the_legend_states():
     frame = pd.concat([weights_at(one, _data()) for one in ("ntxent:tau=0.1", "ntxent:tau=0.5")])
     left, right = pair_cloud.draw_many(frame).axes[:4:2]
@@ -66,7 +65,6 @@ def test_several_objectives_are_shares_of_their_largest_which_the_legend_states(
     assert one.lines[0].get_ydata().max() > 1
 
 
-@pytest.mark.slow
 def test_a_row_of_panels_for_each_source_on_one_scale():
     frame = weights_at("ntxent", pd.concat([_data(), _data(400, "b.pt")]))
     fig = pair_cloud.draw_many(frame)
@@ -76,7 +74,6 @@ def test_a_row_of_panels_for_each_source_on_one_scale():
     assert len(fig.legends[0].get_texts()) == 1
 
 
-@pytest.mark.slow
 def test_a_sample_of_one_objective_is_stated_and_the_histogram_is_of_all(histogram):
     """The title once stated the mean of the two numbers, which means nothing."""
     frame = pd.concat([weights_at("triplet", _data(40)), weights_at("ntxent", _data(100))])
@@ -89,7 +86,6 @@ def test_a_sample_of_one_objective_is_stated_and_the_histogram_is_of_all(histogr
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 4, 12])
 def test_few_queries_have_few_medians(number):
     frame = weights_at("ntxent", _data(number))

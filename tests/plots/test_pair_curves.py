@@ -46,7 +46,6 @@ def test_one_side_alone():
     assert len(pair_curves.draw_many(frame[frame["side"] == "negative"]).axes) == 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("context", [style.paper, style.screen])
 def test_long_names_are_below_and_leave_the_panels_their_width(context):
     """Specs beside the panels once left these a tenth of a paper's column."""

@@ -56,7 +56,6 @@ def test_seeds_and_images_are_panels_and_pairs_keep_their_colours():
     assert style.headline(fig) == "Smallest difference that n seeds or images can show"
 
 
-@pytest.mark.slow
 def test_a_difference_that_was_asked_about_is_a_line():
     fig = power.draw_many(frame().assign(difference=7.0))
     for ax in fig.axes:

@@ -39,8 +39,6 @@ from lossscope.plots import (
 )  # fmt: skip
 from lossscope.plots import pair_curves as curves
 
-pytestmark = pytest.mark.slow
-
 RNG = np.random.default_rng(0)
 
 

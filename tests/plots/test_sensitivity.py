@@ -35,7 +35,6 @@ def test_the_curve_is_the_means_and_bars_are_sample_deviations():
     np.testing.assert_allclose([bar[:, 1] for bar in bars[2][0].get_segments()], [[450, 452], [460, 462], [470, 472]])
 
 
-@pytest.mark.slow
 def test_one_seed_has_no_bars():
     ax = sensitivity.draw(_margin(1))
     assert not ax.containers
@@ -83,7 +82,6 @@ def test_alt_states_the_best():
     assert text.endswith("For comparison Triplet-HN 470.0, VLC 480.0.")
 
 
-@pytest.mark.slow
 def test_saved_in_both_styles(tmp_path):
     for name, context in (("p", style.paper), ("s", style.screen)):
         with context():

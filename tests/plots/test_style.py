@@ -19,7 +19,6 @@ def _figure():
     return fig
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")])
 def test_the_suffix_is_the_format_and_files_are_reproducible(tmp_path, suffix, start):
     first = style.save(_figure(), tmp_path / f"a.{suffix}").read_bytes()
@@ -29,7 +28,6 @@ def test_the_suffix_is_the_format_and_files_are_reproducible(tmp_path, suffix, s
     assert sorted(path.name for path in tmp_path.iterdir()) == [f"a.{suffix}", f"b.{suffix.upper()}"]
 
 
-@pytest.mark.slow
 def test_pdf_embeds_fonts(tmp_path):
     with style.paper():
         fig = _figure()
@@ -64,7 +62,6 @@ def test_the_description_is_in_a_pdf(tmp_path):
     assert wide in data
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", style.FORMATS)
 def test_files_with_a_description_are_reproducible_and_differ_from_those_without(tmp_path, suffix):
     first = _save(tmp_path, suffix).read_bytes()
@@ -73,7 +70,6 @@ def test_files_with_a_description_are_reproducible_and_differ_from_those_without
     assert b"CreationDate" not in first and b"dc:date" not in first
 
 
-@pytest.mark.slow
 def test_fonts_of_a_pdf_are_type_42(tmp_path):
     """Type 3 fonts are refused by many conferences; 42 is TrueType, which is CIDFontType2 in the file."""
     for context in (style.paper, style.screen):

@@ -92,7 +92,6 @@ def test_a_panel_each_on_its_own_axis():
     assert left.get_xlim()[1] < 3 < right.get_xlim()[1]
 
 
-@pytest.mark.slow
 def test_saved_in_both_styles(tmp_path):
     for name, context in (("p", style.paper), ("s", style.screen)):
         with context():
@@ -110,7 +109,6 @@ def test_frames_that_do_not_fit():
         tangent.draw(pd.concat([_frame([1.0]), _frame([1.0], "b")]))
 
 
-@pytest.mark.slow
 def test_panels_have_the_colours_of_all_their_labels_together():
     """A panel chose its colour alone, so that two losses had one, and other pictures another."""
     names = ["NT-Xent", "ntxent:tau=0.05", "InfoNCE", "goal:triplet=cir", "Circle", "unified:gamma=20", "triplet"]
@@ -120,7 +118,6 @@ def test_panels_have_the_colours_of_all_their_labels_together():
     assert drawn == [colour.lower() for colour in style.colours(names).values()] and len(set(drawn)) == len(names)
 
 
-@pytest.mark.slow
 def test_no_text_touches_another_with_many_losses():
     """Titles ran into those of the next panel, and numbers of a wide axis into one another."""
     rng = np.random.default_rng(0)

@@ -48,7 +48,6 @@ def _numbered(ax):
     return [tick for tick in ax.yaxis.get_major_ticks() if tick.label1.get_text() and low <= tick.get_loc() <= high]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fall", "scale"), [(0.4, "linear"), (1.0, "linear"), (3.2, "linear"), (3.3, "log"), (99, "log")]
 )
@@ -94,7 +93,6 @@ def _warmed_up():
     return frame.assign(warmup=np.where(first, "triplet", None)).sort_values("run")
 
 
-@pytest.mark.slow
 def test_the_warmup_is_shaded_and_named_in_the_legend():
     fig = training.draw_many(_warmed_up())
     for ax in fig.axes:
@@ -105,7 +103,6 @@ def test_the_warmup_is_shaded_and_named_in_the_legend():
     assert len(names) == 4
 
 
-@pytest.mark.slow
 def test_the_loss_after_the_warmup_is_a_line_of_its_own():
     """One line over both phases fell a hundredfold at the end of the warm-up."""
     loss = training.draw_many(_warmed_up()).axes[0]
@@ -119,7 +116,6 @@ def test_alt_states_the_loss_of_both_phases():
     assert "Triplet SH: loss 400 to 145 in the warm-up, loss 1.33 to 1.07 after it, best" in training.alt(_warmed_up())
 
 
-@pytest.mark.slow
 def test_every_epoch_has_a_tick_from_the_first():
     for ax in training.draw_many(_frame()).axes:
         assert list(ax.get_xticks()) == [0, 1, 2, 3]
@@ -134,7 +130,6 @@ def test_runs_are_named_by_what_distinguishes_their_paths():
     assert names == {"Triplet SH", "NT-Xent"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("context", [style.paper, style.screen])
 def test_the_legend_is_inside_the_picture(context):
     with context():

@@ -30,7 +30,6 @@ def _frame(runs=("a", "b"), epochs=4, loss=1.0):
     return pd.DataFrame(rows)
 
 
-@pytest.mark.slow
 def test_medians_and_bands_of_the_validation_split():
     ax = trajectory.draw(_frame(("a",)))
     pos, neg = ax.lines
@@ -47,7 +46,6 @@ def test_without_quantiles_the_mean_is_drawn():
     np.testing.assert_allclose(trajectory.draw(frame).lines[0].get_ydata(), 0.8)
 
 
-@pytest.mark.slow
 def test_many_share_axes_but_not_the_loss():
     first, loss_a, second, loss_b, rsum = trajectory.draw_many(_frame()).axes
     assert first.get_ylim() == second.get_ylim()
@@ -58,7 +56,6 @@ def test_many_share_axes_but_not_the_loss():
     np.testing.assert_allclose(rsum.lines[1].get_ydata(), [200, 201, 202, 203])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("epochs", "scale"), [(9, "linear"), (10, "log"), (400, "log")])
 def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(epochs, scale):
     fig = trajectory.draw_many(_frame(("a",), epochs=epochs))
@@ -72,7 +69,6 @@ def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(epochs
     assert len(numbered) >= 2
 
 
-@pytest.mark.slow
 def test_panels_of_similarities_alone_share_axes():
     fig = trajectory.draw_panels(_frame(("a", "b", "c", "d")))
     assert [ax.get_title() for ax in fig.axes] == ["a", "b", "c", "d"]
@@ -89,7 +85,6 @@ def _warmed_up():
     return frame.assign(warmup=np.where(first, "triplet", None))
 
 
-@pytest.mark.slow
 def test_the_warmup_is_shaded_in_the_panels_of_its_run():
     fig = trajectory.draw_many(_warmed_up())
     first, loss_a, second, loss_b, rsum = fig.axes
@@ -102,7 +97,6 @@ def test_the_warmup_is_shaded_in_the_panels_of_its_run():
     assert [len(ax.patches) for ax in panels.axes] == [0, 1]
 
 
-@pytest.mark.slow
 def test_the_loss_is_cut_at_the_end_of_the_warmup():
     loss = trajectory.draw_many(_warmed_up()).axes[3]
     own = [line for line in loss.lines if line.get_color() == "0.25" and line.get_linestyle() == "--"]
@@ -115,20 +109,17 @@ def test_one_run_names_its_warmup():
     assert [text.get_text() for text in fig.legends[0].get_texts()][-1] == "warm-up: summed triplet loss"
 
 
-@pytest.mark.slow
 def test_every_epoch_has_a_tick_and_a_long_run_whole_ones():
     assert list(trajectory.draw(_frame(("a",))).get_xticks()) == [0, 1, 2, 3]
     ticks = trajectory.draw(_frame(("a",), epochs=40)).get_xticks()
     assert len(ticks) < 12 and all(float(tick).is_integer() for tick in ticks)
 
 
-@pytest.mark.slow
 def test_a_loss_that_is_not_positive_is_linear():
     axes = trajectory.draw_many(_frame(("a",), loss=-1.0)).axes
     assert axes[1].get_yscale() == "linear"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 4, 7])
 def test_any_number_of_runs_and_unknown_values(runs):
     frame = _frame([f"run{k}" for k in range(runs)], epochs=1)

@@ -143,7 +143,6 @@ def test_many_share_one_bar():
     assert {_mesh(ax).get_clim() for ax in panels} == {(0.0, 1.0)}
 
 
-@pytest.mark.slow
 def test_many_of_one_style(tmp_path):
     with style.paper():
         fig = triplet_field.draw_many(pd.concat([_frame(_nca, f"o{k}") for k in range(5)]))

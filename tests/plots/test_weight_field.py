@@ -103,7 +103,6 @@ def test_a_range_below_zero_has_a_minus_sign():
     assert "push on the negative −1 to 1" in weight_field.alt(_frame(_nca, lambda p, n: n))
 
 
-@pytest.mark.slow
 def test_saved_with_few_colours(tmp_path):
     with style.paper():
         path = style.save(weight_field.draw(_frame(_nca, _nca)), tmp_path / "a.png")

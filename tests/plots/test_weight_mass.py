@@ -68,7 +68,6 @@ def test_shares_add_up_to_a_hundred_per_cent():
     assert bars["on negatives above ε"][0] == (0, pytest.approx(200 / 3))
 
 
-@pytest.mark.slow
 def test_panels_are_share_total_and_concentration():
     fig = weight_mass.draw_many(_frame())
     assert [ax.get_xlabel() for ax in fig.axes] == list(weight_mass.PANELS.values())
@@ -85,7 +84,6 @@ def test_without_n_eff_there_are_two_panels():
     assert len(weight_mass.draw_many(frame[frame["statistic"] != "N_eff"]).axes) == 2
 
 
-@pytest.mark.slow
 def test_several_seeds_have_bars_of_their_deviation():
     fig = weight_mass.draw_many(_seeds(0.8, 1.0, 1.2))
     share, total, _ = fig.axes
@@ -95,14 +93,12 @@ def test_several_seeds_have_bars_of_their_deviation():
     np.testing.assert_allclose(_bars(weight_mass.draw(_seeds(0.8, 1.2)))["on negatives above ε"][0], (0, 0.5))
 
 
-@pytest.mark.slow
 def test_totals_far_apart_are_on_a_logarithmic_axis():
     frame = _frame()
     frame.loc[frame["label"] == "triplet", "mean"] *= 10
     assert [ax.get_xscale() for ax in weight_mass.draw_many(frame).axes] == ["linear", "log", "linear"]
 
 
-@pytest.mark.slow
 def test_a_part_that_is_not_known_is_marked_and_its_share_is_not_drawn():
     frame = _frame()
     frame = frame[~((frame["label"] == "triplet") & (frame["statistic"] == "W_low"))]
@@ -151,7 +147,6 @@ def test_frames_that_do_not_fit():
 LONG = ("unified:margin=0.2,gamma=20", "goal:triplet=cir,pair=sig-ms", "multi_similarity:alpha=2,beta=50", "Triplet")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("draw", [weight_mass.draw, weight_mass.draw_many])
 @pytest.mark.parametrize("use", [style.screen, style.paper])
 def test_names_of_many_losses_do_not_overlap(draw, use):

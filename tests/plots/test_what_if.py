@@ -37,14 +37,12 @@ def test_lines_and_bands_are_the_data():
     )
 
 
-@pytest.mark.slow
 def test_a_wide_range_is_logarithmic_and_a_narrow_one_not():
     frame = _frame(("C_neg",))
     assert what_if.draw(frame).get_xscale() == "log"
     assert what_if.draw(frame[frame["value"] >= 0.05]).get_xscale() == "linear"
 
 
-@pytest.mark.slow
 def test_a_panel_per_statistic_each_on_its_own_scale():
     fig = what_if.draw_many(_frame(), "tau", at=0.1)
     assert [ax.get_ylabel() for ax in fig.axes] == [r"$C_\mathrm{neg}$", r"$W_\mathrm{neg}$"]
@@ -60,7 +58,6 @@ def _band_text(fig):
     return fig.legends[0].get_title().get_text().replace("\n", " ")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("column", "n"), [("n", 1), ("n_spread", 1)])
 def test_one_batch_has_no_band(column, n):
     fig = what_if.draw_many(_frame().assign(**{column: n}))
@@ -72,7 +69,6 @@ def test_an_unknown_deviation_is_no_band_of_width_zero():
     assert not what_if.draw(_frame(("C_neg",)).assign(std=np.nan)).collections
 
 
-@pytest.mark.slow
 def test_what_the_band_is_stands_in_the_legend():
     frame = _frame()
     assert _band_text(what_if.draw_many(frame)) == "Bands are one standard deviation over batches"
@@ -91,7 +87,6 @@ def test_alt_states_both_ends():
     assert "C_neg i2t: 2 at 0.02, 20 at 0.2" in what_if.alt(_frame())
 
 
-@pytest.mark.slow
 def test_saved_in_both_styles(tmp_path):
     for name, context in (("p", style.paper), ("s", style.screen)):
         with context():

@@ -34,7 +34,6 @@ def test_stacks_and_panels_give_the_same_results(many: bool, lab: Any) -> None:
     lab.assert_invariant_to_cuts("alignment", lab.random_batches(many=many))
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches(many=True)

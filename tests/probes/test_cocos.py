@@ -56,7 +56,6 @@ def statistics(result: ProbeResult) -> dict[str, float]:
     return {s.name: float(reduce_column(s, columns, 1)) for s in result.statistics()}
 
 
-@pytest.mark.slow
 @settings(max_examples=30)
 @given(cuts=st.sets(st.integers(1, 11)), seed=st.integers(0, 1000))
 @pytest.mark.parametrize("objective", [Entrywise(), build("objectives", "ntxent"), build("objectives", "triplet")])

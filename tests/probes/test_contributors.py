@@ -38,7 +38,6 @@ def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> No
     lab.assert_invariant_to_cuts("contributors", lab.random_batches(many=objective.startswith("smoothap")), objective)
 
 
-@pytest.mark.slow
 @given(weights=st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda w: sum(w) > 1e-3))
 def test_how_the_numbers_bound_each_other(weights: list[float], lab: Any) -> None:
     """1 <= N_eff <= perplexity <= number of entries (Hill numbers decrease with their order); 1 / N_eff <= top1."""
@@ -72,7 +71,6 @@ def test_weights_whose_squares_underflow_are_still_counted(lab: Any) -> None:
     assert actual["perplexity"] == pytest.approx([3], rel=1e-5)
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches()

@@ -37,7 +37,6 @@ def test_the_rank_of_orthogonal_queries_is_their_number(lab: Any) -> None:
     assert actual["effective_rank"] == pytest.approx([5])
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), turn=st.integers(0, 100))
 def test_neither_the_order_nor_a_rotation_matters(queries: list[int], turn: int, lab: Any) -> None:
     batches = lab.random_batches()

@@ -39,7 +39,6 @@ def run_sweep(embedded: SplitEmbeddings, *probes: str, **options: Any) -> pd.Dat
     return plan.run(embedded).summary.set_index(KEYS)
 
 
-@pytest.mark.slow
 def test_panels_give_the_statistics_of_the_whole_batch(
     embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +63,6 @@ def test_false_negatives_are_those_of_the_source(embedded: SplitEmbeddings) -> N
         assert by_statistic["duplicates"] == (np.sum(copies) / 40 if direction == "i2t" else 2)
 
 
-@pytest.mark.slow
 def test_a_checkpoint_gives_the_gradients_of_its_layers(tiny_checkpoint: Path) -> None:
     actual = run_sweep(load(tiny_checkpoint, split="val"), "parameter_gradients", "cocos", batch_size=16)
     actual = actual.xs("parameter_gradients", level="probe").xs("t2i", level="direction")["mean"]

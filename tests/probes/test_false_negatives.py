@@ -97,7 +97,6 @@ def test_copies_of_the_same_image_are_no_duplicates(lab: Any) -> None:
     assert actual["duplicates"].tolist() == [0, 0, 0]
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches(k=1, many=True, d=2)
@@ -170,7 +169,6 @@ def test_the_part_of_false_negatives_that_an_audit_lists_is_called_a_part(lab: A
     assert "fewer than all" in said
 
 
-@pytest.mark.slow
 def test_an_audit_is_looked_up_in_panels_of_a_large_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     vectors = [torch.nn.functional.normalize(torch.from_numpy(random.normal(size=(n, 8))), dim=1) for n in (30, 60)]

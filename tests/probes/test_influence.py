@@ -50,14 +50,12 @@ def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> No
     lab.assert_invariant_to_cuts("influence", lab.random_batches(many=objective.startswith("smoothap")), objective)
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches()
     lab.assert_same(lab.measure("influence", batches.permute(queries, candidates)), lab.measure("influence", batches))
 
 
-@pytest.mark.slow
 @given(seed=st.integers(0, 50))
 def test_bounds_of_the_statistics(seed: int, lab: Any) -> None:
     actual = lab.columns(lab.run("influence", lab.random_batches(seed, k=1, gaps=False)))

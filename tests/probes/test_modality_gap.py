@@ -38,7 +38,6 @@ def test_both_directions_give_the_same(lab: Any) -> None:
     lab.assert_same(lab.measure("modality_gap", batch), lab.measure("modality_gap", other))
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches()

@@ -56,7 +56,6 @@ def test_ties_are_counted_and_do_not_change_the_rank(lab: Any) -> None:
     assert (actual["ties"], actual["R@1"], actual["R@5"], actual["MRR"]) == (1, 50, 100, 0.75)
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches(many=True)

@@ -43,7 +43,6 @@ def test_by_hand(lab: Any) -> None:
     assert lab.measure("similarity", batch)["inverted"] == [0.5]
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches(many=True)

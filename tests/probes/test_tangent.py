@@ -87,7 +87,6 @@ def test_stacks_and_panels_give_the_same_results(objective: str, of: str, lab: A
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("of", ["query", "candidate"])
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(of: str, queries: list[int], candidates: list[int], lab: Any) -> None:

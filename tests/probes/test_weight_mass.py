@@ -47,7 +47,6 @@ def test_they_are_the_weights_of_cocos_where_it_reports_them(lab: Any) -> None:
         np.testing.assert_array_equal(ours[name], cocos[name])
 
 
-@pytest.mark.slow
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches()

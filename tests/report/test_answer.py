@@ -15,8 +15,6 @@ from lossscope.report.results import Results
 from lossscope.report.sections import Answer, Section
 from lossscope.studies.report import diagrams, read_runs
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def results(tiny_study: Path) -> Results:

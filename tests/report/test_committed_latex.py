@@ -16,7 +16,6 @@ def test_there_are_committed_reports() -> None:
     assert len(REPORTS) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 @pytest.mark.parametrize("main", REPORTS, ids=lambda path: path.parents[1].name)
 def test_a_committed_report_compiles(main: Path, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.chromium import in_browser, launch, watch
 from tests.hostile_names import CONTROLS, HOSTILE
 from tests.tiny import run_study
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:Glyph", "ignore:constrained_layout")]
+pytestmark = pytest.mark.filterwarnings("ignore:Glyph", "ignore:constrained_layout")
 TITLE = " ".join(HOSTILE)
 LOSSES = [" ".join(HOSTILE[start::4]) for start in range(4)]  # one for each run
 NAMED = """

@@ -93,7 +93,6 @@ def page(folder):
     return page
 
 
-@pytest.mark.slow
 def test_page_is_well_formed(page):
     assert page.open == []
     names = [tag for tag, _ in page.tags]
@@ -166,7 +165,6 @@ def test_latex_is_escaped_and_inputs_every_item(folder):
     assert r"z\_1" in text
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_latex_compiles(folder):
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
@@ -174,7 +172,6 @@ def test_latex_compiles(folder):
     assert done.returncode == 0, done.stdout[-2000:]
 
 
-@pytest.mark.slow
 def test_same_input_same_bytes(tmp_path):
     pages = [write_page(tmp_path / name, "t", "l", _sections(), {}).read_bytes() for name in ("a", "b")]
     assert pages[0] == pages[1]
@@ -211,7 +208,6 @@ def chart_page(chart_folder):
     return page
 
 
-@pytest.mark.slow
 def test_pictures_and_charts_are_seen_first_and_all_else_is_folded(chart_folder, chart_page):
     """A reader sees pictures; tables, further pictures and notes open by a click."""
     text = (chart_folder / "index.html").read_text(encoding="utf-8")
@@ -261,7 +257,6 @@ def answered(tmp_path_factory):
     return out
 
 
-@pytest.mark.slow
 def test_the_answer_stands_before_the_chapters(answered):
     text = (answered / "index.html").read_text(encoding="utf-8")
     places = [
@@ -293,7 +288,6 @@ def test_findings_are_in_latex_and_in_the_index(answered):
     assert index["findings"][2] == {"text": "One seed.", "warning": True}
 
 
-@pytest.mark.slow
 def test_what_the_doctor_finds_stands_above_the_answer(answered, tmp_path):
     assert "What the doctor finds" not in (answered / "index.html").read_text(encoding="utf-8")
     texts = ("Error: no-learning in 1 of 4 runs (a): <nothing wrong>.", "Warning: hubness in 2 of 4 runs (a, b): hubs.")
@@ -316,7 +310,6 @@ def test_two_sections_of_one_title_are_refused(tmp_path):
         write_page(tmp_path / "out", "t", "l", [Section("A b", ""), Section("a B", "")], {})
 
 
-@pytest.mark.slow
 def test_charts_have_their_content_and_controls(chart_folder, chart_page):
     figures = chart_page.all("figure")
     assert [figure["data-slider"] for figure in figures if "data-slider" in figure] == ["eps", "tau"]
@@ -374,7 +367,6 @@ def test_the_index_names_charts_and_has_the_sums_of_all_files(chart_folder):
     assert {entry["path"] for entry in listing["files"]} == written - {"index.json"}
 
 
-@pytest.mark.slow
 def test_charts_have_the_same_bytes_too(chart_folder, tmp_path):
     section = Section(
         "Charts", "Text.", (_slider(), _heatmap(), _picture()), (_table("folded"), _picture("also"), _slider("tau"))
@@ -384,7 +376,6 @@ def test_charts_have_the_same_bytes_too(chart_folder, tmp_path):
         assert (again.parent / name).read_bytes() == (chart_folder / name).read_bytes(), name
 
 
-@pytest.mark.slow
 def test_pictures_are_webp_no_wider_than_needed(tmp_path):
     with style.screen():
         wide = style.new_figure(width=4)
@@ -404,7 +395,6 @@ def test_a_name_is_unique_whatever_it_names(tmp_path: Path, twin):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_no_line_of_the_page_ends_between_a_number_and_its_per_cent_sign(tmp_path):
     """A narrow page had `95` at the end of a line and `% interval` on the next."""
     table = Table("t", "Of 5 % or more.", (("", "a 95 % b"),), ((Cell(text="1 %"),),), ("note 3 %",))
@@ -422,7 +412,6 @@ def test_no_line_of_the_page_ends_between_a_number_and_its_per_cent_sign(tmp_pat
         assert words in shown
 
 
-@pytest.mark.slow
 def test_numbers_of_pictures_and_tables_are_files_of_their_own(tmp_path):
     frame = pd.DataFrame({"label": ["a"], "value": [0.5]})
     drawn = replace(_picture(), plot="tangent", numbers=frame)

@@ -21,7 +21,7 @@ from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 from tests.chromium import in_browser, launch, watch
 
-pytestmark = [pytest.mark.slow, in_browser]
+pytestmark = in_browser
 X = tuple(np.geomspace(0.001, 1.0, 13))
 EVIL = "</script><b>NT & Xent</b>"
 

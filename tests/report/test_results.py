@@ -52,7 +52,6 @@ def study_json(study: Path) -> dict[str, Any]:
     return document
 
 
-@pytest.mark.slow
 def test_every_row_has_the_labels_of_its_run(tiny_study: Path) -> None:
     results = read_runs([tiny_study])
     keys = {run["key"] for run in study_json(tiny_study)["runs"]}
@@ -68,7 +67,6 @@ def test_every_row_has_the_labels_of_its_run(tiny_study: Path) -> None:
     assert (results.name, results.paper, len(results.gaps)) == ("tiny", None, 0)
 
 
-@pytest.mark.slow
 def test_numbers_are_those_of_the_files(tiny_study: Path) -> None:
     results = read_runs([tiny_study])
     for folder in run_folders(tiny_study):
@@ -78,7 +76,6 @@ def test_numbers_are_those_of_the_files(tiny_study: Path) -> None:
         assert rows["statistic"].tolist() == written["statistic"].tolist()
 
 
-@pytest.mark.slow
 def test_choices_are_those_of_the_run_files(tiny_study: Path) -> None:
     recipes = read_runs([tiny_study]).recipes
     for folder in run_folders(tiny_study):
@@ -86,7 +83,6 @@ def test_choices_are_those_of_the_run_files(tiny_study: Path) -> None:
         assert json.loads(json.dumps(recipes[folder.name])) == written
 
 
-@pytest.mark.slow
 def test_a_run_folder_is_named_by_its_folder_and_its_specs(run: Path) -> None:
     results = read_runs([run])
     (row,) = results.runs.to_dict("records")
@@ -111,7 +107,6 @@ def rewrite(run: Path, **changes: pd.DataFrame | None) -> None:
     write_evaluation(run, {name: frame for name, frame in frames.items() if frame is not None}, manifest)
 
 
-@pytest.mark.slow
 def test_frames_without_rows_stay_frames_with_labels(run: Path, tmp_path: Path) -> None:
     """pandas refuses to concatenate nothing: files of which none has a row are an empty frame."""
     folders = [Path(shutil.copytree(run, tmp_path / name)) for name in ("a", "b")]
@@ -144,7 +139,6 @@ def test_runs_of_different_sides_are_not_mixed(run: Path, tmp_path: Path) -> Non
     assert len(read_results([records[0], replace(records[1], status="failed")]).rows)
 
 
-@pytest.mark.slow
 def test_studies_and_run_folders_can_be_read_together(tiny_study: Path, run: Path) -> None:
     results = read_runs([tiny_study, run])
     assert results.rows["run"].nunique() == 5 and results.name == "tiny"
@@ -179,7 +173,6 @@ def test_two_runs_of_one_seed_are_refused(run: Path, tmp_path: Path) -> None:
         read_results([record(run), record(copy)])
 
 
-@pytest.mark.slow
 def test_runs_evaluated_with_another_configuration_are_gaps(study: Path) -> None:
     """Half a study counted at another eps would be numbers that cannot stand beside the others."""
     folder = run_folders(study)[0]
@@ -230,7 +223,6 @@ def test_a_damaged_file_is_named(study: Path, kind: str) -> None:
         read_runs([study])
 
 
-@pytest.mark.slow
 def test_a_trained_run_without_its_evaluation_is_a_gap(study: Path) -> None:
     """Its status file says done, but there are no numbers: it has to be evaluated again."""
     folder = run_folders(study)[0]

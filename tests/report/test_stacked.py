@@ -12,7 +12,6 @@ from lossscope.plots import naming, style
 from lossscope.report.stacked import crop, in_one_column, panel_boxes, stacked
 
 
-@pytest.mark.slow
 def test_panels_side_by_side_are_boxes_row_by_row() -> None:
     figure = style.new_figure()
     for place in range(4):
@@ -43,7 +42,6 @@ def test_the_stack_has_every_part_in_order() -> None:
     assert column.getpixel((50, 108)) == (255, 255, 255)
 
 
-@pytest.mark.slow
 def test_a_legend_is_as_narrow_as_a_panel_and_whole(tmp_path: Path) -> None:
     figure = style.new_figure()
     for place in range(3):

@@ -170,7 +170,6 @@ def test_the_table_has_a_line_of_each_kind_of_positives() -> None:
         judged_retrieval.build(evaluate([source()]))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not FLICKR8K.is_dir(), reason="no real Flickr8k on this machine")
 def test_the_numbers_of_captions_are_those_of_flickr8k() -> None:
     """Karpathy's sentences stand in the order of Flickr8k.token.txt, by which judgements number them."""

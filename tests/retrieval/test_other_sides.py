@@ -175,7 +175,6 @@ def test_run_files_are_named_after_the_directions(tmp_path: Path) -> None:
     assert [path.name for path in write_run_files(labelled(3), tmp_path / "set", None)] == ["all.run", "all.qrels"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("levels", [None, 1])
 @pytest.mark.parametrize("kind", ["vectors", "matrix", "scorer"])
 def test_run_files_say_what_was_ranked(tmp_path: Path, kind: str, levels: int | None) -> None:

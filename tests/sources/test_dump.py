@@ -221,7 +221,6 @@ def test_a_similarity_that_is_not_finite_is_refused(tmp_path: Path) -> None:
         load(npz(tmp_path, {"similarity": S}))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("write", [npz, compressed])
 def test_damaged_archives_are_input_errors(write: Write, tmp_path: Path) -> None:
     whole = write(tmp_path, arrays()).read_bytes()

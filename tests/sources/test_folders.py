@@ -89,7 +89,6 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("make", "objective"), [(clip, "infonce"), (siglip, "siglip"), (texts, "ntxent:tau=0.05")])
 def test_a_folder_is_probed_by_its_path_alone(tmp_path: Path, make: Callable[[Path], Path], objective: str) -> None:
     folder = make(tmp_path / "model")
@@ -156,7 +155,6 @@ def test_code_in_a_folder_is_refused_without_a_question(tmp_path: Path, monkeypa
     assert not mark.exists()
 
 
-@pytest.mark.slow
 def test_flat_indices_are_a_dump(tmp_path: Path) -> None:
     faiss = pytest.importorskip("faiss")
     folder = indices(tmp_path / "dump")

@@ -75,7 +75,6 @@ def unit(vectors: Tensor) -> Tensor:
     return torch.nn.functional.normalize(vectors.float(), dim=1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", CHAINS)
 def test_vectors_of_a_chain_are_those_of_the_library(case: str, tmp_path: Path) -> None:
     folder, data = write_chain(tmp_path, case), write_data(tmp_path / "data")
@@ -119,7 +118,6 @@ def write_chain_file(folder: Path, *kinds: str) -> None:
     (folder / "modules.json").write_text(json.dumps(entries))
 
 
-@pytest.mark.slow
 def test_vectors_of_a_clip_are_those_of_the_library(tmp_path: Path) -> None:
     folder, data = write_clip(tmp_path / "model"), write_data(tmp_path / "data")
     embedded = load(folder, split="test", data=data, cache=False)

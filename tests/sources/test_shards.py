@@ -99,7 +99,6 @@ def test_each_block_is_read_once_beside_the_rows_of_the_sample(tmp_path: Path, m
         assert max(stop - start for start, stop in own) <= 600 // (4 * WIDTH)
 
 
-@pytest.mark.slow
 def test_memory_is_that_of_the_sample_and_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """20 MB of each side, of which numpy never holds 4 MB; a whole side was 40 MB in the ordinary reader."""
     n, folder = 80_000, tmp_path / "shards"

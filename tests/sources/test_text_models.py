@@ -63,7 +63,6 @@ def far(ours: Tensor | None, expected: Tensor) -> float:
     return float((ours - expected).abs().max())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "distilbert", "gpt2", "t5"])
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_vectors_are_those_of_every_text_alone(tmp_path: Path, kind: str, pooling: str) -> None:
@@ -84,7 +83,6 @@ def test_mean_pooling_is_that_of_sentence_transformers(tmp_path: Path) -> None:
         assert far(ours, unit(list(model.encode(side, convert_to_tensor=True)))) <= CLOSE
 
 
-@pytest.mark.slow
 def test_prefixes_stand_before_the_texts_of_their_side(tmp_path: Path) -> None:
     folder = text_encoder(tmp_path / "model")
     embedded = read(folder, "query_prefix=the query: ", "document_prefix=it: ")
@@ -95,7 +93,6 @@ def test_prefixes_stand_before_the_texts_of_their_side(tmp_path: Path) -> None:
     assert embedded.fingerprint != read(folder).fingerprint != read(folder, "query_prefix=the query: ").fingerprint
 
 
-@pytest.mark.slow
 def test_texts_are_cut_to_max_length_and_it_is_said(tmp_path: Path) -> None:
     folder = text_encoder(tmp_path / "model")
     embedded = read(folder, "max_length=9", "pooling=last")
@@ -116,7 +113,6 @@ class Echo(torch.nn.Module):
         return SimpleNamespace(last_hidden_state=input_ids[:, :, None].float())
 
 
-@pytest.mark.slow
 def test_texts_that_a_slow_tokeniser_cuts_are_counted_too() -> None:
     """Tokenisers in Python do not say what they cut, so that nothing was said."""
     tokeniser = transformers.CanineTokenizer()
@@ -145,7 +141,6 @@ class Pictures:
         raise NotImplementedError
 
 
-@pytest.mark.slow
 def test_a_network_of_few_positions_takes_as_many_tokens(tmp_path: Path) -> None:
     """max_length was 512 whatever the network takes, which ended in an index out of range."""
     folder = text_encoder(tmp_path / "model", positions=12)
@@ -183,7 +178,6 @@ def test_weights_of_half_precision_are_computed_in_float32(tmp_path: Path) -> No
     assert far(read(folder).images, unit(states)) <= CLOSE
 
 
-@pytest.mark.slow
 def test_of_images_the_first_caption_takes_the_place(tmp_path: Path) -> None:
     folder = text_encoder(tmp_path / "model")
     embedded = read(folder, data=test_folders.SMALL)
@@ -413,7 +407,6 @@ def test_a_sentence_model_reads_both_sides_with_its_prompts(tmp_path: Path, prom
     assert embedded.relations.negatives.tolist() == split.relations.negatives.tolist()
 
 
-@pytest.mark.slow
 def test_a_sentence_model_says_what_of_the_options_is_not_used(tmp_path: Path) -> None:
     folder = sentence_folder(tmp_path)
     notices = read(folder, "pooling=cls").notices
@@ -454,7 +447,6 @@ def test_a_damaged_sentence_model_is_one_message(tmp_path: Path, damage: Callabl
         read(folder)
 
 
-@pytest.mark.slow
 def test_a_sentence_model_of_older_names_is_whole(tmp_path: Path) -> None:
     folder = sentence_folder(tmp_path)
     before = read(folder).images
@@ -479,7 +471,6 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 SMALL = ("--data", "passages:train=60,val=20,test=20", "--format", "json")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "statistics"),
     [
@@ -503,7 +494,6 @@ def test_commands_take_a_model_of_texts(model: str, command: tuple[str, ...], st
         assert {row["objective"] for row in report["rows"] if row["objective"]} == {"ntxent:tau=0.05"}
 
 
-@pytest.mark.slow
 def test_a_text_encoder_without_data_is_one_line(model: str) -> None:
     result = lossscope("cocos", model)
     if "sentences" in model:

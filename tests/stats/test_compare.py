@@ -165,7 +165,6 @@ def test_swapping_systems_mirrors_every_number() -> None:
         assert forward[name] == pytest.approx(-backward[name], rel=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_order_of_rows_and_names_of_ids_do_not_matter(seed: int) -> None:
     frame = runs("a", "b", "c")
@@ -184,7 +183,6 @@ def test_order_of_rows_and_names_of_ids_do_not_matter(seed: int) -> None:
     )
 
 
-@pytest.mark.slow
 def test_a_comparison_does_not_depend_on_other_systems() -> None:
     alone = compare(runs("a", "b"), resampling=QUICK)
     among = compare(runs("a", "b", *"cdefgh"), ["rsum"], resampling=QUICK)  # 28 pairs: more than one call of scipy
@@ -250,7 +248,6 @@ def test_a_pair_without_a_common_seed_is_a_row_of_nan() -> None:
     assert set(compare(frame, all_pairs=True, resampling=QUICK)["family"]) == {2}
 
 
-@pytest.mark.slow
 def test_the_family_of_the_best_system_has_every_pair() -> None:
     frame = runs("a", "b", "c", "d")
     best, against = compare(frame, resampling=QUICK), compare(frame, baseline="a", resampling=QUICK)
@@ -418,7 +415,6 @@ def null(rng: np.random.Generator, images: int, captions: int) -> np.ndarray[Any
     return (rng.random((2, images, captions)) < chance).astype(float) * 100
 
 
-@pytest.mark.slow
 def test_tests_keep_their_level_with_images_as_units_and_not_with_captions() -> None:
     rng, trials = np.random.default_rng(5), 600
     hits = [null(rng, 40, 5) for _ in range(trials)]
@@ -434,7 +430,6 @@ def test_tests_keep_their_level_with_images_as_units_and_not_with_captions() -> 
     assert naive > 2 * high
 
 
-@pytest.mark.slow
 def test_p_over_seeds_is_calibrated_too() -> None:
     rng, trials = np.random.default_rng(6), 1000
     tests = [seeds_test(*rng.normal(300, 4, (2, 6)), QUICK) for _ in range(trials)]
@@ -443,7 +438,6 @@ def test_p_over_seeds_is_calibrated_too() -> None:
         assert stats.binom.ppf(0.0005, trials, level) <= rejected <= stats.binom.ppf(0.9995, trials, level)
 
 
-@pytest.mark.slow
 def test_the_best_of_several_equal_systems_is_seldom_called_better() -> None:
     """With every pair in the family; with only those shown, more than 5 % of the calls would reject."""
     rng, trials = np.random.default_rng(7), 300

@@ -15,7 +15,6 @@ from scipy import stats
 from lossscope.stats.paired_tests import Resampling, images_test
 from lossscope.stats.power import Design, smallest_effect
 
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TRIALS = 4000
 

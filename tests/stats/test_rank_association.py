@@ -59,7 +59,6 @@ def test_negated_rsums_negate_tau(drawn: Runs) -> None:
     assert math.isnan(tau) or -1 <= tau <= 1
 
 
-@pytest.mark.slow
 @given(runs(), st.randoms(use_true_random=False))
 def test_the_order_of_runs_does_not_matter(drawn: Runs, rng: object) -> None:
     order = list(range(len(drawn[0])))

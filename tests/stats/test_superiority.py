@@ -60,7 +60,6 @@ def test_three_wins_of_three_show_little() -> None:
     assert of_wins(5, 5)[1] < 0.5 < of_wins(6, 6)[1]  # as the sign-flip test: six seeds are the fewest
 
 
-@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(-2, 2), st.integers(-2, 2)), min_size=2, max_size=12))
 def test_swapping_systems_mirrors_it_and_order_does_not_matter(pairs: list[tuple[int, int]]) -> None:

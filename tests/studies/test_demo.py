@@ -107,7 +107,6 @@ def folder(small_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.slow
 def test_the_report_has_every_chapter(folder: Path) -> None:
     report = folder / "report"
     listing = json.loads((report / "index.json").read_text(encoding="utf-8"))
@@ -125,7 +124,6 @@ def test_the_report_has_every_chapter(folder: Path) -> None:
     assert {"separation-1", "separation-2"} <= set(items["How the similarities moved"])
 
 
-@pytest.mark.slow
 def test_the_page_says_what_was_run(folder: Path) -> None:
     text = (folder / "report" / "index.html").read_text(encoding="utf-8")
     assert "What four losses do to the same model" in text
@@ -134,7 +132,6 @@ def test_the_page_says_what_was_run(folder: Path) -> None:
     assert all(loss in text for loss in LOSSES)
 
 
-@pytest.mark.slow
 def test_the_numbers_of_the_page_are_those_of_the_runs(folder: Path) -> None:
     rows = read_runs([folder / "study"]).rows
     rsum = rows[(rows["statistic"] == "rsum") & (rows["probe"] == "recall")]
@@ -144,7 +141,6 @@ def test_the_numbers_of_the_page_are_those_of_the_runs(folder: Path) -> None:
     assert len(list(folder.glob("study/runs/*/run/best.pt"))) == 5
 
 
-@pytest.mark.slow
 def test_a_finished_demo_is_not_trained_again(folder: Path, small_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = list(folder.glob("study/runs/*/run/**/*.pt"))
     before = {path: path.stat().st_mtime_ns for path in files}
@@ -155,7 +151,6 @@ def test_a_finished_demo_is_not_trained_again(folder: Path, small_file: Path, mo
     assert before and {path: path.stat().st_mtime_ns for path in files} == before
 
 
-@pytest.mark.slow
 def test_a_demo_with_other_choices_in_the_same_folder_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match="must keep the choices it began with"):
         Study.begin(folder / "study", read_study_file(demo_file(quick=True)))

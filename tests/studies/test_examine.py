@@ -59,7 +59,6 @@ def stamps(run: Run) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in (run.path / "evaluation").rglob("*") if path.is_file()}
 
 
-@pytest.mark.slow
 def test_the_folder_has_its_files(evaluated: Run) -> None:
     folder = evaluated.path / "evaluation"
     assert {path.name for path in folder.iterdir() if path.is_file()} == FILES
@@ -72,7 +71,6 @@ def test_the_folder_has_its_files(evaluated: Run) -> None:
     assert rows["data_fingerprint"].nunique() == 1 and is_current(evaluated)
 
 
-@pytest.mark.slow
 def test_numbers_are_those_of_the_commands(evaluated: Run) -> None:
     test = load(evaluated.path, split="test", cache=False)
     rows = rows_of(evaluated)
@@ -93,7 +91,6 @@ def test_rows_under_other_objectives_have_their_own_file(evaluated: Run) -> None
     assert set(rows_of(evaluated, "per_query")["probe"]) == {"similarity"}
 
 
-@pytest.mark.slow
 def test_conventions_are_those_of_the_objective(evaluated: Run, run: Run) -> None:
     rows = rows_of(evaluated)
     assert set(rows.loc[rows["probe"] == "cocos", "convention"]) == {"corrected", "released", "text"}
@@ -105,7 +102,6 @@ def test_conventions_are_those_of_the_objective(evaluated: Run, run: Run) -> Non
     assert set(rows.loc[rows["probe"] == "cocos", "convention"]) == {"corrected"}
 
 
-@pytest.mark.slow
 def test_truth_is_recorded_only_where_the_data_have_it(run: Run, evaluated: Run) -> None:
     assert "truth" not in set(rows_of(evaluated)["probe"])  # the pictures are not named
     examine(run, COCOS, pictures=SCENES)
@@ -121,7 +117,6 @@ def test_an_evaluation_is_not_repeated(evaluated: Run) -> None:
     assert out == evaluated.path / "evaluation" and stamps(evaluated) == before and labels == []
 
 
-@pytest.mark.slow
 def test_another_configuration_replaces_the_numbers(run: Run) -> None:
     examine(run, COCOS)
     examine(run, replace(COCOS, probes=("cocos:eps=0.1",)))
@@ -130,7 +125,6 @@ def test_another_configuration_replaces_the_numbers(run: Run) -> None:
     assert set(rows_of(run)["split"]) == {"val"}
 
 
-@pytest.mark.slow
 def test_files_of_an_earlier_configuration_are_removed(run: Run) -> None:
     """Earlier curves, what-if rows and single queries would be read as if they were of this configuration."""
     examine(run, CONFIG)
@@ -138,7 +132,6 @@ def test_files_of_an_earlier_configuration_are_removed(run: Run) -> None:
     assert {path.name for path in (run.path / "evaluation").iterdir() if path.is_file()} == RECALL_FILES
 
 
-@pytest.mark.slow
 def test_another_checkpoint_is_evaluated_anew(run: Run) -> None:
     examine(run, COCOS)
     before = rows_of(run).set_index(["direction", "probe", "statistic"])["mean"]
@@ -150,7 +143,6 @@ def test_another_checkpoint_is_evaluated_anew(run: Run) -> None:
     assert set(before.index) == set(after.index) and not before.equals(after)
 
 
-@pytest.mark.slow
 def test_a_stopped_evaluation_is_resumed(run: Run) -> None:
     """Parts that were written before the stop are kept, and the numbers are those of an uninterrupted evaluation."""
     config = replace(COCOS, batch_size=4)
@@ -175,7 +167,6 @@ def test_an_unknown_probe_is_refused_before_any_work(run: Run) -> None:
     assert not is_current(run)
 
 
-@pytest.mark.slow
 def test_counts_of_hardest_negatives_are_written_with_the_probe_hubness(run: Run) -> None:
     plain = ExamineConfig(probes=("hubness",), conventions=(), what_if="", singles=(), batch_size=8)
     examine(run, plain)
@@ -189,7 +180,6 @@ def test_counts_of_hardest_negatives_are_written_with_the_probe_hubness(run: Run
     assert not (run.path / "evaluation" / "hardest_negative_counts.parquet").exists()
 
 
-@pytest.mark.slow
 def test_a_file_that_a_checkpoint_names_is_not_imported_unless_trusted(run: Run, tmp_path: Path) -> None:
     file, trace = tmp_path / "theirs.py", tmp_path / "imported"
     file.write_text(f"open({str(trace)!r}, 'w').close()\n\n\ndef loss(S):\n    return (1 - S.diagonal()).mean()\n")
@@ -200,7 +190,6 @@ def test_a_file_that_a_checkpoint_names_is_not_imported_unless_trusted(run: Run,
     assert not trace.exists()
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("typed")
 def test_a_changed_file_of_the_objective_is_evaluated_anew(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.py"

@@ -94,7 +94,6 @@ def test_a_file_that_was_changed_or_cut_off_is_an_input_error(tmp_path: Path) ->
             read_findings(tmp_path)
 
 
-@pytest.mark.slow
 def test_results_have_the_findings_of_every_run(study: Path) -> None:
     first, second, *others = runs(study)
     write_manifest(findings_file(first), document({**FINDING, "title": "\x1b[31mred"}))
@@ -108,7 +107,6 @@ def test_results_have_the_findings_of_every_run(study: Path) -> None:
     assert row["advice"] == "Look." and row["command"] == "lossscope train" and row["title"] == "\\x1b[31mred"
 
 
-@pytest.mark.slow
 def test_a_study_of_before_there_was_a_doctor_is_read(study: Path) -> None:
     for run in runs(study):
         findings_file(run).unlink()

@@ -102,7 +102,6 @@ def test_an_encoder_that_only_a_checkpoint_of_the_study_names_is_not_imported(tr
     assert not trace.exists()
 
 
-@pytest.mark.slow
 def test_a_toml_file_of_a_study_is_data(trace: Path, tiny_study: Path) -> None:
     text = (tiny_study.parent / "tiny.toml").read_text(encoding="utf-8")
     Path("foreign.toml").write_text(f'{text}\n[[objectives]]\nspec = "{SPEC}"\nname = "own"\n', encoding="utf-8")
@@ -113,7 +112,6 @@ def test_a_toml_file_of_a_study_is_data(trace: Path, tiny_study: Path) -> None:
     assert not trace.exists()
 
 
-@pytest.mark.slow
 def test_a_recipe_and_a_run_are_data(trace: Path, tiny_run: Path) -> None:
     shutil.copytree(tiny_run, "run")
     config = Path("run/config.toml")
@@ -132,7 +130,6 @@ def test_probes_of_a_run_are_data(trace: Path, tiny_run: Path) -> None:
     assert not trace.exists()
 
 
-@pytest.mark.slow
 def test_a_file_that_was_typed_is_remembered_where_the_run_is_resumed(trace: Path, tiny_run: Path) -> None:
     shutil.copy(tiny_run / "config.toml", "config.toml")
     typed = ["train", "--config", "config.toml", "--objective", "./evil.py:loss", "--out", "run", "-q"]
@@ -144,7 +141,6 @@ def test_a_file_that_was_typed_is_remembered_where_the_run_is_resumed(trace: Pat
     assert result.exit_code == 1 and "--trust-code" in result.stderr
 
 
-@pytest.mark.slow
 def test_workers_and_later_calls_remember_the_trust_given_to_a_study(trace: Path, tiny_study: Path) -> None:
     text = (tiny_study.parent / "tiny.toml").read_text(encoding="utf-8")
     own = text.partition("[[objectives]]")[0] + f'[[objectives]]\nspec = "{SPEC}"\nname = "own"\n'
@@ -159,7 +155,6 @@ def test_workers_and_later_calls_remember_the_trust_given_to_a_study(trace: Path
     assert page.exit_code == 0, page.stderr
 
 
-@pytest.mark.slow
 def test_modules_in_the_current_folder_are_not_imported_by_workers(tmp_path: Path, trace: Path) -> None:
     evil = f"open({str(trace)!r}, 'a').write('run')\nraise SystemExit('run')\n"
     for name in ("torch", "numpy", "pandas", "lossscope", "typer", "rich"):

@@ -68,7 +68,6 @@ def compile_latex(folder: Path) -> str:
     return (folder / "latex" / "main.log").read_text(encoding="utf-8", errors="replace")
 
 
-@pytest.mark.slow
 def test_the_report_is_complete(page: Path, tiny_study: Path) -> None:
     out = page.parent
     assert page.name == "index.html"
@@ -88,7 +87,6 @@ def test_the_report_is_complete(page: Path, tiny_study: Path) -> None:
     assert page.stat().st_size < 6_000_000
 
 
-@pytest.mark.slow
 def test_every_number_of_the_page_is_in_the_csv(page: Path, tiny_study: Path) -> None:
     table = pd.read_csv(page.parent / "csv" / "retrieval.csv")
     rows = read_runs([tiny_study]).rows.query("statistic == 'rsum'")
@@ -96,7 +94,6 @@ def test_every_number_of_the_page_is_in_the_csv(page: Path, tiny_study: Path) ->
     assert table["rsum"].tolist() == pytest.approx(rsum.tolist())
 
 
-@pytest.mark.slow
 def test_the_latex_of_a_study_compiles_without_warnings(page: Path) -> None:
     log = compile_latex(page.parent)
     assert "Undefined control sequence" not in log and "LaTeX Error" not in log
@@ -105,13 +102,11 @@ def test_the_latex_of_a_study_compiles_without_warnings(page: Path) -> None:
     assert max(too_wide, default=0.0) < 5 and "Float too large" not in log, log
 
 
-@pytest.mark.slow
 def test_the_same_study_gives_the_same_bytes(page: Path, tiny_study: Path, tmp_path: Path) -> None:
     again = report([tiny_study], tmp_path / "again", resamples=99)
     assert again.read_bytes() == page.read_bytes()
 
 
-@pytest.mark.slow
 def test_labels_with_special_characters_of_latex_or_html_stay_text(study: Path, tmp_path: Path) -> None:
     document = json.loads((study / "study.json").read_text(encoding="utf-8"))
     document["name"] = SPECIAL
@@ -128,7 +123,6 @@ def test_labels_with_special_characters_of_latex_or_html_stay_text(study: Path, 
     assert SPECIAL in set(frame["objective"])
 
 
-@pytest.mark.slow
 def test_a_run_alone_is_evaluated_and_reported_without_comparing(run: Path, tmp_path: Path) -> None:
     labels: list[str] = []
     page = report([run], tmp_path / "out", "Mine & <only>", progress=lambda label, _d, _t: labels.append(label))
@@ -142,7 +136,6 @@ def test_a_run_alone_is_evaluated_and_reported_without_comparing(run: Path, tmp_
     assert "Undefined control sequence" not in compile_latex(page.parent)
 
 
-@pytest.mark.slow
 def test_an_evaluated_run_is_not_evaluated_again(run: Path, tmp_path: Path) -> None:
     examine(Run(run), CONFIG)
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
@@ -150,7 +143,6 @@ def test_an_evaluated_run_is_not_evaluated_again(run: Path, tmp_path: Path) -> N
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.slow
 def test_a_failed_run_is_shown_as_a_gap(study: Path, tmp_path: Path) -> None:
     failed = run_folders(study)[-1]
     (failed / "status.json").write_text('{"status": "failed", "reason": "no memory <left>"}', encoding="utf-8")
@@ -163,7 +155,6 @@ def test_a_failed_run_is_shown_as_a_gap(study: Path, tmp_path: Path) -> None:
     assert gaps.iloc[0].tolist() == [failed.name, "failed", "no memory <left>"]
 
 
-@pytest.mark.slow
 def test_a_metric_that_is_nan_is_a_dash_and_no_part_of_a_mean(study: Path, tmp_path: Path) -> None:
     def remove(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(mean=rows["mean"].mask(rows["statistic"].isin(["rsum", "C_neg", "W_pos"])))
@@ -184,7 +175,6 @@ def without_data(page: Path) -> str:
     return re.sub(r"<script.*?</script>|base64,[^\"]*", "", text, flags=re.DOTALL)
 
 
-@pytest.mark.slow
 def test_a_study_of_nothing_but_nan_still_has_a_page(study: Path, tmp_path: Path) -> None:
     for folder in run_folders(study):
         rewrite(folder, lambda rows: rows.assign(mean=math.nan, std=math.nan))
@@ -193,7 +183,6 @@ def test_a_study_of_nothing_but_nan_still_has_a_page(study: Path, tmp_path: Path
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
 
 
-@pytest.mark.slow
 def test_runs_counted_at_two_thresholds_are_refused_before_anything_is_written(study: Path, tmp_path: Path) -> None:
     rewrite(run_folders(study)[0], lambda rows: rows.assign(eps=rows["eps"].mask(rows["eps"].notna(), 0.5)))
     with pytest.raises(InputError, match=r"eps.*0\.01.*0\.5"):
@@ -201,7 +190,6 @@ def test_runs_counted_at_two_thresholds_are_refused_before_anything_is_written(s
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_runs_on_other_data_under_one_name_are_refused(study: Path, tmp_path: Path) -> None:
     rewrite(run_folders(study)[0], lambda rows: rows.assign(data_fingerprint="another"))
     with pytest.raises(InputError, match=r"data_fingerprint of scenes must be one; got .*another"):
@@ -209,7 +197,6 @@ def test_runs_on_other_data_under_one_name_are_refused(study: Path, tmp_path: Pa
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_systems_with_other_queries_are_not_compared(study: Path, tmp_path: Path) -> None:
     def rename(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(query=rows["query"] + "x", image=rows["image"] + "x")
@@ -250,7 +237,6 @@ def test_a_folder_that_is_neither_study_nor_run_is_refused(tmp_path: Path, path:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Path) -> None:
     """A run folder from somebody else may name a Python file; reporting it must not import that file."""
     examine(Run(run), CONFIG)
@@ -264,13 +250,11 @@ def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Pa
     assert not (tmp_path / "ran").exists() and not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_tables_of_a_study_without_a_paper_are_those_of_recall(tiny_study: Path) -> None:
     (table,) = paper_tables(read_runs([tiny_study]), resamples=99)
     assert table.name == "retrieval" and [row[2].text for row in table.rows] == ["NT-Xent", "Triplet"]
 
 
-@pytest.mark.slow
 def test_chapters_draw_from_tests_and_weight_fields(tiny_study: Path) -> None:
     results = read_runs([tiny_study])
     data = gather(results, diagrams(results), resamples=99)
@@ -280,14 +264,12 @@ def test_chapters_draw_from_tests_and_weight_fields(tiny_study: Path) -> None:
     assert set(data.comparisons["resamples"]) == {99}
 
 
-@pytest.mark.slow
 def test_a_study_may_add_weight_fields_and_the_figures_of_goal(tiny_study: Path) -> None:
     added = diagrams(read_runs([tiny_study]), [ReportConfig(("unified", "ntxent:tau=0.5"), ("goal",))])
     assert list(added.fields["objective"].unique()) == ["NT-Xent", "Triplet", "unified", "ntxent:tau=0.5"]
     assert added.goal_fields["objective"].nunique() == 3 and added.goal_curves["label"].nunique() == 5
 
 
-@pytest.mark.slow
 def test_an_objective_whose_weights_depend_on_the_batch_has_no_weight_field(tiny_study: Path) -> None:
     config = ReportConfig(("goal:pair=sig-ms", "goal:pair=sig"))
     objectives = list(diagrams(read_runs([tiny_study]), [config]).fields["objective"].unique())

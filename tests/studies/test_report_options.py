@@ -15,8 +15,6 @@ from lossscope.tables.choice import Choice
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
 
-pytestmark = pytest.mark.slow
-
 
 def test_labels_columns_and_published_numbers(tiny_study: Path, tmp_path: Path) -> None:
     first = next((tiny_study / "runs").iterdir()).name

@@ -80,7 +80,6 @@ def begin(tmp_path: Path, text: str = TINY) -> Study:
     return begin_study(tmp_path, text)
 
 
-@pytest.mark.slow
 def test_every_run_is_run_once_seed_after_seed(tmp_path: Path) -> None:
     study, launcher, lines = begin(tmp_path), InProcess(), []
     statuses = study.run(launcher, on_line=lines.append)
@@ -103,7 +102,6 @@ def test_every_run_is_run_once_seed_after_seed(tmp_path: Path) -> None:
     assert len(truth) == 4 and truth["mean"].nunique() == 1 and 0 <= truth["mean"].iloc[0] < 100
 
 
-@pytest.mark.slow
 def test_a_study_may_gain_seeds_and_probes_but_not_change_the_choices_of_its_runs(tmp_path: Path) -> None:
     begin(tmp_path).run(InProcess())
     more, launcher = begin(tmp_path, study_text(seeds=(0, 1, 2))), InProcess()
@@ -119,7 +117,6 @@ def test_a_study_may_gain_seeds_and_probes_but_not_change_the_choices_of_its_run
         begin(tmp_path, replace_once(TINY, "lr = 0.01", "lr = 0.02"))
 
 
-@pytest.mark.slow
 def test_a_run_that_fails_says_why_and_the_others_are_run(tmp_path: Path) -> None:
     study = begin(tmp_path, BROKEN)
     statuses = study.run(InProcess())
@@ -134,7 +131,6 @@ def test_a_run_that_fails_says_why_and_the_others_are_run(tmp_path: Path) -> Non
     assert list(results.gaps["status"]) == ["failed", "failed"] and "offline" in results.gaps["reason"].iloc[0]
 
 
-@pytest.mark.slow
 def test_a_worker_that_is_killed_is_resumed_by_the_same_command(tmp_path: Path) -> None:
     """Its run counted as failed, and needed --retry-failed."""
     study = begin(tmp_path)
@@ -144,7 +140,6 @@ def test_a_worker_that_is_killed_is_resumed_by_the_same_command(tmp_path: Path) 
     assert [status.status for status in study.run(InProcess())] == ["done"] * 4
 
 
-@pytest.mark.slow
 def test_a_worker_that_is_killed_between_its_last_file_and_its_end_leaves_no_lock(tmp_path: Path) -> None:
     """`run/.lock` stayed: what is complete is not written again, so nobody locked it any more."""
     study = begin(tmp_path)
@@ -169,7 +164,6 @@ def test_a_worker_that_ends_by_itself_without_a_word_has_failed(tmp_path: Path) 
         assert (own.status, own.reason) == (status, f"{cause}: it said nothing")
 
 
-@pytest.mark.slow
 def test_a_run_has_one_worker_at_a_time(tmp_path: Path) -> None:
     study = begin(tmp_path)
     folder = study.folder(study.grid.runs[0])
@@ -183,7 +177,6 @@ def test_a_run_has_one_worker_at_a_time(tmp_path: Path) -> None:
     assert study.status(study.grid.runs[0]).status == "waiting"
 
 
-@pytest.mark.slow
 def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
     study = begin(tmp_path, replace_once(TINY, VSEPP, VSRN))
     prepare(study)
@@ -195,7 +188,6 @@ def test_features_are_made_once_and_trained_on(tmp_path: Path) -> None:
     assert "true_negatives" in set(rows["statistic"])  # the true pairs are those of the pictures
 
 
-@pytest.mark.slow
 def test_a_study_that_was_moved_is_evaluated_again_in_its_new_place(tmp_path: Path) -> None:
     study = begin(tmp_path, replace_once(study_text(seeds=(0,)), VSEPP, VSRN))
     prepare(study)
@@ -209,7 +201,6 @@ def test_a_study_that_was_moved_is_evaluated_again_in_its_new_place(tmp_path: Pa
     assert "hub_max_count" in set(read_runs([tmp_path / "elsewhere"]).rows["statistic"])
 
 
-@pytest.mark.slow
 def test_the_cost_is_measured_or_that_of_finished_runs(tmp_path: Path) -> None:
     study = begin(tmp_path)
     costs = estimate(study)
@@ -236,7 +227,6 @@ def test_a_folder_that_is_no_study(tmp_path: Path) -> None:
         read_runs([path])
 
 
-@pytest.mark.slow
 def test_a_study_killed_in_the_middle_is_resumed_to_the_same_numbers(tmp_path: Path) -> None:
     whole = begin(tmp_path, study_text(epochs=3, train=120))
     whole.run(InProcess())

@@ -116,7 +116,6 @@ def _encoder_options(recipe: Recipe) -> Mapping[str, str]:
     return {"name": name, **{k: v for k, v in pairs.items() if k not in ("weights", "bert", "path", "tokeniser")}}
 
 
-@pytest.mark.slow
 def test_objectives_of_the_bleeker_studies_are_those_of_their_presets() -> None:
     for path in FULL:
         if path.stem.startswith("bleeker2022"):
@@ -189,7 +188,6 @@ TABLES = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", SMALL, ids=lambda path: path.stem)
 def test_a_small_study_runs_and_fills_its_tables(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -39,7 +39,6 @@ def everything(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return home
 
 
-@pytest.mark.slow
 def test_what_is_whole_is_described(everything: Path) -> None:
     parts = dict(verify(everything / "study"))
     assert parts[everything / "study"] == {"kind": "study", "runs": "4, 4 of them done"}

@@ -167,7 +167,6 @@ _LATEX_TOKEN = re.compile(
 )
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(label=st.text(min_size=1) | st.text("\\{}$&#^_~%<>|\"'`*[]-–†∞ ab", min_size=1))
 @example(label="a\rb")  # csv readers take a carriage return without quotes for the end of a row

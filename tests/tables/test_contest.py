@@ -31,7 +31,6 @@ def _marks(table: Table, heading: str) -> dict[str | None, str]:
     return {row[0].text: row[table.headings.index(heading)].mark for row in table.rows}
 
 
-@pytest.mark.slow
 def test_without_tests_there_is_no_mark_and_the_caption_says_so(study: Study) -> None:
     for table in bleeker2022_1.build(study()):
         assert "No significance test was made." in table.caption
@@ -60,7 +59,6 @@ def test_each_kind_of_test_has_its_sign(study: Study) -> None:
     assert table.notes[0] == "[a] Triplet SH was not tested against SmoothAP."
 
 
-@pytest.mark.slow
 def test_a_test_without_a_p_is_no_test(study: Study) -> None:
     nan = _tests({"Triplet": math.nan}, test="seeds")
     table = bleeker2022_1.build(
@@ -77,7 +75,6 @@ def test_tests_against_another_than_the_best_mark_nothing(study: Study) -> None:
     assert not any("†" in mark for mark in _marks(table, "rsum ours").values())
 
 
-@pytest.mark.slow
 def test_a_test_may_have_the_best_on_either_side(study: Study) -> None:
     tests = _tests({BEST: 0.001}, against="Triplet")
     assert _marks(bleeker2022_1.build(study(), tests)[1], "rsum ours")["Triplet"] == "†"

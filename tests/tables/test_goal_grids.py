@@ -51,12 +51,10 @@ def _grid(study: Study, **more: object) -> pd.DataFrame:
     return study(**{"specs": GOAL, "encoders": TUNED, "data": {"COCO": "mscoco"}, "seeds": (0, 1), **more})
 
 
-@pytest.mark.slow
 def test_latex_of_a_grid_is_golden(study: Study) -> None:
     assert xuan2023_3.build(_grid(study))[0].to_latex() == LATEX
 
 
-@pytest.mark.slow
 def test_the_best_is_of_the_whole_grid_whatever_the_order(study: Study) -> None:
     mixed = _grid(study).sample(frac=1.0, random_state=0)
     i2t, t2i = xuan2023_3.build(mixed)
@@ -78,7 +76,6 @@ def test_combinations_without_a_run_are_dashes(study: Study) -> None:
     assert all(head.endswith("ours") for _, head in dashes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("build", "number"), [(xuan2023_3.build, 3), (xuan2023_4.build, 4), (xuan2023_5.build, 5)])
 def test_all_printed_grids_are_there_on_request(build: Callable[..., list], number: int, study: Study) -> None:
     tables = build(_grid(study, encoders={"mine": None}), all_printed=True)
@@ -90,7 +87,6 @@ def test_all_printed_grids_are_there_on_request(build: Callable[..., list], numb
     assert len(tables) == 6 and len({table.name for table in tables}) == 6
 
 
-@pytest.mark.slow
 def test_models_of_another_table_are_refused_or_named(study: Study) -> None:
     with pytest.raises(
         InputError, match=r"table xuan2023_4 must have models of it .*; got VSE\+\+ \(ResNet152, fine-tuned\)"
@@ -100,7 +96,6 @@ def test_models_of_another_table_are_refused_or_named(study: Study) -> None:
     assert all("VSE++ R152" not in table.caption for table in xuan2023_4.build(both))
 
 
-@pytest.mark.slow
 def test_other_parameters_make_another_grid(study: Study) -> None:
     more = {f"{name}, 5": spec.replace("tau=10", "tau=5") for name, spec in GOAL.items()}
     tables = xuan2023_3.build(_grid(study, specs={**GOAL, **more}))
@@ -121,7 +116,6 @@ def test_two_objectives_for_one_cell_are_refused(study: Study) -> None:
         xuan2023_3.build(_grid(study, specs={**GOAL, "again": GOAL["con, con"]}))
 
 
-@pytest.mark.slow
 def test_a_missing_seed_marks_its_cell(study: Study) -> None:
     frame = _grid(study)
     table, _ = xuan2023_3.build(frame[frame["run"] != "COCO/VSE++ R152/nca, sig/1"])
@@ -129,7 +123,6 @@ def test_a_missing_seed_marks_its_cell(study: Study) -> None:
     assert "[a] seed 1 of COCO, VSE++ R152, nca, sig missing: n = 1." in table.notes
 
 
-@pytest.mark.slow
 def test_tests_mark_cells_of_the_grid(study: Study) -> None:
     where = {"data": "COCO", "encoder": "VSE++ R152", "statistic": "R@1", "direction": "i2t", "baseline": "cir, sig-ms"}
     tests = pd.DataFrame([{**where, "objective_label": name, "p_holm": 0.01} for name in GOAL if name != "cir, sig-ms"])

@@ -90,7 +90,6 @@ def test_floats_are_no_higher_than_a_page_and_lose_no_row(rows: int, letters: in
                for page in pages)  # fmt: skip
 
 
-@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 30), st.integers(1, 12), st.integers(1, 120), st.sampled_from(["", "i2t"]))
 def test_no_sheet_is_wider_than_a_line(columns: int, rows: int, letters: int, group: str) -> None:

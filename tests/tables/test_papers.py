@@ -98,7 +98,6 @@ def test_published_numbers_stand_as_printed(study: Study) -> None:
     assert _cell(t2i, "Triplet SH", "t2i C_0 published").plain() == "29.75 ± 4.62"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_every_printed_number_is_there_on_request(name: str, study: Study) -> None:
     paper = next(paper for paper in published.PAPERS if name.startswith(paper.partition("_")[0]))
@@ -165,7 +164,6 @@ def test_own_objectives_stand_in_table_1_only(study: Study) -> None:
     assert [row[0].text for row in bleeker2022_3.build(frame)[0].rows] == ["NT-Xent"]
 
 
-@pytest.mark.slow
 def test_best_and_second_are_of_ours_and_of_a_block(study: Study) -> None:
     frame = study(encoders={"VSE++": "VSE++ (ResNet50, frozen)", "VSRN": "VSRN"})
     i2t, _ = bleeker2022_1.build(frame)
@@ -174,7 +172,6 @@ def test_best_and_second_are_of_ours_and_of_a_block(study: Study) -> None:
     assert [cell.second for cell in column] == [False, False, True, False] * 2
 
 
-@pytest.mark.slow
 def test_data_other_than_the_papers_is_named(study: Study) -> None:
     orientation = "stand for orientation"
     assert any(orientation in note for note in bleeker2022_1.build(study())[0].notes)
@@ -184,7 +181,6 @@ def test_data_other_than_the_papers_is_named(study: Study) -> None:
     assert any(note.startswith("No row of Bleeker & de Rijke (2022) is of these") for note in none.notes)
 
 
-@pytest.mark.slow
 def test_parameters_that_differ_are_named(study: Study) -> None:
     i2t, _ = bleeker2022_3.build(study({"NT-Xent": "ntxent:tau=0.05"}))
     assert "NT-Xent (tau 0.05)" in i2t.caption
@@ -255,7 +251,6 @@ def test_thresholds_that_every_run_has_get_lines_of_their_own(study: Study) -> N
     assert "eps" not in table.caption.partition("; C_0")[2].replace("above eps", "")
 
 
-@pytest.mark.slow
 @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_rows_moves_blocks_only(seed: int, study: Study) -> None:

@@ -38,7 +38,6 @@ def test_seeds_and_images_have_tables_of_their_own() -> None:
     assert other["pilot images"].tolist() == [40.0] * 3
 
 
-@pytest.mark.slow
 def test_what_was_asked_about_has_its_numbers_and_their_interval() -> None:
     frame = rows(difference=5.0)
     (cell, *_) = power.build(frame)[0].to_frame()["for a difference of 5 seeds needed"]
@@ -87,7 +86,6 @@ def test_several_metrics_and_blocks_are_named() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 def test_a_csv_of_rows_makes_the_same_table(tmp_path) -> None:  # type: ignore[no-untyped-def]
     from lossscope.io.csv_tables import format_csv
     from lossscope.io.frames import read_rows

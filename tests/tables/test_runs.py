@@ -33,7 +33,6 @@ def test_a_missing_seed_is_marked_and_named(study: Study) -> None:
     assert "n = 2 to 3 runs" in i2t.caption
 
 
-@pytest.mark.slow
 def test_seeds_are_expected_of_the_same_data_only(study: Study) -> None:
     frame = pd.concat([study(), study(data={"Flickr8k": None}, seeds=(0,))], ignore_index=True)
     i2t, _ = bleeker2022_1.build(frame)
@@ -42,7 +41,6 @@ def test_seeds_are_expected_of_the_same_data_only(study: Study) -> None:
     assert "n = 1 to 3 runs" in i2t.caption and "where n = 1, no deviation" in i2t.caption
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("value", [math.nan, math.inf, None])
 def test_what_is_not_defined_is_left_out_and_named(value: float | None, study: Study) -> None:
     frame = study(NTXENT)

@@ -115,7 +115,6 @@ cells = st.one_of(
 )
 
 
-@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.data(), st.integers(40, 120), st.integers(1, 12), st.integers(1, 9), st.booleans())
 def test_no_line_is_wider_and_no_number_is_broken(

@@ -103,7 +103,6 @@ def test_training_learns_whole_words_that_are_frequent() -> None:
         Subwords.train(["A man is running."], size=8)
 
 
-@pytest.mark.slow
 def test_training_is_the_same_in_every_process() -> None:
     code = (
         "from lossscope.text.subwords import Subwords; import hashlib\n"

@@ -18,7 +18,7 @@ Both = tuple[str, Answer, Answer]
 @pytest.fixture(
     name="both",
     scope="module",
-    params=[pytest.param(name, marks=() if name in FAST else pytest.mark.slow) for name in names()],
+    params=names(),
 )
 def ask_twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
     """The name of a thread, and what doctor says with its mistake and without."""
@@ -29,7 +29,6 @@ def ask_twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return name, ask(name, home / "sick", False), ask(name, home / "mended", True)
 
 
-@pytest.mark.slow
 def test_the_first_finding_answers_the_thread(both: Both, request: pytest.FixtureRequest) -> None:
     name, sick, _ = both
     thread = module(name).THREAD

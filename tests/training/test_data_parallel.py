@@ -135,7 +135,6 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]
     return [torch.load(path / f"{rank}.pt", weights_only=True) for rank in range(RANKS)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("pairs", BATCHES)
 @pytest.mark.parametrize("spec", SHARED)
 def test_a_batch_shared_by_three_gives_what_one_gives(spec: str, pairs: int, results: list[Mapping[str, Any]]) -> None:
@@ -155,7 +154,6 @@ def far(x: Tensor | None, expected: Tensor | None) -> float:
     return float((one - other).abs().max() / other.abs().max().clamp(min=1e-3))
 
 
-@pytest.mark.slow
 def test_all_processes_end_with_the_same_bits(results: list[Mapping[str, Any]]) -> None:
     for spec in SHARED:
         for pairs in BATCHES:
@@ -164,7 +162,6 @@ def test_all_processes_end_with_the_same_bits(results: list[Mapping[str, Any]]) 
                 assert [n for n, x in first.items() if x is not None and not torch.equal(x, other[n])] == []
 
 
-@pytest.mark.slow
 def test_random_numbers_are_of_one_process_or_of_all_and_a_step_repeats_them(results: list[Mapping[str, Any]]) -> None:
     own, same = ([mine["random numbers"][kind] for mine in results] for kind in ("own", "same"))
     assert same[0] == same[1] == same[2]
@@ -172,7 +169,6 @@ def test_random_numbers_are_of_one_process_or_of_all_and_a_step_repeats_them(res
     assert all(draws[0] == draws[1] for draws in (*own, *same))
 
 
-@pytest.mark.slow
 def test_parameters_that_differ_by_a_bit_are_an_error_that_names_the_rank(results: list[Mapping[str, Any]]) -> None:
     message = "parameters must be the same in all processes; rank 1's in epoch 0 are not rank 0's. "
     assert [mine["disagreement"].startswith(message) for mine in results] == [True] * RANKS

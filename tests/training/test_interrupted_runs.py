@@ -53,13 +53,11 @@ def drop_line(path: Path, line: int) -> None:
     path.write_text("".join(lines[:line] + lines[line + 1 :]))
 
 
-@pytest.mark.slow
 def test_identical_runs_have_identical_bytes(unbroken: Run, tmp_path: Path) -> None:
     """The name of the temporary file was stored in every checkpoint."""
     assert contents(train(RECIPE, tmp_path / "again", probe_schedule=PROBES)) == contents(unbroken)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_resumed_run_has_the_bytes_of_an_unbroken_one(unbroken: Run, tmp_path: Path, after: int) -> None:
     assert contents(resume(stopped(tmp_path / "run", after).path)) == contents(unbroken)
@@ -108,7 +106,6 @@ def folder_names_of_saves(order: list[str], monkeypatch: pytest.MonkeyPatch) -> 
     return order
 
 
-@pytest.mark.slow
 def test_a_run_has_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: Callable[..., Any]) -> None:
     """Two that resumed one run mixed their rows, and both exited with 0."""
     monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
@@ -146,7 +143,6 @@ def test_a_start_that_was_killed_before_there_was_anything_to_resume_is_made_aga
     ]  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7])
 def test_a_full_disk_is_one_message_and_the_run_resumes_to_the_same_bytes(
     tmp_path: Path, unbroken: Run, share: float

@@ -56,7 +56,6 @@ def test_gradients_are_those_of_autograd_through_the_scale_and_the_bias(spec: st
         torch.testing.assert_close(learnt.bias.grad, bias.grad, rtol=1e-5, atol=1e-8)
 
 
-@pytest.mark.slow
 def test_checkpoints_state_what_was_learnt(tmp_path: Path) -> None:
     run = train(replace(TINY, objective="siglip"), tmp_path / "run")
     begin, end = (build("objectives", Checkpoint.load(path).objective) for path in (run.epoch(1), run.epoch(2)))
@@ -66,13 +65,11 @@ def test_checkpoints_state_what_was_learnt(tmp_path: Path) -> None:
     assert build("objectives", read_recipe(run.config).objective).scale == 10
 
 
-@pytest.mark.slow
 def test_a_learnt_scale_stays_below_its_limit(tmp_path: Path) -> None:
     run = train(replace(TINY, objective="infonce:tau=0.0101", lr=0.3), tmp_path / "run")
     assert build("objectives", Checkpoint.load(run.epoch(2)).objective).tau >= 0.01
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["siglip", "meta_spn"])
 def test_what_is_learnt_beside_the_encoder_resumes_to_the_same_bits(objective: str, tmp_path: Path) -> None:
     recipe = replace(TINY, objective=objective, warmup=0, sampling="pairs")

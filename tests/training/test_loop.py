@@ -75,7 +75,6 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(recipe(), tmp_path_factory.mktemp("unbroken") / "run")
 
 
-@pytest.mark.slow
 def test_a_run_folder_holds_what_it_should(unbroken: Run) -> None:
     names = sorted(path.relative_to(unbroken.path).as_posix() for path in unbroken.path.rglob("*") if path.is_file())
     assert names == [
@@ -98,13 +97,11 @@ def test_a_run_folder_holds_what_it_should(unbroken: Run) -> None:
     assert events == ["started", "epoch", "epoch", "finished"]
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bits(tmp_path: Path, unbroken: Run) -> None:
     torch.manual_seed(99)
     assert_same(train(recipe(), tmp_path / "again"), unbroken)
 
 
-@pytest.mark.slow
 def test_another_seed_gives_other_bits(tmp_path: Path, unbroken: Run) -> None:
     other = train(recipe(seed=1), tmp_path / "other")
     assert not torch.equal(
@@ -112,14 +109,12 @@ def test_another_seed_gives_other_bits(tmp_path: Path, unbroken: Run) -> None:
     )
 
 
-@pytest.mark.slow
 def test_more_epochs_after_the_end_are_the_bits_of_a_longer_run(tmp_path: Path, unbroken: Run) -> None:
     first = train(recipe(epochs=1), tmp_path / "run")
     assert_same(resume(first.path, epochs=2), unbroken)
     assert read_recipe(first.config).epochs == 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("steps", [1, 3, STEPS, STEPS + 1, 2 * STEPS - 1])
 def test_ctrl_c_keeps_the_step_under_way_and_resumes_to_the_same_bits(
     steps: int, tmp_path: Path, unbroken: Run
@@ -131,7 +126,6 @@ def test_ctrl_c_keeps_the_step_under_way_and_resumes_to_the_same_bits(
     assert_same(resume(run.path), unbroken)
 
 
-@pytest.mark.slow
 def test_several_stops_in_one_run_change_nothing(tmp_path: Path, unbroken: Run) -> None:
     with pytest.raises(Interrupted):
         train(recipe(), tmp_path / "run", progress=stop_after(2))
@@ -158,7 +152,6 @@ def test_signal_handlers_and_determinism_are_put_back(tmp_path: Path) -> None:
     assert not torch.are_deterministic_algorithms_enabled()
 
 
-@pytest.mark.slow
 def test_a_finished_run_resumes_to_itself(tmp_path: Path, unbroken: Run) -> None:
     run = train(recipe(), tmp_path / "run")
     assert_same(resume(run.path), unbroken)
@@ -200,7 +193,6 @@ train(read_recipe(Path(sys.argv[1]) / "recipe.toml"), Path(sys.argv[1]) / "run",
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("how", ["whole", "half"])
 @pytest.mark.parametrize("write", [1, 2, 3, 4, 5, 8, 10, 11, 13])
 def test_a_kill_at_any_write_resumes_to_the_same_bits(write: int, how: str, tmp_path: Path, unbroken: Run) -> None:
@@ -215,7 +207,6 @@ def test_a_kill_at_any_write_resumes_to_the_same_bits(write: int, how: str, tmp_
     assert_same(resume(run.path), unbroken)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.09, 0.15])
 def test_kill_9_of_the_command_resumes_to_the_same_bits(seconds: float, tmp_path: Path, unbroken: Run) -> None:
     run = Run(tmp_path / "run")
@@ -233,14 +224,12 @@ def test_kill_9_of_the_command_resumes_to_the_same_bits(seconds: float, tmp_path
     assert_same(resume(run.path), unbroken)
 
 
-@pytest.mark.slow
 def test_sigterm_to_the_command_ends_with_130_and_resumes(tmp_path: Path, unbroken: Run) -> None:
     with pytest.raises(Interrupted):
         train(recipe(), tmp_path / "run", progress=lambda *_: os.kill(os.getpid(), signal.SIGTERM))
     assert_same(resume(tmp_path / "run"), unbroken)
 
 
-@pytest.mark.slow
 def test_changed_data_are_refused(tmp_path: Path) -> None:
     run = train(recipe(epochs=1), tmp_path / "run")
     text = run.config.read_text()
@@ -265,7 +254,6 @@ def test_changed_choices_are_refused(change: tuple[str, str], tmp_path: Path) ->
         resume(run.path, epochs=2)
 
 
-@pytest.mark.slow
 def test_a_last_checkpoint_that_is_damaged_or_foreign_is_named(tmp_path: Path) -> None:
     run = train(recipe(epochs=1), tmp_path / "run")
     whole = {**torch.load(run.last, weights_only=True), "version": 2, "digests": {}}
@@ -297,7 +285,6 @@ def test_divergence_in_the_last_step_of_an_epoch_is_seen(tmp_path: Path) -> None
     assert not (tmp_path / "run" / "best.pt").exists()
 
 
-@pytest.mark.slow
 def test_the_warm_up_objective_trains_first_and_is_named(tmp_path: Path) -> None:
     run = train(recipe(objective="triplet_sh", epochs=2, warmup=1), tmp_path / "run")
     named = [(row["epoch"], row["objective"]) for row in table(run.trajectory)]
@@ -307,14 +294,12 @@ def test_the_warm_up_objective_trains_first_and_is_named(tmp_path: Path) -> None
     assert Path(warm.trajectory).read_text().splitlines() == run.trajectory.read_text().splitlines()[: STEPS + 1]
 
 
-@pytest.mark.slow
 def test_the_learning_rate_decays(tmp_path: Path) -> None:
     run = train(recipe(epochs=3, lr_step=2, lr_gamma=0.1), tmp_path / "run")
     rates = {row["epoch"]: float(row["lr"]) for row in table(run.trajectory)}
     assert rates == pytest.approx({"1": 0.002, "2": 0.002, "3": 0.0002})
 
 
-@pytest.mark.slow
 def test_clipping_bounds_the_step_and_reports_the_norm_before_it(tmp_path: Path, unbroken: Run) -> None:
     free = train(recipe(clip=0.0, epochs=1), tmp_path / "free")
     norms = [float(row["gradient_norm"]) for row in table(free.trajectory)]
@@ -325,7 +310,6 @@ def test_clipping_bounds_the_step_and_reports_the_norm_before_it(tmp_path: Path,
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["goal:triplet=cir", "goal:triplet=nca,pair=sig-ms"])
 def test_an_objective_without_a_value_trains(spec: str, tmp_path: Path) -> None:
     run = train(recipe(objective=spec, warmup=0), tmp_path / "run")
@@ -336,14 +320,12 @@ def test_an_objective_without_a_value_trains(spec: str, tmp_path: Path) -> None:
     assert Run(run.path).curves()["loss"].isna().all()
 
 
-@pytest.mark.slow
 def test_an_objective_with_many_positives_trains_on_images(tmp_path: Path) -> None:
     run = train(recipe(objective="smoothap", batch_size=10), tmp_path / "run")
     assert len(table(run.trajectory)) == 2 * 3
     assert all(0 < float(row["loss"]) < 1 for row in table(run.trajectory))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision_runs_on_a_cpu_and_stores_float32(precision: str, tmp_path: Path, unbroken: Run) -> None:
     run = train(recipe(precision=precision, epochs=1), tmp_path / "run")
@@ -407,7 +389,6 @@ def test_on_epoch_is_called_with_every_row_of_the_metrics(tmp_path: Path) -> Non
     assert [str(row["rsum"]) for row in rows] == [row["rsum"] for row in table(run.metrics)]
 
 
-@pytest.mark.slow
 def test_the_loss_falls_and_retrieval_improves(tmp_path: Path) -> None:
     plan = recipe(data="scenes:train=300,val=50,test=10,size=32", encoder="vsepp:dim=32,words=16,width=8", epochs=6)
     rows = table(train(dataclasses.replace(plan, batch_size=64), tmp_path / "run").metrics)
@@ -416,7 +397,6 @@ def test_the_loss_falls_and_retrieval_improves(tmp_path: Path) -> None:
     assert max(rsums[-2:]) > rsums[0] + 40
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("typed")
 def test_a_changed_file_of_the_objective_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "own.py"

@@ -29,7 +29,6 @@ from lossscope.training.loop import resume, train
 from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
 
-pytestmark = pytest.mark.slow
 DATA = "scenes:train=30,val=10,test=10,size=16"  # 150 pairs: the last batch is of 22, and 22 is no multiple of 3
 CNN = "vsepp:dim=16,words=8,width=4"  # with batch norm
 CLIP = "clip:width=16,depth=1,heads=2,dim=8"  # without

@@ -68,7 +68,6 @@ def ahead(task: Task, state: TrainState, batch: Any, lr: float) -> float:
     return float(reduce_weights(both(plain, S_val, val.mask), 1.0, "sum", len(val.batch.captions)).value)
 
 
-@pytest.mark.slow
 def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: Task) -> None:
     state = new_state(task)
     state.model.train()
@@ -118,7 +117,6 @@ def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: T
     assert float(task.recipe.lr * ours.norm() / expected.norm()) == pytest.approx(1, abs=0.3)
 
 
-@pytest.mark.slow
 def test_training_learns_the_net_and_checkpoints_hold_it(tmp_path: Path) -> None:
     run = train(TINY, tmp_path / "run")
     first, last = (Checkpoint.load(path).objective_state for path in (run.epoch(1), run.epoch(2)))
@@ -127,7 +125,6 @@ def test_training_learns_the_net_and_checkpoints_hold_it(tmp_path: Path) -> None
     assert bool(first["1.bias"].any())
 
 
-@pytest.mark.slow
 def test_a_probe_weighs_with_the_net_of_the_checkpoint(tmp_path: Path) -> None:
     run = train(TINY, tmp_path / "run")
     embedded = load(run.best, split="val", cache=False)
@@ -142,7 +139,6 @@ def test_a_probe_weighs_with_the_net_of_the_checkpoint(tmp_path: Path) -> None:
     assert rows["objective"].unique().tolist() == [embedded.objective]
 
 
-@pytest.mark.slow
 def test_the_shareable_form_keeps_the_net(tmp_path: Path) -> None:
     run = train(TINY, tmp_path / "run")
     checkpoint = Checkpoint.load(run.best)

@@ -45,7 +45,6 @@ def equal(a: Run, b: Run) -> bool:
     return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["ntxent", "triplet-sh", "siglip", "smoothap", "meta_spn"])
 def test_weights_are_the_same_bit_for_bit_with_and_without_probes(objective: str, tmp_path: Path) -> None:
     plain = train(recipe(objective=objective), tmp_path / "plain")
@@ -57,7 +56,6 @@ def test_weights_are_the_same_bit_for_bit_with_and_without_probes(objective: str
     assert plain.config.read_text() == probed.config.read_text()
 
 
-@pytest.mark.slow
 def test_rows_are_of_the_batches_before_their_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, float] | None] = []
     scope, weigh = LossScope("ntxent", ("cocos", "similarity")), lossscope.training.forward.batch_loss
@@ -80,7 +78,6 @@ def test_rows_are_of_the_batches_before_their_update(tmp_path: Path, monkeypatch
         assert row == pytest.approx({**row_of_watch, "epoch": epoch, "step": step, "objective": "ntxent"}, nan_ok=True)
 
 
-@pytest.mark.slow
 def test_the_warm_up_and_what_comes_after_share_a_table(tmp_path: Path) -> None:
     run = train(recipe(objective="ssp"), tmp_path / "run", probe_schedule=ProbeSchedule(("cocos",), 100))
     rows = pd.read_csv(run.probes)
@@ -92,7 +89,6 @@ def test_the_warm_up_and_what_comes_after_share_a_table(tmp_path: Path) -> None:
         assert filled <= own and f"i2t/{objective.statistics[1]}" in filled
 
 
-@pytest.mark.slow
 def test_captions_of_one_image_are_positives(tmp_path: Path) -> None:
     run = train(
         recipe(objective="smoothap", batch_size=6),
@@ -103,7 +99,6 @@ def test_captions_of_one_image_are_positives(tmp_path: Path) -> None:
     assert rows["i2t/s_pos"].notna().all() and rows["t2i/skipped"].tolist() == [0, 0]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 3])
 def test_a_resumed_run_has_the_rows_of_an_unbroken_one(
     step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,14 +127,12 @@ def test_a_resumed_run_has_the_rows_of_an_unbroken_one(
     assert equal(run, whole)
 
 
-@pytest.mark.slow
 def test_more_epochs_have_more_rows(tmp_path: Path) -> None:
     train(recipe(epochs=1), tmp_path / "run", probe_schedule=ProbeSchedule(("cocos",), 1000))
     run = resume(tmp_path / "run", epochs=3)
     assert pd.read_csv(run.probes)["epoch"].tolist() == [1, 2, 3]
 
 
-@pytest.mark.slow
 def test_the_command_says_it_all_once(tmp_path: Path) -> None:
     out = str(tmp_path / "run")
     words = ["train", "--data", DATA, "--encoder", ENCODER, "--objective", "ntxent", "--epochs", "1", "--quiet"]

@@ -51,7 +51,6 @@ def test_what_the_data_leave_unsaid_is_read_as_the_folder_says(recipe: Recipe) -
     assert warnings[0].startswith("WARNING: pictures are read with fit=square, as the data set says")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("converted", [False, True])
 def test_checkpoints_and_resumed_ones_keep_how_pictures_are_read(
     converted: bool, recipe: Recipe, tmp_path: Path

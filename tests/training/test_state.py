@@ -45,7 +45,6 @@ def columns(path: Path, **values: object) -> str:
     return str(path)
 
 
-@pytest.mark.slow
 def test_a_run_begins_where_another_one_ended(start: Run, tmp_path: Path) -> None:
     run = train(replace(TINY, objective="triplet", init=str(start.best), epochs=0), tmp_path / "run")
     begun, ended = Checkpoint.load(run.last), Checkpoint.load(start.best)
@@ -53,7 +52,6 @@ def test_a_run_begins_where_another_one_ended(start: Run, tmp_path: Path) -> Non
     assert all(torch.equal(begun.weights[name], tensor) for name, tensor in ended.weights.items())
 
 
-@pytest.mark.slow
 def test_aoq_trains_with_ranked_candidates_and_resumes(start: Run, ranked: Path, tmp_path: Path) -> None:
     recipe = replace(TINY, objective="aoq", init=str(start.best), offline=str(ranked), epochs=2)
     whole = train(recipe, tmp_path / "whole")
@@ -65,7 +63,6 @@ def test_aoq_trains_with_ranked_candidates_and_resumes(start: Run, ranked: Path,
     )
 
 
-@pytest.mark.slow
 def test_soft_labels_reach_ncr_and_margins_unified(start: Run, tmp_path: Path) -> None:
     def first(objective: str, info: str | None) -> float:
         recipe = replace(TINY, objective=objective, init=str(start.best), info=info)
@@ -80,7 +77,6 @@ def test_soft_labels_reach_ncr_and_margins_unified(start: Run, tmp_path: Path) -
     assert first("unified", margins) == pytest.approx(first("unified:margin=0.5", None))
 
 
-@pytest.mark.slow
 def test_soft_labels_are_those_of_the_captions_of_the_batch(start: Run, tmp_path: Path) -> None:
     """A label of 0 for one caption alone lowers the loss of the one step that holds it."""
     first = np.ones(CAPTIONS)
@@ -118,7 +114,6 @@ def test_a_label_outside_its_range_is_refused(tmp_path: Path) -> None:
         train(replace(TINY, objective="ncr", info=info), tmp_path / "run")
 
 
-@pytest.mark.slow
 def test_what_does_not_belong_together_is_refused(start: Run, ranked: Path, tmp_path: Path) -> None:
     other = "vsepp:dim=8,words=8,width=4"
     bad = [
@@ -151,7 +146,6 @@ def test_what_does_not_belong_together_is_refused(start: Run, ranked: Path, tmp_
         assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.slow
 def test_files_that_changed_since_are_refused(start: Run, tmp_path: Path) -> None:
     info = columns(tmp_path / "info.npz", label=np.ones(CAPTIONS))
     train(replace(TINY, objective="ncr", info=info), tmp_path / "run")
@@ -160,7 +154,6 @@ def test_files_that_changed_since_are_refused(start: Run, tmp_path: Path) -> Non
         resume(tmp_path / "run", epochs=2)
 
 
-@pytest.mark.slow
 def test_init_may_change_options_and_add_whole_parts(tmp_path: Path) -> None:
     clip = "clip:width=8,heads=2,patch=8,dim=8,depth=1,subwords=300,layer="
     pytest.importorskip("transformers")
@@ -175,7 +168,6 @@ def test_init_may_change_options_and_add_whole_parts(tmp_path: Path) -> None:
     assert train(replace(crop, init=str(plain.best)), tmp_path / "crop").best.is_file()
 
 
-@pytest.mark.slow
 def test_a_run_begun_before_a_choice_existed_goes_on(tmp_path: Path) -> None:
     run = train(replace(TINY, objective="triplet"), tmp_path / "run")
     stored = torch.load(run.last, weights_only=True)
@@ -191,7 +183,6 @@ def test_a_linear_schedule_keeps_its_epochs(tmp_path: Path) -> None:
         resume(run.path, epochs=3)
 
 
-@pytest.mark.slow
 def test_a_stop_in_stated_steps_goes_on_to_the_same_bits_past_a_batch_of_one(tmp_path: Path) -> None:
     data = "scenes:train=5,val=10,test=10,size=16,captions=1"
     recipe = replace(TINY, objective="triplet", data=data, batch_size=2, steps=5, epochs=2, min_count=1)

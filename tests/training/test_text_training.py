@@ -69,10 +69,7 @@ def stop_after(n: int) -> Callable[[str, int, int], None]:
     return progress
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param("own negatives", marks=pytest.mark.slow), "rules", "learnt scale", "groups"]
-)
+@pytest.mark.parametrize("name", ["own negatives", "rules", "learnt scale", "groups"])
 def test_a_stopped_run_resumes_to_the_same_bits(tmp_path: Path, name: str) -> None:
     whole = train(RECIPES[name], tmp_path / "whole")
     with pytest.raises(Interrupted):
@@ -195,7 +192,6 @@ def test_rules_leave_out_what_they_hide_in_training(tmp_path: Path) -> None:
     assert losses["same-item;above:margin=0.3"] < min(losses["same-item"], losses["above:margin=0.3"])
 
 
-@pytest.mark.slow
 def test_groups_have_every_positive_of_their_queries(tmp_path: Path) -> None:
     task = prepare_task(resolve(RECIPES["groups"]), tmp_path, "cpu")
     relations = task.train.relations
@@ -212,7 +208,6 @@ def test_groups_have_every_positive_of_their_queries(tmp_path: Path) -> None:
     assert not (tmp_path / "no").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoder", ["biencoder:dim=32,words=32", "biencoder:tower=transformer,dim=32,words=32,heads=2"]
 )
@@ -290,7 +285,6 @@ def shared_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", RECIPES)
 def test_two_processes_take_the_steps_of_one(name: str, shared_runs: Path) -> None:
     one, two = (Run(shared_runs / f"{name} {size}") for size in (1, 2))

@@ -11,12 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 from lossscope.core.parent_process import is_alive
 from lossscope.io.folder_lock import is_locked
 
-pytestmark = pytest.mark.slow
 TRAIN = [
     "--data", "scenes:train=40,val=10,test=10,size=16", "--encoder", "vsepp:dim=8,words=8,width=4", "--objective",
     "ntxent", "--batch-size", "16", "--epochs", "500", "--save-every", "1", "--device", "cpu", "--quiet",

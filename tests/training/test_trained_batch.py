@@ -40,7 +40,6 @@ def same(a: Run, b: Run) -> None:
         assert one.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("objective", ["ntxent", "triplet-sh", "siglip", "smoothap", "meta_spn"])
 def test_training_is_the_same_bit_for_bit_with_and_without_the_doctor(objective: str, tmp_path: Path) -> None:
     plain = train(recipe(objective), tmp_path / "plain")
@@ -55,7 +54,6 @@ def test_training_is_the_same_bit_for_bit_with_and_without_the_doctor(objective:
     same(plain, probed)
 
 
-@pytest.mark.slow
 def test_every_batch_is_seen_as_it_was_trained(tmp_path: Path) -> None:
     seen: list[TrainedBatch] = []
     run = train(recipe(), tmp_path / "run", on_batch=lambda batch: seen.append(batch))  # type: ignore[func-returns-value]
@@ -74,7 +72,6 @@ def test_every_batch_is_seen_as_it_was_trained(tmp_path: Path) -> None:
         assert isinstance(masks, Pair) and masks.i2t.match.shape == batch.S.shape
 
 
-@pytest.mark.slow
 def test_a_listener_stops_a_training_and_it_resumes_to_the_same_bits(tmp_path: Path) -> None:
     plain = train(recipe(), tmp_path / "plain")
     last = len(plain.trajectory.read_text().splitlines()) - 1
@@ -86,7 +83,6 @@ def test_a_listener_stops_a_training_and_it_resumes_to_the_same_bits(tmp_path: P
         same(plain, resume(folder))
 
 
-@pytest.mark.slow
 def test_a_reason_in_the_last_step_lets_the_run_finish(tmp_path: Path) -> None:
     plain = train(recipe(), tmp_path / "plain")
     last = len(plain.trajectory.read_text().splitlines()) - 2
@@ -133,7 +129,6 @@ def test_a_listener_that_fails_does_not_hide_why_the_training_stops(tmp_path: Pa
     assert doctor.reason is not None and doctor.reason.id == "siglip-start"
 
 
-@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_found_where_the_similarities_are(tmp_path: Path) -> None:
     nan, batches = float("nan"), list[TrainedBatch]()
     train(recipe(), tmp_path / "run", on_batch=lambda batch: batches.append(batch))  # type: ignore[func-returns-value]
@@ -146,7 +141,6 @@ def test_a_loss_that_is_not_finite_is_found_where_the_similarities_are(tmp_path:
         assert [event.id for event in events] == found
 
 
-@pytest.mark.slow
 def test_a_resumed_training_is_not_judged_as_a_start(tmp_path: Path) -> None:
     batches: list[TrainedBatch] = []
     listen = batches.append

@@ -29,7 +29,6 @@ def test_what_the_best_epoch_has_most_of() -> None:
     assert selection_score("last", metrics, 3) == 3.0
 
 
-@pytest.mark.slow
 def test_the_best_epoch_is_not_in_the_warmup(tmp_path: Path) -> None:
     run = train(HARDEST, tmp_path / "run")
     rsum = pd.read_csv(run.metrics).set_index("epoch")["rsum"]
@@ -38,7 +37,6 @@ def test_the_best_epoch_is_not_in_the_warmup(tmp_path: Path) -> None:
     assert load(run.path, cache=False).warnings == ()
 
 
-@pytest.mark.slow
 def test_the_best_epoch_may_be_in_the_warmup_where_the_recipe_says_so(tmp_path: Path) -> None:
     run = train(replace(HARDEST, best_in_warmup=True), tmp_path / "run")
     assert Checkpoint.load(run.best).epoch == 1
@@ -46,7 +44,6 @@ def test_the_best_epoch_may_be_in_the_warmup_where_the_recipe_says_so(tmp_path: 
     assert "saved after epoch 1 of 1 of the warm-up: it was trained with triplet:margin=0.2, never with" in warning
 
 
-@pytest.mark.slow
 def test_a_run_of_warmup_alone_warns_and_keeps_its_best(tmp_path: Path) -> None:
     warnings: list[str] = []
     run = train(replace(HARDEST, epochs=1), tmp_path / "run", on_warning=warnings.append)
@@ -57,7 +54,6 @@ def test_a_run_of_warmup_alone_warns_and_keeps_its_best(tmp_path: Path) -> None:
     assert Checkpoint.load(run.best).epoch == 2
 
 
-@pytest.mark.slow
 def test_an_objective_without_a_warmup_has_any_best_epoch(tmp_path: Path) -> None:
     warnings: list[str] = []
     run = train(replace(HARDEST, objective="triplet", lr=1.0), tmp_path / "run", on_warning=warnings.append)

@@ -85,7 +85,6 @@ def test_an_interruption_loses_at_most_a_part(tmp_path: Path) -> None:
     assert third.calls == []
 
 
-@pytest.mark.slow
 def test_splits_can_be_added_but_no_other_extraction(tmp_path: Path) -> None:
     work(tmp_path, Means(), names=("test",)).run()
     assert Precomp(tmp_path).splits() == ("test",)

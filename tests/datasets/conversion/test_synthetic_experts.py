@@ -41,7 +41,6 @@ def test_names_and_widths_are_those_of_the_models() -> None:
     assert all(list(experts) == sorted(experts) for experts in EXPERTS.values())
 
 
-@pytest.mark.slow
 def test_the_same_seed_gives_the_same_files_and_another_seed_others(tmp_path: Path) -> None:
     generate(tmp_path / "a"), generate(tmp_path / "b"), generate(tmp_path / "c", seed=1)
     for path in (tmp_path / "a").iterdir():
@@ -85,7 +84,6 @@ def recall_at_5(root: Path, noise: float) -> float:
     return float(np.mean([(row > row[k]).sum() < 5 for k, row in enumerate(S)]))
 
 
-@pytest.mark.slow
 def test_recall_is_above_chance_and_falls_with_noise(tmp_path: Path) -> None:
     assert recall_at_5(tmp_path / "a", noise=1.0) > 0.5  # chance: 0.05
     assert recall_at_5(tmp_path / "b", noise=100.0) < 0.25

@@ -149,7 +149,6 @@ def torchvision_named(model: Any) -> dict[str, torch.Tensor]:
     return renamed
 
 
-@pytest.mark.slow
 def test_the_last_map_of_a_residual_network(tmp_path: Path) -> None:
     torch.manual_seed(1)
     config = transformers.ResNetConfig(depths=[2, 2, 2, 2], hidden_sizes=[64, 128, 256, 512], layer_type="basic")

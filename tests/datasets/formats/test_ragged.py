@@ -13,7 +13,6 @@ from lossscope.datasets.formats.ragged import RaggedArrays, RowsByName, write_ra
 from lossscope.errors import InputError
 
 
-@pytest.mark.slow
 @settings(deadline=None, max_examples=25)
 @given(lengths=st.lists(st.integers(0, 5), max_size=6), width=st.integers(1, 4))
 def test_rows_are_read_back_by_name(lengths: list[int], width: int, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -153,7 +153,6 @@ texts = st.sampled_from(["a", "A", "b", " c\n", "é", "e\u0301", "", "  ", "d d 
 rows = st.lists(st.tuples(texts, st.lists(texts, max_size=3), st.lists(texts, max_size=4)), max_size=12)
 
 
-@pytest.mark.slow
 @given(st.lists(rows, min_size=1, max_size=3).filter(any), st.integers(1, 4))
 def test_counts_are_those_of_the_oracle(splits: list[list[Row]], max_words: int) -> None:
     from tests.conftest import _loaded

@@ -61,7 +61,6 @@ def test_names_of_columns_that_cannot_be_read(text: str) -> None:
         ColumnNames.parse(text)
 
 
-@pytest.mark.slow
 def test_the_first_row_with_a_value_decides_which_column_it_is(tmp_path: Path) -> None:
     """Not the block that it is in: rows of one file are read alike wherever a block ends."""
     rows = (

@@ -213,7 +213,6 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
         read_log(tmp_path / "log.parquet")
 
 
-@pytest.mark.slow
 @given(st.data())
 def test_names_do_not_matter(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("log")

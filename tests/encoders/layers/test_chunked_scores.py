@@ -103,7 +103,6 @@ def test_the_gradient_is_that_of_one_pass(spec: str, captions: int) -> None:
     assert not expected["texts.local"][~mask_of(texts)].any(), "padding has no gradient"
 
 
-@pytest.mark.slow
 @every_spec
 @pytest.mark.parametrize("block", [1, 2])
 def test_blocks_of_images_change_nothing(spec: str, block: int) -> None:

@@ -31,7 +31,6 @@ def test_drawn_pairs_are_positives_and_hard_negatives() -> None:
         assert pairs.texts[12:].tolist() == pairs.texts[:6].tolist()
 
 
-@pytest.mark.slow
 def test_hard_negatives_are_drawn_by_their_softmax() -> None:
     match = torch.eye(4, dtype=torch.bool)
     S = torch.tensor([[9.0, 2, 1, 0], [0, 9, 0, 0], [0, 0, 9, 0], [0, 0, 0, 9]])

@@ -14,8 +14,6 @@ from lossscope.encoders.layers.pooled_resnet import DEPTHS, Resnet, identify_res
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def weights(oracle: Callable[[str], ModuleType], tmp_path_factory: pytest.TempPathFactory) -> Path:

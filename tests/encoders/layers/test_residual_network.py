@@ -47,7 +47,6 @@ def test_names_and_shapes_are_torchvisions() -> None:
     assert shapes("resnet18")["layer4.1.conv2.weight"] == (512, 512, 3, 3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
 def test_maps_are_those_of_the_oracle(name: str, oracle: Callable[[str], ModuleType]) -> None:
     theirs = oracle("resnet").random(name)
@@ -86,7 +85,6 @@ def test_a_picture_of_256_has_64_cells(caffe: bool) -> None:
         )
 
 
-@pytest.mark.slow
 def test_cells_are_rows_of_the_map_and_batch_norms_never_train(monkeypatch: pytest.MonkeyPatch) -> None:
     backbone = small_backbone(monkeypatch).train()
     before = {k: v.clone() for k, v in backbone.state_dict().items()}
@@ -99,7 +97,6 @@ def test_cells_are_rows_of_the_map_and_batch_norms_never_train(monkeypatch: pyte
     assert all(p.grad is not None for p in backbone.parameters())
 
 
-@pytest.mark.slow
 def test_a_file_with_base_and_top_and_one_with_torchvisions_names_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

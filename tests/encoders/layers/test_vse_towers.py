@@ -64,7 +64,6 @@ def state(run: Run) -> dict[str, Any]:
     return {f"{k}:{name}": v for k in (1, 2) for name, v in Checkpoint.load(run.epoch(k)).weights.items()}
 
 
-@pytest.mark.slow
 def test_a_resumed_run_has_the_leak_of_an_unbroken_one(recipe: Recipe, tmp_path: Path) -> None:
     whole = train(recipe, tmp_path / "whole")
     expected = state(whole)

@@ -21,8 +21,6 @@ from tests.encoders.released.files import Release
 from tests.encoders.released.refusals import FOREIGN, REFUSALS, Refusal
 from tests.encoders.released.releases import RELEASES, release_of
 
-pytestmark = pytest.mark.slow
-
 pytest.importorskip("transformers")
 
 FAMILIES = sorted({release.name for release in RELEASES})
@@ -31,10 +29,10 @@ BARE = [release for release in RELEASES if not release.options and release.renam
 COUNTER = "num_batches_tracked"  # of a batch norm: torch before 0.4.1 wrote none
 
 
-def parameters(releases: list[Release], slow: bool = False) -> pytest.MarkDecorator:
-    """Parametrise a test by releases; all are slow, or those that say so."""
+def parameters(releases: list[Release]) -> pytest.MarkDecorator:
+    """Parametrise a test by releases."""
     values = [
-        pytest.param(release, id=release.spec, marks=[pytest.mark.slow] if slow or release.slow else [])
+        pytest.param(release, id=release.spec, marks=[pytest.mark.thorough] if release.slow else [])
         for release in releases
     ]
     return pytest.mark.parametrize("release", values)
@@ -201,7 +199,7 @@ DAMAGES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
-@parameters([*FIRST, *BARE, release_of("vse_infty:bert"), release_of("vsepp:image=resnet18")], slow=True)
+@parameters([*FIRST, *BARE, release_of("vse_infty:bert"), release_of("vsepp:image=resnet18")])
 def test_no_family_opens_a_file_whose_sizes_cannot_be_read(release: Release) -> None:
     file = release.file()
     for index, tower in enumerate(file.towers):

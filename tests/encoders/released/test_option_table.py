@@ -148,7 +148,6 @@ def test_every_option_of_xvlms_authors_is_in_a_list() -> None:
     LISTED["xvlm"].require_known(CONFIG, (), FILE)
 
 
-@pytest.mark.slow
 def test_an_option_is_accepted_from_the_command_line(tmp_path: Path) -> None:
     from lossscope_cli import app
 

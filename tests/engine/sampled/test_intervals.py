@@ -52,7 +52,6 @@ def test_a_share_holds_in_nineteen_of_twenty_of_all_samples() -> None:
     assert held >= 0.95 * comb(8, 4)
 
 
-@pytest.mark.slow
 def test_the_sum_of_a_share_holds_where_queries_are_left_out() -> None:
     """The number of queries that are left out is random, too: of all samples of a set half of which is."""
     population, usable = np.repeat([1.0, 0, np.nan], [5, 1, 6]), np.repeat([True, False], 6)

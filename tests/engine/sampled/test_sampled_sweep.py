@@ -89,7 +89,6 @@ def test_all_queries_are_the_full_sweep_exactly(name: str) -> None:
     assert full[list(INTERVAL)].isna().all(axis=None)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", SWEEPS)
 def test_each_sampled_query_is_that_of_the_full_sweep(name: str) -> None:
     embedded, options = SWEEPS[name]
@@ -108,7 +107,6 @@ def test_each_sampled_query_is_that_of_the_full_sweep(name: str) -> None:
         )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pairs", "ties", "images", "classes"])
 def test_strips_of_any_size_count_alike(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     embedded, options = SWEEPS[name]
@@ -124,7 +122,6 @@ def test_strips_of_any_size_count_alike(name: str, monkeypatch: pytest.MonkeyPat
         assert several["mean"].to_numpy() == pytest.approx(one["mean"].to_numpy(), rel=1e-4, abs=1e-6, nan_ok=True)
 
 
-@pytest.mark.slow
 def test_more_entries_than_are_kept_are_counted_in_a_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """With eps 0 every negative counts."""
     embedded, probes = split(400, 1), ("cocos:eps=0",)
@@ -135,7 +132,6 @@ def test_more_entries_than_are_kept_are_counted_in_a_second_pass(monkeypatch: py
     assert (every.loc[every["statistic"] == "C_neg", "mean"] == 399).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.0, 1e9])
 def test_a_killed_pass_resumes_after_its_last_strip_to_the_bit(
     seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -228,7 +224,6 @@ def test_a_total_of_the_sample_stands_for_all_queries() -> None:
             assert own["low"] <= full[direction, statistic] <= own["high"]
 
 
-@pytest.mark.slow
 def test_the_interval_holds_and_errors_fall_with_the_square_root() -> None:
     """200 samples of each size; studies/intervals/sampled_queries.py has more sizes and statistics."""
     embedded = split(150, 2, seed=4)

@@ -84,7 +84,6 @@ def assert_same(plain: Pair[TiledRows], rounded: Pair[TiledRows], exactly: bool 
                 torch.testing.assert_close(getattr(x, name), getattr(y, name), rtol=0, atol=0 if exactly else 1e-4)
 
 
-@pytest.mark.slow
 @EVERY
 @SHARES
 @pytest.mark.parametrize("extremes", [False, True])
@@ -194,7 +193,6 @@ def test_only_float32_vectors_are_taken() -> None:
         Bfloat16Tiles(inputs_of(alone)[0], Buffers())
 
 
-@pytest.mark.slow
 def test_a_sweep_gives_the_same_summary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_batches, "PANEL", 1500)
     embedded, specs, probes = source("random", 60, 3), ("triplet", "triplet_sh", "siglip"), ("cocos", "recall")

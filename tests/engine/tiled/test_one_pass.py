@@ -82,7 +82,6 @@ def assert_same(tiled_rows: TiledRows, whole: DenseRows, objectives: list[Object
             torch.testing.assert_close(a, b, rtol=3e-6, atol=3e-6 * max(1.0, float(expected.positive.max())))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("same_image", ["keep", "mask"])
 @given(st.integers(3, 40), st.integers(3, 50), st.integers(2, 25), st.integers(0, 99))
@@ -148,7 +147,6 @@ def test_too_many_kept_entries_lead_to_a_second_pass(monkeypatch: pytest.MonkeyP
             assert_same(side, whole, [objective], [1e-4])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("probes", [("cocos",), ("cocos:eps=0.1", "similarity", "contributors", "recall", "tangent")])
 def test_a_sweep_gives_the_same_summary_from_tiles(probes: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_batches, "PANEL", 1500)

@@ -115,7 +115,6 @@ BOMBS = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
 def test_bombs_are_refused_at_once(bomb: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.p").write_bytes(bomb)

@@ -128,7 +128,6 @@ def test_references_to_objects_outside_are_refused(tmp_path: Path) -> None:
         read_pickle(tmp_path / "a.p")
 
 
-@pytest.mark.slow
 def test_pickles_cut_off_anywhere_are_refused(tmp_path: Path) -> None:
     whole = pickle.dumps({"x": np.arange(5.0), **PLAIN})
     for length in range(len(whole)):

@@ -303,7 +303,6 @@ def test_nan_at_equal_similarities_fails_edge_cases() -> None:
     assert [evidence.partition(":")[0] for evidence in text[:2]] == ["all similarities -1", "all similarities 0"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lossy", "grouped"])
 def test_a_gather_that_loses_gradients_fails_processes(name: str) -> None:
     failures = failed(check(f"./planted.py:{name}", processes=2))
@@ -353,7 +352,6 @@ def test_a_stated_gradient_has_no_values_to_compare_with() -> None:
     assert verdict_of("finite differences", check("goal", processes=1)).outcome == "note"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("name", "kind"), [("clip", "averages"), ("averaging", "averages"), ("own_rows", "averages")])
 def test_a_user_function_passes_and_its_reduction_is_reported(name: str, kind: str) -> None:
     verdicts = check(f"./planted.py:{name}", processes=1)
@@ -363,14 +361,12 @@ def test_a_user_function_passes_and_its_reduction_is_reported(name: str, kind: s
     assert verdict_of("ties", verdicts).outcome == "skipped"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("total", [True, False])
 def test_the_reduction_of_a_function_is_measured(total: bool) -> None:
     text = verdict_of("scale", check(f"./planted.py:own_rows:total={str(total).lower()}", processes=1)).evidence
     assert text.startswith(f"the loss {'sums' if total else 'averages'} over the batch")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("spec", ["ntxent", "triplet_sh", "smoothap", "goal:pair=sig-ms"])
 def test_two_processes_train_as_one_does(spec: str) -> None:
     verdicts = check(spec, processes=2)
@@ -378,14 +374,12 @@ def test_two_processes_train_as_one_does(spec: str) -> None:
     assert verdict_of("processes", verdicts).outcome == "pass"
 
 
-@pytest.mark.slow
 def test_three_processes_train_as_one_does() -> None:
     assert verdict_of("processes", check("ntxent", processes=3)).evidence.startswith(
         "the gradient on 3 processes is that on one"
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["whole", "Placed"])
 def test_a_gather_with_gradients_passes(name: str) -> None:
     verdicts = check(f"./planted.py:{name}", processes=2)
@@ -393,7 +387,6 @@ def test_a_gather_with_gradients_passes(name: str) -> None:
     assert verdict_of("processes", verdicts).outcome == "pass"
 
 
-@pytest.mark.slow
 def test_a_loss_that_does_not_gather_is_noted_and_checked_with_a_gather() -> None:
     verdicts = check("./planted.py:clip", processes=2)
     assert failed(verdicts) == {}
@@ -402,14 +395,12 @@ def test_a_loss_that_does_not_gather_is_noted_and_checked_with_a_gather() -> Non
     assert verdict_of("processes, gathered", verdicts).outcome == "pass"
 
 
-@pytest.mark.slow
 def test_a_sum_over_own_rows_is_noted() -> None:
     verdict = verdict_of("processes", check("./planted.py:own_sum", processes=2))
     assert verdict.outcome == "note"
     assert verdict.evidence.startswith("it adds up its own rows, so gradients averaged over 2 processes are 1/2 of")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -426,14 +417,12 @@ def test_an_error_on_a_rank_is_a_verdict(name: str, text: str) -> None:
     assert text in failures["processes"]
 
 
-@pytest.mark.slow
 def test_processes_that_wait_for_ever_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spawn, "TIMEOUT", 12.0)
     failures = failed(check("./planted.py:waiting", processes=2))
     assert failures == {"processes": "no result after 12 s: one may wait for what another never sends"}
 
 
-@pytest.mark.slow
 def test_no_process_group_is_left_behind() -> None:
     check("./planted.py:grouped", processes=1)
     assert not torch.distributed.is_initialized()

@@ -89,7 +89,6 @@ def test_a_loss_that_needs_more_than_two_pairs_has_no_relative_unit_and_the_unit
     assert row is not None and 5 < row["i2t/C_neg"] <= 8
 
 
-@pytest.mark.slow
 def test_a_loss_is_checked_on_batches_that_it_runs_on(tmp_path: Path) -> None:
     file = tmp_path / "own.py"
     file.write_text(
@@ -216,7 +215,6 @@ FORMS: dict[str, Callable[[], Loss]] = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_way_of_writing_a_loss_gives_its_weights(form: str) -> None:
     loss = FORMS[form]()
@@ -232,7 +230,6 @@ def test_an_error_inside_a_trace_is_one_line() -> None:
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.slow
 def test_names_and_options_are_those_of_the_function_inside_a_partial() -> None:
     objective: Any = as_objective(partial(softmax, tau=0.2))
     assert (name_of_loss(partial(softmax)), objective.tau) == ("softmax", 0.2)

@@ -262,7 +262,6 @@ def test_its_weight_field_is_that_of_the_objective(losses: Path) -> None:
             assert (wrapped[column] - ours[column]).abs().max() < 1e-8
 
 
-@pytest.mark.slow
 def test_probes_treat_it_like_any_objective(losses: Path, tiny_checkpoint: Path) -> None:
     embedded = load(tiny_checkpoint, split="val", cache=False)
     specs = (f"{losses}:on_embeddings", f"{losses}:on_s")
@@ -272,7 +271,6 @@ def test_probes_treat_it_like_any_objective(losses: Path, tiny_checkpoint: Path)
     assert first == pytest.approx(second, rel=1e-3, nan_ok=True)
 
 
-@pytest.mark.slow
 def test_training_with_it_is_training_with_the_objective(losses: Path, tmp_path: Path) -> None:
     tiny = Recipe(
         data="scenes:train=30,val=10,test=10,size=16", encoder="vsepp:dim=16,words=8,width=4", epochs=1, batch_size=32

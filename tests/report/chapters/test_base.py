@@ -38,12 +38,10 @@ def sections(report_data: ReportData) -> list[Section]:
     return build_sections(report_data)
 
 
-@pytest.mark.slow
 def test_chapters_are_in_order(sections: list[Section]) -> None:
     assert [section.title for section in sections] == TITLES
 
 
-@pytest.mark.slow
 def test_every_item_has_a_unique_name_and_a_caption(sections: list[Section]) -> None:
     items = [item for section in sections for item in section.all_items]
     names = [item.name for item in items]
@@ -58,7 +56,6 @@ def test_every_interactive_chart_has_a_picture_beside_it(sections: list[Section]
             assert any(isinstance(item, Picture) for item in section.all_items), section.title
 
 
-@pytest.mark.slow
 def test_a_run_alone_is_compared_with_nothing(one_run: ReportData) -> None:
     sections = build_sections(one_run)
     assert [section.title for section in sections] == [
@@ -68,7 +65,6 @@ def test_a_run_alone_is_compared_with_nothing(one_run: ReportData) -> None:
     assert not any(cell.best or cell.second for table in tables for row in table.rows for cell in row)
 
 
-@pytest.mark.slow
 def test_a_study_of_retrieval_alone_still_makes_a_page(report_data: ReportData) -> None:
     rows = report_data.results.rows[report_data.results.rows["probe"] == "recall"]
     kinds = ("curves", "what_if", "per_query", "hardest_negative_counts")
@@ -78,7 +74,6 @@ def test_a_study_of_retrieval_alone_still_makes_a_page(report_data: ReportData) 
     assert titles == [TITLES[0], TITLES[1], "How the similarities moved", "What is wrong with the runs?", *TITLES[-2:]]
 
 
-@pytest.mark.slow
 def test_numbers_that_are_nan_are_dashes_everywhere(report_data: ReportData) -> None:
     rows = report_data.results.rows.assign(mean=math.nan, std=math.nan)
     sections = build_sections(
@@ -92,7 +87,6 @@ def test_numbers_that_are_nan_are_dashes_everywhere(report_data: ReportData) -> 
         assert "nan" not in tables[name].to_html() + tables[name].to_latex() + tables[name].to_csv()
 
 
-@pytest.mark.slow
 def test_the_figures_of_goal_are_a_chapter_where_a_study_wants_them(results: Results) -> None:
     drawn = diagrams(results, [ReportConfig(figures=("goal",))])
     (section,) = goal.build(ReportData(results, diagrams=drawn))
@@ -136,7 +130,6 @@ def test_the_threshold_is_that_of_most_counts(report_data: ReportData) -> None:
     assert replace(report_data, results=replace(report_data.results, rows=rows)).eps == 0.2
 
 
-@pytest.mark.slow
 def test_papers_are_those_of_what_the_page_has(sections: list[Section]) -> None:
     (section,) = (one for one in sections if one.title == "How to cite")
     (table,) = section.tables

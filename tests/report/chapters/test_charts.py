@@ -22,7 +22,6 @@ def slider(data: ReportData, chapter: object) -> SliderChart:
     return chart
 
 
-@pytest.mark.slow
 def test_the_eps_slider_shows_the_mean_curve_over_seeds(report_data: ReportData) -> None:
     chart, curves = slider(report_data, threshold), report_data.results.curves
     assert list(chart.panels) == ["VSE++"] and [line.label for line in chart.panels["VSE++"]] == [
@@ -38,7 +37,6 @@ def test_the_eps_slider_shows_the_mean_curve_over_seeds(report_data: ReportData)
     assert all(np.diff(line.y) <= 1e-9)  # a higher threshold never counts more
 
 
-@pytest.mark.slow
 def test_the_temperature_slider_has_every_temperature_of_the_study(report_data: ReportData) -> None:
     chart, rows = slider(report_data, temperature), report_data.results.what_if
     assert chart.x == (0.05, 0.125, 0.2) and chart.x[chart.start] == 0.125  # nearest to 0.1 on the scale of logarithms
@@ -50,7 +48,6 @@ def test_the_temperature_slider_has_every_temperature_of_the_study(report_data: 
     assert line.y == pytest.approx(expected.tolist())
 
 
-@pytest.mark.slow
 def test_a_run_alone_has_no_deviation(one_run: ReportData) -> None:
     for chapter in (threshold, temperature):
         assert all(line.std is None for line in slider(one_run, chapter).panels["VSE++"])
@@ -79,7 +76,6 @@ def test_the_field_is_the_weight_of_what_was_trained(report_data: ReportData) ->
     assert set(field.clouds["Triplet, VSE++"]["s_pos"]) <= set(own["positive"])
 
 
-@pytest.mark.slow
 def test_each_grid_is_thinned_by_its_own_steps(report_data: ReportData) -> None:
     frame = pd.concat([weight_field("ntxent"), weight_field("lifted_structure")], ignore_index=True)
     (section,) = fields.build(replace(report_data, diagrams=Diagrams(frame)))
@@ -103,7 +99,6 @@ def test_a_curve_that_a_run_lacks_is_nan_and_not_zero(report_data: ReportData) -
         assert all(map(math.isnan, line.y)) == (line.label == "Triplet")
 
 
-@pytest.mark.slow
 def test_hubness_is_drawn_for_the_first_seed_of_every_loss(report_data: ReportData) -> None:
     (section,) = geometry.build(report_data)
     names = [item.name for item in section.all_items]

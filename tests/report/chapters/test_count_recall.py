@@ -30,7 +30,6 @@ def test_a_run_is_one_row_per_direction(report_data: ReportData) -> None:
         assert row["count"] == per_query.loc[per_query["statistic"] == statistic, "mean"].item()
 
 
-@pytest.mark.slow
 def test_the_section_has_the_picture_the_interval_and_the_numbers(report_data: ReportData) -> None:
     (section,) = count_recall.build(report_data)
     picture, taus, numbers = section.items
@@ -50,7 +49,6 @@ def test_the_section_has_the_picture_the_interval_and_the_numbers(report_data: R
     assert f"scenes: {share:.3g} %" in section.text
 
 
-@pytest.mark.slow
 def test_kendalls_tau_is_in_the_table_of_three_losses_and_not_of_two(
     report_data: ReportData, with_rows: WithRows
 ) -> None:

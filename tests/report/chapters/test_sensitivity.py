@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pandas as pd
-import pytest
 
 from lossscope.report.chapters import sensitivity
 from lossscope.report.chapters.base import ReportData
 from lossscope.report.sections import Picture
 
-pytestmark = pytest.mark.slow
 SPECS = {
     **{f"unified:margin={margin},gamma=60": 500 + 100 * margin for margin in (0.0, 0.1, 0.2, 0.3)},
     **{f"unified:margin=0.2,gamma={gamma}": 500 + gamma for gamma in (20, 40)},

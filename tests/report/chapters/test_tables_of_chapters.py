@@ -18,8 +18,6 @@ from lossscope.report.results import FRAMES
 from lossscope.report.sections import Picture, Section
 from lossscope.tables.base import Table
 
-pytestmark = pytest.mark.slow
-
 WithRows = Callable[[Callable[[pd.DataFrame], pd.DataFrame]], ReportData]
 
 
@@ -205,7 +203,6 @@ def of_one_seed(data: ReportData) -> ReportData:
     return gather(replace(results, **own), data.diagrams, resamples=99)
 
 
-@pytest.mark.slow
 def test_of_one_seed_no_caption_speaks_of_a_deviation_over_seeds(report_data: ReportData) -> None:
     """Captions of sliders, tables and pictures explained ± over seeds where nothing had one."""
     text = captions(build_sections(of_one_seed(report_data)))
@@ -214,7 +211,6 @@ def test_of_one_seed_no_caption_speaks_of_a_deviation_over_seeds(report_data: Re
         assert words not in text
 
 
-@pytest.mark.slow
 def test_of_two_seeds_the_deviation_is_said_to_be_their_distance(report_data: ReportData) -> None:
     text = captions(build_sections(report_data))
     sentence = "± sample standard deviation over 2 seeds; of two it is 0.71 times their distance."

@@ -117,7 +117,6 @@ def expected(family: Family, data: Path) -> Tensor:
     return torch.cat(columns, 1)
 
 
-@pytest.mark.slow
 @both
 @families
 def test_a_released_file_is_probed_and_converted_with_its_scores(tmp_path: Path, family: Family, zipped: bool) -> None:
@@ -219,7 +218,6 @@ def run(*words: str) -> Any:
     return CliRunner().invoke(app, list(words))
 
 
-@pytest.mark.slow
 def test_convert_and_cocos_from_the_command_line(tmp_path: Path) -> None:
     family = FAMILIES["scan"]
     file, words = write(tmp_path / "model_best.pth.tar", family), vocabulary(tmp_path / "words.json")

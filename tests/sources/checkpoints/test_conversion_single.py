@@ -100,7 +100,6 @@ def write(folder: Path, name: str, zipped: bool, config: Any) -> Path:
     return path
 
 
-@pytest.mark.slow
 @both
 @every
 def test_a_released_file_has_the_scores_of_its_model(tmp_path: Path, configured: Any, name: str, zipped: bool) -> None:
@@ -116,7 +115,6 @@ def test_a_released_file_has_the_scores_of_its_model(tmp_path: Path, configured:
         torch.testing.assert_close(scores(name, loaded.model()), expected, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.slow
 @every
 def test_a_missing_and_a_surplus_tensor_are_refused_by_name(tmp_path: Path, configured: Any, name: str) -> None:
     path = write(tmp_path, name, True, {"experts": {"modalities": sorted(WIDTHS)}})

@@ -108,7 +108,6 @@ def test_numbers_of_numpy_are_refused_where_they_are_saved() -> None:
         digests_of({"metrics": {"rsum": np.float64(3.0)}})
 
 
-@pytest.mark.slow
 def test_the_checkpoint_that_comes_with_the_package_states_its_digests(tmp_path: Path) -> None:
     shipped = find_shipped("checkpoints", Path("tiny"))
     assert Checkpoint.load(shipped).digests

@@ -197,7 +197,6 @@ def test_unscored_pairs_rank_below_all_and_are_masked_out(split: Split) -> None:
         embedded(split, pair_scorer).similarity_block(*rows(split))
 
 
-@pytest.mark.slow
 def test_training_scores_pairs_and_its_checkpoint_is_probed(tmp_path: Path) -> None:
     recipe = Recipe(data=DATA, encoder=SPEC, objective="ntxent", epochs=2, batch_size=16, lr=0.01, val_images=6)
     run = train(recipe, tmp_path / "run")
@@ -209,7 +208,6 @@ def test_training_scores_pairs_and_its_checkpoint_is_probed(tmp_path: Path) -> N
     assert Sweep(("ntxent",), batch_size=8).run(source).summary["mean"].notna().all()
 
 
-@pytest.mark.slow
 def test_an_extra_loss_is_trained_with_the_objective(tmp_path: Path) -> None:
     weights, losses = [], []
     for further in (0.0, 50.0):
@@ -221,7 +219,6 @@ def test_an_extra_loss_is_trained_with_the_objective(tmp_path: Path) -> None:
     assert losses[1] > losses[0] + 10
 
 
-@pytest.mark.slow
 def test_a_re_ranking_model_can_be_trained(tmp_path: Path) -> None:
     spec = f"{SPEC}:best=2"
     run = train(Recipe(data=DATA, encoder=spec, objective="ntxent", epochs=1, batch_size=16), tmp_path / "run")

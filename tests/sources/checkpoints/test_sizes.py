@@ -60,7 +60,6 @@ def test_layers_without_end_are_refused() -> None:
         require_possible_sizes(Deep(), SHAPE, WORDS, {}, {"a": torch.zeros(1)})
 
 
-@pytest.mark.slow
 def test_the_check_imports_no_compiler_of_torch() -> None:
     code = f"""
 import sys

@@ -19,7 +19,6 @@ def test_names_of_the_launchers() -> None:
         build("launchers", "kubernetes")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "spec", ["local:jobs=1", "torchrun:processes=2", "slurm:cluster=local,gpus=0,cpus=1,minutes=5"]
 )
@@ -34,7 +33,6 @@ def test_a_run_is_trained_and_examined(tmp_path: Path, spec: str) -> None:
     assert status.rsum is not None and 0 <= status.rsum <= 600
 
 
-@pytest.mark.slow
 def test_a_job_that_is_stopped_ends(tmp_path: Path) -> None:
     launcher: Launcher = build("launchers", "local:jobs=1")
     study = begin_study(tmp_path, STUDY_OF_ONE_RUN)

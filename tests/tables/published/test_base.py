@@ -34,7 +34,6 @@ def test_numbers_are_those_in_print(paper: str, table: int) -> None:
         assert [float(number) for number in std] == ([] if row["std"] != row["std"] else [row["std"]])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("paper", ["bleeker2022", "li2022_unified"])
 def test_only_the_rsum_known_to_be_wrong_is_wrong(paper: str) -> None:
     wrong = []

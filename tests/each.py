@@ -1,0 +1,57 @@
+"""Run a contract on every entry of a registry within one test: one to collect, every failure named."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from itertools import product
+from typing import Any
+
+import pytest
+
+Test = Callable[..., None]
+
+
+def each(*names_and_values: Any) -> Callable[[Test], Test]:
+    """Return a decorator that runs a test on each case, as `pytest.mark.parametrize` does, within one test.
+
+    `@each("spec", SPECS, "seed", range(3))` is every seed of every spec; `@each("spec, count", [("triplet", 3)])` names
+    several arguments of one case. A case that fails or is skipped is a subtest with its values in its name; the others
+    run on. Fixtures are those of the one test: where a case must have its own folder or its own patches, parametrize.
+    Stands above hypothesis' `given`.
+    """
+    cases = list(_cases(names_and_values[::2], names_and_values[1::2]))
+    assert cases, f"{names_and_values[::2]} must have values"
+
+    def decorate(test: Test) -> Test:
+        @functools.wraps(test)
+        def run(subtests: pytest.Subtests, **fixtures: Any) -> None:
+            for case in cases:
+                try:
+                    test(**case, **fixtures)
+                except (Exception, pytest.skip.Exception, pytest.fail.Exception):
+                    with subtests.test(**{name: _short(value) for name, value in case.items()}):
+                        raise
+
+        for name in [name for name in vars(run) if "hypothesis" in name]:
+            delattr(run, name)  # or pytest would have it that the loop draws examples
+        kept = [one for one in inspect.signature(test).parameters.values() if one.name not in cases[0]]
+        fixture = inspect.Parameter("subtests", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        run.__signature__ = inspect.Signature([fixture, *kept])  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+def _cases(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Iterator[dict[str, Any]]:
+    split = [[name.strip() for name in several.split(",")] for several in names]
+    for chosen in product(*values):
+        cells = [one if len(own) > 1 else (one,) for own, one in zip(split, chosen, strict=True)]
+        yield {name: cell for own, row in zip(split, cells, strict=True) for name, cell in zip(own, row, strict=True)}
+
+
+def _short(value: Any) -> str:
+    """Return what a value is called in the name of a case."""
+    name = getattr(value, "__name__", None) or getattr(value, "name", None)
+    return name if isinstance(name, str) else str(value)[:80]

@@ -1,0 +1,287 @@
+"""Scenarios, the paths from a source to its numbers, and the whole matrix in float64 that all paths must agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from lossscope.core.batches import Batch
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.relations import Relations
+from lossscope.core.sides import ONE_SET, QUERY_DOCUMENT
+from lossscope.core.similarity import Mask, normalise
+from lossscope.engine.run_probes import plan_of_direction, plan_probes, run_probes
+from lossscope.engine.sweep import Sweep
+from lossscope.live.monitor import LossScope
+from lossscope.objectives.base import Objective
+from lossscope.probes.base import reduce_column
+from lossscope.probes.views.view import BatchShape, DenseRows
+from lossscope.registry import build, names, spec_of
+
+Kind = Literal["random", "tied", "collapsed", "clusters", "sorted"]
+KINDS: tuple[Kind, ...] = ("random", "tied", "collapsed", "clusters", "sorted")
+Key = tuple[Any, ...]
+Numbers = dict[Key, float]
+"""(batch, objective, direction, probe, eps, statistic) -> number, of sweeps; (column,) -> number, of a loop."""
+
+EXACT = frozenset({
+    "C_q", "C_q_all", "C_B", "C_0", "C_neg", "skipped", "R@1", "R@5", "R@10", "medr", "meanr", "ties", "hub_max_count",
+    "never_hardest", "s_neg", "s_pos", "inverted",
+})  # fmt: skip
+"""Statistics that have the same bits on every path, where products are exact."""
+WARM = {"smoothap": "smoothap:tau=0.1"}
+"""Objectives at a temperature at which float32 rounds no weight to 0 that float64 has."""
+VANISHING = frozenset({"radial", "tangent", "bound_17"})
+"""Shares of gradients that nearly vanish."""
+
+# what cuts S into pieces, and where: the only names of the engine's insides that this module knows
+PIECES = {
+    "tile rows": ("lossscope.engine.tiled.matrix.ROWS", "lossscope.engine.ring_rows.ROWS"),
+    "tile columns": ("lossscope.engine.tiled.matrix.COLUMNS", "lossscope.engine.ring_rows.COLUMNS"),
+    "panel": ("lossscope.engine.large_batches.PANEL",),
+    "strip": ("lossscope.engine.sampled.strips.STRIP",),
+    "stack": ("lossscope.engine.small_batches.STACK_ENTRIES",),
+    "large in a loop": ("lossscope.live.batch_statistics.LARGE_ENTRIES",),
+}
+
+
+@contextmanager
+def pieces(sizes: Mapping[str, int]) -> Iterator[None]:
+    """Cut S into pieces of other sizes; names are those of PIECES."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in sizes.items():
+            for place in PIECES[name]:
+                patch.setattr(place, size)
+        yield
+
+
+def captions(kind: Kind, images: int, per_image: int, seed: int = 0, d: int = 16) -> SplitEmbeddings:
+    """Images with their captions; numbers are multiples of 1/32, so that products are exact in any order."""
+    generator = torch.Generator().manual_seed(seed)
+    owner = np.repeat(np.arange(images), per_image)
+    v = torch.randn(images, d, generator=generator) / d**0.5
+    t = v[owner] + 0.5 * torch.randn(len(owner), d, generator=generator) / d**0.5
+    if kind == "tied":
+        v, t = v.sign(), t.sign() / 4
+    if kind == "collapsed":
+        v, t = torch.full_like(v, 1.0), torch.full_like(t, 0.25)
+    if kind == "clusters":
+        v, t = (x[torch.randint(min(3, len(x)), (len(x),), generator=generator)] for x in (v, t))
+    if kind == "sorted":  # sums grow to the end, so that whatever is kept early is too much
+        t = t * torch.linspace(0.1, 1, len(t))[:, None]
+    v, t = (v * 8).round() / 32, (t * 32).round() / 32
+    ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
+    return SplitEmbeddings("made", v, t, None, owner, ids[0], ids[1], "f" * 64)
+
+
+def documents(kind: Kind, n: int, _: int, seed: int = 0) -> SplitEmbeddings:
+    """Queries and documents, some shared, some without a positive, with mined negatives."""
+    random, m = np.random.default_rng(seed), n + n // 2
+    pairs = np.unique(np.stack([random.integers(0, n, 2 * n), random.integers(0, m, 2 * n)], 1), axis=0)
+    relations = Relations(n, m, pairs, QUERY_DOCUMENT, negatives=random.integers(-1, m, (n, 2)))
+    made = captions(kind, m, 1, seed)
+    assert made.images is not None and made.captions is not None
+    ids = [[str(i) for i in range(k)] for k in (n, m)]
+    return SplitEmbeddings("documents", made.images[:n], made.captions, None, None, *ids, "0", relations=relations)
+
+
+def classes(kind: Kind, n: int, per_class: int, seed: int = 0) -> SplitEmbeddings:
+    """One labelled set."""
+    vectors = captions(kind, n * per_class, 1, seed).images
+    ids = [str(i) for i in range(n * per_class)]
+    relations = Relations.of_labels(np.arange(n * per_class) % n)
+    return SplitEmbeddings("classes", vectors, vectors, None, None, ids, ids, "0", relations=relations)
+
+
+def objectives(positives: str, by_sums: bool) -> tuple[str, ...]:
+    """Return the objectives of the registry whose rows are independent and that need nothing but S."""
+    built = [(name, build("objectives", name)) for name in names("objectives")]
+    chosen = [name for name, one in built if _is_plain(one) and (one.positives, _has_sums(one)) == (positives, by_sums)]
+    return tuple(WARM.get(name, name) for name in chosen)
+
+
+def _is_plain(objective: Objective) -> bool:
+    return not (objective.coupled or objective.square or objective.needs_embeddings or objective.required_info)
+
+
+def _has_sums(objective: Objective) -> bool:
+    return objective.counting_rule is not None
+
+
+ONE, MANY = objectives("one", True), objectives("many", True)
+WHOLE = objectives("many", False)
+COUPLED = tuple(name for name in names("objectives") if build("objectives", name).coupled)
+TILES = ("cocos", "cocos:eps=0.0001", "similarity", "recall", "alignment")
+"""Probes that one pass over tiles serves, with a number of each query."""
+ROWS = ("cocos", "contributors", "tangent", "influence")
+"""Probes that need whole rows."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What is asked of which kind of source."""
+
+    make: Callable[..., SplitEmbeddings]
+    objectives: tuple[str, ...]
+    probes: tuple[str, ...] = TILES
+    options: Mapping[str, Any] = field(default_factory=dict)  # of a sweep
+    in_pieces: bool = True  # whether S may be cut into pieces at all
+    sampled: bool = True  # whether each number is of a query
+
+    def sweep(self, **options: Any) -> Sweep:
+        """Return the sweep over one batch of everything, unless options say otherwise."""
+        return Sweep(self.objectives, self.probes, **{"batch_size": None, "interval": None, **self.options, **options})
+
+
+SCENARIOS = {
+    "pairs": Scenario(captions, (*ONE, "ntxent:tau=0.01", "triplet:margin=0")),
+    "pairs, hubs": Scenario(captions, ONE[:2], (*TILES, "hubness"), sampled=False),
+    "siblings left out": Scenario(captions, ("ntxent", "triplet", "unified"), options={"same_image": "mask"}),
+    "first captions": Scenario(captions, ("ntxent",), options={"captions": "first"}),
+    "images": Scenario(captions, MANY, options={"sampling": "images"}),
+    "rows": Scenario(captions, ("ntxent", "triplet", "circle:gamma=8"), ROWS, {"sampling": "pairs"}),
+    "rows of pairs": Scenario(captions, WHOLE, ("cocos", "similarity"), {"sampling": "pairs"}),
+    "rows of images": Scenario(captions, WHOLE, ("cocos", "contributors"), {"sampling": "images"}),
+    "views": Scenario(captions, ("ntxent",), options={"sampling": "views"}),
+    "documents": Scenario(documents, ("ntxent", "triplet")),
+    "groups": Scenario(documents, (*MANY, "supcon"), ("cocos", "recall"), {"sampling": "groups"}),
+    "classes": Scenario(classes, (*MANY, "supcon"), ("cocos", "recall"), {"per_class": 2}),
+    "coupled": Scenario(captions, COUPLED, ("cocos",), {"sampling": "pairs"}, in_pieces=False),
+}
+
+
+def whole_matrix(scenario: Scenario, source: SplitEmbeddings, sweep: Sweep) -> Numbers:
+    """Return the numbers of each batch of a sweep from its whole S in float64, one direction after the other."""
+    plan, numbers = sweep.plan.for_relations(source.relations), Numbers()
+    for batching in plan.batchings:
+        probes = plan_probes(batching.objectives, plan.probes)
+        for number, batch in enumerate(batching.sampling.batches(source.relations)):
+            for rows in dense_rows(source, batch, sweep.same_image):
+                for one in run_probes(rows, plan_of_direction(probes, rows.shape.direction)):
+                    label = ONE_SET if batch.mode == "views" and one.direction != "both" else None
+                    direction = label or source.sides.label(one.direction)
+                    spec = None if one.objective is None else spec_of(one.objective)
+                    probe = spec_of(one.probe).partition(":")[0]
+                    key = number, spec, direction, probe, getattr(one.probe, "eps", None)
+                    for statistic in one.statistics():
+                        value = reduce_column(statistic, one.columns(), 1)
+                        numbers[*key, plan.name_of(statistic.name)] = float(value[0])
+    return numbers
+
+
+def dense_rows(source: SplitEmbeddings, batch: Batch, same_image: Any = "keep") -> list[DenseRows]:
+    """Return S of a batch in float64, whole, with its mask, of each direction that the batch has."""
+    split = source.joined if batch.mode == "views" else source
+    assert split.images is not None and split.captions is not None
+    first, second = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
+    v, t = split.images.double()[first], split.captions.double()[second]
+    mask = batch.mask(source.relations, same_image)
+    embeddings = {"queries": v, "candidates": t}
+    S = torch.stack([(t * row).sum(1) for row in v])
+    forward = DenseRows(BatchShape(1, "i2t", first, second[None]), S, replace(mask, info=embeddings), v, t[None])
+    if batch.is_one_set:
+        return [forward]
+    embeddings = {"queries": t, "candidates": v}
+    shape = BatchShape(1, "t2i", second, first[None])
+    return [forward, DenseRows(shape, S.T.contiguous(), replace(mask.t(), info=embeddings), t, v[None])]
+
+
+def numbers_of_batches(batches: pd.DataFrame) -> Numbers:
+    """Return the numbers of the rows of batches that a sweep gives."""
+    return {
+        (row["batch"], *_key_of(row), name): row[name]
+        for row in batches.to_dict("records")
+        for name in row["statistics"].split()
+    }
+
+
+def numbers_of_summary(rows: pd.DataFrame, column: str = "mean") -> Numbers:
+    """Return the numbers of the summary of a sweep that has one batch, number 0."""
+    return {(0, *_key_of(row), row["statistic"]): row[column] for row in rows.to_dict("records")}
+
+
+def _key_of(row: Mapping[str, Any]) -> Key:
+    """Return objective, direction, probe and eps."""
+    objective, eps = (None if pd.isna(row[name]) else row[name] for name in ("objective", "eps"))
+    return objective, row["direction"], row["probe"], eps
+
+
+def assert_same(actual: Numbers, expected: Numbers, exact: bool = True, close: float = 2e-5) -> None:
+    """Assert that a path gives all the numbers and no others.
+
+    Args:
+        actual: of the path.
+        expected: of the whole matrix.
+        exact: counts, ranks and similarities must have the same bits; else they are compared as the others are.
+        close: relative and absolute difference that other numbers may have.
+    """
+    assert expected and not actual.keys() ^ expected.keys()
+    for key, value in expected.items():
+        name = str(key[-1]).rpartition("/")[2]
+        if exact and name in EXACT:
+            assert actual[key] == pytest.approx(value, rel=1e-6, abs=0, nan_ok=True), key
+        else:
+            limit = 500 * close if name in VANISHING else close
+            assert actual[key] == pytest.approx(value, rel=limit, abs=limit / 4, nan_ok=True), key
+
+
+def row_of_matrix(scope: LossScope, S: Tensor, S_second: Tensor | None, mask: Mask) -> Numbers:
+    """Return the numbers that a loop's row must have, from whole rows of S in float64.
+
+    Args:
+        scope: whose objective and probes are asked.
+        S: (b, B) of the first direction.
+        S_second: (b, B) of the second; None: there is one direction.
+        mask: of both.
+    """
+    objective = build("objectives", scope.objective) if isinstance(scope.objective, str) else scope.objective
+    probes = [build("probes", spec) for spec in scope.probes]
+    numbers: Numbers = {("finite",): 1.0}
+    sides = [S] if S_second is None else [S, S_second]
+    results = []
+    for direction, rows in zip(("i2t", "t2i"), sides, strict=False):
+        own = mask if direction == "i2t" else Mask(mask.match, mask.valid, direction="t2i")
+        queries, candidates = (torch.arange(n) for n in rows.shape)
+        shape = BatchShape(1, direction, queries, candidates[None], len(queries) == len(candidates))  # type: ignore[arg-type]
+        plan = plan_of_direction(plan_probes([objective], probes), direction)  # type: ignore[arg-type, list-item]
+        results += [(direction, one) for one in run_probes(DenseRows(shape, rows.double(), own), plan)]
+    columns = [(d, one, statistic) for d, one in results for statistic in one.statistics()]
+    plain = [f"{one.direction}/{statistic.name}" for _, one, statistic in columns]
+    for (_, one, statistic), name in zip(columns, plain, strict=True):
+        value = float(reduce_column(statistic, one.columns(), 1)[0])
+        spec = scope.probes[probes.index(one.probe)]
+        numbers[(name if plain.count(name) == 1 else f"{one.direction}/{spec}/{statistic.name}",)] = value
+    return numbers
+
+
+def similarities(kind: Kind, n: int, seed: int = 0) -> Tensor:
+    """(n, n) similarities of pairs, exact in float32."""
+    made = captions(kind, n, 1, seed)
+    assert made.images is not None and made.captions is not None
+    return made.images @ made.captions.T
+
+
+def shares(edges: list[int], n: int) -> list[slice]:
+    """Cut 0..n-1 at some places; a share may be empty."""
+    return [slice(a, b) for a, b in pairwise([0, *sorted(edges), n])]
+
+
+def write_shards(folder: Path, source: SplitEmbeddings, number: int) -> Path:
+    """Write both sides of a source in shards, as float32 of unit length."""
+    folder.mkdir(parents=True)
+    for name, rows in (("images", source.images), ("captions", source.captions)):
+        assert rows is not None
+        for place, part in enumerate(np.array_split(normalise(rows).numpy(), number)):
+            np.save(folder / f"{name}-{place}.npy", part)
+    np.save(folder / "caption_image.npy", source.caption_image)
+    return folder

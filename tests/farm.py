@@ -1,0 +1,197 @@
+"""Warm processes: ranks and commands, each forked from one process in which everything is imported already.
+
+A process that is started anew imports for three seconds before it does anything. One that is forked begins at once, and
+has the state of a new one: nothing of the test that asks for it but the environment, the folder and the modules' path.
+Tests that kill processes start their own.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import runpy
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing import connection, forkserver
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "HF_HUB_OFFLINE": "1"}
+"""What must hold before torch, matplotlib and the hub's library are imported."""
+PRELOADED = (
+    "torch", "torch.distributed", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "seaborn", "safetensors.torch",
+    "scipy.stats", "pytest", "hypothesis", "typer.testing", "lossscope_cli", "lossscope.training.loop",
+    "lossscope.studies.report", "lossscope.engine.sweep", "lossscope.live.monitor", "lossscope.conformance.suite",
+    "tests.farm",
+)  # fmt: skip
+"""Modules that most processes need."""
+SECONDS = 300.0  # that the processes of one call may take together
+
+
+@cache
+def context() -> ForkServerContext:
+    """Return the context whose processes are forked from the warm one, which is started here."""
+    made = multiprocessing.get_context("forkserver")
+    made.set_forkserver_preload(list(PRELOADED))
+    before = dict(os.environ)
+    os.environ.update({**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(ROOT), *_paths(before)])})
+    try:
+        forkserver.ensure_running()
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+    return made
+
+
+def process(target: Callable[..., object], args: tuple[Any, ...], daemon: bool = True) -> ForkServerProcess:
+    """Return a process that will call `target(*args)` in the environment and folder of this moment, not yet started."""
+    here = (dict(os.environ), os.getcwd(), list(sys.path))
+    return context().Process(target=_call_as_here, args=(*here, target, args), daemon=daemon)
+
+
+def run_ranks(function: Callable[..., Any], size: int, *arguments: Any) -> list[Any]:
+    """Run `function(*arguments)` in a gloo group of warm processes and return what each returns, by rank.
+
+    Args:
+        function: importable by name.
+        size: number of processes.
+        arguments: passed on.
+
+    Raises:
+        RuntimeError: when a process fails, with the traceback of the first to fail.
+    """
+    with tempfile.TemporaryDirectory(prefix="farm-") as folder:
+        running = [process(_call_in_group, (rank, size, folder, function, arguments)) for rank in range(size)]
+        _run(running, lambda: _failures(Path(folder)))
+        return [pickle.loads((Path(folder) / f"{rank}.pickle").read_bytes()) for rank in range(size)]
+
+
+def run_command(*words: str, cwd: Path | None = None, ranks: int = 1) -> subprocess.CompletedProcess[str]:
+    """Run `lossscope WORDS` and return its exit code, output and errors.
+
+    Args:
+        words: of the command line, after the name.
+        cwd: folder that it runs in; None: the current one.
+        ranks: of a job, as torchrun starts them; the output is that of all.
+    """
+    with tempfile.TemporaryDirectory(prefix="farm-") as folder:
+        files = [Path(folder) / name for name in ("stdout", "stderr")]
+        port = _free_port() if ranks > 1 else 0
+        running = [
+            process(_call_command, (words, str(cwd or Path.cwd()), [str(file) for file in files], rank, ranks, port))
+            for rank in range(ranks)
+        ]
+        _run(running, lambda: "")
+        output, errors = (file.read_text("utf-8") if file.exists() else "" for file in files)
+    codes = [done.exitcode for done in running]
+    return subprocess.CompletedProcess(list(words), next(filter(None, codes), 0), output, errors)
+
+
+@contextmanager
+def warm_spawning() -> Iterator[None]:
+    """Let `lossscope check` and whatever else starts processes by `objectives.checks.spawn` take warm ones.
+
+    Not on a GPU: a process that is forked from one that has seen it cannot use it.
+    """
+    from lossscope.objectives.checks import spawn
+
+    if os.environ.get("LOSSSCOPE_TEST_DEVICE", "").startswith("cuda"):
+        yield
+        return
+    before = spawn.multiprocessing
+    warm = SimpleNamespace(Process=process)
+    spawn.multiprocessing = SimpleNamespace(get_context=lambda _: warm)  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        spawn.multiprocessing = before
+
+
+def _run(running: Sequence[ForkServerProcess], failure: Callable[[], str]) -> None:
+    """Start processes and wait for all. Raises RuntimeError with what `failure` says once one of them has failed."""
+    for one in running:
+        one.start()
+    end = time.monotonic() + SECONDS
+    try:
+        while waiting := [one for one in running if one.exitcode is None]:
+            if (cause := failure()) or time.monotonic() > end:
+                raise RuntimeError(cause or f"no result after {SECONDS:g} s")
+            connection.wait([one.sentinel for one in waiting], timeout=1)
+        if cause := failure():
+            raise RuntimeError(cause)
+    finally:
+        for one in running:
+            if one.is_alive():
+                one.kill()
+            one.join()
+
+
+def _failures(folder: Path) -> str:
+    """Return the traceback of the process that failed first; those after it only miss it."""
+    files = sorted(folder.glob("*.failed"), key=lambda path: path.stat().st_mtime_ns)
+    return files[0].read_text("utf-8") if files else ""
+
+
+def _call_as_here(
+    environment: Mapping[str, str], folder: str, path: list[str], target: Callable[..., object], args: tuple[Any, ...]
+) -> None:
+    """Call a function in a forked process that has the environment, folder and path of the one that asked for it."""
+    import torch
+
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    sys.path[:] = path
+    torch.set_num_threads(1)
+    target(*args)
+
+
+def _call_in_group(rank: int, size: int, folder: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    from lossscope.objectives.checks.spawn import join_file_group
+
+    try:
+        with join_file_group(Path(folder) / "group", rank, size):
+            result = pickle.dumps(function(*arguments))
+    except BaseException:
+        (Path(folder) / f"{rank}.failed.part").write_text(f"rank {rank}\n{traceback.format_exc()}", "utf-8")
+        (Path(folder) / f"{rank}.failed.part").rename(Path(folder) / f"{rank}.failed")
+        os._exit(1)
+    (Path(folder) / f"{rank}.pickle").write_bytes(result)
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(0)  # threads of gloo may abort a process that cleans up slowly
+
+
+def _call_command(words: Sequence[str], cwd: str, files: Sequence[str], rank: int, ranks: int, port: int) -> None:
+    """Be `lossscope WORDS`, with output and errors that go to files, as rank `rank` of a job."""
+    for number, file in enumerate(files, 1):
+        os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.chdir(cwd)
+    if ranks > 1:
+        size = str(ranks)
+        os.environ.update({"MASTER_ADDR": "localhost", "MASTER_PORT": str(port), "WORLD_SIZE": size, "RANK": str(rank)})
+        os.environ.update({"LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": size})
+    sys.argv = ["lossscope", *words]
+    runpy.run_module("lossscope_cli", run_name="__main__", alter_sys=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("localhost", 0))
+        return int(found.getsockname()[1])
+
+
+def _paths(environment: Mapping[str, str]) -> list[str]:
+    return [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
