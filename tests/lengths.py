@@ -49,6 +49,11 @@ def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
+def thorough(*cases: Any) -> list[Any]:
+    """Return cases of a parametrised test that are left to `make test-all`; a tuple has a value for each argument."""
+    return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.thorough) for case in cases]
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Add the options that choose tests."""
     group = parser.getgroup("lengths of the suite")
