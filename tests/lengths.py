@@ -96,6 +96,8 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
         thorough = [item for item in items if _is_thorough(item)]
         chosen = parts_of([item.nodeid for item in thorough])[int(number) - 1]
         _keep(config, items, [item for item in thorough if item.nodeid in chosen])
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return  # the order that was typed
     cost: dict[str, float] = defaultdict(float)
     for function, seconds in durations().items():
         cost[file_of(function)] += seconds
