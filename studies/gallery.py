@@ -29,7 +29,7 @@ FIGURES, REPORTS = ROOT / "figures", ROOT / "reports"
 BATCH = 128  # pairs in a batch of the studies
 STUDIES = ("bleeker2022-small", "li2022-small", "li2022-sensitivity-small")
 # files of a report that go to reports/; of the first study also the page, which contains its pictures
-REPORT_FILES = ("csv", "latex/*.tex")
+REPORT_FILES = ("csv", "latex/*.tex", "latex/README.md")
 AUDIT_FILES = ("index.html", "audit.json", "sheet.csv")
 
 

@@ -1,4 +1,4 @@
-"""Pictures and tables -> main.tex."""
+"""Pictures and tables -> main.tex, and the README beside it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,40 @@ from lossscope.tables.base import Table
 
 from .sections import Answer, Picture, Section
 
-_MAIN = r"""\documentclass{article}
-\usepackage[T1]{fontenc}
+PREAMBLE = r"""\usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
-\usepackage{lmodern}
-\usepackage[margin=2.5cm]{geometry}
-\usepackage{booktabs}
 \usepackage{graphicx}
+% a basic installation has neither Latin Modern nor booktabs: Computer Modern, and rules of the same widths
+\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{\usepackage{ae,aecompl}}
+\IfFileExists{booktabs.sty}{\usepackage{booktabs}}{%
+  \newcommand{\toprule}{\noalign{\hrule height 0.08em\vskip 0.65ex}}%
+  \newcommand{\midrule}{\noalign{\vskip 0.4ex\hrule height 0.05em\vskip 0.65ex}}%
+  \newcommand{\bottomrule}{\noalign{\vskip 0.4ex\hrule height 0.08em}}%
+  \def\cmidrule(lr)##1{\cline{##1}}}
+"""
+"""What tables and pictures of a report need; it compiles with the packages of a basic installation."""
+
+README = r"""# The report in LaTeX
+
+`pdflatex main.tex`, twice: tables refer to one another.
+
+`main.tex` requires packages of a basic installation (Debian: texlive-latex-base) and looks better with two more:
+
+| package | in Debian | in TeX Live | without it |
+|---|---|---|---|
+| lmodern | lmodern | lm | letters of Computer Modern |
+| booktabs | texlive-latex-recommended | booktabs | simple rules between the rows of tables |
+
+A table for a paper is `\input{NAME}`, NAME a `.tex` beside this file. The paper's preamble needs
+
+```latex
+\usepackage[T1]{fontenc}
+\usepackage{booktabs,graphicx}
+```
+"""
+
+_MAIN = r"""\documentclass{article}
+%s\usepackage[margin=2.5cm]{geometry}
 %% a picture at most as wide as the text; its name where the file is not beside this one
 \newcommand{\shownpicture}[1]{\IfFileExists{#1}%%
   {\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{\includegraphics{#1}}}%%
@@ -51,7 +78,7 @@ def latex(title: str, lead: str, answer: Answer, sections: Sequence[Section], pr
     parts.append(r"\section*{Provenance}" + "\n" + r"\begin{description}")
     parts += [rf"\item[{{{formats.latex_text(key)}}}] {formats.latex_text(value)}" for key, value in rows]
     parts.append(r"\item[] \end{description}" if not rows else r"\end{description}")
-    return _MAIN % (formats.latex_text(title), "\n".join(parts))
+    return _MAIN % (PREAMBLE, formats.latex_text(title), "\n".join(parts))
 
 
 def _findings(answer: Answer) -> list[str]:

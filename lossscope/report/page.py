@@ -18,7 +18,7 @@ from lossscope.tables.base import Table
 from lossscope.visible_text import show_text
 
 from .html import html
-from .latex import latex
+from .latex import README, latex
 from .sections import Answer, Picture, Section, items_of, require_names
 
 SCHEMA = "lossscope.report/1"
@@ -84,6 +84,7 @@ def _write(
         written.append(_write_text(out / "csv" / f"{table.name}.csv", table.to_csv()))
         written.append(_write_text(out / "latex" / f"{table.name}.tex", table.to_latex()))
     written.append(_write_text(out / "latex" / "main.tex", latex(title, lead, answer, sections, provenance)))
+    written.append(_write_text(out / "latex" / "README.md", README))
     page = html(out / "figures", title, lead, answer, sections, provenance)
     written.append(_write_text(out / "index.html", page))
     earlier = _files_of_index(out)

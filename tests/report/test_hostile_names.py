@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -17,6 +16,7 @@ from lossscope.studies.report import report as write_study_report
 from lossscope.visible_text import show_text
 from tests.chromium import in_browser, launch, watch
 from tests.hostile_names import CONTROLS, HOSTILE
+from tests.pdflatex import compile_latex
 from tests.tiny import run_study
 
 pytestmark = pytest.mark.filterwarnings("ignore:Glyph", "ignore:constrained_layout")
@@ -102,13 +102,10 @@ def test_the_page_runs_no_script_and_makes_no_request_of_a_name(report: Path) ->
         assert " ".join(page.title().split()).endswith(shown)
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex")
 def test_the_latex_of_a_report_compiles_and_reads_no_other_file(report: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(report / "latex", tmp_path / "latex")
+    folder = Path(shutil.copytree(report / "latex", tmp_path / "latex"))
     before = {file.name for file in folder.iterdir()}
-    command = ["pdflatex", "-shell-escape", "-recorder", "-interaction=nonstopmode", "-halt-on-error", "main.tex"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False)
-    assert done.returncode == 0, (folder / "main.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+    compile_latex(folder, "-shell-escape", "-recorder")
     assert "/etc/passwd" not in (folder / "main.fls").read_text(encoding="utf-8")
     assert {file.name for file in folder.iterdir()} - before <= {f"main.{end}" for end in ("aux", "log", "pdf", "fls")}
 
