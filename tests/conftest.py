@@ -17,6 +17,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from tests import lengths
+from tests.chromium import launch
 from tests.farm import warm_spawning
 
 ORACLES = Path(__file__).parent / "oracles"
@@ -100,6 +101,13 @@ def _warm_processes() -> Iterator[None]:
     """What starts processes of Python takes those of the farm, for the whole run."""
     with warm_spawning():
         yield
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium without a network; one of a module, as its driver keeps an event loop of asyncio running."""
+    with launch() as chromium:
+        yield chromium
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import base64
 import io
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError
 from lossscope.io.csv_tables import read_csv
 from lossscope.visible_text import show_text
-from tests.chromium import in_browser, launch, watch
+from tests.chromium import in_browser, watch
 from tests.hostile_names import CONTROLS, HOSTILE
 
 FACTS = [("False negatives", "4.1 %"), ("Calibration", "uncalibrated here")]
@@ -118,12 +118,6 @@ def test_an_answer_of_one_set_is_of_both_orders(tmp_path: Path) -> None:
     assert data["others"] == ["x,y,no\n"]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launch() as chromium:
-        yield chromium
-
-
 class OpenPage:
     """A page in the browser, with its console messages, its dialogs and its requests."""
 
@@ -194,6 +188,33 @@ def test_pairs_are_labelled_by_key_and_read_back(browser: Any, tmp_path: Path) -
 
 
 @in_browser
+def test_the_page_opens_its_storage_when_the_browser_process_knows_of_it(browser: Any, tmp_path: Path) -> None:
+    """Opened by the first line of the script, it was now and then bound to nothing, and labels were lost."""
+    order = """window.order = [];
+      const { get } = Object.getOwnPropertyDescriptor(window, "localStorage");
+      Object.defineProperty(window, "localStorage", { get() { order.push("opened"); return get.call(window); } });
+      const query = navigator.permissions.query.bind(navigator.permissions);
+      navigator.permissions.query = async (name) => { await query(name); order.push("answered"); };"""
+    page = write_page(tmp_path / "page.html", image_pairs(2), "Pairs", IMAGE_TEXT, [])
+    opened = OpenPage(browser, page, script=order)
+    assert opened.page.evaluate("order") == ["answered", "opened"]
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.thorough
+def test_a_browser_without_permissions_opens_the_page(browser: Any, tmp_path: Path) -> None:
+    none = "Object.defineProperty(navigator, 'permissions', { value: undefined })"
+    page = write_page(tmp_path / "page.html", image_pairs(2), "Pairs", IMAGE_TEXT, [])
+    opened = OpenPage(browser, page, script=none)
+    opened.press("y")
+    assert opened.answers == ["yes", ""] and opened.messages == []
+    assert not opened.page.locator("#not-kept").is_visible()
+    opened.context.close()
+
+
+@in_browser
+@pytest.mark.thorough
 def test_buttons_do_what_keys_do(browser: Any, tmp_path: Path) -> None:
     opened = OpenPage(browser, write_page(tmp_path / "page.html", image_pairs(3), "Pairs", IMAGE_TEXT, []))
     for button in ("yes", "previous", "no", "undo", "next", "unsure"):
@@ -214,6 +235,7 @@ def test_buttons_do_what_keys_do(browser: Any, tmp_path: Path) -> None:
 
 
 @in_browser
+@pytest.mark.thorough
 def test_ids_come_back_as_they_were(browser: Any, tmp_path: Path) -> None:
     page = write_page(tmp_path / "page.html", text_pairs(FORMULAS), "Pairs", Sides("item", None), [])
     opened = OpenPage(browser, page)
@@ -226,6 +248,7 @@ def test_ids_come_back_as_they_were(browser: Any, tmp_path: Path) -> None:
 
 
 @in_browser
+@pytest.mark.thorough
 def test_hostile_texts_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
     sides, names = Sides("question", "answer"), tuple(HOSTILE)
     facts = [(name, name) for name in names]
@@ -248,6 +271,7 @@ def test_hostile_texts_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
 
 
 @in_browser
+@pytest.mark.thorough
 def test_known_answers_are_shown_and_none_is_lost(browser: Any, tmp_path: Path) -> None:
     pairs = image_pairs(3)
     known = {("i1", "c1"): "no", ("other", "=pair"): "yes"}
@@ -267,6 +291,7 @@ def test_known_answers_are_shown_and_none_is_lost(browser: Any, tmp_path: Path) 
 
 
 @in_browser
+@pytest.mark.thorough
 @pytest.mark.parametrize("sides", [QUERY_DOCUMENT, Sides("item", None)], ids=["two sides", "one set"])
 def test_texts_without_pictures(browser: Any, tmp_path: Path, sides: Sides) -> None:
     texts = ("", "short", "من هو مؤلف هذا الكتاب؟", "word " * 5000)
@@ -289,6 +314,7 @@ def test_texts_without_pictures(browser: Any, tmp_path: Path, sides: Sides) -> N
 
 
 @in_browser
+@pytest.mark.thorough
 def test_a_browser_that_keeps_nothing_says_so(browser: Any, tmp_path: Path) -> None:
     none = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('denied'); } })"
     page = write_page(tmp_path / "page.html", image_pairs(2), "Pairs", IMAGE_TEXT, [])
@@ -301,6 +327,7 @@ def test_a_browser_that_keeps_nothing_says_so(browser: Any, tmp_path: Path) -> N
 
 
 @in_browser
+@pytest.mark.thorough
 def test_a_page_without_pairs_opens(browser: Any, tmp_path: Path) -> None:
     opened = OpenPage(browser, write_page(tmp_path / "page.html", [], "Pairs", IMAGE_TEXT, FACTS))
     opened.press("y", "z", "d", "ArrowRight")

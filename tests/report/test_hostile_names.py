@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -14,7 +15,7 @@ from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.studies.report import diagrams, read_runs
 from lossscope.studies.report import report as write_study_report
 from lossscope.visible_text import show_text
-from tests.chromium import in_browser, launch, watch
+from tests.chromium import in_browser, watch
 from tests.hostile_names import CONTROLS, HOSTILE
 from tests.pdflatex import compile_latex
 from tests.tiny import run_study
@@ -75,31 +76,33 @@ def test_no_cell_of_a_report_is_a_formula(report: Path) -> None:
 
 
 @in_browser
-def test_the_page_runs_no_script_and_makes_no_request_of_a_name(report: Path) -> None:
-    with launch() as chromium:
-        page = chromium.new_context(offline=True).new_page()
-        messages, requests = watch(page)
-        page.on("dialog", lambda dialog: messages.append(dialog.message))
-        page.goto((report / "index.html").as_uri())
-        page.wait_for_selector('html[data-ready="yes"]')
-        page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
-        for plot in page.locator(".plot").all():
-            plot.scroll_into_view_if_needed()
-            plot.locator(".main-svg").first.wait_for()
-        for chart in page.locator("[data-slider] input").all():
-            chart.press("ArrowRight")
-        page.wait_for_timeout(300)
-        assert messages == [] and page.evaluate("window.stolen") is None
-        assert all(url.startswith(("file://", "data:", "blob:")) for url in requests), requests
-        assert [url for url in requests if url.startswith("file://")] == [(report / "index.html").as_uri()]
-        made = "iframe, object, embed, form, base, link, [onerror], [onload], img[src='x'], a[href^='http'], figure a"
-        assert page.locator(made).count() == 0
-        assert page.locator("h1 *, td b, th b, option *, figcaption *").count() == 0
-        legend = " ".join(page.locator(".legendtext").all_text_contents())
-        assert "<b>bold</b>" in legend and "&lt;i&gt;%{y}<extra>" in legend and r"$\frac$ and $x_{$" in legend
-        assert "script" in page.locator("h1").inner_text() and "&lt;i&gt;" in page.locator("h1").inner_text()
-        shown = " ".join(show_text(TITLE).split())
-        assert " ".join(page.title().split()).endswith(shown)
+@pytest.mark.thorough
+def test_the_page_runs_no_script_and_makes_no_request_of_a_name(browser: Any, report: Path) -> None:
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    messages, requests = watch(page)
+    page.on("dialog", lambda dialog: messages.append(dialog.message))
+    page.goto((report / "index.html").as_uri())
+    page.wait_for_selector('html[data-ready="yes"]')
+    page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+    for plot in page.locator(".plot").all():
+        plot.scroll_into_view_if_needed()
+        plot.locator(".main-svg").first.wait_for()
+    for chart in page.locator("[data-slider] input").all():
+        chart.press("ArrowRight")
+    page.wait_for_timeout(300)
+    assert messages == [] and page.evaluate("window.stolen") is None
+    assert all(url.startswith(("file://", "data:", "blob:")) for url in requests), requests
+    assert [url for url in requests if url.startswith("file://")] == [(report / "index.html").as_uri()]
+    made = "iframe, object, embed, form, base, link, [onerror], [onload], img[src='x'], a[href^='http'], figure a"
+    assert page.locator(made).count() == 0
+    assert page.locator("h1 *, td b, th b, option *, figcaption *").count() == 0
+    legend = " ".join(page.locator(".legendtext").all_text_contents())
+    assert "<b>bold</b>" in legend and "&lt;i&gt;%{y}<extra>" in legend and r"$\frac$ and $x_{$" in legend
+    assert "script" in page.locator("h1").inner_text() and "&lt;i&gt;" in page.locator("h1").inner_text()
+    shown = " ".join(show_text(TITLE).split())
+    assert " ".join(page.title().split()).endswith(shown)
+    context.close()
 
 
 def test_the_latex_of_a_report_compiles_and_reads_no_other_file(report: Path, tmp_path: Path) -> None:

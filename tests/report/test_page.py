@@ -24,6 +24,7 @@ from lossscope.report.page import write_page
 from lossscope.report.sections import Answer, Finding, Picture, Section
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
+from tests.chromium import in_browser, watch
 from tests.pdflatex import compile_latex
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
@@ -194,6 +195,29 @@ def chart_folder(tmp_path_factory):
     )
     write_page(out, "T", "L", [section], {})
     return out
+
+
+@in_browser
+def test_the_page_works_in_a_browser(browser, chart_folder):
+    context = browser.new_context(offline=True)
+    page = context.new_page()
+    messages, requests = watch(page)
+    address = (chart_folder / "index.html").as_uri()
+    page.goto(address)
+    page.wait_for_selector('html[data-ready="yes"]')
+    page.evaluate("document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+    for plot in page.locator(".plot").all():
+        plot.scroll_into_view_if_needed()
+        plot.locator(".main-svg").first.wait_for()
+    output = page.locator("[data-slider] output").first
+    before = output.inner_text()
+    page.locator("[data-slider] input").first.press("ArrowRight")
+    assert output.inner_text() != before
+    page.locator("table thead button").first.click()
+    assert page.locator("table [aria-sort=ascending]").count() == 1
+    assert messages == []
+    assert {url for url in requests if not url.startswith(("data:", "blob:"))} == {address}
+    context.close()
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from lossscope.report.page import write_page
 from lossscope.report.sections import Picture, Section
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
-from tests.chromium import in_browser, launch, watch
+from tests.chromium import in_browser, watch
 
-pytestmark = in_browser
+pytestmark = [in_browser, pytest.mark.thorough]  # test_page.py opens a page in every run
 X = tuple(np.geomspace(0.001, 1.0, 13))
 EVIL = "</script><b>NT & Xent</b>"
 
@@ -91,12 +91,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     ]
     out = write_page(tmp_path_factory.mktemp("page"), f"A title {EVIL}", "The results.", sections, {"seeds": "0, 1"})
     return out.as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with launch() as chromium:
-        yield chromium
 
 
 class OpenPage:
