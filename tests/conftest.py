@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -22,6 +23,7 @@ from tests.farm import warm_spawning
 
 ORACLES = Path(__file__).parent / "oracles"
 DATA = Path(__file__).parent / "data"
+STAND_INS = Path(__file__).parent / "stand_ins"
 collect_ignore_glob = ["data/authors/*.py"]  # they import the authors' code
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # batches of a few rows gain nothing from threads that wait
@@ -117,6 +119,44 @@ def typed() -> Iterator[None]:
 
     with trust(every=True):
         yield
+
+
+@pytest.fixture
+def stand_ins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """`import open_clip` and `import grad_cache` give those of tests/stand_ins, in every process, for one test."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(STAND_INS), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.syspath_prepend(str(STAND_INS))
+
+    def forget() -> dict[str, ModuleType]:
+        named = [name for name in sys.modules if name.partition(".")[0] in ("open_clip", "grad_cache")]
+        return {name: sys.modules.pop(name) for name in named}
+
+    installed = forget()
+    yield
+    forget()
+    sys.modules.update(installed)
+
+
+@pytest.fixture
+def punkt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """nltk finds its punkt_tab, written from a package that has the same numbers."""
+    import nltk
+    from nltk.tokenize.punkt import PunktParameters, save_punkt_params
+
+    from lossscope.text import word_tokenisers
+
+    english = pytest.importorskip("punkt.data.english")
+    parameters = PunktParameters()
+    parameters.abbrev_types, parameters.sent_starters = english.ABBREV_TYPES, english.SENT_STARTERS
+    parameters.collocations, parameters.ortho_context = english.COLLOCATIONS, english.ORTHO_CONTEXT
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    (tmp_path / "tokenizers" / "punkt_tab").mkdir(parents=True)
+    save_punkt_params(parameters, str(tmp_path / "tokenizers" / "punkt_tab" / "english"))
+    for cached in (word_tokenisers.has_punkt, word_tokenisers._punkt):
+        cached.cache_clear()
+    yield
+    for cached in (word_tokenisers.has_punkt, word_tokenisers._punkt):
+        cached.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import torch
 
 import lossscope
 from lossscope.sources.checkpoints.conversion import open_released
-from lossscope.text.word_tokenisers import has_punkt
 from tests.authors.answers import TOLERANCE, difference, recalls, similarities
 from tests.authors.rule import network_by_rule, weights_by_rule, write_pictures
 from tests.authors.vse_answers import VseAnswers, feature_cases, order_similarities
@@ -41,7 +40,7 @@ def test_vectors_scores_and_recalls_of_features_are_those_of_the_authors(name: s
             assert ours[direction] == pytest.approx(values), (metrics, direction)
 
 
-@pytest.mark.skipif(not has_punkt(), reason="needs nltk's punkt_tab, which splits captions into sentences")
+@pytest.mark.usefixtures("punkt")
 def test_vectors_of_captions_of_several_sentences_are_those_of_the_authors(tmp_path: Path) -> None:
     path, _ = ANSWERS.write("sentences", tmp_path)
     checkpoint, _ = open_released(path)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,79 +23,6 @@ from torch.nn.functional import cross_entropy, normalize
 def loss(queries, candidates):
     return cross_entropy(normalize(queries) @ normalize(candidates).T / 0.1, torch.arange(len(queries)))
 """
-# the interfaces of open_clip.loss and of grad_cache, written anew: one needs torchvision, the other is on no index
-OPEN_CLIP = """
-import torch
-import torch.distributed as dist
-import torch.distributed.nn
-from torch import nn
-from torch.nn.functional import cross_entropy
-
-
-class ClipLoss(nn.Module):
-    def __init__(self, local_loss=False, gather_with_grad=False, cache_labels=False, rank=0, world_size=1):
-        super().__init__()
-        self.local_loss, self.with_grad, self.rank, self.size = local_loss, gather_with_grad, rank, world_size
-
-    def gathered(self, x):
-        from lossscope.core.distributed import process_group
-
-        if self.with_grad:
-            return process_group().gather_rows(x)
-        parts = list(process_group().stack(x))
-        if not self.local_loss:
-            parts[self.rank] = x
-        return torch.cat(parts)
-
-    def forward(self, image_features, text_features, logit_scale, logit_bias=None):
-        images, texts = self.gathered(image_features), self.gathered(text_features)
-        own = len(image_features)
-        labels = torch.arange(own) + self.rank * own if self.local_loss else torch.arange(len(images))
-        a, b = (image_features, text_features) if self.local_loss else (images, texts)
-        S, T = logit_scale * a @ texts.T, logit_scale * b @ images.T
-        return (cross_entropy(S, labels) + cross_entropy(T, labels)) / 2
-
-
-class SigLipLoss(nn.Module):
-    pass
-"""
-GRAD_CACHE = """
-import torch
-
-
-class GradCache:
-    def __init__(self, models, chunk_sizes, loss_fn):
-        self.models, self.rows, self.loss = models, chunk_sizes, loss_fn
-
-    def __call__(self, *sides):
-        leaves = [x.detach().clone().requires_grad_() for x in sides]
-        loss = self.loss(*leaves)
-        loss.backward()
-        for model, side, leaf in zip(self.models, sides, leaves):
-            for x, gradient in zip(side.split(self.rows), leaf.grad.split(self.rows)):
-                (model(x) * gradient).sum().backward()
-        return loss.detach()
-"""
-STOOD_IN = {"open_clip", "open_clip.loss", "grad_cache"}
-
-
-@pytest.fixture
-def stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Packages with the interface of open_clip and grad_cache, in every process, that no later test sees."""
-    folder = tmp_path / "packages"
-    for package, file, text in (("open_clip", "loss", OPEN_CLIP), ("grad_cache", "__init__", GRAD_CACHE)):
-        (folder / package).mkdir(parents=True)
-        (folder / package / "__init__.py").touch()
-        (folder / package / f"{file}.py").write_text(text)
-    (tmp_path / "loss.py").write_text(LOSS)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    monkeypatch.syspath_prepend(str(folder))
-    installed = {name: sys.modules.pop(name) for name in STOOD_IN & set(sys.modules)}
-    yield
-    for name in STOOD_IN & set(sys.modules):
-        del sys.modules[name]
-    sys.modules.update(installed)
 
 
 def failed(trainer: str, processes: int = 2, **options: object) -> set[str]:
@@ -140,11 +64,15 @@ def test_an_option_that_a_loss_does_not_have_is_refused_before_any_process() -> 
     (":gather_with_grad=true", set()),
     (":local_loss=true,gather_with_grad=true", set()),
 ])  # fmt: skip
-def test_layouts_of_open_clip(options: str, expected: set[str], stand_ins: None) -> None:
+@pytest.mark.usefixtures("stand_ins")
+def test_layouts_of_open_clip(options: str, expected: set[str]) -> None:
     assert failed(f"open_clip{options}") == expected
 
 
-def test_grad_cache_is_compared_with_its_loss(stand_ins: None) -> None:
+@pytest.mark.usefixtures("stand_ins")
+def test_grad_cache_is_compared_with_its_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loss.py").write_text(LOSS)
+    monkeypatch.chdir(tmp_path)
     found = check_trainer("grad_cache:loss=./loss.py:loss", 2)
     same = verdict(found, "cached-gradient-differs")
     assert same.outcome == "pass" and same.evidence.startswith("the same in 3 comparisons")

@@ -94,15 +94,15 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (tmp_path / "labels.npz").is_file()
 
 
-@pytest.mark.usefixtures("typed")
+@pytest.mark.usefixtures("typed", "stand_ins")
 @pytest.mark.parametrize("spec", sorted(set(re.findall(r"(?<=--objective )\./[^\s`]+", PAGE))))
 def test_losses_in_files_work_unchanged(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     file = spec.split(":")[0].removeprefix("./")
     Path(file).write_text(FILES[file], encoding="utf-8")
     with warnings.catch_warnings(action="ignore"):  # of the imported package
-        for package in set(re.findall(r"^from (pytorch_metric_learning|open_clip)\b", FILES[file], re.M)):
-            pytest.importorskip(package)
+        if "pytorch_metric_learning" in FILES[file]:
+            pytest.importorskip("pytorch_metric_learning")
         objective = build("objectives", spec)
     assert objective.directions in (0.5, 1.0)
 

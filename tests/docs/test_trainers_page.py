@@ -17,7 +17,7 @@ SECTIONS = dict(part.split("\n", 1) for part in PAGE.split("\n## ")[1:])
 NEEDS = {
     "sentence-transformers": ("sentence_transformers", "datasets", "accelerate"),
     "pytorch-metric-learning": ("pytorch_metric_learning",),
-    "open_clip": ("open_clip",),
+    "open_clip": (),
     "Hugging Face Trainer": ("transformers", "accelerate"),
     "Lightning": ("lightning",),
     "Plain loop": (),
@@ -47,6 +47,7 @@ def test_an_example_has_at_most_15_lines(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("stand_ins")
 @pytest.mark.parametrize("name", SECTIONS)
 def test_an_example_runs_as_it_stands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in NEEDS[name]:

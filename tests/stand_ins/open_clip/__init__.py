@@ -1,0 +1,1 @@
+"""The interface of open_clip, which needs torchvision."""
