@@ -61,6 +61,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> lengths.File
     return lengths.FileScheduling(config, log)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print how many tests were skipped, beside how many there is a reason for."""
+    most = lengths.most_skipped(config)
+    if most is not None:
+        line = f"{lengths.count_skipped(config)} skipped; at most {most} where Chromium and pdflatex are installed"
+        terminalreporter.write_line(line, red=lengths.skips_too_many(config))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that skipped too many tests."""
+    is_first = not hasattr(session.config, "workerinput")
+    if is_first and session.exitstatus == pytest.ExitCode.OK and lengths.skips_too_many(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_collection_finish() -> None:
     """Let torch's eighty loggers hand on to the root: to each that does not pytest adds handlers in every test."""
     for name, logger in logging.root.manager.loggerDict.items():

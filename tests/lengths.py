@@ -2,7 +2,8 @@
 
 tests/durations.csv has the seconds that each test function took, all its cases together; `make durations` renews it.
 `make quick` takes the functions that cost little; one that is in no line costs nothing.
-Tests marked `thorough` are left to `make test-all`. The files that cost most are run first, so that two processes end
+Tests marked `thorough` are left to `make test-all`. A whole run says how many tests were skipped, and fails where these
+are more than there is a reason for. The files that cost most are run first, so that two processes end
 together.
 """
 
@@ -20,6 +21,9 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.chromium import CHROMIUM
+from tests.pdflatex import PDFLATEX
+
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).parent / "durations.csv"
 SHORTEST = 0.02  # seconds; functions that take less have no line
@@ -28,6 +32,9 @@ NEVER_QUICK = ("tests/docs/", "lossscope/")
 SPREAD = ("tests/fuzz/test_kinds.py", "tests/crash/test_crash.py", "tests/docs/test_console_lines.py")
 """Files whose cases may run in different processes of pytest: they share nothing that takes long to make."""
 PARTS = 8
+MOST_SKIPPED = {"not thorough": 1, "": 2}
+"""-m -> how many tests a whole run may skip where Chromium and pdflatex are, and no GPU: one needs Flickr8k, which may
+not be handed on; of the thorough ones another trains in float16, which only GPUs do."""
 
 
 @cache
@@ -123,6 +130,31 @@ def parts_of(tests: Sequence[str]) -> list[set[str]]:
         parts[least].update(own)
         costs[least] += seconds
     return parts
+
+
+def most_skipped(config: pytest.Config) -> int | None:
+    """Return how many tests a run may skip; None where it is not whole."""
+    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not any(
+        config.getoption(option) for option in ("quick", "part", "keyword", "deselect", "collectonly")
+    )
+    return MOST_SKIPPED.get(config.getoption("markexpr")) if is_whole else None
+
+
+def count_skipped(config: pytest.Config) -> int:
+    """Return how many tests were skipped, and cases within tests, of which pytest says nothing."""
+    stats = config.pluginmanager.get_plugin("terminalreporter").stats  # type: ignore[union-attr]
+    reports = [report for category in stats.values() for report in category]
+    return sum(getattr(report, "skipped", False) and not hasattr(report, "wasxfail") for report in reports)
+
+
+def skips_too_many(config: pytest.Config) -> bool:
+    """Return whether a run skipped more than there is a reason for on this machine."""
+    most = most_skipped(config)
+    if most is None or CHROMIUM is None or PDFLATEX is None or count_skipped(config) <= most:
+        return False
+    import torch  # the first process of a run does without, as a rule
+
+    return not torch.cuda.is_available()
 
 
 def _is_quick(item: pytest.Item) -> bool:

@@ -25,6 +25,7 @@ def test_a_committed_report_needs_the_packages_that_a_new_one_needs(main: Path) 
     assert (main.parent / "README.md").read_text(encoding="utf-8") == README
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("packages", ["all", "basic"])
 @pytest.mark.parametrize("main", REPORTS, ids=lambda path: path.parents[1].name)
 def test_a_committed_report_compiles(main: Path, packages: str, tmp_path: Path) -> None:

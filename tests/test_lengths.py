@@ -1,0 +1,67 @@
+"""Does a run say how many tests it skipped, and fail where there is no reason for so many?"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import lengths
+
+pytest_plugins = "pytester"
+CONFTEST = """
+from tests.conftest import pytest_addoption, pytest_sessionfinish, pytest_terminal_summary
+"""
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("case", range(2))
+def test_skipped(case):
+    pytest.skip("no reason")
+
+def test_of_cases(subtests):
+    with subtests.test():
+        pytest.skip("no reason")
+
+@pytest.mark.xfail
+def test_that_fails():
+    assert False
+"""
+
+
+@pytest.fixture
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A folder with three skipped tests, one of them a case within a test, where both programs are."""
+    monkeypatch.setattr(lengths, "CHROMIUM", "chromium")
+    monkeypatch.setattr(lengths, "PDFLATEX", "pdflatex")
+    pytester.makeini("[pytest]\ntestpaths = .\nverbosity_subtests = 0\nmarkers = thorough: of all")
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(TESTS)
+    return pytester
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("-m", "not thorough"), pytest.param(("-n", "1"), marks=pytest.mark.thorough)], ids=" ".join
+)
+def test_a_whole_run_that_skips_too_many_fails(run: pytest.Pytester, options: tuple[str, ...]) -> None:
+    most = 1 if "-m" in options else 2
+    done = run.runpytest_inprocess(*options)
+    done.stdout.fnmatch_lines([f"3 skipped; at most {most} where Chromium and pdflatex are installed"])
+    assert done.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_it_does_not_where_a_program_is_missing(run: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lengths, "PDFLATEX", None)
+    done = run.runpytest_inprocess()
+    done.stdout.fnmatch_lines(["3 skipped; at most 2 *"])
+    assert done.ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("options", [("-k", "skipped"), (".",), ("--quick",), ("-m", "thorough")], ids=" ".join)
+def test_it_does_not_where_tests_are_chosen(run: pytest.Pytester, options: tuple[str, ...]) -> None:
+    done = run.runpytest_inprocess(*options)
+    assert done.ret in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+    assert "at most" not in done.stdout.str()
+
+
+def test_so_many_are_not_too_many(run: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(lengths.MOST_SKIPPED, "", 3)
+    assert run.runpytest_inprocess().ret == pytest.ExitCode.OK
