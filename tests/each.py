@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -18,8 +19,9 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
 
     `@each("spec", SPECS, "seed", range(3))` is every seed of every spec; `@each("spec, count", [("triplet", 3)])` names
     several arguments of one case. A case that fails or is skipped is a subtest with its values in its name; the others
-    run on. Fixtures are those of the one test: where a case must have its own folder or its own patches, parametrize.
-    Stands above hypothesis' `given`.
+    run on. Of the fixtures `tmp_path`, `monkeypatch`, `capsys` and `caplog` each case has its own: an empty folder,
+    patches that are undone, and nothing said before; all others are those of the one test. Stands above hypothesis'
+    `given`.
     """
     cases = list(_cases(names_and_values[::2], names_and_values[1::2]))
     assert cases, f"{names_and_values[::2]} must have values"
@@ -27,9 +29,10 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def run(subtests: pytest.Subtests, **fixtures: Any) -> None:
-            for case in cases:
+            for number, case in enumerate(cases):
                 try:
-                    test(**case, **fixtures)
+                    with _fixtures_of_case(fixtures, str(number)) as own:
+                        test(**case, **own)
                 except (Exception, pytest.skip.Exception, pytest.fail.Exception):
                     with subtests.test(**{name: _short(value) for name, value in case.items()}):
                         raise
@@ -42,6 +45,23 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
         return run
 
     return decorate
+
+
+@contextmanager
+def _fixtures_of_case(fixtures: dict[str, Any], number: str) -> Iterator[dict[str, Any]]:
+    own = dict(fixtures)
+    for name in own.keys() & {"capsys", "capfd"}:
+        own[name].readouterr()
+    if "caplog" in own:
+        own["caplog"].clear()
+    if "tmp_path" in own:
+        own["tmp_path"] = own["tmp_path"] / number
+        own["tmp_path"].mkdir()
+    if "monkeypatch" not in own:
+        yield own
+        return
+    with pytest.MonkeyPatch.context() as own["monkeypatch"]:
+        yield own
 
 
 def _cases(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Iterator[dict[str, Any]]:

@@ -26,6 +26,7 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import verify
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
+from tests.each import each
 
 pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
 
@@ -129,8 +130,8 @@ def assert_trains_like(wrapped: Any, expected: Any, batch: tuple[Tensor, Mask], 
     torch.testing.assert_close(theirs.gradient, ours.gradient * times, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "form", "reduction", "expected"),
+@each(
+    "name, form, reduction, expected",
     [
         ("on_s", "S", "mean", "ntxent"),
         ("on_s:tau=0.2", "S", "mean", "ntxent:tau=0.2"),
@@ -183,7 +184,7 @@ def test_a_declared_reduction_overrides_the_measured_one(losses: Path, batch: tu
     assert_trains_like(wrapped, build("objectives", "ntxent"), batch)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("NTXentLoss:temperature=0.1", "ntxent:tau=0.1")])
+@each("name, expected", [("NTXentLoss:temperature=0.1", "ntxent:tau=0.1")])
 def test_a_loss_of_pytorch_metric_learning_works_unchanged(
     tmp_path: Path, batch: tuple[Tensor, Mask], name: str, expected: str
 ) -> None:
@@ -208,7 +209,7 @@ def test_similarities_alone_are_enough_where_unit_vectors_have_them(losses: Path
     )
 
 
-@pytest.mark.parametrize("fill", [1.0, 0.3, 0.0, -1.0])
+@each("fill", [1.0, 0.3, 0.0, -1.0])
 def test_vectors_are_of_unit_length_and_have_the_similarities(fill: float) -> None:
     S = torch.full((3, 4), fill, dtype=torch.float64)
     a, b = vectors_with_similarities(S)
@@ -221,8 +222,8 @@ def test_similarities_that_no_unit_vectors_have_raise() -> None:
         vectors_with_similarities(2 * torch.eye(9) - 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "message"),
+@each(
+    "name, kind, message",
     [
         ("three", SpecError, r"must be called as one of f\(S\); .* it takes \(a, b, c\)"),
         (
@@ -362,8 +363,8 @@ def file_of_others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
+@each(
+    "name, message",
     [
         (
             "simclr",
@@ -405,7 +406,7 @@ def test_weights_that_shrink_with_the_batch_or_grow_without_bound_have_no_relati
         saturated_weight(build("objectives", f"{others}:euclidean"))
 
 
-@pytest.mark.parametrize("reduction", ["pairs", "cells", "none"])
+@each("reduction", ["pairs", "cells", "none"])
 def test_only_sums_and_means_can_be_declared(reduction: str) -> None:
     def loss(S: Tensor) -> Tensor:
         return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))
@@ -450,12 +451,9 @@ def test_one_argument_that_may_be_embeddings_must_be_declared(others: Path) -> N
         build("objectives", f"{others}:all_views")
 
 
-@pytest.mark.parametrize(
-    ("name", "directions"),
-    [
+@each("name, directions", [
         ("rows", ("i2t",)), ("columns", ("t2i",)), ("both", ("both",)), ("pairs", ("i2t", "t2i")),
         ("hardest", ("both",)), ("hinge_rows", ("i2t",)),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_directions_are_measured(others: Path, name: str, directions: tuple[str, ...]) -> None:
     assert build("objectives", f"{others}:{name}").counted_directions == directions
