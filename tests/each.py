@@ -74,4 +74,5 @@ def _cases(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Iterator[di
 def _short(value: Any) -> str:
     """Return what a value is called in the name of a case."""
     name = getattr(value, "__name__", None) or getattr(value, "name", None)
-    return name if isinstance(name, str) else str(value)[:80]
+    text = name if isinstance(name, str) else str(value)[:80]
+    return text if text.isprintable() else ascii(text)

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from lossscope.plots import contours, style
+from tests.each import each
 
 AXIS = np.linspace(-1, 1, 81)
 
 
-@pytest.mark.parametrize(
-    ("largest", "levels"),
+@each(
+    "largest, levels",
     [
         (1.0, [0.2, 0.4, 0.6, 0.8]),
         (10.0, [2, 4, 6, 8]),

@@ -9,6 +9,7 @@ from matplotlib.container import ErrorbarContainer
 
 from lossscope.errors import InputError
 from lossscope.plots import count_recall, style
+from tests.each import each
 
 COUNTS = {"triplet": 6.0, "triplet_sh": 1.0}
 
@@ -90,7 +91,7 @@ def test_unknown_numbers_are_left_out_and_alt_states_the_number_of_seeds():
     )
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
+@each("context", [style.paper, style.screen])
 def test_everything_is_inside_the_picture(context):
     with context():
         fig = count_recall.draw_many(_frame(["a long name of a panel", *"bcd"], seeds=2))

@@ -10,6 +10,7 @@ from matplotlib.quiver import Quiver
 from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError
 from lossscope.plots import direction_field, style
+from tests.each import each
 
 
 def _frame(w_pos, w_neg, points=33, name="own"):
@@ -56,7 +57,7 @@ def test_points_without_a_gradient_are_dots():
     assert len(p) + len(still) == direction_field.ARROWS**2
 
 
-@pytest.mark.parametrize(("points", "side"), [(2, 2), (17, 17), (18, 9), (33, 17), (41, 14), (201, 16)])
+@each("points, side", [(2, 2), (17, 17), (18, 9), (33, 17), (41, 14), (201, 16)])
 def test_of_any_grid_at_most_17_arrows_a_side_evenly_spaced(points, side):
     arrows = _arrows(direction_field.draw(_frame(lambda p, n: -1 + 0 * p, lambda p, n: 1 + 0 * p, points)))
     across = np.unique(arrows.get_offsets()[:, 0])

@@ -9,6 +9,7 @@ from matplotlib.colors import to_hex
 
 from lossscope.errors import InputError
 from lossscope.plots import eps_curve, style
+from tests.each import each
 
 WORDS = {"triplet:margin=0.2": "Triplet, margin 0.2", "ntxent:tau=0.1": "NT-Xent, temperature τ = 0.1"}
 EPS = 10.0 ** np.arange(-8, 3)
@@ -116,7 +117,7 @@ def test_frames_that_do_not_fit():
         eps_curve.draw(frame.assign(mean=np.nan))
 
 
-@pytest.mark.parametrize("flat", [False, True])
+@each("flat", [False, True])
 def test_an_eps_of_zero_is_not_marked_on_the_logarithmic_axis(flat):
     frame = _frame("triplet").assign(mean=1.0) if flat else _frame("triplet")
     ax = eps_curve.draw(frame, at=0.0)

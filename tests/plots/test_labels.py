@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from lossscope.declarations import declarations
 from lossscope.engine.weight_fields import PAIRS, TRIPLETS, goal_specs, objective_curves
 from lossscope.plots import labels
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("label", "words"),
+@each(
+    "label, words",
     [
         ("ntxent:tau=0.1", "NT-Xent, temperature τ = 0.1"),
         ("nt-xent", "NT-Xent"),
@@ -43,9 +42,7 @@ def test_every_title_of_goal_and_every_curve_is_in_words():
     assert labels.in_words(label) == "NT-Xent, temperature τ = 0.1, the other similarity at 0"
 
 
-@pytest.mark.parametrize(
-    ("sources", "names"),
-    [
+@each("sources, names", [
         (["runs/a/checkpoints/best.pt", "runs/b/checkpoints/best.pt"], ["a", "b"]),
         (["runs/a/checkpoints/epoch-01.pt", "runs/a/checkpoints/epoch-02.pt"], ["epoch-01", "epoch-02"]),
         (["runs/s/runs/scenes--vse--nt-xent--seed0/run", "runs/s/runs/scenes--vse--triplet-sh--seed0/run"],
@@ -56,8 +53,7 @@ def test_every_title_of_goal_and_every_curve_is_in_words():
         (["a.pt", "a.npz"], ["a.pt", "a.npz"]),
         (["best.pt", "b/best.pt"], ["best.pt", "b"]),
         (["runs/a/run, epoch 1", "runs/a/run, epoch 3"], ["run, epoch 1", "run, epoch 3"]),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_sources_are_named_by_what_distinguishes_them(sources, names):
     assert list(labels.shortest_names(sources).values()) == names
     assert list(labels.shortest_names(sources)) == sources

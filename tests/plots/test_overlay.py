@@ -14,6 +14,7 @@ from matplotlib.path import Path
 from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError
 from lossscope.plots import overlay, style, triplet_field
+from tests.each import each
 
 
 def _frame(x, y, source="a.pt", epoch=np.nan, size=128.0, split="train"):
@@ -41,7 +42,7 @@ def _inside(paths, frame):
     return shares
 
 
-@pytest.mark.parametrize("number", [200, 4000])
+@each("number", [200, 4000])
 def test_lines_hold_their_share_of_the_queries(number):
     frame = _normal(number)
     (lines,) = _contours(overlay.draw(frame))
@@ -56,7 +57,7 @@ def test_two_clouds_of_one_source_are_two_rings():
     assert len(lines.get_paths()[0].to_polygons()) >= 2
 
 
-@pytest.mark.parametrize("slope", [0.0, 0.7, np.inf])
+@each("slope", [0.0, 0.7, np.inf])
 def test_points_on_a_line_have_a_contour_around_it(slope):
     """Their covariance is singular, so that a kernel density raises an error or is empty."""
     t = np.linspace(0.1, 0.9, 400)
@@ -131,7 +132,7 @@ def test_every_epoch_of_a_long_path_has_a_contour_and_some_are_in_the_legend():
     assert "epochs 1 to 30" in ax.figure.legends[0].get_title().get_text().replace("\n", " ")
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
+@each("context", [style.paper, style.screen])
 def test_the_legend_states_source_split_and_batch_and_is_inside_the_picture(context):
     with context():
         frame = pd.concat([_normal(200), _normal(300, source="runs/" + "long" * 12, size=np.nan, split=None)])

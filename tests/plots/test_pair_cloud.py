@@ -9,6 +9,7 @@ import pytest
 from lossscope.engine.weight_fields import weights_at
 from lossscope.errors import InputError
 from lossscope.plots import pair_cloud, style
+from tests.each import each
 
 
 def _data(number=1000, source="a.pt"):
@@ -22,7 +23,7 @@ def _hidden(ax):
     return hidden
 
 
-@pytest.mark.parametrize(("side", "weight"), [("positive", lambda s: 1 - s), ("negative", lambda s: s)])
+@each("side, weight", [("positive", lambda s: 1 - s), ("negative", lambda s: s)])
 def test_weights_that_depend_on_one_similarity_are_a_line(side, weight):
     frame = weights_at("goal:triplet=con,pair=lin,variant=released", _data())
     ax = pair_cloud.draw(frame, side=side)
@@ -86,7 +87,7 @@ def test_a_sample_of_one_objective_is_stated_and_the_histogram_is_of_all(histogr
     )
 
 
-@pytest.mark.parametrize("number", [1, 4, 12])
+@each("number", [1, 4, 12])
 def test_few_queries_have_few_medians(number):
     frame = weights_at("ntxent", _data(number))
     (line,) = pair_cloud.draw(frame).lines

@@ -8,6 +8,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.plots import pair_curves, style
+from tests.each import each
 
 S = np.linspace(0, 1, 11)
 
@@ -46,7 +47,7 @@ def test_one_side_alone():
     assert len(pair_curves.draw_many(frame[frame["side"] == "negative"]).axes) == 1
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
+@each("context", [style.paper, style.screen])
 def test_long_names_are_below_and_leave_the_panels_their_width(context):
     """Specs beside the panels once left these a tenth of a paper's column."""
     frame = _frame().replace({"label": {"lin": "goal:triplet=cir,pair=lin (other: s₋ 0.77, s₊ 0.79)"}})

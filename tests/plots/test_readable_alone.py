@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -38,12 +39,15 @@ from lossscope.plots import (
     what_if,
 )  # fmt: skip
 from lossscope.plots import pair_curves as curves
+from tests.each import each
 
-RNG = np.random.default_rng(0)
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(0)
 
 
 def _cloud() -> pd.DataFrame:
-    x, y = RNG.uniform(0.1, 0.9, (2, 400))
+    x, y = _rng().uniform(0.1, 0.9, (2, 400))
     columns = {"source": "runs/a/best.pt", "split": "train", "epoch": np.nan, "s_pos": x, "s_neg": y}
     return pd.DataFrame({**columns, "batch_size": 128.0, "direction": "i2t"})
 
@@ -131,17 +135,17 @@ def _epoch_counts() -> pd.DataFrame:
 
 
 def _norms() -> pd.DataFrame:
-    return pd.DataFrame({"label": np.repeat(["a", "b", "c", "d"], 50), "value": RNG.uniform(0, 2, 200)})
+    return pd.DataFrame({"label": np.repeat(["a", "b", "c", "d"], 50), "value": _rng().uniform(0, 2, 200)})
 
 
 def _cosines() -> pd.DataFrame:
     kinds = {"positive": 0.6, "hardest negative": 0.4, "negative": 0.0}
-    rows = [(kind, value) for kind, mean in kinds.items() for value in RNG.normal(mean, 0.1, 300)]
+    rows = [(kind, value) for kind, mean in kinds.items() for value in _rng().normal(mean, 0.1, 300)]
     return pd.DataFrame(rows, columns=list(cosines.COLUMNS))
 
 
 def _losses() -> pd.DataFrame:
-    rows = pd.DataFrame({"step": np.arange(1, 401), "loss": 4.85 * (1 + 0.01 * RNG.normal(size=400))})
+    rows = pd.DataFrame({"step": np.arange(1, 401), "loss": 4.85 * (1 + 0.01 * _rng().normal(size=400))})
     return rows.assign(guess=4.85, guess_name="log B, of 128 candidates")
 
 
@@ -154,76 +158,79 @@ def _spectrum() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(spectrum.COLUMNS))
 
 
-GOAL = fields(goal_specs(), points=21)
-ONE = GOAL[GOAL["objective"] == GOAL["objective"].iloc[-1]]
-MODULES: dict[ModuleType, tuple[pd.DataFrame, pd.DataFrame]] = {  # a frame of `draw`, and one of `draw_many`
-    cosines: (_cosines(), _cosines()),
-    count_recall: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
-    curves: (pair_curves(), pair_curves()),
-    differences: (_differences()[lambda rows: rows["unit"] == "samples"], _differences()),
-    direction_field: (ONE, GOAL),
-    epoch_counts: (_epoch_counts()[lambda rows: rows["statistic"] == "C_q"], _epoch_counts()),
-    eps_curve: (_curve(), _curve()),
-    hubness: (pd.DataFrame({"label": "a", "count": [3, 1, 0]}),) * 2,
-    loss_guess: (_losses(), _losses()),
-    overlay: (_cloud(), _cloud()),
-    pair_cloud: (weights_at("ntxent", _cloud()),) * 2,
-    power: (_power()[lambda rows: rows["over"] == "seeds"], _power()),
-    sensitivity: (_varied()[lambda rows: rows["parameter"] == "margin"], _varied()),
-    spectrum: (_spectrum(), _spectrum()),
-    tangent: (_norms()[lambda rows: rows["label"] == "a"], _norms()),
-    training: (_epochs(), _epochs()),
-    trajectory: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),
-    triplet_field: (ONE, GOAL),
-    weight_field: (ONE, ONE),
-    weight_mass: (_mass(), _mass()),
-    what_if: (pd.DataFrame(_statistics(("C_neg",))), pd.DataFrame(_statistics(("C_neg", "W_neg", "N_eff")))),
+@cache
+def _goal() -> tuple[pd.DataFrame, pd.DataFrame]:
+    every = fields(goal_specs(), points=21)
+    return every[every["objective"] == every["objective"].iloc[-1]], every
+
+
+MODULES: dict[
+    ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]
+] = {  # a frame of `draw`, and one of `draw_many`
+    cosines: lambda: (_cosines(), _cosines()),
+    count_recall: lambda: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
+    curves: lambda: (pair_curves(), pair_curves()),
+    differences: lambda: (_differences()[lambda rows: rows["unit"] == "samples"], _differences()),
+    direction_field: _goal,
+    epoch_counts: lambda: (_epoch_counts()[lambda rows: rows["statistic"] == "C_q"], _epoch_counts()),
+    eps_curve: lambda: (_curve(), _curve()),
+    hubness: lambda: (pd.DataFrame({"label": "a", "count": [3, 1, 0]}),) * 2,
+    loss_guess: lambda: (_losses(), _losses()),
+    overlay: lambda: (_cloud(), _cloud()),
+    pair_cloud: lambda: (weights_at("ntxent", _cloud()),) * 2,
+    power: lambda: (_power()[lambda rows: rows["over"] == "seeds"], _power()),
+    sensitivity: lambda: (_varied()[lambda rows: rows["parameter"] == "margin"], _varied()),
+    spectrum: lambda: (_spectrum(), _spectrum()),
+    tangent: lambda: (_norms()[lambda rows: rows["label"] == "a"], _norms()),
+    training: lambda: (_epochs(), _epochs()),
+    trajectory: lambda: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),
+    triplet_field: _goal,
+    weight_field: lambda: _goal()[:1] * 2,
+    weight_mass: lambda: (_mass(), _mass()),
+    what_if: lambda: (pd.DataFrame(_statistics(("C_neg",))), pd.DataFrame(_statistics(("C_neg", "W_neg", "N_eff")))),
 }
 
 
-def _figures(module: Any) -> Iterator[Figure]:
-    one, many = MODULES[module]
-    drawn = module.draw(one)
-    yield getattr(drawn, "figure", drawn)
-    if hasattr(module, "draw_many"):
-        yield module.draw_many(many)
+def _figure(module: Any, many: bool) -> Figure:
+    draw, frame = (module.draw_many, MODULES[module]()[1]) if many else (module.draw, MODULES[module]()[0])
+    drawn = draw(frame)
+    return getattr(drawn, "figure", drawn)
 
 
 def test_every_picture_is_here():
     assert {module.__name__.rpartition(".")[2] for module in MODULES} == {one.name for one in declarations("pictures")}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_a_headline_states_what_is_shown(module):
+@each("module", MODULES, "context", [style.paper, style.screen])
+def test_pictures_of_many_have_a_headline_and_letters_of_seven_points_within_their_edges(module, context):
+    with context():
+        check(_figure(module, many=hasattr(module, "draw_many")))
+
+
+@each("module", MODULES)
+def test_pictures_of_one_have_them_too(module):
     with style.paper():
-        for fig in _figures(module):
-            assert len(style.headline(fig).split()) >= 4
-            assert "_" not in style.headline(fig)
+        check(_figure(module, many=False))
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_letters_have_seven_points_in_print(module, context):
+@pytest.mark.thorough
+@each("module", MODULES)
+def test_pictures_of_one_have_them_on_a_screen(module):
+    with style.screen():
+        check(_figure(module, many=False))
+
+
+def check(fig):
     """A picture is one column wide in print, 3.3 inches, or two, 7 inches, whichever is nearer to its own width."""
-    with context():
-        column = style.new_figure().get_figwidth()
-        for fig in _figures(module):
-            fig.draw_without_rendering()
-            assert fig.get_figwidth() <= style.PAGE * column + 1e-9
-            printed = style.COLUMN * (1 if fig.get_figwidth() <= 1.2 * column else style.PAGE)
-            shrunk = printed / fig.get_figwidth() if printed < fig.get_figwidth() else 1.0
-            sizes = [
-                text.get_fontsize() * shrunk for text in fig.findobj(Text) if text.get_text() and text.get_visible()
-            ]
-            assert min(sizes) >= style.SMALLEST - 1e-6
-
-
-@pytest.mark.parametrize("context", [style.paper, style.screen])
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__.rpartition(".")[2])
-def test_everything_is_inside_the_picture(module, context):
-    with context():
-        for fig in _figures(module):
-            fig.draw_without_rendering()
-            box = fig.get_tightbbox()
-            assert box.x0 >= -0.03 and box.x1 <= fig.get_figwidth() + 0.03
-            assert box.y0 >= -0.03 and box.y1 <= fig.get_figheight() + 0.03
+    assert len(style.headline(fig).split()) >= 4
+    assert "_" not in style.headline(fig)
+    fig.draw_without_rendering()
+    column = style.new_figure().get_figwidth()
+    assert fig.get_figwidth() <= style.PAGE * column + 1e-9
+    printed = style.COLUMN * (1 if fig.get_figwidth() <= 1.2 * column else style.PAGE)
+    shrunk = printed / fig.get_figwidth() if printed < fig.get_figwidth() else 1.0
+    sizes = [text.get_fontsize() * shrunk for text in fig.findobj(Text) if text.get_text() and text.get_visible()]
+    assert min(sizes) >= style.SMALLEST - 1e-6
+    box = fig.get_tightbbox()
+    assert box.x0 >= -0.03 and box.x1 <= fig.get_figwidth() + 0.03
+    assert box.y0 >= -0.03 and box.y1 <= fig.get_figheight() + 0.03

@@ -82,12 +82,6 @@ def test_alt_states_the_best():
     assert text.endswith("For comparison Triplet-HN 470.0, VLC 480.0.")
 
 
-def test_saved_in_both_styles(tmp_path):
-    for name, context in (("p", style.paper), ("s", style.screen)):
-        with context():
-            assert style.save(sensitivity.draw_many(_frame(), REFERENCE), tmp_path / f"{name}.pdf").is_file()
-
-
 def test_frames_that_do_not_fit():
     frame = _frame()
     with pytest.raises(InputError, match="Add seed"):

@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex
 
 from lossscope.errors import InputError
 from lossscope.plots import style, tangent
+from tests.each import each
 
 
 def _frame(values, label="ntxent"):
@@ -51,15 +52,13 @@ def test_one_far_value_does_not_press_the_others_together(histogram):
     assert share.max() < 0.3
 
 
-@pytest.mark.parametrize("values", [[0.0, 0.0], [0.5], [0.7] * 9])
+@each("values", [[0.0, 0.0], [0.5], [0.7] * 9])
 def test_few_or_equal_norms(values, histogram):
     share, _ = histogram(tangent.draw(_frame(values)))
     assert share.sum() == pytest.approx(np.mean(np.array(values) > 0))
 
 
-@pytest.mark.parametrize(
-    ("zeros", "percent"), [(0, "0 %"), (1, "under 0.1 %"), (9999, "over 99.9 %"), (10000, "100 %")]
-)
+@each("zeros, percent", [(0, "0 %"), (1, "under 0.1 %"), (9999, "over 99.9 %"), (10000, "100 %")])
 def test_none_and_all_are_stated_only_if_exact(zeros, percent):
     values = np.ones(10000)
     values[:zeros] = 0
@@ -90,12 +89,6 @@ def test_a_panel_each_on_its_own_axis():
     frame = pd.concat([_frame(np.linspace(1, 2, 50), "a"), _frame(np.linspace(100, 200, 50), "b")])
     left, right = tangent.draw_many(frame).axes
     assert left.get_xlim()[1] < 3 < right.get_xlim()[1]
-
-
-def test_saved_in_both_styles(tmp_path):
-    for name, context in (("p", style.paper), ("s", style.screen)):
-        with context():
-            assert style.save(tangent.draw_many(_frame(np.arange(9.0))), tmp_path / f"{name}.pdf").is_file()
 
 
 def test_frames_that_do_not_fit():

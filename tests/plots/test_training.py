@@ -8,6 +8,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.plots import style, training
+from tests.each import each
 
 SCALES = {"ntxent:tau=0.1": 5.0, "triplet": 400.0}
 
@@ -48,9 +49,7 @@ def _numbered(ax):
     return [tick for tick in ax.yaxis.get_major_ticks() if tick.label1.get_text() and low <= tick.get_loc() <= high]
 
 
-@pytest.mark.parametrize(
-    ("fall", "scale"), [(0.4, "linear"), (1.0, "linear"), (3.2, "linear"), (3.3, "log"), (99, "log")]
-)
+@each("fall, scale", [(0.4, "linear"), (1.0, "linear"), (3.2, "linear"), (3.3, "log"), (99, "log")])
 def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(fall, scale):
     """A loss that fell to 0.7 of its first value had a logarithmic axis with the number 1 alone."""
     for ax in (training.draw(_frame(fall=fall), value="loss"), training.draw_many(_frame(fall=fall)).axes[0]):
@@ -130,7 +129,7 @@ def test_runs_are_named_by_what_distinguishes_their_paths():
     assert names == {"Triplet SH", "NT-Xent"}
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
+@each("context", [style.paper, style.screen])
 def test_the_legend_is_inside_the_picture(context):
     with context():
         fig = training.draw_many(_frame())

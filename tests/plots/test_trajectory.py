@@ -8,6 +8,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.plots import trajectory
+from tests.each import each
 
 
 def _frame(runs=("a", "b"), epochs=4, loss=1.0):
@@ -56,7 +57,7 @@ def test_many_share_axes_but_not_the_loss():
     np.testing.assert_allclose(rsum.lines[1].get_ydata(), [200, 201, 202, 203])
 
 
-@pytest.mark.parametrize(("epochs", "scale"), [(9, "linear"), (10, "log"), (400, "log")])
+@each("epochs, scale", [(9, "linear"), (10, "log"), (400, "log")])
 def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(epochs, scale):
     fig = trajectory.draw_many(_frame(("a",), epochs=epochs))
     fig.draw_without_rendering()
@@ -120,7 +121,7 @@ def test_a_loss_that_is_not_positive_is_linear():
     assert axes[1].get_yscale() == "linear"
 
 
-@pytest.mark.parametrize("runs", [1, 4, 7])
+@each("runs", [1, 4, 7])
 def test_any_number_of_runs_and_unknown_values(runs):
     frame = _frame([f"run{k}" for k in range(runs)], epochs=1)
     frame[["loss", "rsum"]] = np.nan

@@ -10,6 +10,7 @@ from matplotlib.contour import ContourSet
 
 from lossscope.errors import InputError
 from lossscope.plots import contours, style, triplet_field
+from tests.each import each
 
 AXIS = np.linspace(0, 1, 101)
 
@@ -94,7 +95,7 @@ def test_lines_are_labelled_in_the_unit_of_the_colour_bar():
     assert len(ax.texts) >= 3
 
 
-@pytest.mark.parametrize("pale", [False, True])
+@each("pale", [False, True])
 def test_labels_are_readable_on_every_colour(pale):
     """Black text once stood on dark blue."""
     ax = triplet_field.draw(_frame(lambda p, n: 5 * _nca(p / 4, n / 4)), pale=pale)

@@ -9,6 +9,7 @@ from matplotlib.collections import QuadMesh
 
 from lossscope.errors import InputError
 from lossscope.plots import style, weight_field
+from tests.each import each
 
 AXIS = np.linspace(-1, 1, 41)
 
@@ -89,8 +90,8 @@ def test_lines_are_labelled_in_the_unit_of_the_colour_bar():
         assert 10 * _nca(x, y) == pytest.approx(float(text.get_text()), rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("push", "text_range"),
+@each(
+    "push, text_range",
     [(_flat, "2 everywhere"), (lambda p, n: 0 * p, "0 everywhere"), (lambda p, n: 1e-9 + n**2, "0 to 1")],
 )
 def test_ranges_are_stated(push, text_range):

@@ -11,6 +11,7 @@ from matplotlib.container import ErrorbarContainer
 
 from lossscope.errors import InputError
 from lossscope.plots import style, weight_mass
+from tests.each import each
 
 MASS = {
     "ntxent": {"W_pos": 0.75, "W_neg": 0.5, "W_low": 0.25, "N_eff": 12.0},
@@ -119,7 +120,7 @@ def test_a_query_without_weight_has_no_bar():
     assert all(width == 0 for bars in _bars(weight_mass.draw(frame, share=True)).values() for _, width in bars)
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
+@each("context", [style.paper, style.screen])
 def test_other_axes_or_a_new_figure(context):
     with context():
         fig = style.new_figure()
@@ -147,8 +148,7 @@ def test_frames_that_do_not_fit():
 LONG = ("unified:margin=0.2,gamma=20", "goal:triplet=cir,pair=sig-ms", "multi_similarity:alpha=2,beta=50", "Triplet")
 
 
-@pytest.mark.parametrize("draw", [weight_mass.draw, weight_mass.draw_many])
-@pytest.mark.parametrize("use", [style.screen, style.paper])
+@each("draw", [weight_mass.draw, weight_mass.draw_many], "use", [style.screen, style.paper])
 def test_names_of_many_losses_do_not_overlap(draw, use):
     """Names of four lines stood in rows as high as two."""
     parts = ("W_neg", "W_low")

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize("many", [False, True])
+@each("many", [False, True])
 def test_the_statistic_equals_the_oracle(many: bool, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(many=many)
     actual = lab.measure("alignment", batches)
@@ -29,7 +30,7 @@ def test_it_is_a_squared_distance_of_unit_vectors(lab: Any) -> None:
     assert lab.columns(lab.run("alignment", batch))["alignment"] == pytest.approx(difference.square().sum(1).numpy())
 
 
-@pytest.mark.parametrize("many", [False, True])
+@each("many", [False, True])
 def test_stacks_and_panels_give_the_same_results(many: bool, lab: Any) -> None:
     lab.assert_invariant_to_cuts("alignment", lab.random_batches(many=many))
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from lossscope.errors import InputError
 from lossscope.probes.contributors import Contributors
 from lossscope.registry import build
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 OBJECTIVES = ["ntxent", "triplet", "triplet_sh", "smoothap:tau=0.3"]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(3))
+@each("objective", OBJECTIVES, "seed", range(3))
 def test_the_statistics_equal_the_oracle(seed: int, objective: str, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(seed, q=8, c=12, many=objective.startswith("smoothap"))
     actual = lab.measure("contributors", batches, objective)
@@ -33,7 +33,7 @@ def test_the_statistics_equal_the_oracle(seed: int, objective: str, lab: Any, or
         assert {name: v[b] for name, v in actual.items()} == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("objective", OBJECTIVES)
 def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> None:
     lab.assert_invariant_to_cuts("contributors", lab.random_batches(many=objective.startswith("smoothap")), objective)
 

@@ -12,11 +12,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize(("q", "d"), [(6, 4), (6, 6), (6, 20), (40, 5)])
+@each("q, d", [(6, 4), (6, 6), (6, 20), (40, 5)])
 def test_the_statistic_equals_the_oracle(q: int, d: int, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(q=q, c=q, d=d)
     actual = lab.measure("effective_rank", batches)["effective_rank"]
@@ -24,7 +25,7 @@ def test_the_statistic_equals_the_oracle(q: int, d: int, lab: Any, oracle: Oracl
         assert actual[b] == pytest.approx(oracle("probes_vectors").effective_rank(batch.queries[0].numpy()), rel=1e-7)
 
 
-@pytest.mark.parametrize("d", [4, 20])
+@each("d", [4, 20])
 def test_stacks_and_panels_give_the_same_results(d: int, lab: Any) -> None:
     lab.assert_invariant_to_cuts("effective_rank", lab.random_batches(d=d))
 

@@ -21,6 +21,7 @@ from lossscope.engine import large_batches
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.probes.false_negatives import FalseNegatives
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
@@ -40,8 +41,7 @@ def with_images_and_keys(batches: Any, texts: int = 5) -> Any:
     return replace(batches.rows(), candidate_keys=keys, related=related)
 
 
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("near", [-0.2, 0.5, 0.95])
+@each("many", [False, True], "near", [-0.2, 0.5, 0.95])
 def test_the_counts_equal_the_oracle(near: float, many: bool, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(many=many, d=2)
     rows = with_images_and_keys(batches)
@@ -62,7 +62,7 @@ def test_the_counts_equal_the_oracle(near: float, many: bool, lab: Any, oracle: 
             assert {name: actual[name][6 * b + q] for name in expected} == expected
 
 
-@pytest.mark.parametrize("many", [False, True])
+@each("many", [False, True])
 def test_panels_give_the_same_results(many: bool, lab: Any) -> None:
     rows = with_images_and_keys(lab.random_batches(k=1, many=many, d=2))
     whole = lab.run("false_negatives:near=0.5", rows)
@@ -127,7 +127,7 @@ def test_degenerate_batches_give_no_infinity(degenerate: Any, lab: Any, request:
         assert actual["near"].tolist() == [6, 6]
 
 
-@pytest.mark.parametrize("near", [-1, 1.01, float("nan")])
+@each("near", [-1, 1.01, float("nan")])
 def test_a_threshold_that_is_no_cosine_raises(near: float) -> None:
     with pytest.raises(InputError, match=r"near must be a cosine in \(-1, 1\]"):
         FalseNegatives(near=near)

@@ -12,12 +12,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize(("q", "c"), [(6, 7), (30, 4), (9, 250)])
-@pytest.mark.parametrize("many", [False, True])
+@each("q, c", [(6, 7), (30, 4), (9, 250)], "many", [False, True])
 def test_the_statistics_equal_the_oracle(q: int, c: int, many: bool, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(q=q, c=c, many=many)
     actual = lab.measure("hubness", batches)
@@ -35,7 +35,7 @@ def test_by_hand(lab: Any) -> None:
     assert actual["hub_skewness"] == pytest.approx([(8 - 1 - 1) / 4 / 1.5**1.5])
 
 
-@pytest.mark.parametrize("many", [False, True])
+@each("many", [False, True])
 def test_stacks_and_panels_give_the_same_results(many: bool, lab: Any) -> None:
     lab.assert_invariant_to_cuts("hubness", lab.random_batches(many=many))
 

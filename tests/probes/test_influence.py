@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.registry import build
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 OBJECTIVES = ["ntxent", "triplet", "goal:pair=sig", "siglip", "smoothap:tau=0.3"]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("objective", OBJECTIVES)
 def test_the_shares_equal_the_oracle(objective: str, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(many=objective.startswith("smoothap"))
     for batch in batches.single_batches():
@@ -45,7 +46,7 @@ def test_by_hand(lab: Any) -> None:
     assert actual == pytest.approx({**expected, "cancellation": 2.72**0.5 / 4, "undirected": 0})
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("objective", OBJECTIVES)
 def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> None:
     lab.assert_invariant_to_cuts("influence", lab.random_batches(many=objective.startswith("smoothap")), objective)
 

@@ -14,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_the_statistics_equal_the_oracle(seed: int, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(seed)
     batches = replace(batches, candidates=2 * batches.candidates)  # any length will do

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 
 def linear(G: Tensor) -> Mapping[str, Tensor]:
@@ -23,17 +24,13 @@ def one_batch(lab: Any, **more: Any) -> Any:
     return replace(lab.random_batches(k=1, q=6, c=6, **more).rows(), gradients=linear)
 
 
-@pytest.mark.parametrize(
-    ("objective", "spec", "scale"),
-    [
+@each("objective, spec, scale", [
         ("triplet", "", 1.0),  # sum
         ("ntxent", "", 0.5 / 4),  # half the mean over the usable queries, of which two are missing
         ("ntxent", ":reduction=sum", 0.5),
         ("triplet", ":reduction=pairs", 1 / 6),
         ("goal:pair=lin", ":reduction=cells", 1 / 60),
-    ],
-)
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+    ], "direction", ["i2t", "t2i"])
 def test_dl_ds_is_reduced_as_in_training(objective: str, spec: str, scale: float, direction: Any, lab: Any) -> None:
     rows = one_batch(lab)
     rows = replace(rows, shape=replace(rows.shape, direction=direction))

@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.retrieval.metrics import retrieve
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("seed", range(5))
+@each("many", [False, True], "seed", range(5))
 def test_the_statistics_equal_the_oracle(seed: int, many: bool, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(seed, q=7, c=12, many=many)
     actual = lab.measure("recall", batches)
@@ -28,8 +28,7 @@ def test_the_statistics_equal_the_oracle(seed: int, many: bool, lab: Any, oracle
         assert {name: values[b] for name, values in actual.items()} == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("k", [1, 3])
-@pytest.mark.parametrize("images", [20, 21])
+@each("k", [1, 3], "images", [20, 21])
 def test_a_batch_of_a_whole_split_has_the_recall_of_the_protocol(images: int, k: int, lab: Any) -> None:
     batch = lab.random_batches(k=1, q=images, c=images * k, d=3, gaps=False)
     owner = np.repeat(np.arange(images), k)
@@ -42,7 +41,7 @@ def test_a_batch_of_a_whole_split_has_the_recall_of_the_protocol(images: int, k:
     )
 
 
-@pytest.mark.parametrize("many", [False, True])
+@each("many", [False, True])
 def test_stacks_and_panels_give_the_same_results(many: bool, lab: Any) -> None:
     lab.assert_invariant_to_cuts("recall", lab.random_batches(many=many))
 

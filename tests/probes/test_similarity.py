@@ -12,12 +12,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("seed", range(5))
+@each("many", [False, True], "seed", range(5))
 def test_the_statistics_equal_the_oracle(seed: int, many: bool, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(seed, many=many)
     actual = lab.measure("similarity", batches)
@@ -26,7 +26,7 @@ def test_the_statistics_equal_the_oracle(seed: int, many: bool, lab: Any, oracle
         assert {name: values[b] for name, values in actual.items()} == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("many", [False, True])
+@each("many", [False, True])
 def test_stacks_and_panels_give_the_same_results(many: bool, lab: Any) -> None:
     lab.assert_invariant_to_cuts("similarity", lab.random_batches(many=many))
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 OBJECTIVES = ["ntxent", "triplet", "unified:gamma=5", "goal:pair=sig", "siglip", "smoothap:tau=0.3"]
@@ -25,7 +26,7 @@ def weights_of(batch: Any, objective: str) -> Any:
     return build("objectives", objective)(rows.S, rows.mask).W.numpy()
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("objective", OBJECTIVES)
 def test_the_tangent_of_queries_equals_the_oracle(objective: str, lab: Any, oracle: Oracle) -> None:
     batches, slow = lab.random_batches(many=objective.startswith("smoothap")), oracle("probes_gradient")
     for batch in batches.single_batches():
@@ -38,7 +39,7 @@ def test_the_tangent_of_queries_equals_the_oracle(objective: str, lab: Any, orac
             assert {name: actual[name][q] for name in expected} == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("objective", OBJECTIVES)
 def test_the_tangent_of_candidates_equals_the_oracle(objective: str, lab: Any, oracle: Oracle) -> None:
     batches, slow = lab.random_batches(many=objective.startswith("smoothap")), oracle("probes_gradient")
     for batch in batches.single_batches():
@@ -63,7 +64,7 @@ def test_it_is_the_gradient_of_the_loss_with_respect_to_unnormalised_vectors(lab
     np.testing.assert_allclose(candidates, t.grad.norm(dim=1), rtol=1e-9)
 
 
-@pytest.mark.parametrize("objective", ["triplet_sh", "unified:gamma=1", "unified:gamma=60"])
+@each("objective", ["triplet_sh", "unified:gamma=1", "unified:gamma=60"])
 def test_one_negative_makes_the_bound_exact(objective: str, lab: Any) -> None:
     """Eq. (11) and (17) are the norm itself when there is one term."""
     batch = lab.random_batches(k=5, q=2, c=2, gaps=False)
@@ -71,7 +72,7 @@ def test_one_negative_makes_the_bound_exact(objective: str, lab: Any) -> None:
     np.testing.assert_allclose(actual["bound_17"], actual["tangent"], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("objective", OBJECTIVES)
 @given(seed=st.integers(0, 50))
 def test_the_bound_is_a_bound(objective: str, seed: int, lab: Any) -> None:
     batches = lab.random_batches(seed, k=1, many=objective.startswith("smoothap"))
@@ -79,15 +80,14 @@ def test_the_bound_is_a_bound(objective: str, seed: int, lab: Any) -> None:
     assert (actual["bound_17"] >= actual["tangent"] * (1 - 1e-9) - 1e-12).all()
 
 
-@pytest.mark.parametrize("of", ["query", "candidate"])
-@pytest.mark.parametrize("objective", ["ntxent", "smoothap:tau=0.3"])
+@each("of", ["query", "candidate"], "objective", ["ntxent", "smoothap:tau=0.3"])
 def test_stacks_and_panels_give_the_same_results(objective: str, of: str, lab: Any) -> None:
     lab.assert_invariant_to_cuts(
         f"tangent:of={of}", lab.random_batches(many=objective.startswith("smoothap")), objective
     )
 
 
-@pytest.mark.parametrize("of", ["query", "candidate"])
+@each("of", ["query", "candidate"])
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
 def test_the_order_of_a_batch_does_not_matter(of: str, queries: list[int], candidates: list[int], lab: Any) -> None:
     batches = lab.random_batches()

@@ -12,11 +12,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize(("q", "d"), [(2, 3), (6, 4), (12, 20)])
+@each("q, d", [(2, 3), (6, 4), (12, 20)])
 def test_the_statistic_equals_the_oracle(q: int, d: int, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(q=q, c=q + 1, d=d, gaps=False)
     batches = replace(batches, queries=2 * batches.queries)  # any length will do

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from lossscope.errors import InputError
 from lossscope.probes.weight_mass import WeightMass
 from lossscope.registry import build
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 OBJECTIVES = ["ntxent", "triplet", "triplet_sh", "unified:gamma=5", "smoothap:tau=0.3", "goal:pair=sig"]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("eps", [0, 0.03, 1.5])
+@each("objective", OBJECTIVES, "eps", [0, 0.03, 1.5])
 def test_the_statistics_equal_the_oracle(objective: str, eps: float, lab: Any, oracle: Oracle) -> None:
     batches = lab.random_batches(many=objective.startswith("smoothap"))
     actual = lab.measure(f"weight_mass:eps={eps}", batches, objective)
@@ -35,7 +35,7 @@ def test_the_statistics_equal_the_oracle(objective: str, eps: float, lab: Any, o
         assert {name: v[b] for name, v in actual.items()} == pytest.approx(expected, rel=1e-6, nan_ok=True)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("objective", OBJECTIVES)
 def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> None:
     lab.assert_invariant_to_cuts("weight_mass", lab.random_batches(many=objective.startswith("smoothap")), objective)
 

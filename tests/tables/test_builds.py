@@ -9,6 +9,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet, retrieval
+from tests.each import each
 
 
 def _row(objective, direction, probe, statistic, mean, **more):
@@ -141,7 +142,7 @@ def test_a_single_batch_has_no_deviation():
     assert "one measurement" in table.caption
 
 
-@pytest.mark.parametrize("build", [retrieval.build, cocos_triplet.build, cocos_softmax.build, cocos_smoothap.build])
+@each("build", [retrieval.build, cocos_triplet.build, cocos_softmax.build, cocos_smoothap.build])
 def test_missing_columns_and_rows_are_named(build):
     frame = pd.DataFrame(_recall("triplet", 1.0))
     with pytest.raises(InputError, match="Add probe"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lossscope.tables._sheets import transposed
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
+from tests.each import each
 
 NAMES = ("C_neg", "W_neg", "W_low", "W_pos", "C_0", "N_eff")
 
@@ -132,7 +133,7 @@ def test_no_line_is_wider_and_no_number_is_broken(
     assert all(number in joined for number in numbers)
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@each("width", [80, 100])
 def test_best_and_second_stay_at_their_numbers(width: int) -> None:
     rows = ((Cell(text="a"), *(Cell(mean=1.0, best=True) for _ in range(14))),)
     table = Table("t", "c.", (("", "label"), *(("", f"statistic {k}") for k in range(14))), rows)

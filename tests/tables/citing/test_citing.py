@@ -25,6 +25,7 @@ from lossscope.tables.citing.bibliography import PAPERS
 from lossscope.tables.citing.citation import citation, citations
 from lossscope.tables.citing.paper import Paper, bibtex_text, software
 from lossscope.tables.citing.sources import named_papers, papers_of_measure, papers_of_objective
+from tests.each import each
 
 ROW: dict[str, Any] = {
     "source": "ckpt.pt", "objective": "ntxent:tau=0.1", "direction": "i2t", "probe": "cocos", "statistic": "C_neg",
@@ -61,9 +62,7 @@ def test_the_sentence_of_a_count() -> None:
     assert sentence() == SENTENCE
 
 
-@pytest.mark.parametrize(
-    ("command", "row", "said"),
-    [
+@each("command, row, said", [
         ({"same_image": "mask"}, {}, "other positives left out"),
         ({"masks": ["same_item", "above:margin=0.1"]}, {}, "masks same_item and above:margin=0.1"),
         ({"guide_origin": "ff" * 20}, {}, "guide of fingerprint ffffffffffffffff"),
@@ -86,13 +85,12 @@ def test_the_sentence_of_a_count() -> None:
             {}, {"sampling": "pairs, 5 of 20 queries, all candidates", "method": "sampled queries, t", "n": 1.0},
             "(sampled queries, t, for all queries of this set)",
         ),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_what_a_choice_adds(command: dict[str, Any], row: dict[str, Any], said: str) -> None:
     assert said in sentence(command, **row)
 
 
-@pytest.mark.parametrize("name", ["eps", "convention", "objective", "weight_unit"])
+@each("name", ["eps", "convention", "objective", "weight_unit"])
 def test_what_a_number_does_not_have_is_not_said(name: str) -> None:
     text = sentence(**{name: None})
     assert "nan" not in text.lower() and "None" not in text
@@ -121,7 +119,7 @@ def test_statistics_and_directions_are_chosen_or_refused() -> None:
 SOURCES = [(kind, one.name, one.source) for kind in ("probes", "objectives") for one in declarations(kind)]
 
 
-@pytest.mark.parametrize(("kind", "name", "source"), SOURCES)
+@each("kind, name, source", SOURCES)
 def test_every_year_of_a_source_is_that_of_a_paper_with_an_entry(kind: str, name: str, source: str) -> None:
     years = re.findall(r"\b(?:19|20)\d\d\b", source)
     papers = named_papers(source)
@@ -148,9 +146,7 @@ def test_every_statistic_that_a_paper_defines_is_one_of_its_probe() -> None:
     assert unknown == set()
 
 
-@pytest.mark.parametrize(
-    ("probe", "statistics", "keys"),
-    [
+@each("probe, statistics, keys", [
         ("cocos:eps=0.1", "C_q C_B C_0 C_neg W_neg W_pos", ["bleeker2022"]),
         ("cocos", "N_eff", ["kish1965"]),
         ("cocos", "C_q_all W_low skipped any", []),
@@ -165,8 +161,7 @@ def test_every_statistic_that_a_paper_defines_is_one_of_its_probe() -> None:
         ("tangent", "radial tangent_q50", []),
         ("effective_rank", "effective_rank", ["garrido2023", "roy2007"]),
         ("recall", "R@1", []),
-    ],
-)
+    ])
 def test_a_paper_is_credited_with_the_statistics_that_it_defines_alone(
     probe: str, statistics: str, keys: list[str]
 ) -> None:
@@ -174,7 +169,7 @@ def test_a_paper_is_credited_with_the_statistics_that_it_defines_alone(
         assert [paper.key for paper in papers_of_measure(probe, statistic)] == keys, statistic
 
 
-@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, name, _ in SOURCES])
+@each("kind, name", [(kind, name) for kind, name, _ in SOURCES])
 def test_every_statistic_and_objective_has_papers_or_says_that_there_is_none(kind: str, name: str) -> None:
     rows = [{"objective": name}]
     if kind == "probes":
