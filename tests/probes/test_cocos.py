@@ -25,6 +25,7 @@ from lossscope.probes.views.eps_histogram import EDGES
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
 from tests.each import each
+from tests.probes import lab
 
 NAN = float("nan")
 
@@ -57,9 +58,9 @@ def statistics(result: ProbeResult) -> dict[str, float]:
     return {s.name: float(reduce_column(s, columns, 1)) for s in result.statistics()}
 
 
-@settings(max_examples=30)
-@given(cuts=st.sets(st.integers(1, 11)), seed=st.integers(0, 1000))
 @each("objective", [Entrywise(), build("objectives", "ntxent"), build("objectives", "triplet")])
+@settings(max_examples=12)
+@given(cuts=st.sets(st.integers(1, 11)), seed=st.integers(0, 1000))
 def test_concatenated_panels_equal_the_whole_batch(objective: Objective, cuts: set[int], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     S = torch.rand(12, 12, generator=generator).double() * 0.03
@@ -82,15 +83,18 @@ def test_concatenated_panels_equal_the_whole_batch(objective: Objective, cuts: s
         )
 
 
-@each("objective, convention, panels", [
+@each(
+    "objective, convention, panels",
+    [
         ("triplet", "corrected", True),
         ("triplet", "released", False),  # counts of a query depend on other queries (E1, E2)
         ("ntxent", "corrected", True),
         ("goal:pair=sig-ms", "corrected", False),  # rows are coupled
         ("smoothap:tau=0.3", "corrected", True),
         ("smoothap:tau=0.3", "released", False),
-    ])
-def test_a_stack_has_the_counts_of_its_batches(objective: str, convention: str, panels: bool, lab: Any) -> None:
+    ],
+)
+def test_a_stack_has_the_counts_of_its_batches(objective: str, convention: str, panels: bool) -> None:
     batches = lab.random_batches(c=6, many=objective.startswith("smoothap"), gaps=False)
     batches = replace(batches, direction="t2i")
     lab.assert_invariant_to_cuts(f"cocos:eps=0.02,convention={convention}", batches, objective, panels)
@@ -151,7 +155,7 @@ def test_a_batch_of_skipped_queries_has_no_mean() -> None:
 
 
 @each("objective", ["ntxent", "triplet", "smoothap:tau=0.3"])
-def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> None:
+def test_the_curve_is_the_count_at_every_threshold(objective: str) -> None:
     batches = lab.random_batches(many=objective.startswith("smoothap")).rows()
     result = lab.run("cocos:curve=true", batches, objective)
     curve = result.columns()["curve"]
@@ -165,7 +169,9 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> 
         np.testing.assert_allclose(mean[b], curve.view(3, 6, -1)[b, usable[b]].mean(0))
 
 
-@each("reducer, expected", [
+@each(
+    "reducer, expected",
+    [
         ("mean", 2.0),
         ("mean_nonzero", 3.0),
         ("sum", 6.0),
@@ -177,7 +183,8 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> 
         ("q10", 0.0),
         ("q50", 3.0),
         ("q90", 3.0),
-    ])
+    ],
+)
 def test_undefined_and_skipped_entries_are_left_out(reducer: Reducer, expected: float) -> None:
     columns = {"x": torch.tensor([0.0, 3.0, NAN, 3.0, 9.0]), "skipped": torch.tensor([0, 0, 0, 0, 1])}
     statistic = Statistic("x", "x", reducer, "1")
