@@ -148,9 +148,11 @@ def test_directions_of_an_objective_stand_together():
     ]
 
 
-@each("unit, value, digits", [("samples", 3.2, 2), ("%", 40.0, 1), ("weight", 0.5, 3), ("1", 0.0042, 4), ("1", 0.0, 3), ("1", None, 3),
-     ("1", math.nan, 3), ("1", 3e-12, 8), ("samples", 0.02, 3), ("rank", 2.0, 1), ("norm", 1184.6, 1),
-     ("norm", -99.9, 3)])  # fmt: skip
+@each("unit, value, digits", [
+    ("samples", 3.2, 2), ("%", 40.0, 1), ("weight", 0.5, 3), ("1", 0.0042, 4), ("1", 0.0, 3), ("1", None, 3),
+    ("1", math.nan, 3), ("1", 3e-12, 8), ("samples", 0.02, 3), ("rank", 2.0, 1), ("norm", 1184.6, 1),
+    ("norm", -99.9, 3),
+])  # fmt: skip
 def test_decimals_are_those_of_the_unit_and_more_for_what_would_be_zero(unit, value, digits):
     assert decimals(unit, value) == digits
 
