@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 
 import lossscope_cli
-import pytest
 
 import lossscope
 from lossscope.registry import KINDS, names
+from tests.each import each
 
 LIBRARY = Path(lossscope.__file__).parent
 COMMANDS = Path(str(lossscope_cli.__file__)).parent
@@ -110,8 +110,8 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert not circles()
 
 
-@pytest.mark.parametrize(
-    ("file", "line", "says"),
+@each(
+    "file, line, says",
     [
         ("core/weights.py", "from lossscope.training.recipe import Recipe", "training stands above core"),
         ("core/weights.py", "if TYPE_CHECKING:\n    from ..training import recipe", "training stands above core"),
@@ -178,7 +178,7 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert not named & BANNED
 
 
-@pytest.mark.parametrize(
+@each(
     "arguments",
     [
         None,
@@ -189,7 +189,6 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
         ["cocos", "--help"],
         ["train", "--help"],
     ],
-    ids=str,
 )
 def test_help_and_names_import_nothing_heavy(arguments: list[str] | None) -> None:
     run = "" if arguments is None else f"sys.argv = ['lossscope', *{arguments}]\nfrom lossscope_cli import main\nmain()"

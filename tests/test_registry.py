@@ -19,6 +19,7 @@ from lossscope.errors import InputError, SpecError
 from lossscope.plugins import RENAMED
 from lossscope.registry import KINDS, build, expand, load, names, spec_of, uses_file
 from lossscope.spec import Spec
+from tests.each import each
 
 REQUIRED = {"root": "some/folder", "name": "flickr8k", "path": "dump.npz", "file": "captions.json"}
 REQUIRED |= {"loss": "./loss.py:loss", "vocab": "vocab.json", "shards": "*.tar", "weights": "resnet.pth"}
@@ -80,7 +81,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "./mine.py:Mine"
 
 
-@pytest.mark.parametrize(("kind", "name"), REGISTERED)
+@each("kind, name", REGISTERED)
 def test_spec_to_object_to_spec_is_the_identity(kind: str, name: str) -> None:
     thing = build(kind, minimal(kind, name))
     spec = spec_of(thing)
@@ -90,7 +91,7 @@ def test_spec_to_object_to_spec_is_the_identity(kind: str, name: str) -> None:
     assert str(Spec.parse(spec)) == spec
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_names_are_the_files_without_base_and_private_ones(kind: str) -> None:
     files = {path.stem for path in registry.folder(kind).glob("*.py")}
     assert set(names(kind)) >= {name for name in files if name not in registry.NOT_ENTRIES and not name.startswith("_")}
@@ -134,17 +135,20 @@ def test_an_unknown_name_lists_what_exists_and_the_nearest() -> None:
         build("datasets", "zzz")
 
 
-@pytest.mark.parametrize("name", ["", "base", "_summary", "../registry", "goal/../vlc", "."])
+@each("name", ["", "base", "_summary", "../registry", "goal/../vlc", "."])
 def test_an_invalid_name_is_never_imported(name: str) -> None:
     with pytest.raises(SpecError, match="objective must be one of"):
         load("objectives", name)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "meant"),
-    [("datasets", "Flickr8k", "karpathy:root=DIR,name=flickr8k"), ("objectives", "NT-Xent", "ntxent"),
-     ("objectives", "clip", "ntxent")],
-)  # fmt: skip
+@each(
+    "kind, name, meant",
+    [
+        ("datasets", "Flickr8k", "karpathy:root=DIR,name=flickr8k"),
+        ("objectives", "NT-Xent", "ntxent"),
+        ("objectives", "clip", "ntxent"),
+    ],
+)
 def test_a_name_from_elsewhere_is_answered_with_ours(kind: str, name: str, meant: str) -> None:
     with pytest.raises(SpecError, match=f"did you mean '{meant}'"):
         load(kind, name)
@@ -177,8 +181,8 @@ def test_a_missing_required_key_is_named() -> None:
         build("datasets", "karpathy")
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
+@each(
+    "spec, message",
     [
         ("", "empty text"),
         ("ntxent:tau", "name:key=value,...; got 'tau'"),
@@ -192,8 +196,8 @@ def test_a_spec_that_cannot_be_read_raises_naming_the_piece(spec: str, message: 
         Spec.parse(spec)
 
 
-@pytest.mark.parametrize(
-    ("spec", "steps"),
+@each(
+    "spec, steps",
     [
         ("ntxent:tau=0.1..0.3/3", ["0.1", "0.2", "0.3"]),
         ("ntxent:tau=0.3..0.1/2", ["0.3", "0.1"]),
@@ -212,8 +216,8 @@ def test_two_ranges_make_a_grid_and_optional_floats_have_ranges() -> None:
     assert len(expand("objectives", "goal:m_plus=0..1/2")) == 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "spec", "message"),
+@each(
+    "kind, spec, message",
     [
         ("objectives", "goal:pair=1..2/3", "ranges are for float fields; got pair=1..2/3"),
         ("datasets", "scenes:size=16..64/3", "ranges are for float fields; got size"),
@@ -255,8 +259,8 @@ def test_specs_that_name_a_file_are_recognised() -> None:
     assert not uses_file('karpathy:root="x.py:Class",name=a')
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
+@each(
+    "spec, message",
     [
         ("./none.py:Mine", "plug-in file must exist; got './none.py'"),
         ("./mine.py:Nobody", "must define Nobody; it does not"),
@@ -344,7 +348,7 @@ def test_a_plug_in_of_another_kind_is_refused_when_it_is_built(kind: str, plugin
         _ = encoder_spec("./mine.py:Nothing") if kind == "encoders" else build(kind, "./mine.py:Nothing")
 
 
-@pytest.mark.parametrize("kind", RENAMED)
+@each("kind", RENAMED)
 def test_a_plug_in_with_a_former_name_raises_with_the_current_one(kind: str, tmp_path: Path) -> None:
     for former, name in RENAMED[kind].items():
         path = tmp_path / f"{kind}_{former}.py"
@@ -355,8 +359,8 @@ def test_a_plug_in_with_a_former_name_raises_with_the_current_one(kind: str, tmp
             build(kind, f"{path}:Mine")
 
 
-@pytest.mark.parametrize(
-    ("spec", "says"),
+@each(
+    "spec, says",
     [
         ("." * 60_000, "at most 10000 letters; got 60000"),
         ("ntxent:tau=0.1..0.2/1000000000", "at most 1000 values; got 1000000000"),

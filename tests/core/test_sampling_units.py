@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from lossscope.core.relations import Relations
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.sides import Sides
+from tests.each import each
 
 QA = Sides("query", "document")
 
@@ -33,8 +33,8 @@ def test_of_one_labelled_set_a_class_is_a_unit() -> None:
     assert units.number == 3 and units.first[0] == units.first[2] and units.name == "class"
 
 
-@pytest.mark.parametrize(
-    ("relations", "why"),
+@each(
+    "relations, why",
     [
         (Relations.of_captions(np.arange(9), 9), "takes 10 images or more; there are 9"),
         (Relations.of_labels(np.repeat(np.arange(5), 20)), "takes 10 classes or more; there are 5"),

@@ -6,10 +6,11 @@ import pytest
 
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.errors import InputError
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("text", "labels", "words"),
+@each(
+    "text, labels, words",
     [
         ("image/caption", ("i2t", "t2i"), ("image to text", "text to image")),
         ("query/document", ("q2d", "d2q"), ("query to document", "document to query")),
@@ -34,7 +35,7 @@ def test_queries_and_candidates_of_a_direction() -> None:
     assert IMAGE_TEXT.label("both") == "both"
 
 
-@pytest.mark.parametrize("text", ["", "a/", "query/document/answer", "same/Same", "2/3", "x" * 41, "a\x1b/b"])
+@each("text", ["", "a/", "query/document/answer", "same/Same", "2/3", "x" * 41, "a\x1b/b"])
 def test_what_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="sides must"):
         Sides.parse(text)

@@ -27,6 +27,7 @@ from lossscope.core.types import HIDDEN_FROM
 from lossscope.errors import InputError
 from lossscope.live.apart_sampler import ApartBatches, apart
 from lossscope.registry import build
+from tests.each import each
 
 DATA = "passages:train=60,val=20,test=20,duplicates=0.3"
 
@@ -145,8 +146,8 @@ def test_what_is_of_no_audited_item_is_named_or_ignored() -> None:
     assert found.hidden_texts(["q", "one"], ["y"], unknown="ignore").tolist() == [[False], [True]]
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
+@each(
+    "call, says",
     [
         (lambda s: s.hidden("ab", ["x"]), "query ids must be a list of texts; got the text 'ab'"),
         (lambda s: s.hidden(["a"], [0]), "candidate ids must be texts; got 0, of type int"),
@@ -173,7 +174,7 @@ def test_everything_leaves_out_from_one_probability_on(file: Path) -> None:
     assert {*defaults, build("masks", f"pairs:file={file}").threshold} == {HIDDEN_FROM}
 
 
-@pytest.mark.parametrize("threshold", [0, 0.01, 1.1, float("nan")])
+@each("threshold", [0, 0.01, 1.1, float("nan")])
 def test_a_threshold_below_what_an_audit_lists_is_refused(threshold: float) -> None:
     """It would hide less than it says: pairs below 0.05 are in no file."""
     with pytest.raises(InputError, match=r"threshold must be in 0\.05\.\.1"):
@@ -219,8 +220,8 @@ def test_an_id_that_two_items_have_is_not_looked_up() -> None:
     assert found.hidden_texts(["one"], ["y"]).tolist() == [[True]]
 
 
-@pytest.mark.parametrize(
-    ("changed", "says"),
+@each(
+    "changed, says",
     [
         (
             {"left_texts": None},

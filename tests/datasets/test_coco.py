@@ -14,6 +14,7 @@ from lossscope.datasets.base import Dataset
 from lossscope.datasets.coco import Coco
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
+from tests.each import each
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 ONE = {"file": "captions.json", "folder": "images", "size": 4}
@@ -112,8 +113,8 @@ def test_for_unknown_splits_the_splits_are_listed(single: Path, tmp_path: Path) 
         Coco(tmp_path).split("val")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@each(
+    "changes, message",
     [
         ({"images": {}}, "'images' of .* must be a list"),
         ({"annotations": None}, "'annotations' of .* must be a list; got None"),
@@ -146,8 +147,8 @@ def test_files_that_are_no_json_are_refused(content: str, single: Path) -> None:
         coco(single).split("all")
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"size": 0}, "coco:size must be"),
         ({"captions": -1}, "coco:captions must be"),

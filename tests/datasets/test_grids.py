@@ -13,6 +13,7 @@ from lossscope.datasets.base import Dataset
 from lossscope.datasets.grids import Grids
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
+from tests.each import each
 
 
 def write(root: Path, images: int = 3, repeated: bool = False, split: str = "train") -> Path:
@@ -27,7 +28,7 @@ def write(root: Path, images: int = 3, repeated: bool = False, split: str = "tra
     return root
 
 
-@pytest.mark.parametrize("repeated", [False, True])
+@each("repeated", [False, True])
 def test_ids_are_one_a_picture_or_one_a_caption(repeated: bool, tmp_path: Path) -> None:
     data = Grids(write(tmp_path, repeated=repeated), size=4)
     split = data.split("train")
@@ -59,8 +60,8 @@ def test_val_is_dev_and_dev_may_be_cut(tmp_path: Path) -> None:
         data.split("test")
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
+@each(
+    "file, content, message",
     [
         ("precomp/train_ids.txt", "70\n71\n99\n", r"ids of .*train_ids.txt must be in id_mapping.json; got '99', 1"),
         ("precomp/train_ids.txt", "70\n71\n", "one line for each or for each five of .*; got 2 for 15"),

@@ -14,6 +14,7 @@ from lossscope.datasets.base import Dataset
 from lossscope.datasets.karpathy import Karpathy
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
+from tests.each import each
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 
@@ -62,7 +63,7 @@ def test_zero_captions_means_all(tmp_path: Path) -> None:
     assert counts == [6, 2, 5, 6]
 
 
-@pytest.mark.parametrize("folder", ["images", "val2014", "images/val2014", "toy-images"])
+@each("folder", ["images", "val2014", "images/val2014", "toy-images"])
 def test_pictures_are_read_in_every_layout(folder: str, tmp_path: Path) -> None:
     images = [entry(number, "train", filepath="val2014") for number in range(3)]
     split = Karpathy(write(tmp_path, folder, images=images), "toy", size=4).split("train")
@@ -132,8 +133,8 @@ def test_for_unknown_splits_the_splits_are_listed(tmp_path: Path) -> None:
         Karpathy(write(tmp_path), "toy").split("dev")
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         ('{"images": [', "must be whole JSON"),
         ("hello", "must be whole JSON"),
@@ -164,7 +165,7 @@ def test_repeated_sentids_are_refused_and_missing_ones_counted(tmp_path: Path) -
     assert Karpathy(tmp_path, "toy").split("val").caption_ids == ["1.png#0", "1.png#1"]
 
 
-@pytest.mark.parametrize(("fields", "message"), [({"size": 0}, "size"), ({"captions": -1}, "captions")])
+@each("fields, message", [({"size": 0}, "size"), ({"captions": -1}, "captions")])
 def test_values_out_of_range_are_refused(fields: dict[str, int], message: str) -> None:
     with pytest.raises(InputError, match=f"karpathy:{message} must be"):
         Karpathy(Path(), "toy", **fields)  # type: ignore[arg-type]

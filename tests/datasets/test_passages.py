@@ -23,6 +23,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.registry import build, spec_of
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 DEFAULT = "b55fd1472281d1ffb879679a431f65b1595fb0c6d56321253fefe5a8dcec27d0"
@@ -245,8 +246,8 @@ def test_the_first_questions_are_a_split_without_answers_of_the_others() -> None
     assert (labelled(split)[:7] == part.relations.is_positive(np.arange(7), np.arange(len(split.captions)))).all()
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"train": 1}, r"passages:train must be in 2\.\.12288; got 1"),
         ({"val": 3073}, r"passages:val must be in 2\.\.3072; got 3073"),

@@ -16,6 +16,7 @@ from lossscope.errors import InputError
 from lossscope.io import saved_datasets
 from lossscope.io.saved_datasets import iter_saved_rows
 from lossscope.registry import build
+from tests.each import each
 
 ROWS = [{"query": f"q{n}", "positives": [f"p{n}", "p"], "negative": f"n{n}"} for n in range(2500)]
 
@@ -73,8 +74,8 @@ def test_the_package_datasets_is_not_needed(tmp_path: Path, monkeypatch: pytest.
     assert len(Saved(str(write(tmp_path, ROWS))).split("all").images) == 2500
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "says"),
+@each(
+    "file, content, says",
     [
         ("state.json", "{}", r"state\.json must have the key '_data_files'"),
         ("state.json", '{"_data_files": [{"filename": "../secret"}]}', "must be of files beside it; got '../secret'"),

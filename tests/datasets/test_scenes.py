@@ -19,6 +19,7 @@ from lossscope.datasets.synthetic.truth import SceneSplit, is_true, truth
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
+from tests.each import each
 
 DEFAULT_SHA256 = "dfea9802219a95e7bfe3bbf0c05c1600eeb4a1e4e2140b5bef48dc6ce26af8bf"
 RED = SceneObject("circle", "red", "large", "top left")
@@ -121,8 +122,8 @@ def test_ambiguity_sets_how_many_other_images_a_caption_fits() -> None:
     assert 0 < fits[0] < 0.001 < 0.01 < fits[1] < 0.04 < 0.1 < fits[2] < 0.2 < 0.3 < fits[3] < 0.5
 
 
-@pytest.mark.parametrize(
-    ("claim", "expected"),
+@each(
+    "claim, expected",
     [
         (Claim((Mention(shape="circle"),)), True),
         (Claim((Mention(shape="circle"), Mention(shape="circle"))), True),
@@ -165,7 +166,7 @@ def test_captions_are_varied_and_small_in_vocabulary() -> None:
     assert words.words[:4] == SPECIAL
 
 
-@pytest.mark.parametrize("size", [*range(16, 70), 511, 512])
+@each("size", [*range(16, 70), 511, 512])
 def test_objects_stay_in_their_ninth_at_every_size(size: int) -> None:
     plain = render([Scene((), "grey")], size)[0]
     for jitter in ((0, 0, 0), (8, 8, 8)):
@@ -213,8 +214,8 @@ def test_specs_round_trip() -> None:
     assert build("datasets", spec_of(scenes)) == scenes
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@each(
+    "fields, message",
     [
         ({"ambiguity": 1.5}, r"scenes:ambiguity must be in 0\.\.1; got 1\.5"),
         ({"ambiguity": float("nan")}, "got nan"),

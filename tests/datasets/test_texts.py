@@ -14,6 +14,7 @@ from lossscope.datasets.base import Dataset, Split, Texts
 from lossscope.datasets.texts import TextRows
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
+from tests.each import each
 
 ROWS = [
     {"query": "q1", "positive": "p1", "negatives": ["n1", "p2"]},
@@ -57,7 +58,7 @@ def test_ids_keep_equal_queries_apart_and_join_others(tmp_path: Path) -> None:
         whole(write(tmp_path, *({**row, "id": 1} for row in ROWS)))
 
 
-@pytest.mark.parametrize("name", ["val", "test"])
+@each("name", ["val", "test"])
 def test_an_empty_name_of_a_split_is_not_the_training_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=f"texts:{name} must name files of rows; got ''. Leave it out"):
         TextRows(write(tmp_path, *ROWS), **{name: ""})  # type: ignore[arg-type]
@@ -122,8 +123,8 @@ def test_the_fingerprint_is_of_the_content(tmp_path: Path) -> None:
         assert whole(write(tmp_path, *changed)).fingerprint != first
 
 
-@pytest.mark.parametrize(
-    ("rows", "says"),
+@each(
+    "rows, says",
     [
         (
             [ROWS[0], {"query": "q9", "negative": "n"}],
@@ -158,8 +159,8 @@ def test_empty_texts_are_said(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
+@each(
+    "options, says",
     [
         ({"val_share": 1.0}, r"val_share must be in \[0, 1\)"),
         ({"val_share": 0.5, "test_share": 0.5}, "must leave some for train"),

@@ -18,6 +18,7 @@ from lossscope.datasets.formats.tar_index import list_members
 from lossscope.datasets.webdataset import WebDataset
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
+from tests.each import each
 
 
 def picture(shade: int) -> bytes:
@@ -89,8 +90,8 @@ def test_captions_are_lines_or_json(tmp_path: Path) -> None:
     assert WebDataset(str(tmp_path / "train.tar"), captions=1).split("train").captions == ["One.", "Three.", "Four."]
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
+@each(
+    "files, message",
     [
         ({"a.jpg": b"x"}, r"train\.tar:a\.jpg must have a caption beside it, .txt or .json; got jpg"),
         ({"a.jpg": b"x", "a.txt": b"\n"}, "must have at least one caption"),

@@ -16,6 +16,7 @@ from lossscope.datasets.xvlm import XVLM
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 from lossscope.text.xvlm_captions import clean_caption
+from tests.each import each
 
 TRAIN = [
     {"image": "a.png", "caption": "A first - one.", "image_id": "x"},
@@ -64,9 +65,7 @@ def cleaned_slowly(text: str, words: int) -> str:
     return " ".join(text.split(" ")[:words])
 
 
-@pytest.mark.parametrize(
-    "text", ["It's a <person>'s T-shirt/hat!", 'A "big"   dog; (two: #3) ~*~.', "one two three four"]
-)
+@each("text", ["It's a <person>'s T-shirt/hat!", 'A "big"   dog; (two: #3) ~*~.', "one two three four"])
 def test_cleaning(text: str) -> None:
     assert clean_caption(text, 3) == cleaned_slowly(text, 3)
     assert clean_caption(text, 30) == cleaned_slowly(text, 30)
@@ -77,8 +76,8 @@ def test_captions_are_cleaned_by_option(tmp_path: Path) -> None:
     assert split.captions[0] == "a first one"
 
 
-@pytest.mark.parametrize(
-    ("records", "message"),
+@each(
+    "records, message",
     [
         ({}, "coco_train.json must be a list; got {}"),
         ([{"caption": "x"}], "record 0 of .* must have the key 'image'"),

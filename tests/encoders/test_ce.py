@@ -19,6 +19,7 @@ from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 Oracles = Callable[[str], ModuleType]
 WIDTHS = {"audio": 4, "face": 5, "i3d.i3d.0": 6, "ocr": 3}
@@ -109,8 +110,7 @@ def test_names_and_shapes_are_the_originals() -> None:
     assert round(sum(int(np.prod(shape)) for shape in shapes.values()) / 1e6, 1) == 183.5
 
 
-@pytest.mark.parametrize("gating", ["sequential", "simultaneous"])
-@pytest.mark.parametrize("padded", [False, True])
+@each("gating", ["sequential", "simultaneous"], "padded", [False, True])
 def test_scores_are_those_of_the_oracle(oracle: Oracles, padded: bool, gating: Any) -> None:
     encoder, slow, videos = model(replace(SMALL, padded=padded, gating=gating)), oracle("ce"), items()
     state = {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
@@ -198,8 +198,8 @@ def test_learnt_words_are_an_embedding_of_the_vocabulary() -> None:
     assert torch.allclose(scores(encoder, words=(torch.where(ids == 0, 9, ids), lengths)), alike, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("spec", "shape", "fragment"),
+@each(
+    "spec, shape, fragment",
     [
         (SMALL, (3, 5), "captions must fit words=features, word_dim=7; the data set gives ids"),
         (SMALL, (3, 5, 9), "the data set gives vectors of width 9"),
@@ -225,8 +225,8 @@ def test_a_file_without_a_configuration_or_batch_counters_has_the_nine_experts()
     assert opened.encoder == replace(spec, padded=True, rows="audio=29+ocr=49+speech=32", length=37)
 
 
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
+@each(
+    "spec, fragment",
     [
         ("ce:dim=0", "dim, text_clusters, word_dim and length of ce must be at least 1"),
         ("ce:ghosts=-1", "ghosts at least 0"),

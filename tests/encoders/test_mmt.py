@@ -20,6 +20,7 @@ from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.text.subwords import Subwords
+from tests.each import each
 from tests.encoders.released.releases import release_of
 
 Oracles = Callable[[str], ModuleType]
@@ -109,7 +110,7 @@ def test_names_and_shapes_are_the_originals() -> None:
     assert round(sum(int(np.prod(shape)) for shape in shapes.values()) / 1e6, 2) == 133.36
 
 
-@pytest.mark.parametrize("keep", [True, False])
+@each("keep", [True, False])
 def test_scores_are_those_of_the_oracle(oracle: Oracles, keep: bool) -> None:
     encoder, slow, videos = model(replace(SMALL, keep_missing=keep)), oracle("mmt"), items()
     state = {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
@@ -210,7 +211,7 @@ def test_experts_unknown_to_the_original_have_further_types() -> None:
     assert "video_dim_reduce.i3d_i3d_0.fc.weight" in encoder.state_dict()
 
 
-@pytest.mark.parametrize("shape", [(36, 2048), {"face": (5, 3)}, {"face": (5, 3), "face.length": ()}])
+@each("shape", [(36, 2048), {"face": (5, 3)}, {"face": (5, 3), "face.length": ()}])
 def test_items_that_are_no_videos_are_refused(shape: Any) -> None:
     with pytest.raises(InputError, match="mmt"):
         SMALL.build(shape, 10)
@@ -228,8 +229,8 @@ def test_videos_without_an_expert_it_was_built_for_are_refused() -> None:
         model().encode_images(videos)
 
 
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
+@each(
+    "spec, fragment",
     [
         ("mmt:dim=6,heads=4", "dim a multiple of heads"),
         ("mmt:positions=1", "positions must be at least 2"),

@@ -16,6 +16,7 @@ from lossscope.encoders.scan import SCAN
 from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 Oracles = Callable[[str], ModuleType]
 CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2]]
@@ -81,7 +82,7 @@ def test_names_of_the_variants_are_the_originals() -> None:
     assert one_way == {name: shape for name, shape in ORIGINAL.items() if "reverse" not in name}
 
 
-@pytest.mark.parametrize("spec", ["", ",bi_gru=false", ",weight_norm=true"])
+@each("spec", ["", ",bi_gru=false", ",weight_norm=true"])
 def test_towers_equal_those_of_one_item_at_a_time(oracle: Oracles, spec: str) -> None:
     encoder = model(spec)
     images, texts = sides(encoder)
@@ -95,7 +96,7 @@ def test_towers_equal_those_of_one_item_at_a_time(oracle: Oracles, spec: str) ->
     assert not texts.local[~texts.mask].any(), "padded words must be zero vectors"
 
 
-@pytest.mark.parametrize(("direction", "pool"), list(product(["t2i", "i2t"], ["avg", "lse", "sum", "max"])))
+@each("direction, pool", list(product(["t2i", "i2t"], ["avg", "lse", "sum", "max"])))
 def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, direction: str, pool: str) -> None:
     encoder = model(f",direction={direction},pool={pool}")
     images, texts = sides(encoder)
@@ -105,9 +106,10 @@ def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, direction: 
     assert torch.allclose(encoder.score(images, texts), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("direction", ["t2i", "i2t"])
-@pytest.mark.parametrize(
-    ("norm", "clip"),
+@each(
+    "direction",
+    ["t2i", "i2t"],
+    "norm, clip",
     [
         ("clipped_l2norm", "hard"),
         ("l2norm", "leaky"),
@@ -132,7 +134,7 @@ def test_clips_differ() -> None:
     assert not torch.allclose(model().score(*sides(model())), model(",clip=hard").score(*sides(model())), atol=1e-4)
 
 
-@pytest.mark.parametrize("direction", ["t2i", "i2t"])
+@each("direction", ["t2i", "i2t"])
 def test_the_closed_form_keeps_its_precision_at_the_original_width(oracle: Oracles, direction: str) -> None:
     encoder = model(f",direction={direction}")
     images, words = unit_vectors(2, 36, 1024), unit_vectors(3, 13, 1024)
@@ -144,8 +146,8 @@ def test_the_closed_form_keeps_its_precision_at_the_original_width(oracle: Oracl
     assert torch.allclose(S.double(), expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
+@each(
+    "spec, fragment",
     [
         ("scan:dim=0", "dim must be > 0 and finite; got 0"),
         ("scan:lambda_softmax=-1", "lambda_softmax must be > 0"),
@@ -158,7 +160,7 @@ def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
         build("encoders", spec)
 
 
-@pytest.mark.parametrize("shape", [(2048,), (3, 64, 64), (0, 4), {"rgb": (2048,)}])
+@each("shape", [(2048,), (3, 64, 64), (0, 4), {"rgb": (2048,)}])
 def test_items_that_are_no_regions_are_refused(shape: Any) -> None:
     with pytest.raises(InputError, match=r"scan must be given region features, \(regions, d\)"):
         SCAN(dim=8, words=4).build(shape, 10)

@@ -15,6 +15,7 @@ from lossscope.encoders.sgraf import SGRAF
 from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 from tests.encoders.released.releases import release_of
 
 Oracles = Callable[[str], ModuleType]
@@ -114,7 +115,7 @@ def oracle_scores(oracle: Oracles, encoder: Encoder, state: Mapping[str, Tensor]
     return S
 
 
-@pytest.mark.parametrize(("module", "count", "millions"), [("sgr", 46, 5.32), ("saf", 35, 4.73)])
+@each("module, count, millions", [("sgr", 46, 5.32), ("saf", 35, 4.73)])
 def test_names_and_shapes_are_the_originals(module: str, count: int, millions: float) -> None:
     with torch.device("meta"):
         state = SGRAF(module=module).build((36, 2048), 8481).state_dict()  # type: ignore[arg-type]
@@ -125,7 +126,7 @@ def test_names_and_shapes_are_the_originals(module: str, count: int, millions: f
 
 
 @both_modules
-@pytest.mark.parametrize("spec", ["", ",lambda_softmax=4,bi_gru=false"])
+@each("spec", ["", ",lambda_softmax=4,bi_gru=false"])
 def test_scores_equal_a_loop_over_captions(oracle: Oracles, module: str, spec: str) -> None:
     encoder = model(f",module={module}{spec}")
     images = oracle("scan").regions(encoder.state_dict(), pictures())
@@ -214,8 +215,8 @@ def test_another_number_of_regions_is_refused() -> None:
         model().encode_images(torch.zeros(2, 4, 7))
 
 
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
+@each(
+    "spec, fragment",
     [
         ("sgraf:steps=0", "steps must be > 0 and finite; got 0"),
         ("sgraf:dropout=1", r"dropout must be in \[0, 1\); got 1.0"),

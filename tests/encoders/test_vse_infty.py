@@ -22,6 +22,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 from lossscope.text.subwords import SPECIAL, Subwords
 from lossscope.text.vocabulary import Vocabulary
+from tests.each import each
 from tests.encoders.released.files import vse_infty_towers
 
 IDS = torch.tensor([[2, 5, 6, 8, 3, 0], [2, 7, 3, 0, 0, 0], [2, 4, 5, 9, 7, 3], [2, 3, 0, 0, 0, 0]])
@@ -182,7 +183,7 @@ def test_training_drops_regions_and_words_and_drop_zero_does_not() -> None:
     assert torch.equal(whole.train().encode_texts(*texts).vectors, encoder.eval().encode_texts(*texts).vectors)
 
 
-@pytest.mark.parametrize("ignore", [True, False])
+@each("ignore", [True, False])
 def test_batch_norm_sees_padding_only_as_the_original_does(ignore: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = VSEInfty(text="bigru", dim=6, words=4, bn_ignore_padding=ignore).build((5, 7), 10).train()
     kept = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 1, 0]]).bool()
@@ -381,8 +382,8 @@ def test_the_network_of_a_grid_is_asked_for_where_the_file_does_not_say_it(
         VSEInfty.from_released(stated)
 
 
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
+@each(
+    "spec, fragment",
     [
         ("vse_infty:dim=1", "dim must be at least 2"),
         ("vse_infty:drop=1", r"drop must be in \[0, 1\); got 1.0"),
@@ -396,7 +397,7 @@ def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
         build("encoders", spec)
 
 
-@pytest.mark.parametrize(("image", "shape"), [("regions", (2048,)), ("regions", (3, 64, 64)), ("grid", (36, 2048))])
+@each("image, shape", [("regions", (2048,)), ("regions", (3, 64, 64)), ("grid", (36, 2048))])
 def test_items_of_another_shape_are_refused(image: Any, shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=f"image={image} must be given"):
         VSEInfty(image=image, text="bigru").rebuild(shape, 10, {})

@@ -15,6 +15,7 @@ from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from tests.each import each
 from tests.encoders.released.files import split, vsepp_towers
 
 IDS = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0], [1, 4, 5, 9, 2]])
@@ -30,7 +31,7 @@ def model(size: int = 16) -> Encoder:
     return VSEPP(dim=8, words=4, width=4).build((3, size, size), 10).eval()
 
 
-@pytest.mark.parametrize("size", [16, 24, 64, 80])
+@each("size", [16, 24, 64, 80])
 def test_pictures_of_any_size_give_vectors_of_unit_length(size: int) -> None:
     vectors = model(size).encode_images(pictures(3, size)).vectors
     assert vectors.shape == (3, 8)
@@ -43,7 +44,7 @@ def test_word_order_matters() -> None:
     assert not torch.allclose(vectors[0], vectors[1], atol=1e-4)
 
 
-@pytest.mark.parametrize(("pool", "reduce"), [("max", lambda x: x.amax(1)), ("mean", lambda x: x.mean(1))])
+@each("pool, reduce", [("max", lambda x: x.amax(1)), ("mean", lambda x: x.mean(1))])
 def test_regions_are_mapped_then_pooled(pool: str, reduce: object) -> None:
     encoder = build("encoders", f"vsepp:image=linear,dim=8,words=4,pool={pool}").build((5, 6), 10)
     regions = torch.randn(3, 5, 6)
@@ -51,8 +52,8 @@ def test_regions_are_mapped_then_pooled(pool: str, reduce: object) -> None:
     assert torch.allclose(encoder.encode_images(regions).vectors, torch.nn.functional.normalize(expected, dim=1))
 
 
-@pytest.mark.parametrize(
-    ("image", "shape", "fragment"),
+@each(
+    "image, shape, fragment",
     [
         ("cnn-small", (2048,), r"image=cnn-small must be given pixels, \(3, H, W\); .* shape \(2048,\)"),
         ("cnn-small", (36, 2048), "must be given pixels"),
@@ -66,8 +67,8 @@ def test_items_of_another_shape_are_refused(image: str, shape: tuple[int, ...], 
         build("encoders", f"vsepp:image={image}").build(shape, 10)
 
 
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
+@each(
+    "spec, fragment",
     [
         ("vsepp:crop=-1", "crop must be >= 0, and 0 for image=linear; got -1"),
         ("vsepp:image=linear,crop=8", "crop must be >= 0, and 0 for image=linear; got 8"),
@@ -81,9 +82,7 @@ def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
         build("encoders", spec)
 
 
-@pytest.mark.parametrize(
-    ("spec", "centred"), [("vsepp:width=4,dim=8", True), ("vsepp:width=4,dim=8,centre=false", False)]
-)
+@each("spec, centred", [("vsepp:width=4,dim=8", True), ("vsepp:width=4,dim=8,centre=false", False)])
 def test_the_small_cnn_centres_its_output_by_default(spec: str, centred: bool) -> None:
     model = build("encoders", spec).build((3, 16, 16), 10)
     assert any(name.startswith("image.bn.") for name in model.state_dict()) is centred
@@ -94,7 +93,7 @@ def test_the_demos_checkpoint_still_loads() -> None:
     assert checkpoint.model().is_cosine
 
 
-@pytest.mark.parametrize(("network", "tensors"), [("resnet50", 320), ("resnet152", 932)])
+@each("network, tensors", [("resnet50", 320), ("resnet152", 932)])
 def test_names_and_shapes_are_the_originals(network: Any, tensors: int) -> None:
     with torch.device("meta"):
         encoder = VSEPP(image=network, dim=1024, words=300).build((3, 256, 256), 8481)
@@ -177,7 +176,7 @@ def test_crops_are_random_in_training_and_the_middle_in_eval() -> None:
         VSEPP(crop=16).build((3, 12, 28), 10)
 
 
-@pytest.mark.parametrize("mode", ["frozen", "ecir", "original"])
+@each("mode", ["frozen", "ecir", "original"])
 def test_batch_norms_of_a_frozen_network_do_as_named(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.encoders.layers.vse_towers.CnnTower.LEAK_EVERY", 2)
     torch.manual_seed(0)
@@ -195,7 +194,7 @@ def test_batch_norms_of_a_frozen_network_do_as_named(mode: Any, monkeypatch: pyt
     assert all(not p.requires_grad for p in encoder.image.cnn.parameters())  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("image", ["resnet18", "vgg19", "vit-small"])
+@each("image", ["resnet18", "vgg19", "vit-small"])
 def test_a_frozen_network_without_weights_is_refused_and_rebuilt_from_a_checkpoint(image: Any) -> None:
     spec = VSEPP(image=image, dim=8, words=4)
     fragment = rf"weights must be a file for the frozen network image={image}; got none, which leaves it random: "

@@ -18,6 +18,7 @@ from lossscope.encoders.layers.captioning import Captioning
 from lossscope.encoders.vsrn import VSRN
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 from tests.encoders.released.releases import VSRN_SPEC, release_of
 
 IDS = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0], [1, 4, 5, 9, 2], [1, 2, 0, 0, 0]])
@@ -82,8 +83,7 @@ def test_names_and_shapes_are_the_originals() -> None:
     assert round(sum(v.numel() for v in towers["text."]) / 1e6, 2) == 16.98
 
 
-@pytest.mark.parametrize("axis", ["channels", "regions"])
-@pytest.mark.parametrize(("fc_norm", "final_bn"), [(False, True), (True, False)])
+@each("axis", ["channels", "regions"], "fc_norm, final_bn", [(False, True), (True, False)])
 def test_scores_are_those_of_the_oracle(
     axis: Any, fc_norm: bool, final_bn: bool, oracle: Callable[[str], ModuleType]
 ) -> None:
@@ -103,7 +103,7 @@ def test_a_block_is_the_identity_at_the_start() -> None:
     assert torch.equal(tower.Rs_GCN_1(x), x)  # type: ignore[operator, union-attr]
 
 
-@pytest.mark.parametrize(("axis", "summed"), [("regions", 1), ("channels", 2)])
+@each("axis, summed", [("regions", 1), ("channels", 2)])
 def test_regions_are_scaled_along_the_axis_named(axis: Any, summed: int) -> None:
     encoder = model(VSRN(dim=6, words=4, blocks=2, region_norm_axis=axis))
     _, graph = encoder.image(regions())  # type: ignore[operator]
@@ -111,7 +111,7 @@ def test_regions_are_scaled_along_the_axis_named(axis: Any, summed: int) -> None
     assert torch.allclose(squares, torch.ones_like(squares), atol=1e-5)
 
 
-@pytest.mark.parametrize("longest", [4, 5, 8])
+@each("longest", [4, 5, 8])
 def test_the_caption_loss_is_that_of_the_oracle(longest: int, oracle: Callable[[str], ModuleType]) -> None:
     torch.manual_seed(1)
     branch = Captioning(6, 10, 3, longest).eval()
@@ -145,8 +145,8 @@ def test_names_of_the_caption_branch_stand_apart() -> None:
     assert {name.partition(".")[0] for name in names} == {"image", "text", "captioning"}
 
 
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
+@each(
+    "spec, fragment",
     [
         ("vsrn:dim=0", "dim, words and blocks must be at least 1; got 0"),
         ("vsrn:word_init=0", "word_init must be > 0 and longest >= 3; got 0"),

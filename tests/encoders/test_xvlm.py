@@ -23,6 +23,7 @@ from lossscope.encoders.xvlm import XVLM
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.retrieval.evaluate import retrieve
+from tests.each import each
 from tests.encoders.released.files import pretrained_xvlm_towers
 
 Oracles = Callable[[str], ModuleType]
@@ -177,7 +178,7 @@ def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
     assert torch.allclose(both.t2i, match_logits[..., 1].T, atol=1e-5)
 
 
-@pytest.mark.parametrize("k", [1, 2])
+@each("k", [1, 2])
 def test_the_best_by_cosine_are_reranked_and_the_rest_is_left_unscored(oracle: Oracles, k: int) -> None:
     encoder = model(f",score=itm,k_test={k}")
     expected, match_logits = logits(oracle, encoder)
@@ -269,7 +270,7 @@ def test_a_re_ranker_learns_the_two_vectors_by_the_contrast(oracle: Oracles) -> 
     assert loss(model(",score=itm,itc_loss=false").train(), mask) is None
 
 
-@pytest.mark.parametrize("tau", [0.07, 0.2])
+@each("tau", [0.07, 0.2])
 def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracles, tau: float) -> None:
     from lossscope.core.weights import both, reduce_weights
 
@@ -280,7 +281,7 @@ def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracle
     assert float(value) == pytest.approx(oracle("xvlm").contrast(S, tau, mask.match), rel=1e-5)
 
 
-@pytest.mark.parametrize("size", [16, 32])
+@each("size", [16, 32])
 def test_a_released_file_can_rerank(size: int) -> None:
     encoder = model(size=size)
     tower = {**dict(encoder.named_buffers()), **encoder.state_dict()}
@@ -320,8 +321,8 @@ def test_random_views_are_for_training_only() -> None:
     assert not torch.allclose(first, second, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("spec", "shape", "fragment"),
+@each(
+    "spec, shape, fragment",
     [
         ("", (36, 2048), "xvlm must be given square pictures"),
         ("", (3, 16, 32), "xvlm must be given square pictures"),

@@ -10,6 +10,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.evaluation_folder import SCHEMA, evaluation_state, read_frame, write_evaluation
+from tests.each import each
 
 
 def test_only_an_evaluation_of_this_version_is_read(tmp_path: Path) -> None:
@@ -42,8 +43,8 @@ def test_writing_again_leaves_no_frame_of_before(tmp_path: Path) -> None:
     assert sorted(file.name for file in (tmp_path / "evaluation").iterdir()) == ["first.parquet", "manifest.json"]
 
 
-@pytest.mark.parametrize(
-    ("name", "row", "says"),
+@each(
+    "name, row, says",
     [
         ("retrieval", {"direction": "i2t", "query": "a"}, r"retrieval\.parquet must have the columns"),
         ("rows", {"source": "a"}, r"rows\.parquet must have the columns"),

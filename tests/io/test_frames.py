@@ -15,6 +15,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint
 from lossscope.io.frames import KEYS, SUMMARY, Frame, join, summarise, summary_document
 from lossscope.io.manifests import read_manifest, write_manifest
+from tests.each import each
 
 COMMAND = {"name": "cocos", "source": "a.pt", "eps": [0.01], "shape": (1, 2)}
 
@@ -82,8 +83,8 @@ def test_folders_with_other_files_are_refused(tmp_path: Path) -> None:
         Frame.open(tmp_path / "notes.txt", COMMAND)
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
+@each(
+    "text, fragment",
     [
         ("", "must be whole JSON"),
         ('{"schema": "loss', "must be whole JSON"),
@@ -129,7 +130,7 @@ def test_a_part_of_another_frame_is_refused(tmp_path: Path) -> None:
             frame.read(kind)
 
 
-@pytest.mark.parametrize(("column", "value"), [("mean", "1.0"), ("source", 3), ("W_neg", [1.0]), ("curve", 1.0)])
+@each("column, value", [("mean", "1.0"), ("source", 3), ("W_neg", [1.0]), ("curve", 1.0)])
 def test_a_part_with_columns_of_other_types_is_refused(column: str, value: object, tmp_path: Path) -> None:
     """A column of texts ended in ValueError in the summary."""
     frame = Frame.open(tmp_path, COMMAND)

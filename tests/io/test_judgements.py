@@ -9,9 +9,10 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.io.qrels import Judgement, iter_judgements
 from lossscope.io.trec_runs import Retrieved, iter_run
+from tests.each import each
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "query-id\tcorpus-id\tscore\nq 1\td1\t2\r\nq2\td2\t-1\n",
@@ -26,8 +27,8 @@ def test_judgements_of_three_and_four_columns(text: str, tmp_path: Path) -> None
     assert judged[0] == Judgement(2 if text.startswith("query-id") else 1, "q 1", "d1", 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
+@each(
+    "line, says",
     [
         ("q1\td1", "line 2 of .*test.tsv must be query-id, corpus-id, score, with tabs between; got"),
         ("q1\td1\thigh", "score in line 2 of .*test.tsv must be a whole number; got 'high'"),
@@ -46,8 +47,8 @@ def test_a_run_is_read(tmp_path: Path) -> None:
     assert list(iter_run(str(tmp_path / "a.run"))) == [Retrieved(1, "q1", "d1", 12.5), Retrieved(2, "q1", "d2", -0.001)]
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
+@each(
+    "line, says",
     [
         ("q1 d1 1", "line 1 of .*a.run must be query Q0 document rank score tag, with blanks between; got"),
         ("q1 Q0 d1 1 nan x", "score in line 1 of .*a.run must be a number; got 'nan'"),

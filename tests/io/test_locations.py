@@ -21,6 +21,7 @@ from lossscope.io.locations import (
     size_of,
     suffix_of,
 )
+from tests.each import each
 
 
 def content_of(location: str) -> bytes:
@@ -78,7 +79,7 @@ def test_a_pipe_is_refused_at_once_behind_a_url_too(tmp_path: Path) -> None:
     assert join_location(f"file://{tmp_path}", "a.jsonl") == str(tmp_path / "a.jsonl")
 
 
-@pytest.mark.parametrize(("protocol", "package"), [("s3", "s3fs"), ("gs", "gcsfs"), ("abfs", "adlfs")])
+@each("protocol, package", [("s3", "s3fs"), ("gs", "gcsfs"), ("abfs", "adlfs")])
 def test_a_url_without_its_package_names_it(protocol: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, protocol, raising=False)

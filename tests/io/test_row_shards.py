@@ -17,6 +17,7 @@ from lossscope.errors import InputError
 from lossscope.io import row_shards
 from lossscope.io.locations import local_path, url_of
 from lossscope.io.row_shards import RowShards
+from tests.each import each
 
 SIZES = (3, 0, 7, 1)
 
@@ -91,9 +92,10 @@ def test_a_file_is_never_in_memory_as_a_whole(tmp_path: Path, monkeypatch: pytes
     assert peak < 1 << 20
 
 
-@pytest.mark.parametrize("where", ["disk", "memory"])
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "where",
+    ["disk", "memory"],
+    "content, message",
     [
         (npy(np.zeros((2, 3)))[:-1], "must be a whole .npy file of float64"),
         (npy(np.zeros((2, 3))) + b"x", "must be a whole .npy file of float64"),
@@ -123,7 +125,7 @@ def test_shards_of_two_widths_are_refused(tmp_path: Path) -> None:
         RowShards.open([str(tmp_path / "a.npy"), str(tmp_path / "b.npy")])
 
 
-@pytest.mark.parametrize("scheme", ["", "memory://"])
+@each("scheme", ["", "memory://"])
 def test_a_file_that_is_cut_off_meanwhile_is_an_error(scheme: str, tmp_path: Path) -> None:
     where = f"{scheme}{tmp_path.name}" if scheme else str(tmp_path)
     shards = RowShards.open(write(np.zeros((sum(SIZES), 4)), where))
@@ -141,8 +143,8 @@ def test_another_content_has_another_fingerprint(tmp_path: Path) -> None:
     assert len(prints) == 4
 
 
-@pytest.mark.parametrize(
-    ("typed", "url"),
+@each(
+    "typed, url",
     [
         ("s3://bucket/a/b", "s3://bucket/a/b"),
         ("memory://x", "memory://x"),

@@ -8,6 +8,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.run_tables import RunTable
+from tests.each import each
 
 PLACES = [(1, 1), (1, 2), (2, 1)]
 
@@ -24,8 +25,8 @@ def test_a_whole_table_has_its_rows(tmp_path: Path) -> None:
     RunTable(tmp_path / "none.csv").require([], tmp_path / "last.pt")
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
+@each(
+    "text, says",
     [
         ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n", "got none in place of epoch 2 step 1 as row 3"),
         ("epoch,step,loss\n1,1,0.5\n2,1,0.5\n", "got epoch 2 step 1 in place of epoch 1 step 2 as row 2"),
@@ -42,8 +43,8 @@ def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) ->
         own.require(PLACES, tmp_path / "last.pt")
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
+@each(
+    "content, says",
     [
         (b"epoch,step\n1\n", "rows of other lengths than the header"),
         (b"epoch,step\n1,2,3\n", "rows of other lengths than the header"),

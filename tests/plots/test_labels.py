@@ -43,17 +43,17 @@ def test_every_title_of_goal_and_every_curve_is_in_words():
 
 
 @each("sources, names", [
-        (["runs/a/checkpoints/best.pt", "runs/b/checkpoints/best.pt"], ["a", "b"]),
-        (["runs/a/checkpoints/epoch-01.pt", "runs/a/checkpoints/epoch-02.pt"], ["epoch-01", "epoch-02"]),
-        (["runs/s/runs/scenes--vse--nt-xent--seed0/run", "runs/s/runs/scenes--vse--triplet-sh--seed0/run"],
-         ["nt-xent", "triplet-sh"]),
-        (["runs/s/runs/scenes--vse--nt-xent--seed0/run"], ["scenes, vse, nt-xent, seed0"]),
-        (["checkpoints/tiny.pt"], ["tiny"]),
-        (["x/a/clip.pt", "y/a/clip.pt"], ["x", "y"]),
-        (["a.pt", "a.npz"], ["a.pt", "a.npz"]),
-        (["best.pt", "b/best.pt"], ["best.pt", "b"]),
-        (["runs/a/run, epoch 1", "runs/a/run, epoch 3"], ["run, epoch 1", "run, epoch 3"]),
-    ])  # fmt: skip
+    (["runs/a/checkpoints/best.pt", "runs/b/checkpoints/best.pt"], ["a", "b"]),
+    (["runs/a/checkpoints/epoch-01.pt", "runs/a/checkpoints/epoch-02.pt"], ["epoch-01", "epoch-02"]),
+    (["runs/s/runs/scenes--vse--nt-xent--seed0/run", "runs/s/runs/scenes--vse--triplet-sh--seed0/run"],
+     ["nt-xent", "triplet-sh"]),
+    (["runs/s/runs/scenes--vse--nt-xent--seed0/run"], ["scenes, vse, nt-xent, seed0"]),
+    (["checkpoints/tiny.pt"], ["tiny"]),
+    (["x/a/clip.pt", "y/a/clip.pt"], ["x", "y"]),
+    (["a.pt", "a.npz"], ["a.pt", "a.npz"]),
+    (["best.pt", "b/best.pt"], ["best.pt", "b"]),
+    (["runs/a/run, epoch 1", "runs/a/run, epoch 3"], ["run, epoch 1", "run, epoch 3"]),
+])  # fmt: skip
 def test_sources_are_named_by_what_distinguishes_them(sources, names):
     assert list(labels.shortest_names(sources).values()) == names
     assert list(labels.shortest_names(sources)) == sources

@@ -18,6 +18,7 @@ from lossscope.sources.base import load
 from tests.authors.answers import TOLERANCE
 from tests.authors.clip_files import CAPTIONS, PER_PICTURE, SIDES, write_data
 from tests.authors.test_hugging_face import SHORT, TEXT, VISION, write_model, write_tokeniser
+from tests.each import each
 from tests.sources.test_folders import texts
 
 library = pytest.importorskip("sentence_transformers")
@@ -75,7 +76,7 @@ def unit(vectors: Tensor) -> Tensor:
     return torch.nn.functional.normalize(vectors.float(), dim=1)
 
 
-@pytest.mark.parametrize("case", CHAINS)
+@each("case", CHAINS)
 def test_vectors_of_a_chain_are_those_of_the_library(case: str, tmp_path: Path) -> None:
     folder, data = write_chain(tmp_path, case), write_data(tmp_path / "data")
     embedded = load(folder, split="test", data=data, cache=False, batch_size=5)
@@ -129,8 +130,8 @@ def test_vectors_of_a_clip_are_those_of_the_library(tmp_path: Path) -> None:
     assert float((embedded.captions - captions).abs().max()) <= TOLERANCE
 
 
-@pytest.mark.parametrize(
-    ("kinds", "settings", "message"),
+@each(
+    "kinds, settings, message",
     [
         (("CLIPModel", "Dense"), {}, "must be a CLIP, then Normalize or none; got CLIPModel, Dense"),
         (("Asym",), {}, "must be a CLIP, then Normalize or none; got Asym"),
@@ -149,7 +150,7 @@ def test_what_is_not_done_with_a_clip_is_refused_by_name(
         load(folder, split="test", data=write_data(tmp_path / "data"), cache=False)
 
 
-@pytest.mark.parametrize("content", ["5", "[]", 100_000 * "["], ids=["number", "list", "deep"])
+@each("content", ["5", "[]", 100_000 * "["])
 def test_a_configuration_that_is_no_object_is_refused(content: str, tmp_path: Path) -> None:
     folder = write_chain(tmp_path, "mean")
     (folder / "config.json").write_text(content)

@@ -26,6 +26,7 @@ from lossscope.sources._text_network import TextNetwork
 from lossscope.sources.base import find_source, load
 from lossscope.sources.original import OriginalFile
 from lossscope.sources.text_encoder import TextEncoderFolder, pool_tokens
+from tests.each import each
 from tests.sources import test_folders
 from tests.sources.text_folders import DATA, change_config, text_encoder, texts_of, words
 
@@ -63,8 +64,7 @@ def far(ours: Tensor | None, expected: Tensor) -> float:
     return float((ours - expected).abs().max())
 
 
-@pytest.mark.parametrize("kind", ["bert", "distilbert", "gpt2", "t5"])
-@pytest.mark.parametrize("pooling", POOLINGS)
+@each("kind", ["bert", "distilbert", "gpt2", "t5"], "pooling", POOLINGS)
 def test_vectors_are_those_of_every_text_alone(tmp_path: Path, kind: str, pooling: str) -> None:
     folder = text_encoder(tmp_path / "model", kind)
     embedded = read(folder, f"pooling={pooling}", batch_size=5)
@@ -191,8 +191,8 @@ def test_of_images_the_first_caption_takes_the_place(tmp_path: Path) -> None:
     assert any("the first caption of each image takes its place" in notice for notice in embedded.notices)
 
 
-@pytest.mark.parametrize(
-    ("options", "request_", "says"),
+@each(
+    "options, request_, says",
     [
         ((), {"data": None}, r"--data is needed: .*model names no data, e\.g\. --data texts:file=train\.jsonl"),
         (("pool=cls",), {}, "--encoder-option of a text encoder must be of pooling, query_prefix, document_prefix"),
@@ -282,7 +282,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", DAMAGES)
+@each("case", DAMAGES)
 def test_a_damaged_folder_is_one_message(
     tmp_path: Path, case: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,7 +321,7 @@ class EvilTokeniser(transformers.BertTokenizerFast):
 CLASSES = {"AutoConfig": "evil.EvilConfig", "AutoModel": "evil.EvilModel"}
 
 
-@pytest.mark.parametrize("model_type", ["evil", "bert"])
+@each("model_type", ["evil", "bert"])
 def test_code_in_a_folder_is_never_run(tmp_path: Path, model_type: str) -> None:
     """A type that transformers knows is built from its own class; any other is refused."""
     folder, ran = text_encoder(tmp_path / "model"), tmp_path / "ran"
@@ -391,7 +391,7 @@ def sentence_folder(folder: Path, prompts: dict[str, str] | None = None) -> Path
     return folder / "model"
 
 
-@pytest.mark.parametrize("prompts", [None, PROMPTS, {"query": PROMPTS["query"]}])
+@each("prompts", [None, PROMPTS, {"query": PROMPTS["query"]}])
 def test_a_sentence_model_reads_both_sides_with_its_prompts(tmp_path: Path, prompts: dict[str, str] | None) -> None:
     folder = sentence_folder(tmp_path, prompts)
     model = pytest.importorskip("sentence_transformers").SentenceTransformer(str(folder), device="cpu")
@@ -422,8 +422,8 @@ def test_a_sentence_model_that_lacks_weights_is_one_message(tmp_path: Path) -> N
         read(folder)
 
 
-@pytest.mark.parametrize(
-    ("damage", "says"),
+@each(
+    "damage, says",
     [
         (
             lambda f: [(f / name).unlink() for name in ("tokenizer.json", "tokenizer_config.json")],
@@ -438,7 +438,6 @@ def test_a_sentence_model_that_lacks_weights_is_one_message(tmp_path: Path) -> N
             r"attn_implementation of .*sentence_bert_config\.json must be one that .* has; got 'a/b', not run",
         ),
     ],
-    ids=["no words", "a kernel", "a kernel in the module"],
 )
 def test_a_damaged_sentence_model_is_one_message(tmp_path: Path, damage: Callable[[Path], object], says: str) -> None:
     folder = sentence_folder(tmp_path)

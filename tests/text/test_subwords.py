@@ -11,6 +11,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.text.subwords import SPECIAL, Subwords
+from tests.each import each
 
 transformers = pytest.importorskip("transformers")
 
@@ -120,8 +121,8 @@ def test_a_stored_tokeniser_is_read_back(bert: Path) -> None:
     assert [again.encode(c) for c in CAPTIONS] == [words.encode(c) for c in CAPTIONS]
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
+@each(
+    "text, fragment",
     [
         ("no json", "a stored tokeniser must be whole JSON; .*; it must have tokeniser and max_length"),
         ('{"tokeniser": "x"}', "must be JSON with tokeniser and max_length"),

@@ -11,14 +11,15 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.text.tokeniser_folder import find_case, find_length, find_padding
+from tests.each import each
 
 ADDED = {"added_tokens": [{"id": 7, "content": "<pad>"}]}
 UNIGRAMS = {"model": {"vocab": [["<unk>", 0.0], ["</s>", 0.0], ["a", -1.0]]}}
 PARTS = {"model": {"vocab": {"<unk>": 0, "<pad>": 4}}}
 
 
-@pytest.mark.parametrize(
-    ("content", "settings", "expected"),
+@each(
+    "content, settings, expected",
     [
         (PARTS, {"pad_token": "<pad>"}, 4),
         ({**PARTS, **ADDED}, {"pad_token": {"content": "<pad>"}}, 7),
@@ -49,8 +50,8 @@ def test_a_folder_without_a_tokeniser_has_none(tmp_path: Path) -> None:
     assert find_padding(tmp_path) is None
 
 
-@pytest.mark.parametrize(
-    ("find", "key", "value"),
+@each(
+    "find, key, value",
     [
         (find_case, "do_lower_case", "true"),
         (find_case, "do_lower_case", 1),
@@ -66,7 +67,7 @@ def test_settings_of_other_types_are_refused(
         find({key: value}, tmp_path)
 
 
-@pytest.mark.parametrize("length", [None, 10**30, 1e30, 0])
+@each("length", [None, 10**30, 1e30, 0])
 def test_a_length_that_stands_for_any_number_is_none(length: float | None, tmp_path: Path) -> None:
     assert find_length({"model_max_length": length}, tmp_path) is None
     assert find_length({"model_max_length": 64}, tmp_path) == 64

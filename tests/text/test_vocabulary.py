@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from lossscope.errors import InputError
 from lossscope.text.vocabulary import SPECIAL, Vocabulary, is_vocabulary, pad, read_vocabulary
 from lossscope.text.word_tokenisers import tokenise
+from tests.each import each
 
 WORDS = ("<pad>", "<start>", "<end>", "<unk>", "dog", "a")
 texts = st.text(max_size=40)
@@ -91,8 +92,8 @@ def test_pad_fills_up_and_counts() -> None:
     assert pad([])[0].shape == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
+@each(
+    "words, message",
     [
         ((*SPECIAL, "a", "a"), "must be unique; got 'a' 2 times"),
         (("<pad>", "<start>", "<end>", "a"), "got none of <unk>"),
@@ -114,7 +115,7 @@ def test_special_words_are_identified_by_name(tmp_path: Path) -> None:
     assert read_vocabulary(path).encode("dog cat") == [4, 0, 1, 2]
 
 
-@pytest.mark.parametrize("module", ["__main__", "vocab", "vsepp.vocab"])
+@each("module", ["__main__", "vocab", "vsepp.vocab"])
 def test_original_pickles_keep_their_ids(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_pickle(tmp_path / "f30k_vocab.pkl", fields(), module, monkeypatch)
     assert read_vocabulary(path).words == WORDS
@@ -151,7 +152,7 @@ def test_a_pickle_with_another_global_is_refused_and_not_run(tmp_path: Path) -> 
     assert not trace.exists()
 
 
-@pytest.mark.parametrize(
+@each(
     "harm",
     [
         b"\x80\x02cbuiltins\neval\n(U\x011tR.",
@@ -204,8 +205,8 @@ def test_a_truncated_pickle_is_an_input_error(cut: int, tmp_path_factory: pytest
         read_vocabulary(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
+@each(
+    "name, content, message",
     [
         ("v.pkl", b"just words\n", "must be a whole pickle"),
         ("v.pkl", pickle.dumps({"idx": 1}, 2), "must hold a Vocabulary; got dict"),
@@ -224,8 +225,8 @@ def test_files_that_are_something_else(name: str, content: bytes, message: str, 
         read_vocabulary(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
+@each(
+    "change, message",
     [
         ({"word2idx": {"a": 0, "b": 2}}, "from 0 to 1 without gaps; got none with 1"),
         ({"word2idx": {"a": 0, "b": 0}}, "must be unique; got 0 for 'a' and for 'b'"),

@@ -9,6 +9,7 @@ from lossscope.text import word_tokenisers
 from lossscope.text.vocabulary import Vocabulary
 from lossscope.text.word_tokenisers import has_punkt, may_hold_sentences, tokenise_treebank
 from tests.authors.answers import Answers
+from tests.each import each
 
 ANSWERS = Answers("words").content["rows"]
 
@@ -18,7 +19,7 @@ def no_punkt(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_tokenisers, "has_punkt", lambda: False)
 
 
-@pytest.mark.parametrize("row", ANSWERS, ids=lambda row: row["caption"][:20])
+@each("row", ANSWERS)
 def test_tokens_are_those_of_word_tokenize(row: dict[str, list[str]]) -> None:
     caption, tokens = str(row["caption"]), row["tokens"]
     if may_hold_sentences(caption) and not has_punkt():
@@ -41,8 +42,8 @@ def test_sentences_are_those_of_punkt_where_it_is_installed(monkeypatch: pytest.
     assert tokenise_treebank("A dog runs.| It is wet.") == ["a", "dog", "runs", ".", "it", "is", "wet", "."]
 
 
-@pytest.mark.parametrize(
-    ("text", "doubtful"),
+@each(
+    "text, doubtful",
     [("A dog. A cat", True), ('"A dog." A cat', True), ("A dog.", False), ("3.5 m", False), ("A dog? A cat", False)],
 )
 def test_a_full_stop_inside_is_in_doubt(text: str, doubtful: bool) -> None:

@@ -17,6 +17,7 @@ from PIL import Image
 from lossscope.datasets.conversion.ecir import ConversionResult, convert
 from lossscope.datasets.karpathy import Karpathy
 from lossscope.errors import InputError
+from tests.each import each
 
 
 def jpeg(shade: int) -> bytes:
@@ -81,8 +82,8 @@ class Evil:
         return os.system, ("touch ran",)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         ([], r"test_set\.p must be an object; got \[\]"),
         ({"images": {}}, "must have the key 'captions'"),

@@ -14,6 +14,7 @@ from lossscope.datasets.conversion.msrvtt import Kind, convert
 from lossscope.datasets.formats.ragged import RaggedArrays
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
+from tests.each import each
 
 FACES = {
     "video0": np.ones((2, 3)),
@@ -64,8 +65,8 @@ def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
     assert test.images.shape["face.x"] == (30, 4)  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize(
-    ("kind", "content", "message"),
+@each(
+    "kind, content, message",
     [
         ("expert", {}, "must hold an entry for each video"),
         ("expert", [], "must be an object"),
@@ -109,8 +110,8 @@ def test_a_saved_similarity_matrix_becomes_a_dump(tmp_path: Path) -> None:
         assert arrays["caption_image"].tolist() == [row // 5 for row in range(15)]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         (np.ones((3, 15)), "must hold one pickled dict"),
         (np.array([{}, {}]), "must hold one pickled dict"),

@@ -19,6 +19,7 @@ from lossscope.datasets.lint.targets import lint_sources
 from lossscope.datasets.rows.row_block import RowBlock, TextLists
 from lossscope.errors import InputError
 from lossscope.visible_text import show_text
+from tests.each import each
 
 Row = tuple[str, list[str], list[str]]
 IDS = [check.ID for check in CHECKS]
@@ -189,8 +190,8 @@ def test_progress_is_of_the_bytes_of_all_files(tmp_path: Path) -> None:
     assert done == sorted(done) and (done[-1], told[-1][2]) == (3, 3)
 
 
-@pytest.mark.parametrize(
-    ("target", "says"),
+@each(
+    "target, says",
     [
         ("scenes:train=3,val=2,test=2", "split 'train' must be of two texts, such as queries and documents; it is not"),
         ("{folder}/empty.jsonl", r"empty\.jsonl must have rows; there are none"),

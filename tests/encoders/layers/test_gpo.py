@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.encoders.layers.gpo import GPO, position_codes
+from tests.each import each
 
 LENGTHS = torch.tensor([5, 1, 7, 5, 3])
 
@@ -80,7 +81,7 @@ def test_the_order_of_a_set_does_not_matter() -> None:
     assert torch.allclose(gpo(sets, LENGTHS), gpo(turned, LENGTHS), atol=1e-6)
 
 
-@pytest.mark.parametrize("fill", [0.0, 1e6, -1e6, 9e9])
+@each("fill", [0.0, 1e6, -1e6, 9e9])
 def test_neither_padding_nor_the_batch_changes_the_result(fill: float) -> None:
     gpo, sets = pooling(), features()
     longer = torch.nn.functional.pad(sets, (0, 0, 0, 4), value=fill)

@@ -20,6 +20,7 @@ import torch
 from lossscope.encoders.released.checkpoint_file import looks_released, read_released
 from lossscope.errors import InputError
 from lossscope.io.pickles.legacy_torch import read_legacy_torch
+from tests.each import each
 
 TOWERS = [OrderedDict(a=torch.ones(2, 3)), OrderedDict(b=torch.zeros(1))]
 
@@ -125,8 +126,8 @@ def test_long_texts_of_python_2_are_read_on_request(tmp_path: Path) -> None:
     assert read_released(path, old_pickle=True).options["note"] == "n" * 300
 
 
-@pytest.mark.parametrize(
-    ("content", "fragment"),
+@each(
+    "content, fragment",
     [
         ([1, 2], "must hold a checkpoint; it holds list"),
         ({"epoch": 1, "opt": 2}, "must hold weights"),
@@ -163,8 +164,8 @@ def test_which_files_look_released(tmp_path: Path, zipped: bool) -> None:
     assert not looks_released(tmp_path / "none.pt", "lossscope.checkpoint")
 
 
-@pytest.mark.parametrize(
-    ("files", "fragment"),
+@each(
+    "files, fragment",
     [
         ({}, "config.json must exist"),
         ({"config.json": "{"}, "must be whole JSON"),
@@ -189,8 +190,8 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
         read_released(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
+@each(
+    "text, fragment",
     [
         ("not json", "must be whole JSON"),
         ("[]", r"must be an object; got \[\]"),
@@ -218,15 +219,14 @@ def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
         read_released(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
+@each(
+    "text, fragment",
     [
         ("[" * 100_000, "must be JSON of ordinary depth"),
         ('{"a": ' + "[" * 80 + "]" * 80 + "}", "more than 64 levels deep"),
         ('{"a": ' + "1" * 5000 + "}", "must be JSON of ordinary numbers"),
         ('{"a": ' + "1" * 100 + "}", "it holds a whole number of 330 bits"),
     ],
-    ids=["deep", "nested", "digits", "great"],
 )
 def test_a_configuration_too_deep_or_with_too_large_numbers_is_refused(
     tmp_path: Path, text: str, fragment: str
@@ -264,7 +264,7 @@ def test_a_dict_with_values_on_its_methods_is_read_as_any_other(tmp_path: Path) 
         assert list(read_released(tmp_path / "a.pth", old_pickle=old).towers[0]) == ["a"]
 
 
-@pytest.mark.parametrize("tensor", [torch.eye(2).to_sparse(), torch.ones(2, device="meta")], ids=["sparse", "meta"])
+@each("tensor", [torch.eye(2).to_sparse(), torch.ones(2, device="meta")])
 def test_tensors_that_are_no_ordinary_ones_are_named(tmp_path: Path, tensor: torch.Tensor) -> None:
     torch.save({"model": [{"a": torch.ones(1), "odd": tensor}]}, tmp_path / "a.pth")
     with pytest.raises(
@@ -297,15 +297,15 @@ def test_a_tape_archive_is_not_released(tmp_path: Path) -> None:
     assert not looks_released(tmp_path / "shard-0000.tar", "lossscope.checkpoint")
 
 
-@pytest.mark.parametrize("name", ["args", "hparams", "config"])
+@each("name", ["args", "hparams", "config"])
 def test_options_under_another_name_are_read(name: str, tmp_path: Path) -> None:
     content = {"model": TOWERS, name: options()}
     torch.save(content, tmp_path / "a.pth")
     assert read_released(tmp_path / "a.pth").options["max_violation"] is True
 
 
-@pytest.mark.parametrize(
-    ("more", "got"),
+@each(
+    "more, got",
     [({"args": {"measure": "order"}}, "opt, args"), ({"settings": options()}, "opt, settings"), ({"opt": [1]}, "list")],
 )
 def test_options_that_are_not_in_one_known_place_are_refused(more: dict[str, Any], got: str, tmp_path: Path) -> None:

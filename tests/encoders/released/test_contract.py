@@ -16,6 +16,7 @@ from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, load, names, spec_of
+from tests.each import each
 from tests.encoders.examples import captions, is_built_in, items_of
 from tests.encoders.released.files import Release
 from tests.encoders.released.refusals import FOREIGN, REFUSALS, Refusal
@@ -214,12 +215,12 @@ def test_no_family_opens_a_file_whose_sizes_cannot_be_read(release: Release) -> 
                 assert models == {}, (name, damage)
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal.release}-{refusal.message}")
+@each("refusal", REFUSALS)
 def test_a_file_that_does_not_fit_is_refused_by_name(refusal: Refusal) -> None:
     with pytest.raises(InputError, match=refusal.message):
         open_file(refusal.release.partition(":")[0], refusal.file())
 
 
-@pytest.mark.parametrize("foreign", FOREIGN, ids=lambda foreign: f"{foreign.release}-{foreign.drop}{[*foreign.add]}")
+@each("foreign", FOREIGN)
 def test_a_file_of_another_family_is_not_opened(foreign: Refusal) -> None:
     assert open_file(foreign.release.partition(":")[0], foreign.file()) is None

@@ -452,8 +452,8 @@ def test_one_argument_that_may_be_embeddings_must_be_declared(others: Path) -> N
 
 
 @each("name, directions", [
-        ("rows", ("i2t",)), ("columns", ("t2i",)), ("both", ("both",)), ("pairs", ("i2t", "t2i")),
-        ("hardest", ("both",)), ("hinge_rows", ("i2t",)),
-    ])  # fmt: skip
+    ("rows", ("i2t",)), ("columns", ("t2i",)), ("both", ("both",)), ("pairs", ("i2t", "t2i")),
+    ("hardest", ("both",)), ("hinge_rows", ("i2t",)),
+])  # fmt: skip
 def test_directions_are_measured(others: Path, name: str, directions: tuple[str, ...]) -> None:
     assert build("objectives", f"{others}:{name}").counted_directions == directions

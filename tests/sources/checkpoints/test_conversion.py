@@ -21,6 +21,7 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
+from tests.each import each
 
 WORDS = (*SPECIAL, "a", "red", "dog", "cat", "runs", "sleeps", "on", "grass")
 CAPTIONS = [
@@ -149,7 +150,7 @@ def test_a_vocabulary_of_another_size_is_refused(tmp_path: Path, family: Family)
 
 
 @families
-@pytest.mark.parametrize("change", ["missing", "left over", "must be"])
+@each("change", ["missing", "left over", "must be"])
 def test_a_tensor_that_does_not_fit_is_refused_by_name(tmp_path: Path, family: Family, change: str) -> None:
     state = torch.load(write(tmp_path / "a.pth.tar", family), weights_only=False)
     tower = state["model"][1]
@@ -203,7 +204,7 @@ def test_a_file_of_no_family_is_refused_with_the_known_ones(tmp_path: Path) -> N
         open_released(tmp_path / "a.pth")
 
 
-@pytest.mark.parametrize("place", ["{}", "vocab"])
+@each("place", ["{}", "vocab"])
 def test_a_vocabulary_beside_the_file_is_read(tmp_path: Path, place: str) -> None:
     file = write(tmp_path / "a.pth.tar", FAMILIES["vsrn"])
     home = tmp_path / place.format("")

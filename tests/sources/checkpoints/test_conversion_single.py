@@ -19,6 +19,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.checkpoints.conversion import _ignored_notices, open_released
 from lossscope.text.subwords import Subwords
+from tests.each import each
 
 pytest.importorskip("transformers")
 CAPTIONS = ["a man talks to a dog", "two people dance", "a car drives on a road"] * 4
@@ -138,10 +139,7 @@ def test_a_notice_names_a_few_of_many_tensors_that_are_left_out() -> None:
     assert _ignored_notices(("a", "b")) == ("left out on purpose: a, b",)
 
 
-@pytest.mark.parametrize(
-    ("options", "missing"),
-    [({}, "measure, use_abs, no_imgnorm"), ({"measure": "order", "use_abs": True}, "no_imgnorm")],
-)
+@each("options, missing", [({}, "measure, use_abs, no_imgnorm"), ({"measure": "order", "use_abs": True}, "no_imgnorm")])
 def test_defaults_that_are_assumed_are_said(options: dict[str, Any], missing: str, tmp_path: Path) -> None:
     towers = [
         {"fc.weight": torch.ones(3, 4), "fc.bias": torch.ones(3)},
