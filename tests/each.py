@@ -18,10 +18,10 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
     """Return a decorator that runs a test on each case, as `pytest.mark.parametrize` does, within one test.
 
     `@each("spec", SPECS, "seed", range(3))` is every seed of every spec; `@each("spec, count", [("triplet", 3)])` names
-    several arguments of one case. A case that fails or is skipped is a subtest with its values in its name; the others
-    run on. Of the fixtures `tmp_path`, `monkeypatch`, `capsys` and `caplog` each case has its own: an empty folder,
-    patches that are undone, and nothing said before; all others are those of the one test. Stands above hypothesis'
-    `given`.
+    several arguments of one case. A case that fails is a subtest with its values in its name, and the others run on; a
+    test of which cases were skipped, and none failed, counts as skipped. Of the fixtures `tmp_path`, `monkeypatch`,
+    `capsys` and `caplog` each case has its own: an empty folder, patches that are undone, and nothing said before; all
+    others are those of the one test. Stands above hypothesis' `given`.
     """
     cases = list(_cases(names_and_values[::2], names_and_values[1::2]))
     assert cases, f"{names_and_values[::2]} must have values"
@@ -29,13 +29,19 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def run(subtests: pytest.Subtests, **fixtures: Any) -> None:
+            failed, skipped = False, list[str]()
             for number, case in enumerate(cases):
                 try:
                     with _fixtures_of_case(fixtures, str(number)) as own:
                         test(**case, **own)
-                except (Exception, pytest.skip.Exception, pytest.fail.Exception):
+                except pytest.skip.Exception as reason:
+                    skipped.append(str(reason))
+                except (Exception, pytest.fail.Exception):
+                    failed = True
                     with subtests.test(**{name: _short(value) for name, value in case.items()}):
                         raise
+            if skipped and not failed:
+                pytest.skip(f"{len(skipped)} of {len(cases)} cases: {'; '.join(dict.fromkeys(skipped))}")
 
         for name in [name for name in vars(run) if "hypothesis" in name]:
             delattr(run, name)  # or pytest would have it that the loop draws examples
