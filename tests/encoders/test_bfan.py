@@ -15,6 +15,7 @@ from lossscope.encoders.layers.focal_attention import focus_attention
 from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 Oracles = Callable[[str], ModuleType]
 CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2]]
@@ -32,7 +33,7 @@ ORIGINAL = {
     "text.rnn.bias_ih_l0_reverse": (3072,),
     "text.rnn.bias_hh_l0_reverse": (3072,),
 }
-both_focals = pytest.mark.parametrize("focal", ["equal", "prob"])
+both_focals = each("focal", ["equal", "prob"])
 
 
 def padded(more: int = 0) -> Tensor:
@@ -67,8 +68,7 @@ def test_names_and_shapes_are_the_originals() -> None:
     assert {name: tuple(tensor.shape) for name, tensor in state.items()} == ORIGINAL
 
 
-@both_focals
-@pytest.mark.parametrize("clip", ["leaky", "hard"])
+@each("focal", ["equal", "prob"], "clip", ["leaky", "hard"])
 def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, focal: str, clip: str) -> None:
     encoder = model(f",focal={focal},clip={clip}").train()
     images, texts = sides(encoder)
@@ -101,8 +101,7 @@ def test_the_kept_elements_equal_the_double_sum(oracle: Oracles, focal: str) -> 
                     assert kept[0, :, i, q].tolist() == oracle("bfan").is_kept(a[0, :, i, q], focal)
 
 
-@both_focals
-@pytest.mark.parametrize("elements", [1, 2, 3, 7, 36])
+@each("focal", ["equal", "prob"], "elements", [1, 2, 3, 7, 36])
 def test_equal_attention_stays_as_it_is(focal: str, elements: int) -> None:
     a = torch.zeros(2, elements, 3, 4).softmax(1)
     assert torch.equal(focus_attention(a, focal, torch.tensor([elements] * 2)), a)  # type: ignore[arg-type]

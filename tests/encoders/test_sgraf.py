@@ -68,7 +68,7 @@ MODULES = {
     "saf": {**linear("SAF_module.attn_sim_w", 1, D), **batch_norm("SAF_module.bn", 1)},
 }
 # a bias that is the same for all that a softmax or a batch norm compares
-both_modules = pytest.mark.parametrize("module", ["sgr", "saf"])
+both_modules = each("module", ["sgr", "saf"])
 
 
 def padded(more: int = 0) -> Tensor:
@@ -125,8 +125,7 @@ def test_names_and_shapes_are_the_originals(module: str, count: int, millions: f
     assert sum(state[name].numel() for name in similarity) / 1e6 == pytest.approx(millions, abs=0.01)
 
 
-@both_modules
-@each("spec", ["", ",lambda_softmax=4,bi_gru=false"])
+@each("module", ["sgr", "saf"], "spec", ["", ",lambda_softmax=4,bi_gru=false"])
 def test_scores_equal_a_loop_over_captions(oracle: Oracles, module: str, spec: str) -> None:
     encoder = model(f",module={module}{spec}")
     images = oracle("scan").regions(encoder.state_dict(), pictures())

@@ -203,7 +203,7 @@ def small_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.RESNETS", plans)
 
 
-@pytest.mark.parametrize("backbone", ["detector", "resnet50"])
+@each("backbone", ["detector", "resnet50"])
 def test_grids_pool_mapped_cells(backbone: Any, small_backbone: None, oracle: Callable[[str], ModuleType]) -> None:
     torch.manual_seed(0)
     spec = VSEInfty(image="grid", text="bigru", dim=6, words=4, backbone=backbone)

@@ -345,6 +345,7 @@ def test_what_does_not_fit_is_refused(spec: str, shape: tuple[int, ...], fragmen
         build("encoders", "xvlm:" + ",".join(f"{k}={v}" for k, v in options.items())).build(shape, 10)
 
 
+@pytest.mark.thorough
 def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
     from lossscope.training.loop import train
     from lossscope.training.recipe import Recipe

@@ -9,7 +9,6 @@ import tarfile
 import types
 import zipfile
 from collections import OrderedDict
-from collections.abc import Iterator
 from pathlib import Path, PosixPath
 from typing import Any
 
@@ -30,17 +29,6 @@ class Evil:
         return (exec, ("raise SystemExit('ran')",))
 
 
-@pytest.fixture
-def foreign() -> Iterator[type[Any]]:
-    """Yield a class of a module that exists only while the file is written, as the authors' own classes do."""
-    module = types.ModuleType("parse_config")
-    cls = type("ConfigParser", (), {"__module__": "parse_config", "__qualname__": "ConfigParser"})
-    module.ConfigParser = cls  # type: ignore[attr-defined]
-    sys.modules["parse_config"] = module
-    yield cls
-    del sys.modules["parse_config"]
-
-
 def options(**more: Any) -> argparse.Namespace:
     return argparse.Namespace(data_path="/nfs/data", margin=0.2, max_violation=True, **more)
 
@@ -51,7 +39,7 @@ def write(path: Path, zipped: bool, **change: Any) -> Path:
     return path
 
 
-both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+both = each("zipped", [True, False])
 
 
 @both
@@ -75,24 +63,26 @@ def test_a_prefix_is_dropped_where_every_name_has_it(tmp_path: Path, zipped: boo
 
 
 @both
-def test_a_foreign_configuration_comes_as_plain_values(tmp_path: Path, zipped: bool, foreign: type[Any]) -> None:
-    config = foreign()
+def test_a_foreign_configuration_comes_as_plain_values(
+    tmp_path: Path, zipped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a class of a module that exists only while the file is written, as the authors' own classes do."""
+    module = types.ModuleType("parse_config")
+    module.ConfigParser = type("ConfigParser", (), {"__module__": "parse_config"})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "parse_config", module)
+    config = module.ConfigParser()
     config._config = OrderedDict(arch=OrderedDict(type="CENet"), path=PosixPath("/a/b"))
     config._args = options()
     config._save_dir = PosixPath("/x/y")
     path = tmp_path / "trained_model.pth"
     torch.save({"state_dict": TOWERS[0], "config": config, "epoch": 5}, path, _use_new_zipfile_serialization=zipped)
-    del sys.modules["parse_config"]
-    try:
-        released = read_released(path)
-    finally:
-        sys.modules["parse_config"] = types.ModuleType("parse_config")
+    monkeypatch.delitem(sys.modules, "parse_config")
+    released = read_released(path)
     assert released.options == {"arch": {"type": "CENet"}, "path": "/a/b"}
     assert list(released.towers[0]) == ["a"]
 
 
-@both
-@pytest.mark.parametrize("number", [np.float64(2.5), np.float32(2.5)])
+@each("zipped", [True, False], "number", [np.float64(2.5), np.float32(2.5)])
 def test_numpy_numbers_are_data(tmp_path: Path, zipped: bool, number: Any) -> None:
     assert read_released(write(tmp_path / "a.pth", zipped, best_rsum=number)).options["margin"] == 0.2
 
@@ -236,8 +226,7 @@ def test_a_configuration_too_deep_or_with_too_large_numbers_is_refused(
         read_released(tmp_path)
 
 
-@both
-@pytest.mark.parametrize("old", [True, False])
+@each("zipped", [True, False], "old", [True, False])
 def test_options_nested_in_themselves_are_refused(tmp_path: Path, zipped: bool, old: bool) -> None:
     endless: list[Any] = []
     endless.append(endless)
@@ -245,9 +234,7 @@ def test_options_nested_in_themselves_are_refused(tmp_path: Path, zipped: bool, 
         read_released(write(tmp_path / "a.pth", zipped, opt={"l": endless}), old_pickle=old)
 
 
-@both
-@pytest.mark.parametrize("old", [True, False])
-@pytest.mark.parametrize("number", [10**400, float("nan"), float("inf"), np.float64("nan")], ids=str)
+@each("zipped", [True, False], "old", [True, False], "number", [10**400, float("nan"), float("inf"), np.float64("nan")])
 def test_metrics_that_are_no_numbers_are_dropped(tmp_path: Path, zipped: bool, old: bool, number: Any) -> None:
     path = write(tmp_path / "a.pth", zipped, best_rsum=number, epoch=10**400)
     released = read_released(path, old_pickle=old)
