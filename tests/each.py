@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import product
@@ -19,9 +20,9 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
 
     `@each("spec", SPECS, "seed", range(3))` is every seed of every spec; `@each("spec, count", [("triplet", 3)])` names
     several arguments of one case. A case that fails is a subtest with its values in its name, and the others run on; a
-    test of which cases were skipped, and none failed, counts as skipped. Of the fixtures `tmp_path`, `monkeypatch`,
-    `capsys` and `caplog` each case has its own: an empty folder, patches that are undone, and nothing said before; all
-    others are those of the one test. Stands above hypothesis' `given`.
+    test of which cases were skipped, and none failed, counts as skipped. Each case has its own cache of embeddings, and
+    of the fixtures its own `tmp_path`, `monkeypatch`, `capsys` and `caplog`: an empty folder, patches that are undone, and
+    nothing said before; all others are those of the one test. Stands above hypothesis' `given`.
     """
     cases = list(_cases(names_and_values[::2], names_and_values[1::2]))
     assert cases, f"{names_and_values[::2]} must have values"
@@ -63,11 +64,10 @@ def _fixtures_of_case(fixtures: dict[str, Any], number: str) -> Iterator[dict[st
     if "tmp_path" in own:
         own["tmp_path"] = own["tmp_path"] / number
         own["tmp_path"].mkdir()
-    if "monkeypatch" not in own:
-        yield own
-        return
-    with pytest.MonkeyPatch.context() as own["monkeypatch"]:
-        yield own
+    with pytest.MonkeyPatch.context() as patch:
+        for name in {"LOSSSCOPE_CACHE", "LOSSSCOPE_STATE"} & os.environ.keys():
+            patch.setenv(name, os.path.join(os.environ[name], number))
+        yield {**own, "monkeypatch": patch} if "monkeypatch" in own else own
 
 
 def _cases(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Iterator[dict[str, Any]]:

@@ -62,8 +62,7 @@ FAMILIES = {
     "saf": Family("sgraf:module=saf,dim=8,words=4,sim_dim=6", {"module_name": "SAF"}, towers=THREE),
     "sgr": Family("sgraf:module=sgr,dim=8,words=4,sim_dim=6", {"module_name": "SGR"}, towers=THREE),
 }  # fmt: skip
-families = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
-both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+families = each("family", FAMILIES.values())
 
 
 def model(family: Family) -> Encoder:
@@ -118,8 +117,7 @@ def expected(family: Family, data: Path) -> Tensor:
     return torch.cat(columns, 1)
 
 
-@both
-@families
+@each("family, zipped", [*((family, True) for family in FAMILIES.values()), (FAMILIES["vse_infty"], False)])
 def test_a_released_file_is_probed_and_converted_with_its_scores(tmp_path: Path, family: Family, zipped: bool) -> None:
     file = write(tmp_path / "model_best.pth.tar", family, zipped)
     words, data = vocabulary(tmp_path / "words.json"), folder(tmp_path / "data", family)
@@ -149,8 +147,7 @@ def test_a_vocabulary_of_another_size_is_refused(tmp_path: Path, family: Family)
         open_released(file)
 
 
-@families
-@each("change", ["missing", "left over", "must be"])
+@each("family", FAMILIES.values(), "change", ["missing", "left over", "must be"])
 def test_a_tensor_that_does_not_fit_is_refused_by_name(tmp_path: Path, family: Family, change: str) -> None:
     state = torch.load(write(tmp_path / "a.pth.tar", family), weights_only=False)
     tower = state["model"][1]
@@ -191,7 +188,7 @@ class Evil:
         return (exec, ("raise SystemExit('ran')",))
 
 
-@both
+@each("zipped", [True, False])
 def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path, zipped: bool) -> None:
     file = write(tmp_path / "a.pth.tar", FAMILIES["scan"], zipped, opt=Evil())
     with pytest.raises(InputError, match=r"must hold plain data; it holds .*exec"):
