@@ -275,18 +275,18 @@ def test_plug_ins_that_cannot_be_used_raise(spec: str, message: str) -> None:
         build("objectives", spec)
 
 
-@pytest.mark.parametrize("text", ["true", "True", "yes", "1"])
+@each("text", ["true", "True", "yes", "1"])
 def test_true_has_four_spellings(plugin: str, text: str) -> None:
     assert build("objectives", f"{plugin}:on={text}").on is True
 
 
-@pytest.mark.parametrize("text", ["false", "No", "0"])
+@each("text", ["false", "No", "0"])
 def test_false_has_three_spellings(plugin: str, text: str) -> None:
     assert build("objectives", f"{plugin}:on={text}").on is False
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
+@each(
+    "value, message",
     [
         ("on=maybe", "on must be bool; got 'maybe'"),
         ("size=1.5", "size must be int; got '1.5'"),
@@ -328,7 +328,7 @@ def test_a_new_file_is_registered_by_being_there(scratch: Path) -> None:
     assert spec_of(thing) == "scratch_one:x=5"
 
 
-@pytest.mark.parametrize(("classes", "listed"), [((), r"\[\]"), (("One", "Two"), r"\['One', 'Two'\]")])
+@each("classes, listed", [((), r"\[\]"), (("One", "Two"), r"\['One', 'Two'\]")])
 def test_a_file_has_exactly_one_public_dataclass(scratch: Path, classes: tuple[str, ...], listed: str) -> None:
     name = f"scratch_{len(classes)}"
     write(scratch / f"{name}.py", *classes)
@@ -341,7 +341,7 @@ def test_an_unregistered_class_has_no_spec() -> None:
         spec_of(Spec("x"))
 
 
-@pytest.mark.parametrize("kind", registry.KINDS)
+@each("kind", registry.KINDS)
 def test_a_plug_in_of_another_kind_is_refused_when_it_is_built(kind: str, plugin: str) -> None:
     """It was met late, as an AttributeError of `positives`, `split` or `identity`."""
     with pytest.raises((SpecError, InputError), match=r"mine\.py:Nothing.*(it must .*; it lacks |must inherit)"):

@@ -55,7 +55,7 @@ def known_pairs(**changed: Any) -> KnownPairs:
     return replace(pairs, **changed)
 
 
-@pytest.mark.parametrize("threshold", [LEAST, 0.2, 0.9, 1])
+@each("threshold", [LEAST, 0.2, 0.9, 1])
 def test_ids_hide_what_all_pairs_one_by_one_hide(file: Path, split: Any, threshold: float) -> None:
     known = read_known_pairs(file)
     probability = {

@@ -40,7 +40,11 @@ def write(root: Path, file: str, folder: str, numbers: range, **changes: Any) ->
 
 @pytest.fixture
 def single(tmp_path: Path) -> Path:
-    return write(tmp_path, "captions.json", "images", range(60))
+    return write_single(tmp_path)
+
+
+def write_single(path: Path) -> Path:
+    return write(path, "captions.json", "images", range(60))
 
 
 def coco(root: Path, **fields: Any) -> Coco:
@@ -140,8 +144,9 @@ def test_malformed_documents_are_refused(changes: dict[str, Any], message: str, 
         coco(root).split("all")
 
 
-@pytest.mark.parametrize("content", ["", '{"images": [{"id": 1', "captions"])
-def test_files_that_are_no_json_are_refused(content: str, single: Path) -> None:
+@each("content", ["", '{"images": [{"id": 1', "captions"])
+def test_files_that_are_no_json_are_refused(content: str, tmp_path: Path) -> None:
+    single = write_single(tmp_path)
     (single / "captions.json").write_text(content)
     with pytest.raises(InputError, match="must be whole JSON"):
         coco(single).split("all")

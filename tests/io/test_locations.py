@@ -89,8 +89,8 @@ def test_a_url_without_its_package_names_it(protocol: str, package: str, monkeyp
         content_of(f"{protocol}://bucket/train.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("location", "says"),
+@each(
+    "location, says",
     [
         ("memory://nowhere/a.jsonl", "memory://nowhere/a.jsonl must exist; there is no such file"),
         ("nothing://a/b.jsonl", "must be a URL that fsspec opens; got Protocol not known"),

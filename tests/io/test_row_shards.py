@@ -22,7 +22,6 @@ from tests.each import each
 SIZES = (3, 0, 7, 1)
 
 
-@pytest.fixture(name="rows")
 def all_rows() -> Any:
     return np.random.default_rng(0).normal(size=(sum(SIZES), 4)).astype(np.float16)
 
@@ -43,16 +42,11 @@ def write(rows: Any, where: str) -> list[str]:
     return locations
 
 
-@pytest.fixture(params=["disk", "memory", "file"])
-def shards(request: pytest.FixtureRequest, tmp_path: Path, rows: Any) -> RowShards:
-    where = {"disk": str(tmp_path), "memory": f"memory://{tmp_path.name}", "file": f"file://{tmp_path}"}[request.param]
-    return RowShards.open(write(rows, where))
-
-
-@pytest.mark.parametrize("block", [1, 16, 1 << 26])
-def test_blocks_are_all_rows_in_order(
-    shards: RowShards, rows: Any, block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@each("kind", ["disk", "memory", "file"], "block", [1, 16, 1 << 26])
+def test_blocks_are_all_rows_in_order(kind: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, name = all_rows(), f"{tmp_path.parent.name}-{tmp_path.name}"
+    where = {"disk": str(tmp_path), "memory": f"memory://{name}", "file": f"file://{tmp_path}"}[kind]
+    shards = RowShards.open(write(rows, where))
     monkeypatch.setattr(row_shards, "BLOCK_BYTES", block)
     assert (len(shards), shards.width) == rows.shape
     for most in (2, 100):

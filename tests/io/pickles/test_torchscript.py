@@ -18,6 +18,7 @@ from lossscope.errors import InputError
 from lossscope.io.pickles import torchscript
 from lossscope.io.pickles.torch_zip import is_torchscript
 from lossscope.io.pickles.torchscript import read_torchscript
+from tests.each import each
 
 
 class Inner(nn.Module):
@@ -77,8 +78,8 @@ class Call:
         return self.call[0], self.call[1:]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         (pickle.dumps(Call(print, "x"), 2), "it holds __builtin__.print, which is never loaded"),
         (pickle.dumps(Call(getattr, "x", "y"), 2), "it holds __builtin__.getattr, which is never loaded"),
