@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,10 +19,11 @@ from lossscope.core.distributed import (
     process_group,
 )
 from lossscope.errors import InputError
-from lossscope.objectives.checks.spawn import gather_with_gradients, join_file_group
+from lossscope.objectives.checks.spawn import gather_with_gradients
 from lossscope.training.data_parallel import sum_gradients, sum_tensors
 from lossscope.training.sync_batch_norm import sync_batch_norms, uncounted_batches
 from tests.each import each
+from tests.farm import run_ranks
 
 RANKS = 3
 COUNTS = {"uneven": (2, 4, 1), "one empty": (2, 0, 3), "all but one empty": (0, 0, 4), "even": (2, 2, 2)}
@@ -115,14 +112,13 @@ def of_gradients(group: ProcessGroup) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
+def results() -> list[Mapping[str, Any]]:
     """Return the results of each of three processes."""
-    folder = tmp_path_factory.mktemp("three")
-    command = [sys.executable, __file__, str(folder)]
-    running = [subprocess.Popen([*command, str(rank)], stderr=subprocess.PIPE, text=True) for rank in range(RANKS)]
-    errors = [process.communicate(timeout=120)[1] for process in running]
-    assert [process.returncode for process in running] == [0] * RANKS, errors
-    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in range(RANKS)]
+    return run_ranks(collectives, RANKS)
+
+
+def collectives() -> dict[str, Any]:
+    return run_collectives(process_group())
 
 
 def test_collectives_agree_on_all_processes(results: list[Mapping[str, Any]]) -> None:
@@ -238,12 +234,3 @@ def test_a_lost_process_is_distinguished_from_other_errors() -> None:
     assert is_lost_process("[gloo/transport/tcp/pair.cc:553] Connection closed by peer")
     assert is_lost_process("NCCL communicator was aborted on rank 1")
     assert not is_lost_process("S must be one matrix to train")
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    folder, rank = Path(sys.argv[1]), int(sys.argv[2])
-    os.environ.pop("GLOO_SOCKET_IFNAME", None)
-    with join_file_group(folder / "group", rank, RANKS):
-        torch.save(run_collectives(process_group()), folder / f"{rank}.pt")
-    os._exit(0)  # threads of torch may abort a process that ends slowly
