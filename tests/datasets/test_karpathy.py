@@ -111,13 +111,7 @@ def test_skip_must_leave_a_picture(tmp_path: Path) -> None:
 
 def test_the_fingerprint_depends_on_options_and_files(tmp_path: Path) -> None:
     def fingerprints() -> list[str]:
-        options: list[dict[str, Any]] = [
-            {},
-            {"size": 8},
-            {"captions": 1},
-            {"crop": False},
-            {"restval": False},
-        ]
+        options: list[dict[str, Any]] = [{}, {"size": 8}, {"captions": 1}, {"crop": False}, {"restval": False}]
         return [Karpathy(tmp_path, "toy", **option).split("train").fingerprint for option in options]
 
     write(tmp_path)

@@ -12,15 +12,7 @@ import fsspec
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.io.locations import (
-    is_url,
-    join_location,
-    list_files,
-    location_exists,
-    open_location,
-    size_of,
-    suffix_of,
-)
+from lossscope.io.locations import is_url, join_location, list_files, location_exists, open_location, size_of, suffix_of
 from tests.each import each
 
 

@@ -65,11 +65,7 @@ def ours(spec: str, batch: Batch, mask: Mask | None = None) -> Result:
     assert weights.values is not None
     number = weights.usable.sum()
     G = weights.W / number
-    return Result(
-        weights.values.sum() / number,
-        tangent(G @ t, batch.images),
-        tangent(G.T @ v, batch.captions),
-    )
+    return Result(weights.values.sum() / number, tangent(G @ t, batch.images), tangent(G.T @ v, batch.captions))
 
 
 def tangent(gradient: Tensor, embeddings: Tensor) -> Tensor:

@@ -35,10 +35,7 @@ def test_a_loss_far_below_the_rounding_of_one_has_all_its_digits(gap: float) -> 
     assert result.W[0].tolist() == pytest.approx([-expected, expected], rel=1e-9, abs=0)
 
 
-@given(
-    st.lists(st.floats(-1, 1), min_size=2, max_size=4),
-    st.lists(st.floats(-1, 1), min_size=1, max_size=6),
-)
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=4), st.lists(st.floats(-1, 1), min_size=1, max_size=6))
 def test_weights_are_at_most_four_times_the_loss_over_tau(positives: list[float], negatives: list[float]) -> None:
     """Every sigmoid has a slope of at most itself / tau: C_i / R_i changes by as much with s_i, s_n and s_j each."""
     S = torch.tensor([[*positives, *negatives]], dtype=torch.float64)

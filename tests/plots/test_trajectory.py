@@ -17,12 +17,7 @@ def _frame(runs=("a", "b"), epochs=4, loss=1.0):
         for epoch in range(epochs):
             for split in ("train", "val"):
                 is_val = split == "val"
-                row = {
-                    "run": run,
-                    "epoch": float(epoch),
-                    "split": split,
-                    "loss": loss * (place + 1) / (epoch + 1),
-                }
+                row = {"run": run, "epoch": float(epoch), "split": split, "loss": loss * (place + 1) / (epoch + 1)}
                 row["rsum"] = 100.0 * (place + 1) + epoch if is_val else np.nan
                 for side, level in (("pos", 0.8), ("neg", 0.4)):
                     values = dict(zip(trajectory.PARTS, (level, level - 0.2, level + 0.01, level + 0.1), strict=True))

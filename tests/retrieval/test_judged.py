@@ -89,10 +89,7 @@ def test_statistics_are_those_of_sorting_every_row(judged_only: bool) -> None:
     for side in (0, 1):
         queries[side][[pair[side] for pair in PAIRS] if judged_only else slice(None)] = True
     for probe, match in (("recall", own), (PROBE, wider)):
-        for direction, oracle in (
-            ("i2t", expected(S, match, queries[0])),
-            ("t2i", expected(S.T, match.T, queries[1])),
-        ):
+        for direction, oracle in (("i2t", expected(S, match, queries[0])), ("t2i", expected(S.T, match.T, queries[1]))):
             got = means(rows, probe, direction)
             assert {name: got[name] for name in oracle} == pytest.approx(oracle)
     assert set(rows.loc[rows["direction"] == "t2i", "n"]) == {int(queries[1].sum())}

@@ -332,10 +332,7 @@ BAD = [
         lambda f: f.assign(data=f["objective_label"]),
         "at least two systems with the same data and encoder; got a .a, .*; b .b",
     ),
-    (
-        lambda f: f.assign(seed=f["seed"].replace(2, 1)),
-        "runs of a must have different seeds; a-1 and a-2 both have 1",
-    ),
+    (lambda f: f.assign(seed=f["seed"].replace(2, 1)), "runs of a must have different seeds; a-1 and a-2 both have 1"),
     (
         lambda f: f[(f["objective_label"] == "a") & (f["seed"] < 2) | (f["seed"] == 2) & (f["objective_label"] == "b")],
         "systems must have a seed in common to be paired; got none. b and a: seed 2 of b, seed 0 of a, seed 1 of a",

@@ -109,10 +109,7 @@ def test_many_rows_are_not_transposed() -> None:
     assert transposed(wide(rows=30).shown) is None
 
 
-cells = st.one_of(
-    st.builds(lambda mean: Cell(mean=mean, digits=3, std=0.1), st.floats(-1e4, 1e4)),
-    st.just(Cell()),
-)
+cells = st.one_of(st.builds(lambda mean: Cell(mean=mean, digits=3, std=0.1), st.floats(-1e4, 1e4)), st.just(Cell()))
 
 
 @settings(max_examples=80, deadline=None)

@@ -110,10 +110,7 @@ class Evil:
         (_changed("captions", 1, tokens=5), "'tokens' of caption 1 of .* must be a list; got 5"),
         (_changed("captions", 1, caption="a\ud800"), r"texts must be of letters of Unicode; got \\ud800"),
         (_changed("captions", 1, tokens=["a\ud800"]), r"texts must be of letters of Unicode; got \\ud800"),
-        (
-            _changed("images", 1, filename="a\ud800.jpg"),
-            "texts must be of letters of Unicode",
-        ),
+        (_changed("images", 1, filename="a\ud800.jpg"), "texts must be of letters of Unicode"),
         (_changed("images", 1, filename="a" * 300), "'filename' of image 1 of .* must be of at most 200 bytes"),
         (_changed("images", 1, filename="a/b.jpg"), "must be a file's name without folders; got 'a/b.jpg'"),
         (_changed("images", 1, filename="a\\b.jpg"), "must be a file's name without folders"),

@@ -55,10 +55,7 @@ def test_the_class_token_is_that_of_transformers() -> None:
 
 def as_timm(state: dict[str, Tensor]) -> dict[str, Tensor]:
     names = {"layernorm_before": "norm1", "layernorm_after": "norm2", "attention.o_proj": "attn.proj"}
-    renamed = {
-        "cls_token": state["embeddings.cls_token"],
-        "pos_embed": state["embeddings.position_embeddings"],
-    }
+    renamed = {"cls_token": state["embeddings.cls_token"], "pos_embed": state["embeddings.position_embeddings"]}
     for end in ("weight", "bias"):
         renamed[f"patch_embed.proj.{end}"] = state[f"embeddings.patch_embeddings.projection.{end}"]
         renamed[f"norm.{end}"] = state[f"layernorm.{end}"]

@@ -366,10 +366,7 @@ def file_of_others(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @each(
     "name, message",
     [
-        (
-            "simclr",
-            "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views",
-        ),
+        ("simclr", "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views"),
         ("views", "it does not pull pair i, which is on the diagonal of S"),
         ("dropped", "two calls with one input give two values. Switch off its dropout"),
         ("along_axes", "it changes when all embeddings are rotated together"),

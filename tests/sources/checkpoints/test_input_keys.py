@@ -68,10 +68,7 @@ def test_items_of_several_arrays_are_equal_when_all_of_them_are() -> None:
 
 @each(
     "captions, expected",
-    [
-        (["A dog.", "a  dog", "A dog runs", "the dog", "a dog!"], [0, 0, 1, 2, 0]),
-        (["...", "!", "..."], [0, 1, 0]),
-    ],
+    [(["A dog.", "a  dog", "A dog runs", "the dog", "a dog!"], [0, 0, 1, 2, 0]), (["...", "!", "..."], [0, 1, 0])],
 )
 def test_captions_are_equal_by_their_words(captions: list[str], expected: list[int]) -> None:
     assert caption_keys(captions).tolist() == expected
