@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.plots import style, training
+from lossscope.plots import training
 from tests.each import each
 
 SCALES = {"ntxent:tau=0.1": 5.0, "triplet": 400.0}
@@ -127,14 +127,6 @@ def test_runs_are_named_by_what_distinguishes_their_paths():
     frame = _frame({f"/somewhere/runs/scenes--vse--{loss}--seed0/run": 1.0 for loss in ("triplet-sh", "nt-xent")})
     names = {text.get_text() for text in training.draw_many(frame).legends[0].get_texts()}
     assert names == {"Triplet SH", "NT-Xent"}
-
-
-@each("context", [style.paper, style.screen])
-def test_the_legend_is_inside_the_picture(context):
-    with context():
-        fig = training.draw_many(_frame())
-        fig.draw_without_rendering()
-        assert fig.legends[0].get_window_extent().x1 <= fig.bbox.x1
 
 
 def test_frames_that_do_not_fit():

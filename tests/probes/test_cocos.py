@@ -9,14 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from lossscope.core.counts import CountedWeights
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.core.types import Convention
-from lossscope.engine.run_probes import ProbeResult, merge_parts, plan_probes, run_probes
+from lossscope.engine.run_probes import ProbeResult, plan_probes, run_probes
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulator, Reducer, Statistic, concatenate, reduce_column
@@ -56,31 +54,6 @@ def count(objective: Objective, S: Tensor, mask: Mask | None = None, probe: Coco
 def statistics(result: ProbeResult) -> dict[str, float]:
     columns = result.columns()
     return {s.name: float(reduce_column(s, columns, 1)) for s in result.statistics()}
-
-
-@each("objective", [Entrywise(), build("objectives", "ntxent"), build("objectives", "triplet")])
-@settings(max_examples=12)
-@given(cuts=st.sets(st.integers(1, 11)), seed=st.integers(0, 1000))
-def test_concatenated_panels_equal_the_whole_batch(objective: Objective, cuts: set[int], seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    S = torch.rand(12, 12, generator=generator).double() * 0.03
-    mask = replace(pair_mask(torch.arange(12)), valid=torch.rand(12, 12, generator=generator) < 0.8)
-    parts = torch.tensor_split(torch.arange(12), sorted(cuts))
-    plan = plan_probes([objective], [Cocos(curve=True)])
-    panels = [next(iter(run_probes(rows(S[part], mask.rows(part), has_all_queries=False), plan))) for part in parts]
-    result, all_at_once = merge_parts(panels, rows(S, mask).shape), count(objective, S, mask, Cocos(curve=True))
-    columns = all_at_once.columns()
-    assert result.columns().keys() == columns.keys()
-    for name, column in result.columns().items():
-        torch.testing.assert_close(column, columns[name], rtol=1e-12, atol=0, equal_nan=True)
-    for statistic in result.statistics():
-        torch.testing.assert_close(
-            reduce_column(statistic, result.columns(), 1),
-            reduce_column(statistic, columns, 1),
-            rtol=1e-12,
-            atol=0,
-            equal_nan=True,
-        )
 
 
 @each(

@@ -13,6 +13,7 @@ from tests.probes import lab
 MASSES = ("ntxent", "triplet", "triplet_sh", "unified:gamma=5", "smoothap:tau=0.3", "goal:pair=sig")
 OBJECTIVES = {  # of probes that read weights
     "cocos": MASSES,
+    "cocos:curve=true": ("ntxent", "triplet", "smoothap:tau=0.3"),
     "contributors": ("ntxent", "triplet", "triplet_sh", "smoothap:tau=0.3"),
     "influence": ("ntxent", "triplet", "goal:pair=sig", "siglip", "smoothap:tau=0.3"),
     "tangent": ("ntxent", "smoothap:tau=0.3"),
