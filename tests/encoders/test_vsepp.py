@@ -52,36 +52,6 @@ def test_regions_are_mapped_then_pooled(pool: str, reduce: object) -> None:
     assert torch.allclose(encoder.encode_images(regions).vectors, torch.nn.functional.normalize(expected, dim=1))
 
 
-@each(
-    "image, shape, fragment",
-    [
-        ("cnn-small", (2048,), r"image=cnn-small must be given pixels, \(3, H, W\); .* shape \(2048,\)"),
-        ("cnn-small", (36, 2048), "must be given pixels"),
-        ("resnet18,finetune=true", (36, 2048), "must be given pixels"),
-        ("linear", (3, 64, 64), r"image=linear must be given features, \(d,\) or \(regions, d\)"),
-        ("cnn-small", (3, 8, 64), "at least 16 x 16; got 8 x 64"),
-    ],
-)
-def test_items_of_another_shape_are_refused(image: str, shape: tuple[int, ...], fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", f"vsepp:image={image}").build(shape, 10)
-
-
-@each(
-    "spec, fragment",
-    [
-        ("vsepp:crop=-1", "crop must be >= 0, and 0 for image=linear; got -1"),
-        ("vsepp:image=linear,crop=8", "crop must be >= 0, and 0 for image=linear; got 8"),
-        ("vsepp:dim=0", "dim, words and width must be at least 1; got 0"),
-        ("vsepp:weights=a.pth", "weights are for resnet, vgg19 and vit towers; got image=cnn-small"),
-        ("vsepp:image=resnet34", "must be one of cnn-small, linear, resnet18"),
-    ],
-)
-def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", spec)
-
-
 @each("spec, centred", [("vsepp:width=4,dim=8", True), ("vsepp:width=4,dim=8,centre=false", False)])
 def test_the_small_cnn_centres_its_output_by_default(spec: str, centred: bool) -> None:
     model = build("encoders", spec).build((3, 16, 16), 10)
@@ -91,30 +61,6 @@ def test_the_small_cnn_centres_its_output_by_default(spec: str, centred: bool) -
 def test_the_demos_checkpoint_still_loads() -> None:
     checkpoint = Checkpoint.load(Path(__file__).parents[2] / "checkpoints" / "tiny.pt")
     assert checkpoint.model().is_cosine
-
-
-@each("network, tensors", [("resnet50", 320), ("resnet152", 932)])
-def test_names_and_shapes_are_the_originals(network: Any, tensors: int) -> None:
-    with torch.device("meta"):
-        encoder = VSEPP(image=network, dim=1024, words=300).build((3, 256, 256), 8481)
-    shapes = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
-    assert {k: v for k, v in shapes.items() if k.startswith("text.")} == {
-        "text.embed.weight": (8481, 300), "text.rnn.weight_ih_l0": (3072, 300),
-        "text.rnn.weight_hh_l0": (3072, 1024), "text.rnn.bias_ih_l0": (3072,), "text.rnn.bias_hh_l0": (3072,),
-    }  # fmt: skip
-    assert len([name for name in shapes if name.startswith("image.")]) == tensors
-    assert shapes["image.cnn.conv1.weight"] == (64, 3, 7, 7)
-    assert shapes["image.cnn.layer1.0.downsample.1.running_var"] == (256,)
-    assert shapes["image.cnn.layer4.2.conv3.weight"] == (2048, 512, 1, 1)
-    assert (shapes["image.fc.weight"], shapes["image.fc.bias"]) == ((1024, 2048), (1024,))
-
-
-def test_precomputed_vectors_have_the_originals_names() -> None:
-    with torch.device("meta"):
-        state = VSEPP(image="linear", dim=1024, words=300).build((4096,), 10).state_dict()
-    assert {k: tuple(v.shape) for k, v in state.items() if k.startswith("image.")} == {
-        "image.fc.weight": (1024, 4096), "image.fc.bias": (1024,)
-    }  # fmt: skip
 
 
 def test_unit_input_removes_the_length_of_features() -> None:
