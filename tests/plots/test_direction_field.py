@@ -8,7 +8,6 @@ import pytest
 from matplotlib.quiver import Quiver
 
 from lossscope.engine.weight_fields import weight_field
-from lossscope.errors import InputError
 from lossscope.plots import direction_field, style
 from tests.each import each
 
@@ -92,15 +91,3 @@ def test_saved_in_both_styles(tmp_path):
         with context():
             fig = direction_field.draw_many(weight_field("triplet", points=21))
             assert style.save(fig, tmp_path / f"{name}.pdf").stat().st_size < 60_000
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame(lambda p, n: -1 + 0 * p, lambda p, n: 1 + 0 * p, 5)
-    with pytest.raises(InputError, match="Add w_pos"):
-        direction_field.draw(frame.drop(columns="w_pos"))
-    with pytest.raises(InputError, match="each point of a grid"):
-        direction_field.draw(frame.iloc[1:])
-    with pytest.raises(InputError, match="must be finite"):
-        direction_field.draw(frame.assign(w_neg=np.nan))
-    with pytest.raises(InputError, match="one objective"):
-        direction_field.draw(pd.concat([frame, frame.assign(objective="b")]))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 from matplotlib.colors import to_hex
 
-from lossscope.errors import InputError
 from lossscope.plots import eps_curve, style
 from tests.each import each
 
@@ -105,16 +103,6 @@ def test_the_legend_is_inside_the_picture(tmp_path):
 def test_alt_states_the_counts_at_the_threshold():
     text = eps_curve.alt(_frame("triplet", directions=("i2t",)))
     assert text == "Samples per query with a weight above eps, against eps. Triplet i2t: 0.01 at 0.01."
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame("triplet")
-    with pytest.raises(InputError, match="Add mean"):
-        eps_curve.draw(frame.drop(columns="mean"))
-    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both, or .*; got sideways"):
-        eps_curve.draw(frame.assign(direction="sideways"))
-    with pytest.raises(InputError, match="Every query was skipped"):
-        eps_curve.draw(frame.assign(mean=np.nan))
 
 
 @each("flat", [False, True])

@@ -12,7 +12,6 @@ from matplotlib.contour import ContourSet
 from matplotlib.path import Path
 
 from lossscope.engine.weight_fields import weight_field
-from lossscope.errors import InputError
 from lossscope.plots import overlay, style, triplet_field
 from tests.each import each
 
@@ -163,17 +162,3 @@ def test_alt_states_the_medians():
         frame
     )
     assert "after" not in overlay.alt(frame.assign(epoch=np.nan))
-
-
-def test_frames_that_do_not_fit():
-    frame = _normal(60)
-    with pytest.raises(InputError, match="Add s_neg"):
-        overlay.draw(frame.drop(columns="s_neg"))
-    with pytest.raises(InputError, match="must be finite"):
-        overlay.draw(frame.assign(s_pos=np.nan))
-    with pytest.raises(InputError, match=r"one epoch of each source; got several. Use overlay.draw_path"):
-        overlay.draw(pd.concat([frame.assign(epoch=1.0), frame.assign(epoch=2.0)]))
-    with pytest.raises(InputError, match="two epochs or more; got 0"):
-        overlay.draw_path(frame)
-    with pytest.raises(InputError, match="one source"):
-        overlay.draw_path(pd.concat([frame, frame.assign(source="b")]))

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from lossscope.engine.weight_fields import weights_at
-from lossscope.errors import InputError
 from lossscope.plots import pair_cloud, style
 from tests.each import each
 
@@ -110,15 +109,3 @@ def test_alt_states_means_and_zeros():
     data = pd.DataFrame({"source": "a.pt", "s_pos": [0.9, 0.5], "s_neg": [0.1, 0.6]})
     text = pair_cloud.alt(weights_at("triplet:margin=0.2", data))
     assert "Triplet, margin 0.2 on a: mean pull 0.5, mean push 0.5, 50% of 2 queries push nothing" in text
-
-
-def test_frames_that_do_not_fit():
-    frame = weights_at("triplet", _data(20))
-    with pytest.raises(InputError, match="Add w_neg"):
-        pair_cloud.draw(frame.drop(columns="w_neg"))
-    with pytest.raises(InputError, match="side must be positive or negative; got 'left'"):
-        pair_cloud.draw(frame, side="left")
-    with pytest.raises(InputError, match="must be finite"):
-        pair_cloud.draw_many(frame.assign(w_pos=np.nan))
-    with pytest.raises(InputError, match="one source"):
-        pair_cloud.draw(pd.concat([frame, frame.assign(source="b")]))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import pair_curves, style
 from tests.each import each
 
@@ -61,11 +59,3 @@ def test_long_names_are_below_and_leave_the_panels_their_width(context):
 
 def test_alt_states_the_ends():
     assert "linear, positive: 1 at similarity 0.00, 0 at 1.00" in pair_curves.alt(_frame())
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="side must be positive or negative; got left"):
-        pair_curves.draw(frame.assign(side="left"))
-    with pytest.raises(InputError, match="Add weight"):
-        pair_curves.draw_many(frame.drop(columns="weight"))

@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from lossscope.errors import InputError
 from lossscope.plots import style, tangent
 from tests.each import each
 
@@ -89,17 +88,6 @@ def test_a_panel_each_on_its_own_axis():
     frame = pd.concat([_frame(np.linspace(1, 2, 50), "a"), _frame(np.linspace(100, 200, 50), "b")])
     left, right = tangent.draw_many(frame).axes
     assert left.get_xlim()[1] < 3 < right.get_xlim()[1]
-
-
-def test_frames_that_do_not_fit():
-    with pytest.raises(InputError, match="Add value"):
-        tangent.draw(_frame([1.0]).drop(columns="value"))
-    with pytest.raises(InputError, match="known norm; got none"):
-        tangent.draw(_frame([np.nan]))
-    with pytest.raises(InputError, match="numbers >= 0"):
-        tangent.draw(_frame([1.0, -1.0]))
-    with pytest.raises(InputError, match="one label"):
-        tangent.draw(pd.concat([_frame([1.0]), _frame([1.0], "b")]))
 
 
 def test_panels_have_the_colours_of_all_their_labels_together():

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import training
 from tests.each import each
 
@@ -127,13 +125,3 @@ def test_runs_are_named_by_what_distinguishes_their_paths():
     frame = _frame({f"/somewhere/runs/scenes--vse--{loss}--seed0/run": 1.0 for loss in ("triplet-sh", "nt-xent")})
     names = {text.get_text() for text in training.draw_many(frame).legends[0].get_texts()}
     assert names == {"Triplet SH", "NT-Xent"}
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="Add rsum"):
-        training.draw_many(frame.drop(columns="rsum"))
-    with pytest.raises(InputError, match="value must be loss or rsum; got 'mean'"):
-        training.draw(frame, value="mean")
-    with pytest.raises(InputError, match="a loss or an rsum; got none"):
-        training.draw(frame.assign(loss=np.nan, rsum=np.nan))

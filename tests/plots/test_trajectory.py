@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import trajectory
 from tests.each import each
 
@@ -125,10 +124,3 @@ def test_any_number_of_runs_and_unknown_values(runs):
 
 def test_alt_states_the_last_similarities_and_the_best_rsum():
     assert "a: at epoch 3 positives 0.80, hardest negatives 0.40, best rsum 103.0" in trajectory.alt(_frame())
-
-
-def test_frames_that_do_not_fit():
-    with pytest.raises(InputError, match="draw_many"):
-        trajectory.draw(_frame())
-    with pytest.raises(InputError, match="Add neg_q90"):
-        trajectory.draw_many(_frame().drop(columns="neg_q90"))

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 from matplotlib.collections import QuadMesh
 
-from lossscope.errors import InputError
 from lossscope.plots import style, weight_field
 from tests.each import each
 
@@ -108,16 +107,3 @@ def test_saved_with_few_colours(tmp_path):
     with style.paper():
         path = style.save(weight_field.draw(_frame(_nca, _nca)), tmp_path / "a.png")
     assert path.stat().st_size < 120_000
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame(_nca, _nca)
-    with pytest.raises(InputError, match="Add w_pos"):
-        weight_field.draw(frame.drop(columns="w_pos"))
-    for broken in (frame.iloc[1:], pd.concat([frame, frame]), frame[frame["s_neg"] == 1]):
-        with pytest.raises(InputError, match="each point of a grid"):
-            weight_field.draw(broken)
-    with pytest.raises(InputError, match="must be finite"):
-        weight_field.draw(frame.assign(w_neg=np.nan))
-    with pytest.raises(InputError, match=r"one objective; got nca, b"):
-        weight_field.draw(pd.concat([frame, _frame(_nca, _nca, "b")]))

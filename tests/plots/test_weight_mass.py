@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from lossscope.errors import InputError
 from lossscope.plots import style, weight_mass
 from tests.each import each
 
@@ -131,18 +130,6 @@ def test_other_axes_or_a_new_figure(context):
         figure.draw_without_rendering()
         box = figure.legends[0].get_window_extent()
         assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="Add mean"):
-        weight_mass.draw(frame.drop(columns="mean"))
-    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both, or .*; got sideways"):
-        weight_mass.draw(frame.assign(direction="sideways"))
-    with pytest.raises(InputError, match="Run the probe weight_mass"):
-        weight_mass.draw(frame.assign(statistic="C_0"))
-    with pytest.raises(InputError, match="got some twice"):
-        weight_mass.draw_many(pd.concat([frame, frame]))
 
 
 LONG = ("unified:margin=0.2,gamma=20", "goal:triplet=cir,pair=sig-ms", "multi_similarity:alpha=2,beta=50", "Triplet")

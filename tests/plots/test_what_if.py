@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import what_if
 from tests.each import each
 
@@ -86,17 +85,3 @@ def test_unknown_means_are_left_out():
 
 def test_alt_states_both_ends():
     assert "C_neg i2t: 2 at 0.02, 20 at 0.2" in what_if.alt(_frame())
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="Add std"):
-        what_if.draw(frame.drop(columns="std"))
-    with pytest.raises(InputError, match="one statistic"):
-        what_if.draw(frame)
-    with pytest.raises(InputError, match="got some twice"):
-        what_if.draw_many(pd.concat([frame, frame]))
-    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both, or .*; got sideways"):
-        what_if.draw_many(frame.assign(direction="sideways"))
-    with pytest.raises(InputError, match="known mean; got none"):
-        what_if.draw_many(frame.assign(mean=np.nan))
