@@ -11,7 +11,6 @@ import pytest
 from lossscope.datasets.base import Dataset, Split, Texts
 from lossscope.datasets.beir import Beir
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from tests.each import each
 
 QRELS = {"train": "q1\td1\t1\nq1\td2\t0\nq2\td3\t2\n", "dev": "q3\td1\t1\n", "test": "q2\td4\t1\nq4\td2\t0\n"}
@@ -100,11 +99,6 @@ def test_a_url_is_read_as_a_folder_is(root: str) -> None:
     remote = Beir("memory://beir", run="memory://beir/bm25.run")
     assert remote.splits() == ("train", "val", "test")
     assert remote.split("train").fingerprint == Beir(root, run=f"{root}/bm25.run").split("train").fingerprint
-
-
-def test_the_spec_says_what_is_read(root: str) -> None:
-    data = build("datasets", f"beir:root={root},top=3")
-    assert build("datasets", spec_of(data)) == data
 
 
 @each(

@@ -12,7 +12,6 @@ from PIL import Image
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.grids import Grids
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from tests.each import each
 
 
@@ -88,12 +87,6 @@ def test_a_picture_that_cannot_be_read_may_be_left_out(tmp_path: Path) -> None:
     split = Grids(tmp_path, size=4, on_error="skip").split("train")
     assert split.image_ids == ["70", "72"]
     assert len(split.skipped) == 1
-
-
-def test_specs_round_trip(tmp_path: Path) -> None:
-    data = build("datasets", f"grids:root={tmp_path},folder=flickr30k-images,size=256")
-    assert data == Grids(tmp_path, "flickr30k-images", 256)
-    assert build("datasets", spec_of(data)) == data
 
 
 def test_pictures_can_be_those_of_cv2(tmp_path: Path) -> None:

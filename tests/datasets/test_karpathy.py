@@ -13,7 +13,6 @@ from PIL import Image
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.karpathy import Karpathy
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from tests.each import each
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
@@ -159,21 +158,9 @@ def test_repeated_sentids_are_refused_and_missing_ones_counted(tmp_path: Path) -
     assert Karpathy(tmp_path, "toy").split("val").caption_ids == ["1.png#0", "1.png#1"]
 
 
-@each("fields, message", [({"size": 0}, "size"), ({"captions": -1}, "captions")])
-def test_values_out_of_range_are_refused(fields: dict[str, int], message: str) -> None:
-    with pytest.raises(InputError, match=f"karpathy:{message} must be"):
-        Karpathy(Path(), "toy", **fields)  # type: ignore[arg-type]
-
-
 def test_a_missing_document_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"dataset_toy\.json must exist; there is no such file"):
         Karpathy(tmp_path, "toy").splits()
-
-
-def test_specs_round_trip() -> None:
-    data = build("datasets", "karpathy:root=x,name=flickr8k,size=64,on-error=skip,restval=false")
-    assert data == Karpathy(Path("x"), "flickr8k", 64, restval=False, on_error="skip")
-    assert build("datasets", spec_of(data)) == data
 
 
 @pytest.mark.skipif(not (SHARED / "flickr8k").is_dir(), reason="the real Flickr8k is not beside the checkout")

@@ -17,7 +17,6 @@ from lossscope.datasets.formats.videos import select_frames
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
 from lossscope.io.rows_on_disk import checksum_file
-from lossscope.registry import build, spec_of
 from tests.each import each
 
 VIDEOS = [f"video{row}" for row in range(10)]
@@ -351,12 +350,6 @@ def test_missing_lists_and_unknown_splits_and_options_are_refused(root: Path) ->
     mult_h5(root)
     with pytest.raises(InputError, match=r"experts must be in files like .*; got no ocr"):
         MSRVTT(root, layout="mult-h5", features="mult", experts="ocr").split("test")
-
-
-def test_specs_round_trip(root: Path) -> None:
-    data = build("datasets", f"msrvtt:root={root},lists=full,experts=face+rgb,layout=mult-h5,words={root}/words")
-    assert data == MSRVTT(root, lists="full", experts="face+rgb", layout="mult-h5", words=root / "words")
-    assert build("datasets", spec_of(data)) == data
 
 
 def test_the_lists_of_mmt_are_read_where_those_of_ce_are_not_there(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from lossscope.datasets.base import Dataset
 from lossscope.datasets.formats.redundant_rows import Redundant
 from lossscope.datasets.precomp import Precomp
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from tests.each import each
 
 
@@ -172,14 +171,6 @@ def test_the_fingerprint_covers_features_captions_and_ids(tmp_path: Path) -> Non
     np.save(tmp_path / "train_ims.npy", np.ones((4, 3), dtype=np.float32))
     fingerprints.add(Precomp(tmp_path).split("train").fingerprint)
     assert len(fingerprints) == 4
-
-
-def test_specs_round_trip() -> None:
-    data = build("datasets", "precomp:root=x,dev-first=5000")
-    assert data == Precomp(Path("x"), 5000)
-    assert build("datasets", spec_of(data)) == data
-    with pytest.raises(InputError, match="precomp:dev_first must be"):
-        Precomp(Path(), -1)
 
 
 def write_in_fives(root: Path, images: int = 3, shape: tuple[int, ...] = (4,)) -> Path:

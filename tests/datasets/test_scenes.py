@@ -16,8 +16,6 @@ from lossscope.datasets.synthetic.captions import Claim, Mention
 from lossscope.datasets.synthetic.rendering import render
 from lossscope.datasets.synthetic.scene import PLACES, SHAPES, SIZES, RandomGenerator, Scene, SceneObject
 from lossscope.datasets.synthetic.truth import SceneSplit, is_true, truth
-from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
 from tests.each import each
 
@@ -206,30 +204,3 @@ def test_random_numbers_are_in_range_and_uniform() -> None:
     counts = np.bincount([rng.below(6) for _ in range(6000)])
     assert len(counts) == 6
     assert abs(counts - 1000).max() < 150
-
-
-def test_specs_round_trip() -> None:
-    scenes = build("datasets", "scenes:ambiguity=0.5,size=32,seed=3")
-    assert scenes == Scenes(ambiguity=0.5, size=32, seed=3)
-    assert build("datasets", spec_of(scenes)) == scenes
-
-
-@each(
-    "fields, message",
-    [
-        ({"ambiguity": 1.5}, r"scenes:ambiguity must be in 0\.\.1; got 1\.5"),
-        ({"ambiguity": float("nan")}, "got nan"),
-        ({"size": 8}, r"scenes:size must be in 16\.\.512; got 8"),
-        ({"train": 0}, "scenes:train must be in"),
-        ({"captions": 0}, "scenes:captions must be in"),
-        ({"seed": -1}, "scenes:seed must be in"),
-    ],
-)
-def test_values_out_of_range_are_refused(fields: dict[str, float], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Scenes(**fields)  # type: ignore[arg-type]
-
-
-def test_for_unknown_splits_the_splits_are_listed() -> None:
-    with pytest.raises(InputError, match="must be one of train, val, test; got 'dev'"):
-        Scenes().split("dev")

@@ -159,20 +159,6 @@ def test_empty_texts_are_said(tmp_path: Path) -> None:
     )
 
 
-@each(
-    "options, says",
-    [
-        ({"val_share": 1.0}, r"val_share must be in \[0, 1\)"),
-        ({"val_share": 0.5, "test_share": 0.5}, "must leave some for train"),
-        ({"negatives": -1}, "texts:negatives must be at least 1, or 0 for all; got -1"),
-        ({"columns": "x"}, "columns must be"),
-    ],
-)
-def test_options_out_of_range(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        TextRows("train.jsonl", **options)
-
-
 def test_a_table_of_negatives_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.datasets.rows.text_pairs._MOST_NEGATIVES", 5)
     with pytest.raises(

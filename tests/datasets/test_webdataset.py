@@ -17,7 +17,6 @@ from lossscope.datasets.base import Dataset
 from lossscope.datasets.formats.tar_index import list_members
 from lossscope.datasets.webdataset import WebDataset
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from tests.each import each
 
 
@@ -144,9 +143,3 @@ def test_a_shard_that_shrinks_after_it_was_indexed_is_refused(tmp_path: Path) ->
     shard.write_bytes(shard.read_bytes()[:2000])
     with pytest.raises(InputError, match=r"0002\.png must be a whole picture; got EOFError"):
         split.images.take(np.array([2]))
-
-
-def test_specs_round_trip(tmp_path: Path) -> None:
-    data = build("datasets", f"webdataset:shards={tmp_path}/*.tar,cut=hash,size=64")
-    assert data == WebDataset(f"{tmp_path}/*.tar", "hash", 64)
-    assert build("datasets", spec_of(data)) == data

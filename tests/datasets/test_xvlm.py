@@ -14,7 +14,6 @@ from PIL import Image
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.xvlm import XVLM
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from lossscope.text.xvlm_captions import clean_caption
 from tests.each import each
 
@@ -107,9 +106,3 @@ def test_files_cut_off_and_missing_splits(tmp_path: Path) -> None:
         XVLM(tmp_path, "coco").split("train")
     with pytest.raises(InputError, match="words must be at least 1"):
         XVLM(tmp_path, "coco", words=-1)
-
-
-def test_specs_round_trip(tmp_path: Path) -> None:
-    data = build("datasets", f"xvlm:root={tmp_path},name=flickr30k,words=30")
-    assert data == XVLM(tmp_path, "flickr30k", words=30)
-    assert build("datasets", spec_of(data)) == data
