@@ -212,15 +212,12 @@ def test_the_environment_of_torchrun_gives_the_rank(monkeypatch: pytest.MonkeyPa
     assert launched_group() == ProcessGroup(0, 1)
 
 
-@each(
-    "changed, message",
-    [
-        ({"RANK": "4"}, r"RANK must be in 0\.\.WORLD_SIZE-1; got 4 of 4"),
-        ({"RANK": "first"}, r"RANK of the environment must be a whole number; got 'first'"),
-        ({"LOSSSCOPE_TIMEOUT": "soon"}, r"LOSSSCOPE_TIMEOUT of the environment must be a whole number; got 'soon'"),
-        ({"LOSSSCOPE_TIMEOUT": "1"}, r"4 processes must be able to connect at localhost:1; "),
-    ],
-)
+@each("changed, message", [
+    ({"RANK": "4"}, r"RANK must be in 0\.\.WORLD_SIZE-1; got 4 of 4"),
+    ({"RANK": "first"}, r"RANK of the environment must be a whole number; got 'first'"),
+    ({"LOSSSCOPE_TIMEOUT": "soon"}, r"LOSSSCOPE_TIMEOUT of the environment must be a whole number; got 'soon'"),
+    ({"LOSSSCOPE_TIMEOUT": "1"}, r"4 processes must be able to connect at localhost:1; "),
+])  # fmt: skip
 def test_processes_that_cannot_connect_raise(
     changed: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

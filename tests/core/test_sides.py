@@ -9,17 +9,14 @@ from lossscope.errors import InputError
 from tests.each import each
 
 
-@each(
-    "text, labels, words",
-    [
-        ("image/caption", ("i2t", "t2i"), ("image to text", "text to image")),
-        ("query/document", ("q2d", "d2q"), ("query to document", "document to query")),
-        ("user,item", ("u2i", "i2u"), ("user to item", "item to user")),
-        ("view 1/view 2", ("a2b", "b2a"), ("view 1 to view 2", "view 2 to view 1")),
-        ("anchor/answer", ("a2b", "b2a"), ("anchor to answer", "answer to anchor")),
-        ("product", ("all",), ("product to product",)),
-    ],
-)
+@each("text, labels, words", [
+    ("image/caption", ("i2t", "t2i"), ("image to text", "text to image")),
+    ("query/document", ("q2d", "d2q"), ("query to document", "document to query")),
+    ("user,item", ("u2i", "i2u"), ("user to item", "item to user")),
+    ("view 1/view 2", ("a2b", "b2a"), ("view 1 to view 2", "view 2 to view 1")),
+    ("anchor/answer", ("a2b", "b2a"), ("anchor to answer", "answer to anchor")),
+    ("product", ("all",), ("product to product",)),
+])  # fmt: skip
 def test_directions_are_the_initials(text: str, labels: tuple[str, ...], words: tuple[str, ...]) -> None:
     sides = Sides.parse(text)
     assert sides.labels == labels

@@ -106,14 +106,11 @@ def test_both_masks_accepts_one_mask_or_two() -> None:
     assert [m.match.shape for m in both_masks(mask)] == [(2, 3), (3, 2)]
 
 
-@each(
-    "match, valid, message",
-    [
-        (torch.ones(2, 2), torch.ones(2, 2, dtype=torch.bool), "must be bool; got torch.float32"),
-        (torch.ones(2, 2) > 0, torch.ones(2, 3) > 0, r"got \(2, 2\) and \(2, 3\)"),
-        (torch.ones(2) > 0, torch.ones(2) > 0, r"\(queries, candidates\); got \(2,\)"),
-    ],
-)
+@each("match, valid, message", [
+    (torch.ones(2, 2), torch.ones(2, 2, dtype=torch.bool), "must be bool; got torch.float32"),
+    (torch.ones(2, 2) > 0, torch.ones(2, 3) > 0, r"got \(2, 2\) and \(2, 3\)"),
+    (torch.ones(2) > 0, torch.ones(2) > 0, r"\(queries, candidates\); got \(2,\)"),
+])  # fmt: skip
 def test_masks_of_different_shapes_or_types_raise(match: torch.Tensor, valid: torch.Tensor, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Mask(match, valid)
@@ -154,17 +151,14 @@ def test_a_mask_of_arrays_is_refused() -> None:
         Mask(*sides)
 
 
-@each(
-    "S, mask, message",
-    [
-        (np.eye(3), pair_mask(torch.arange(3)), r"S must be a tensor.* got ndarray. Write torch.as_tensor\(S\)"),
-        (
-            torch.eye(3),
-            torch.eye(3).bool(),
-            r"mask must be a lossscope.Mask; got Tensor. For pairs, .* lossscope.pair_mask",
-        ),
-    ],
-)
+@each("S, mask, message", [
+    (np.eye(3), pair_mask(torch.arange(3)), r"S must be a tensor.* got ndarray. Write torch.as_tensor\(S\)"),
+    (
+        torch.eye(3),
+        torch.eye(3).bool(),
+        r"mask must be a lossscope.Mask; got Tensor. For pairs, .* lossscope.pair_mask",
+    ),
+])  # fmt: skip
 def test_an_objective_says_what_it_takes(S: Any, mask: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         build("objectives", "ntxent")(S, mask)

@@ -101,46 +101,23 @@ def test_a_url_is_read_as_a_folder_is(root: str) -> None:
     assert remote.split("train").fingerprint == Beir(root, run=f"{root}/bm25.run").split("train").fingerprint
 
 
-@each(
-    "file, more, says",
-    [
-        (
-            "qrels/train.tsv",
-            "q1\td9\t1\n",
-            r"line 5 of .*train\.tsv must name a document of corpus\.jsonl; it has no 'd9'",
-        ),
-        (
-            "qrels/train.tsv",
-            "q9\td1\t1\n",
-            r"line 5 of .*train\.tsv must name a query of queries\.jsonl; it has no 'q9'",
-        ),
-        (
-            "qrels/train.tsv",
-            "q1\td1\t1\n",
-            r"train\.tsv must judge a pair once; line 5 has 'q1' and 'd1' again, as line 2",
-        ),
-        (
-            "bm25.run",
-            "q1 Q0 d9 9 1 x\n",
-            r"line 6 of .*bm25\.run must name a document of corpus\.jsonl; it has no 'd9'",
-        ),
-        ("bm25.run", "q9 Q0 d1 9 1 x\n", r"line 6 of .*bm25\.run must name a query of queries\.jsonl; it has no 'q9'"),
-        (
-            "bm25.run",
-            "q1 Q0 d1 9 1 x\n",
-            r"bm25\.run must rank a document once a query; line 6 has 'd1' again for 'q1'",
-        ),
-        (
-            "corpus.jsonl",
-            '{"_id": "d1", "text": "x"}\n',
-            r"ids of .*corpus\.jsonl must be unique; line 7 of .* has 'd1' again",
-        ),
-        ("corpus.jsonl", '{"_id": "d7"}\n', r"'text' of line 7 of .*corpus\.jsonl must be text; got None"),
-        ("corpus.jsonl", '{"text": "x"}\n', "line 7 of .*corpus.jsonl must have the key '_id'"),
-        ("corpus.jsonl", "no JSON\n", r"line 7 of .*corpus\.jsonl must be whole JSON"),
-        ("queries.jsonl", '{"_id": "q7", "text": 5}\n', r"'text' of line 6 of .*queries\.jsonl must be text; got 5"),
-    ],
-)
+@each("file, more, says", [
+    ("qrels/train.tsv", "q1\td9\t1\n", r"line 5 of .*train\.tsv must name a document of corpus\.jsonl; it has no 'd9'"),
+    ("qrels/train.tsv", "q9\td1\t1\n", r"line 5 of .*train\.tsv must name a query of queries\.jsonl; it has no 'q9'"),
+    ("qrels/train.tsv", "q1\td1\t1\n", r"train\.tsv must judge a pair once; line 5 has 'q1' and 'd1' again, as line 2"),
+    ("bm25.run", "q1 Q0 d9 9 1 x\n", r"line 6 of .*bm25\.run must name a document of corpus\.jsonl; it has no 'd9'"),
+    ("bm25.run", "q9 Q0 d1 9 1 x\n", r"line 6 of .*bm25\.run must name a query of queries\.jsonl; it has no 'q9'"),
+    ("bm25.run", "q1 Q0 d1 9 1 x\n", r"bm25\.run must rank a document once a query; line 6 has 'd1' again for 'q1'"),
+    (
+        "corpus.jsonl",
+        '{"_id": "d1", "text": "x"}\n',
+        r"ids of .*corpus\.jsonl must be unique; line 7 of .* has 'd1' again",
+    ),
+    ("corpus.jsonl", '{"_id": "d7"}\n', r"'text' of line 7 of .*corpus\.jsonl must be text; got None"),
+    ("corpus.jsonl", '{"text": "x"}\n', "line 7 of .*corpus.jsonl must have the key '_id'"),
+    ("corpus.jsonl", "no JSON\n", r"line 7 of .*corpus\.jsonl must be whole JSON"),
+    ("queries.jsonl", '{"_id": "q7", "text": 5}\n', r"'text' of line 6 of .*queries\.jsonl must be text; got 5"),
+])  # fmt: skip
 def test_a_line_that_does_not_fit_is_named(tmp_path: Path, file: str, more: str, says: str) -> None:
     root = str(write(tmp_path))
     with open(Path(root, file), "a") as lines:

@@ -117,21 +117,18 @@ def test_for_unknown_splits_the_splits_are_listed(single: Path, tmp_path: Path) 
         Coco(tmp_path).split("val")
 
 
-@each(
-    "changes, message",
-    [
-        ({"images": {}}, "'images' of .* must be a list"),
-        ({"annotations": None}, "'annotations' of .* must be a list; got None"),
-        ({"images": [{"file_name": "1.png"}]}, "image 0 of .* must have the key 'id'"),
-        ({"images": [{"id": 1.5, "file_name": "1.png"}]}, r"must be a whole number or text; got 1\.5"),
-        ({"images": [{"id": 1}]}, "must have the key 'file_name'"),
-        ({"images": [{"id": 1, "file_name": "1.png"}] * 2}, "must be unique; got 1 twice"),
-        ({"annotations": [{"image_id": 99, "id": 1, "caption": "a"}]}, "must be the id of one of its images; got 99"),
-        ({"annotations": [{"image_id": 1, "id": 1, "caption": 5}]}, "'caption' of annotation 0 of .* must be text"),
-        ({"annotations": []}, r"0\.png must have at least one caption"),
-        ({"images": [], "annotations": []}, "must hold at least one image"),
-    ],
-)
+@each("changes, message", [
+    ({"images": {}}, "'images' of .* must be a list"),
+    ({"annotations": None}, "'annotations' of .* must be a list; got None"),
+    ({"images": [{"file_name": "1.png"}]}, "image 0 of .* must have the key 'id'"),
+    ({"images": [{"id": 1.5, "file_name": "1.png"}]}, r"must be a whole number or text; got 1\.5"),
+    ({"images": [{"id": 1}]}, "must have the key 'file_name'"),
+    ({"images": [{"id": 1, "file_name": "1.png"}] * 2}, "must be unique; got 1 twice"),
+    ({"annotations": [{"image_id": 99, "id": 1, "caption": "a"}]}, "must be the id of one of its images; got 99"),
+    ({"annotations": [{"image_id": 1, "id": 1, "caption": 5}]}, "'caption' of annotation 0 of .* must be text"),
+    ({"annotations": []}, r"0\.png must have at least one caption"),
+    ({"images": [], "annotations": []}, "must hold at least one image"),
+])  # fmt: skip
 def test_malformed_documents_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
     root = write(tmp_path, "captions.json", "images", range(3), **changes)
     with pytest.raises(InputError, match=message):

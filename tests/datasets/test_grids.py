@@ -59,18 +59,15 @@ def test_val_is_dev_and_dev_may_be_cut(tmp_path: Path) -> None:
         data.split("test")
 
 
-@each(
-    "file, content, message",
-    [
-        ("precomp/train_ids.txt", "70\n71\n99\n", r"ids of .*train_ids.txt must be in id_mapping.json; got '99', 1"),
-        ("precomp/train_ids.txt", "70\n71\n", "one line for each or for each five of .*; got 2 for 15"),
-        ("precomp/train_caps.txt", "a\nb\n", "got 3 for 2"),
-        ("id_mapping.json", '{"70": 5}', "'70' of .*id_mapping.json must be text; got 5"),
-        ("id_mapping.json", "[]", "must be an object"),
-        ("images/sub/1.png", None, r"1\.png must be a picture file"),
-        ("id_mapping.json", None, "id_mapping.json must exist"),
-    ],
-)
+@each("file, content, message", [
+    ("precomp/train_ids.txt", "70\n71\n99\n", r"ids of .*train_ids.txt must be in id_mapping.json; got '99', 1"),
+    ("precomp/train_ids.txt", "70\n71\n", "one line for each or for each five of .*; got 2 for 15"),
+    ("precomp/train_caps.txt", "a\nb\n", "got 3 for 2"),
+    ("id_mapping.json", '{"70": 5}', "'70' of .*id_mapping.json must be text; got 5"),
+    ("id_mapping.json", "[]", "must be an object"),
+    ("images/sub/1.png", None, r"1\.png must be a picture file"),
+    ("id_mapping.json", None, "id_mapping.json must exist"),
+])  # fmt: skip
 def test_malformed_files_are_refused(file: str, content: str | None, message: str, tmp_path: Path) -> None:
     write(tmp_path)
     if content is None:

@@ -126,23 +126,20 @@ def test_for_unknown_splits_the_splits_are_listed(tmp_path: Path) -> None:
         Karpathy(write(tmp_path), "toy").split("dev")
 
 
-@each(
-    "content, message",
-    [
-        ('{"images": [', "must be whole JSON"),
-        ("hello", "must be whole JSON"),
-        ("[]", "must be an object"),
-        ("{}", "must have the key 'images'; got none"),
-        ('{"images": 3}', "'images' of .* must be a list; got 3"),
-        ('{"images": [7]}', "image 0 of .* must be an object; got 7"),
-        ('{"images": [{"split": "val"}]}', "image 0 of .* must have the key 'filename'; got 'split'"),
-        ('{"images": [{"split": 1}]}', "'split' of image 0 of .* must be text; got 1"),
-        (json.dumps({"images": [entry(1, "val") | {"sentences": [{}]}]}), "sentence 0 of image 0 .*'raw'"),
-        (json.dumps({"images": [entry(1, "val", captions=0)]}), r"1\.png must have at least one caption"),
-        (json.dumps({"images": [entry(1, "val"), entry(1, "val")]}), r"image ids .* got '1\.png' 2 times"),
-        ('{"images": []}', "must be one of none; got 'val'"),
-    ],
-)
+@each("content, message", [
+    ('{"images": [', "must be whole JSON"),
+    ("hello", "must be whole JSON"),
+    ("[]", "must be an object"),
+    ("{}", "must have the key 'images'; got none"),
+    ('{"images": 3}', "'images' of .* must be a list; got 3"),
+    ('{"images": [7]}', "image 0 of .* must be an object; got 7"),
+    ('{"images": [{"split": "val"}]}', "image 0 of .* must have the key 'filename'; got 'split'"),
+    ('{"images": [{"split": 1}]}', "'split' of image 0 of .* must be text; got 1"),
+    (json.dumps({"images": [entry(1, "val") | {"sentences": [{}]}]}), "sentence 0 of image 0 .*'raw'"),
+    (json.dumps({"images": [entry(1, "val", captions=0)]}), r"1\.png must have at least one caption"),
+    (json.dumps({"images": [entry(1, "val"), entry(1, "val")]}), r"image ids .* got '1\.png' 2 times"),
+    ('{"images": []}', "must be one of none; got 'val'"),
+])  # fmt: skip
 def test_malformed_documents_are_refused(content: str, message: str, tmp_path: Path) -> None:
     (write(tmp_path) / "dataset_toy.json").write_text(content)
     with pytest.raises(InputError, match=message):

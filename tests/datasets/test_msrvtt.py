@@ -284,14 +284,11 @@ def test_malformed_files_are_refused(damage: Callable[[Path], Any], message: str
         MSRVTT(root, lists="full").split("train")
 
 
-@each(
-    "rows, message",
-    [
-        ([], "must list videos; got none"),
-        ([("video9", "a"), ("video9", "b")], "line 3 of .* of a new video"),
-        ([("video9", "")], "line 2 of"),
-    ],
-)
+@each("rows, message", [
+    ([], "must list videos; got none"),
+    ([("video9", "a"), ("video9", "b")], "line 3 of .* of a new video"),
+    ([("video9", "")], "line 2 of"),
+])  # fmt: skip
 def test_a_malformed_csv_is_refused(rows: list[tuple[str, str]], message: str, tmp_path: Path) -> None:
     root = write_root(tmp_path)
     csv(root, rows)
@@ -318,18 +315,15 @@ def _h5(key: str, value: Any) -> Callable[[Path], None]:
     return damage
 
 
-@each(
-    "damage, message",
-    [
-        (_h5("features.rgb", np.ones((2, 5), np.float32)), r"features.rgb of .*video1\.h5 must be \(T, 4\) finite"),
-        (_h5("features.rgb", np.array([[1, 2, 3, np.nan]])), "finite numbers"),
-        (_h5("features.rgb", np.ones(4, np.float32)), r"must be \(T, 4\)"),
-        (_h5("features.rgb", "text"), r"video1\.h5 must be a whole HDF5 file"),
-        (_h5("features_t.s3d", np.ones((3, 2))), r"features_t.s3d of .* must be \(2, 2\); got \(3, 2\)"),
-        (lambda r: (r / "mult/v/i/d/video1.h5").write_bytes(b"no h5"), r"video1\.h5 must be a whole HDF5 file"),
-        (lambda r: (r / "mult/v/i/d/video1.h5").unlink(), "got none of 'video1'"),
-    ],
-)
+@each("damage, message", [
+    (_h5("features.rgb", np.ones((2, 5), np.float32)), r"features.rgb of .*video1\.h5 must be \(T, 4\) finite"),
+    (_h5("features.rgb", np.array([[1, 2, 3, np.nan]])), "finite numbers"),
+    (_h5("features.rgb", np.ones(4, np.float32)), r"must be \(T, 4\)"),
+    (_h5("features.rgb", "text"), r"video1\.h5 must be a whole HDF5 file"),
+    (_h5("features_t.s3d", np.ones((3, 2))), r"features_t.s3d of .* must be \(2, 2\); got \(3, 2\)"),
+    (lambda r: (r / "mult/v/i/d/video1.h5").write_bytes(b"no h5"), r"video1\.h5 must be a whole HDF5 file"),
+    (lambda r: (r / "mult/v/i/d/video1.h5").unlink(), "got none of 'video1'"),
+])  # fmt: skip
 def test_malformed_h5_files_are_refused(damage: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
     root = write_root(tmp_path)
     mult_h5(root)

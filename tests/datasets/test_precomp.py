@@ -122,15 +122,12 @@ def test_half_floats_become_float32(tmp_path: Path) -> None:
     assert Precomp(tmp_path).split("train").images.take(np.array([1])).dtype == np.float32
 
 
-@each(
-    "values, message",
-    [
-        (np.ones((4, 3), dtype=np.int64), "must hold floats; got int64"),
-        (np.ones(4, dtype=np.float32), r"must have the shape \(N, d\) or \(N, R, d\), .*; got \(4,\)"),
-        (np.ones((0, 3), dtype=np.float32), "train_ims.npy must"),
-        (np.array([{}, {}]), "must be a whole .npy file"),
-    ],
-)
+@each("values, message", [
+    (np.ones((4, 3), dtype=np.int64), "must hold floats; got int64"),
+    (np.ones(4, dtype=np.float32), r"must have the shape \(N, d\) or \(N, R, d\), .*; got \(4,\)"),
+    (np.ones((0, 3), dtype=np.float32), "train_ims.npy must"),
+    (np.array([{}, {}]), "must be a whole .npy file"),
+])  # fmt: skip
 def test_arrays_of_another_shape_or_type_are_refused(
     values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], message: str, tmp_path: Path
 ) -> None:

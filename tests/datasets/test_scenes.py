@@ -120,22 +120,19 @@ def test_ambiguity_sets_how_many_other_images_a_caption_fits() -> None:
     assert 0 < fits[0] < 0.001 < 0.01 < fits[1] < 0.04 < 0.1 < fits[2] < 0.2 < 0.3 < fits[3] < 0.5
 
 
-@each(
-    "claim, expected",
-    [
-        (Claim((Mention(shape="circle"),)), True),
-        (Claim((Mention(shape="circle"), Mention(shape="circle"))), True),
-        (Claim((Mention(shape="circle"),) * 3), False),
-        (Claim((Mention(),) * 2), True),
-        (Claim((Mention(),) * 3), False),
-        (Claim((Mention(colour="red"), Mention(colour="red"))), False),
-        (Claim((Mention(shape="circle"), Mention(colour="red"))), True),
-        (Claim((Mention(colour="red", place="right"),)), False),
-        (Claim((Mention(colour="red"),), "grey"), True),
-        (Claim((Mention(colour="red"),), "white"), False),
-        (Claim(()), True),
-    ],
-)
+@each("claim, expected", [
+    (Claim((Mention(shape="circle"),)), True),
+    (Claim((Mention(shape="circle"), Mention(shape="circle"))), True),
+    (Claim((Mention(shape="circle"),) * 3), False),
+    (Claim((Mention(),) * 2), True),
+    (Claim((Mention(),) * 3), False),
+    (Claim((Mention(colour="red"), Mention(colour="red"))), False),
+    (Claim((Mention(shape="circle"), Mention(colour="red"))), True),
+    (Claim((Mention(colour="red", place="right"),)), False),
+    (Claim((Mention(colour="red"),), "grey"), True),
+    (Claim((Mention(colour="red"),), "white"), False),
+    (Claim(()), True),
+])  # fmt: skip
 def test_truth_needs_an_object_for_each_mention(claim: Claim, expected: bool) -> None:
     assert is_true(claim, SCENE) is expected
     assert truth([claim], [SCENE]).tolist() == [[expected]]

@@ -123,17 +123,14 @@ def test_the_fingerprint_is_of_the_content(tmp_path: Path) -> None:
         assert whole(write(tmp_path, *changed)).fingerprint != first
 
 
-@each(
-    "rows, says",
-    [
-        (
-            [ROWS[0], {"query": "q9", "negative": "n"}],
-            r"line 2 of .*train\.jsonl must have a positive; its query, 'q9', has",
-        ),
-        ([], r"train\.jsonl must have at least one row of the split 'train'; there is none"),
-        ([{**ROWS[0], "id": 1}, ROWS[1]], "'id' of line 2 of .*train.jsonl must be a text or a whole number"),
-    ],
-)
+@each("rows, says", [
+    (
+        [ROWS[0], {"query": "q9", "negative": "n"}],
+        r"line 2 of .*train\.jsonl must have a positive; its query, 'q9', has",
+    ),
+    ([], r"train\.jsonl must have at least one row of the split 'train'; there is none"),
+    ([{**ROWS[0], "id": 1}, ROWS[1]], "'id' of line 2 of .*train.jsonl must be a text or a whole number"),
+])  # fmt: skip
 def test_rows_that_are_no_split(rows: list[dict[str, Any]], says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says):
         whole(write(tmp_path, *rows))

@@ -89,18 +89,15 @@ def test_captions_are_lines_or_json(tmp_path: Path) -> None:
     assert WebDataset(str(tmp_path / "train.tar"), captions=1).split("train").captions == ["One.", "Three.", "Four."]
 
 
-@each(
-    "files, message",
-    [
-        ({"a.jpg": b"x"}, r"train\.tar:a\.jpg must have a caption beside it, .txt or .json; got jpg"),
-        ({"a.jpg": b"x", "a.txt": b"\n"}, "must have at least one caption"),
-        ({"a.jpg": b"x", "a.txt": b"\xff\xfe"}, "a.txt must be UTF-8 text"),
-        ({"a.jpg": b"x", "a.json": b"{"}, "a.json must be whole JSON"),
-        ({"a.jpg": b"x", "a.json": b"[]"}, "a.json must be an object"),
-        ({"a.jpg": b"x", "a.json": b'{"caption": 5}'}, "'caption' of .* must be text; got 5"),
-        ({"a.txt": b"x"}, "must hold at least one image"),
-    ],
-)
+@each("files, message", [
+    ({"a.jpg": b"x"}, r"train\.tar:a\.jpg must have a caption beside it, .txt or .json; got jpg"),
+    ({"a.jpg": b"x", "a.txt": b"\n"}, "must have at least one caption"),
+    ({"a.jpg": b"x", "a.txt": b"\xff\xfe"}, "a.txt must be UTF-8 text"),
+    ({"a.jpg": b"x", "a.json": b"{"}, "a.json must be whole JSON"),
+    ({"a.jpg": b"x", "a.json": b"[]"}, "a.json must be an object"),
+    ({"a.jpg": b"x", "a.json": b'{"caption": 5}'}, "'caption' of .* must be text; got 5"),
+    ({"a.txt": b"x"}, "must hold at least one image"),
+])  # fmt: skip
 def test_malformed_samples_are_refused(files: dict[str, bytes], message: str, tmp_path: Path) -> None:
     write(tmp_path / "train.tar", files)
     with pytest.raises(InputError, match=message):

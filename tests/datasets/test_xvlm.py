@@ -75,21 +75,18 @@ def test_captions_are_cleaned_by_option(tmp_path: Path) -> None:
     assert split.captions[0] == "a first one"
 
 
-@each(
-    "records, message",
-    [
-        ({}, "coco_train.json must be a list; got {}"),
-        ([{"caption": "x"}], "record 0 of .* must have the key 'image'"),
-        ([{"image": "a.png"}], "record 0 of .* must have the key 'caption'"),
-        ([{"image": "a.png", "caption": 5}], "'caption' of record 0 of .* must be text; got 5"),
-        ([{"image": "a.png", "caption": ["x", 5]}], "caption 1 of record 0 of .* must be text"),
-        ([*TRAIN, {"image": "b.png", "caption": "x", "image_id": "x"}], "must be that of image_id x; got 'b.png'"),
-        ([{"image": "gone.png", "caption": "x"}], "gone.png must be a picture file"),
-        ([{"image": "a.png", "caption": []}], "must have at least one caption"),
-        (["x"], "record 0 of .* must be an object"),
-        ([], "must hold at least one image"),
-    ],
-)
+@each("records, message", [
+    ({}, "coco_train.json must be a list; got {}"),
+    ([{"caption": "x"}], "record 0 of .* must have the key 'image'"),
+    ([{"image": "a.png"}], "record 0 of .* must have the key 'caption'"),
+    ([{"image": "a.png", "caption": 5}], "'caption' of record 0 of .* must be text; got 5"),
+    ([{"image": "a.png", "caption": ["x", 5]}], "caption 1 of record 0 of .* must be text"),
+    ([*TRAIN, {"image": "b.png", "caption": "x", "image_id": "x"}], "must be that of image_id x; got 'b.png'"),
+    ([{"image": "gone.png", "caption": "x"}], "gone.png must be a picture file"),
+    ([{"image": "a.png", "caption": []}], "must have at least one caption"),
+    (["x"], "record 0 of .* must be an object"),
+    ([], "must hold at least one image"),
+])  # fmt: skip
 def test_malformed_records_are_refused(records: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         XVLM(write(tmp_path, records), "coco", size=4).split("train")

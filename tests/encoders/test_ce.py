@@ -159,14 +159,11 @@ def test_learnt_words_are_an_embedding_of_the_vocabulary() -> None:
     assert torch.allclose(scores(encoder, words=(torch.where(ids == 0, 9, ids), lengths)), alike, atol=1e-6)
 
 
-@each(
-    "spec, shape, fragment",
-    [
-        (SMALL, (3, 5), "captions must fit words=features, word_dim=7; the data set gives ids"),
-        (SMALL, (3, 5, 9), "the data set gives vectors of width 9"),
-        (replace(SMALL, words="embedding"), (3, 5, 7), "captions must fit words=embedding"),
-    ],
-)
+@each("spec, shape, fragment", [
+    (SMALL, (3, 5), "captions must fit words=features, word_dim=7; the data set gives ids"),
+    (SMALL, (3, 5, 9), "the data set gives vectors of width 9"),
+    (replace(SMALL, words="embedding"), (3, 5, 7), "captions must fit words=embedding"),
+])  # fmt: skip
 def test_captions_of_another_kind_are_refused(spec: CE, shape: tuple[int, ...], fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
         model(spec, 10).encode_texts(

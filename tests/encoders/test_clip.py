@@ -165,20 +165,17 @@ def test_a_folder_that_lacks_a_weight_or_has_one_too_many_is_refused(folder: Pat
         open_released(folder)
 
 
-@each(
-    "change, message",
-    [
-        ("activation=gelu", "activation of the CLIP in this file is quick_gelu and stays so; got gelu"),
-        ("text_heads=4", "text_heads of the CLIP in this file is 2 and stays so; got 4"),
-        ("depth=99", "depth of the CLIP in this file is 2 and stays so; got 99"),
-        ("context=5", "context of the CLIP in this file is 12 and stays so; got 5"),
-        ("patch=16", "patch of the CLIP in this file is 8 and stays so; got 16"),
-        ("heads=8", "heads of the CLIP in this file is 2 and stays so; got 8"),
-        ("path=X", "path is where a new model begins"),
-        ("mean_std=imagenet", "mean_std of the CLIP in this file is openai and stays so; got imagenet"),
-        ("model=ViT-H-14", "model=ViT-H-14 must be of the sizes of the file"),
-    ],
-)
+@each("change, message", [
+    ("activation=gelu", "activation of the CLIP in this file is quick_gelu and stays so; got gelu"),
+    ("text_heads=4", "text_heads of the CLIP in this file is 2 and stays so; got 4"),
+    ("depth=99", "depth of the CLIP in this file is 2 and stays so; got 99"),
+    ("context=5", "context of the CLIP in this file is 12 and stays so; got 5"),
+    ("patch=16", "patch of the CLIP in this file is 8 and stays so; got 16"),
+    ("heads=8", "heads of the CLIP in this file is 2 and stays so; got 8"),
+    ("path=X", "path is where a new model begins"),
+    ("mean_std=imagenet", "mean_std of the CLIP in this file is openai and stays so; got imagenet"),
+    ("model=ViT-H-14", "model=ViT-H-14 must be of the sizes of the file"),
+])  # fmt: skip
 def test_what_a_converted_model_is_cannot_be_changed(folder: Path, change: str, message: str) -> None:
     checkpoint, _ = open_released(folder)
     with pytest.raises(InputError, match=message):

@@ -132,16 +132,13 @@ def test_shapes_that_fit_no_picture_are_named() -> None:
         open_with("bare", {**weights("clip"), patch: torch.zeros(1).expand(16, 3, 1, 1 << 20)})
 
 
-@each(
-    "name, tensor, message",
-    [
-        ("transformer.resblocks.0.attn.in_proj_weight", torch.tensor(1.0), "must be of three parts of one size"),
-        ("transformer.resblocks.0.attn.in_proj_bias", torch.zeros(2), r"of three parts of one size; got \(2,\)"),
-        ("visual.proj", torch.zeros(2), "visual.proj of the file must be a tensor of 2 dimensions"),
-        ("text_projection", torch.tensor(1.0), "text_projection of the file must be a tensor of 2 dimensions"),
-        ("token_embedding.weight", torch.tensor(1.0), "must be a tensor of 2 dimensions"),
-    ],
-)
+@each("name, tensor, message", [
+    ("transformer.resblocks.0.attn.in_proj_weight", torch.tensor(1.0), "must be of three parts of one size"),
+    ("transformer.resblocks.0.attn.in_proj_bias", torch.zeros(2), r"of three parts of one size; got \(2,\)"),
+    ("visual.proj", torch.zeros(2), "visual.proj of the file must be a tensor of 2 dimensions"),
+    ("text_projection", torch.tensor(1.0), "text_projection of the file must be a tensor of 2 dimensions"),
+    ("token_embedding.weight", torch.tensor(1.0), "must be a tensor of 2 dimensions"),
+])  # fmt: skip
 def test_damaged_tensors_under_openais_names_are_named(name: str, tensor: Tensor, message: str) -> None:
     first = {
         "visual.transformer.resblocks.0.attn.in_proj_weight": torch.zeros(48, 16),

@@ -53,25 +53,22 @@ def test_archives_come_back_as_numpy_reads_them(save: Any, tmp_path: Path) -> No
         assert read[name].flags.writeable
 
 
-@each(
-    "content",
-    [
-        npy(np.zeros(4), shape=(99_999_999_999, 16)),
-        npy(np.zeros(4), shape=(5,)),
-        npy(np.zeros(4), shape=(3,)),
-        npy(np.zeros(4), shape=(-1,)),
-        npy(np.zeros(4), descr="|O"),
-        npy(np.zeros(4), descr=[("a", "<f8")]),
-        npy(np.zeros(0), shape=(10**18,), descr="<U0"),
-        npy(np.zeros(4))[:-1],
-        npy(np.zeros(4)) + b"x",
-        b"\x93NUMPY\x01\x00",
-        b"\x93NUMPY\x03\x00\x10\x00\x00\x00{}",
-        b"\x93NUMPY\x01\x00\x10\x00" + b"-" * 16,
-        b"",
-        b"text",
-    ],
-)
+@each("content", [
+    npy(np.zeros(4), shape=(99_999_999_999, 16)),
+    npy(np.zeros(4), shape=(5,)),
+    npy(np.zeros(4), shape=(3,)),
+    npy(np.zeros(4), shape=(-1,)),
+    npy(np.zeros(4), descr="|O"),
+    npy(np.zeros(4), descr=[("a", "<f8")]),
+    npy(np.zeros(0), shape=(10**18,), descr="<U0"),
+    npy(np.zeros(4))[:-1],
+    npy(np.zeros(4)) + b"x",
+    b"\x93NUMPY\x01\x00",
+    b"\x93NUMPY\x03\x00\x10\x00\x00\x00{}",
+    b"\x93NUMPY\x01\x00\x10\x00" + b"-" * 16,
+    b"",
+    b"text",
+])  # fmt: skip
 def test_a_header_that_its_file_does_not_fit_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(content)
     with pytest.raises(InputError, match=r"a\.npy must be a whole \.npy file"):

@@ -89,15 +89,12 @@ def test_tensors_and_plain_containers_come_back(tmp_path: Path) -> None:
         assert loaded["b"] == content["b"]
 
 
-@each(
-    "content, fragment",
-    [
-        (b"", "it is empty"),
-        (b"I am a text, not weights\n", "neither a zip nor a pickle"),
-        (b"\x80\x02", "damaged"),
-        (b"PK\x03\x04", "cut off or damaged. Copy it again"),
-    ],
-)
+@each("content, fragment", [
+    (b"", "it is empty"),
+    (b"I am a text, not weights\n", "neither a zip nor a pickle"),
+    (b"\x80\x02", "damaged"),
+    (b"PK\x03\x04", "cut off or damaged. Copy it again"),
+])  # fmt: skip
 def test_a_file_of_another_format_is_refused_by_name(tmp_path: Path, content: bytes, fragment: str) -> None:
     path = tmp_path / "a.pt"
     path.write_bytes(content)

@@ -83,24 +83,21 @@ def test_folders_with_other_files_are_refused(tmp_path: Path) -> None:
         Frame.open(tmp_path / "notes.txt", COMMAND)
 
 
-@each(
-    "text, fragment",
-    [
-        ("", "must be whole JSON"),
-        ('{"schema": "loss', "must be whole JSON"),
-        ("[]", "must be an object"),
-        ("{}", "must have the schema lossscope.frame/5; got None"),
-        ('{"schema": "lossscope.frame/2"}', "got 'lossscope.frame/2'"),
-        ('{"schema": "lossscope.frame/5"}', "must have the key 'command'"),
-        ('{"schema": "lossscope.frame/5", "command": {}, "parts": [3]}', "a part of .* must be an object"),
-        ('{"schema": "lossscope.frame/5", "command": {}, "parts": [{"key": "a", "rows": 1}]}', "the key 'part'"),
-        ('{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "a", "rows": -1}]}', "at least 0"),
-        (
-            '{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "", "rows": 1}, {"key": "", "rows": 1}]}',
-            "must have different keys",
-        ),
-    ],
-)
+@each("text, fragment", [
+    ("", "must be whole JSON"),
+    ('{"schema": "loss', "must be whole JSON"),
+    ("[]", "must be an object"),
+    ("{}", "must have the schema lossscope.frame/5; got None"),
+    ('{"schema": "lossscope.frame/2"}', "got 'lossscope.frame/2'"),
+    ('{"schema": "lossscope.frame/5"}', "must have the key 'command'"),
+    ('{"schema": "lossscope.frame/5", "command": {}, "parts": [3]}', "a part of .* must be an object"),
+    ('{"schema": "lossscope.frame/5", "command": {}, "parts": [{"key": "a", "rows": 1}]}', "the key 'part'"),
+    ('{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "a", "rows": -1}]}', "at least 0"),
+    (
+        '{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "", "rows": 1}, {"key": "", "rows": 1}]}',
+        "must have different keys",
+    ),
+])  # fmt: skip
 def test_a_damaged_manifest_is_refused(text: str, fragment: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(InputError, match=fragment):

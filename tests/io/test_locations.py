@@ -81,15 +81,12 @@ def test_a_url_without_its_package_names_it(protocol: str, package: str, monkeyp
         content_of(f"{protocol}://bucket/train.jsonl")
 
 
-@each(
-    "location, says",
-    [
-        ("memory://nowhere/a.jsonl", "memory://nowhere/a.jsonl must exist; there is no such file"),
-        ("nothing://a/b.jsonl", "must be a URL that fsspec opens; got Protocol not known"),
-        ("nowhere/a.jsonl", "nowhere/a.jsonl must exist; there is no such file"),
-        ("x" * 5000, "must be a file; .*too long|must be a readable file; got File name too long"),
-    ],
-)
+@each("location, says", [
+    ("memory://nowhere/a.jsonl", "memory://nowhere/a.jsonl must exist; there is no such file"),
+    ("nothing://a/b.jsonl", "must be a URL that fsspec opens; got Protocol not known"),
+    ("nowhere/a.jsonl", "nowhere/a.jsonl must exist; there is no such file"),
+    ("x" * 5000, "must be a file; .*too long|must be a readable file; got File name too long"),
+])  # fmt: skip
 def test_what_is_not_there_is_named(location: str, says: str, memory: fsspec.AbstractFileSystem) -> None:
     with pytest.raises(InputError, match=says):
         content_of(location)

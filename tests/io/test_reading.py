@@ -13,19 +13,16 @@ from lossscope.visible_text import show_text
 from tests.each import each
 
 
-@each(
-    "error, says",
-    [
-        (KeyError("rows"), "must be a frame; got KeyError: 'rows'. Copy it again; --debug shows where"),
-        (MemoryError(), "must fit into memory while it is read; there is too little"),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "must fit into memory"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "must fit into memory"),
-        (PermissionError(errno.EACCES, "Permission denied"), "must be a readable file; got Permission denied"),
-        (RecursionError(), "nested too deep"),
-        (ValueError("x" * 9000), "got ValueError: xxx"),
-        (InputError("a.x must be mine"), "^a.x must be mine$"),
-    ],
-)
+@each("error, says", [
+    (KeyError("rows"), "must be a frame; got KeyError: 'rows'. Copy it again; --debug shows where"),
+    (MemoryError(), "must fit into memory while it is read; there is too little"),
+    (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "must fit into memory"),
+    (OSError(errno.ENOMEM, "Cannot allocate memory"), "must fit into memory"),
+    (PermissionError(errno.EACCES, "Permission denied"), "must be a readable file; got Permission denied"),
+    (RecursionError(), "nested too deep"),
+    (ValueError("x" * 9000), "got ValueError: xxx"),
+    (InputError("a.x must be mine"), "^a.x must be mine$"),
+])  # fmt: skip
 def test_an_exception_becomes_a_message_that_names_the_file(error: Exception, says: str) -> None:
     with pytest.raises(InputError, match=says) as problem, reading("a.x", "a frame"):
         raise error
@@ -65,14 +62,11 @@ def test_a_message_that_names_its_file_stays_as_it_is() -> None:
     assert str(raised.value) == f"a.pt must be readable; {message}"
 
 
-@each(
-    "text, shown",
-    [
-        ("\ud800\udcff", r"\ud800\xff"),
-        ("\u202ea\u2066\u2028", r"\u202ea\u2066\u2028"),
-        ("\x9b2J\x7f\r\x00", r"\x9b2J\x7f\r\x00"),
-        ("\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e", "\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e"),
-    ],
-)
+@each("text, shown", [
+    ("\ud800\udcff", r"\ud800\xff"),
+    ("\u202ea\u2066\u2028", r"\u202ea\u2066\u2028"),
+    ("\x9b2J\x7f\r\x00", r"\x9b2J\x7f\r\x00"),
+    ("\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e", "\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e"),
+])  # fmt: skip
 def test_what_steers_a_terminal_is_written_out_and_letters_are_kept(text: str, shown: str) -> None:
     assert show_text(text) == shown and show_text(f"{text}\n", "\n") == f"{shown}\n"

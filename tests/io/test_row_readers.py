@@ -73,21 +73,18 @@ def jsonl(folder: Path, *lines: str) -> Callable[[], Any]:
     return lambda: list(iter_json_lines(str(folder / "a.jsonl"), keep, None))
 
 
-@each(
-    "line, says",
-    [
-        ("no JSON", r"line 3 of .*a\.jsonl must be whole JSON; got Expecting value at column 1"),
-        ('{"query": "q"', "line 3 of .* must be whole JSON; got Expecting ',' delimiter at column 14"),
-        ('["q", "p"]', "line 3 of .* must be an object; got"),
-        ('{"query": 1} {}', "line 3 of .* must be whole JSON; got Extra data"),
-        ('{"query": "a", "query": "b"}', "line 3 of .* must give each key of an object once; got 'query' twice"),
-        (r'{"query": "\ud800"}', "texts of line 3 of .* must be of letters of Unicode; got .*half of a pair"),
-        (r'{"query": "\\ud83d\ude00"}', "texts of line 3 of .* must be of letters of Unicode"),
-        (r'{"query": ["\ude00\ud83d"]}', "texts of line 3 of .* must be of letters of Unicode"),
-        ("[" * 100_000, "line 3 of .* must be JSON of ordinary depth"),
-        ('{"query": ' + "9" * 5000 + "}", "line 3 of .* must be JSON of ordinary numbers"),
-    ],
-)
+@each("line, says", [
+    ("no JSON", r"line 3 of .*a\.jsonl must be whole JSON; got Expecting value at column 1"),
+    ('{"query": "q"', "line 3 of .* must be whole JSON; got Expecting ',' delimiter at column 14"),
+    ('["q", "p"]', "line 3 of .* must be an object; got"),
+    ('{"query": 1} {}', "line 3 of .* must be whole JSON; got Extra data"),
+    ('{"query": "a", "query": "b"}', "line 3 of .* must give each key of an object once; got 'query' twice"),
+    (r'{"query": "\ud800"}', "texts of line 3 of .* must be of letters of Unicode; got .*half of a pair"),
+    (r'{"query": "\\ud83d\ude00"}', "texts of line 3 of .* must be of letters of Unicode"),
+    (r'{"query": ["\ude00\ud83d"]}', "texts of line 3 of .* must be of letters of Unicode"),
+    ("[" * 100_000, "line 3 of .* must be JSON of ordinary depth"),
+    ('{"query": ' + "9" * 5000 + "}", "line 3 of .* must be JSON of ordinary numbers"),
+])  # fmt: skip
 def test_a_line_that_is_no_object_is_named(line: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says):
         jsonl(tmp_path, '{"query": "a"}', "", line, '{"query": "b"}')()
@@ -104,20 +101,17 @@ def test_a_row_may_lack_a_key_that_others_have(tmp_path: Path) -> None:
     assert block.columns == {"neg": [None, None], "pos": [None, ["x"]], "query": ["a", None]}
 
 
-@each(
-    "text, says",
-    [
-        ("", "a.csv must be a whole CSV table; it has no header"),
-        ("query,positive\na\n", "rows of .*a.csv must have 2 values, as its header; got 1 in line 2"),
-        ("query,query\na,b\n", "columns of .* must have different names; got 'query' twice"),
-        (
-            'query,positive\na,"b\nc',
-            "a.csv must be a whole CSV table; got unexpected end of data in the row that begins in",
-        ),
-        ('query,positive\na,"b"c\n', "in the row that begins in line 2"),
-        (",".join(f"c{n}" for n in range(1001)), "must have at most 1000 columns that are read; got 1001"),
-    ],
-)
+@each("text, says", [
+    ("", "a.csv must be a whole CSV table; it has no header"),
+    ("query,positive\na\n", "rows of .*a.csv must have 2 values, as its header; got 1 in line 2"),
+    ("query,query\na,b\n", "columns of .* must have different names; got 'query' twice"),
+    (
+        'query,positive\na,"b\nc',
+        "a.csv must be a whole CSV table; got unexpected end of data in the row that begins in",
+    ),
+    ('query,positive\na,"b"c\n', "in the row that begins in line 2"),
+    (",".join(f"c{n}" for n in range(1001)), "must have at most 1000 columns that are read; got 1001"),
+])  # fmt: skip
 def test_a_csv_file_that_is_no_table_is_named(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(InputError, match=says):
@@ -148,18 +142,12 @@ def test_an_arrow_file_that_ends_between_batches_is_refused(tmp_path: Path) -> N
         list(reader(str(path), keep, None))
 
 
-@each(
-    "column, says",
-    [
-        (pa.array([1.5]), "column query of .* must be of texts, whole numbers or lists of texts; got double"),
-        (pa.array([{"a": "b"}]), "must be of texts, whole numbers or lists of texts; got struct"),
-        (pa.array([[1]]), "must be of texts, whole numbers or lists of texts; got list"),
-        (
-            pa.StringArray.from_buffers(1, *pa.array([b"\xff\xfe"]).buffers()[1:]),
-            r"a\.arrow must be a whole file .*UTF8",
-        ),
-    ],
-)
+@each("column, says", [
+    (pa.array([1.5]), "column query of .* must be of texts, whole numbers or lists of texts; got double"),
+    (pa.array([{"a": "b"}]), "must be of texts, whole numbers or lists of texts; got struct"),
+    (pa.array([[1]]), "must be of texts, whole numbers or lists of texts; got list"),
+    (pa.StringArray.from_buffers(1, *pa.array([b"\xff\xfe"]).buffers()[1:]), r"a\.arrow must be a whole file .*UTF8"),
+])  # fmt: skip
 def test_columns_of_other_types_are_refused(column: pa.Array, says: str, tmp_path: Path) -> None:
     table = pa.table({"query": column})
     with pa.OSFile(str(tmp_path / "a.arrow"), "w") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
@@ -168,17 +156,14 @@ def test_columns_of_other_types_are_refused(column: pa.Array, says: str, tmp_pat
         list(iter_saved_rows(str(tmp_path / "a.arrow"), keep))
 
 
-@each(
-    "column",
-    [
-        pa.array([["a", "b"], None, [], ["c", None]]),
-        pa.array([["a", "b"], None, [], ["c", None]], pa.large_list(pa.large_string())),
-        pa.array(["a", None, "", "b"]).dictionary_encode(),
-        pa.array(["a", None, "", "b"], pa.string_view()),
-        pa.array([None, 1, 2, 3]),
-        pa.nulls(4),
-    ],
-)
+@each("column", [
+    pa.array([["a", "b"], None, [], ["c", None]]),
+    pa.array([["a", "b"], None, [], ["c", None]], pa.large_list(pa.large_string())),
+    pa.array(["a", None, "", "b"]).dictionary_encode(),
+    pa.array(["a", None, "", "b"], pa.string_view()),
+    pa.array([None, 1, 2, 3]),
+    pa.nulls(4),
+])  # fmt: skip
 def test_columns_of_texts_are_python_values(column: pa.Array, tmp_path: Path) -> None:
     table = pa.table({"query": column})
     with pa.OSFile(str(tmp_path / "a.arrow"), "w") as sink, pa.ipc.new_stream(sink, table.schema) as stream:

@@ -137,18 +137,15 @@ def test_another_content_has_another_fingerprint(tmp_path: Path) -> None:
     assert len(prints) == 4
 
 
-@each(
-    "typed, url",
-    [
-        ("s3://bucket/a/b", "s3://bucket/a/b"),
-        ("memory://x", "memory://x"),
-        ("data/x", None),
-        ("file:///data/x", None),
-        ("simplecache::file:///data/x", "simplecache::file:///data/x"),
-        ("filecache::s3://bucket/a", "filecache::s3://bucket/a"),
-        ("zip://a::https://host/b.zip", "zip://a::https://host/b.zip"),
-    ],
-)
+@each("typed, url", [
+    ("s3://bucket/a/b", "s3://bucket/a/b"),
+    ("memory://x", "memory://x"),
+    ("data/x", None),
+    ("file:///data/x", None),
+    ("simplecache::file:///data/x", "simplecache::file:///data/x"),
+    ("filecache::s3://bucket/a", "filecache::s3://bucket/a"),
+    ("zip://a::https://host/b.zip", "zip://a::https://host/b.zip"),
+])  # fmt: skip
 def test_a_path_that_was_a_url(typed: str, url: str | None) -> None:
     assert url_of(Path(typed)) == url_of(typed) == url
 

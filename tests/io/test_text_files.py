@@ -46,19 +46,16 @@ def test_a_name_with_a_nul_byte_is_refused() -> None:
         read_utf8("a\0b")
 
 
-@each(
-    "content, says",
-    [
-        (b"[" * 100_000, "nested levels"),
-        (b"[" * 150 + b"]" * 150, "nested at most 100 levels"),
-        (b'{"a": 1, "b": 2, "a": 3}', "each key of an object once; got 'a' twice"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "ordinary numbers"),
-        (b'{"a": 1', "must be whole JSON"),
-        (b"[]", "must be an object"),
-        (rb'{"a": ["\ud83d x"]}', r"must be of letters of Unicode; got \\ud83d, half of a pair"),
-        (rb'{"\udcFF": 1}', r"got \\udcff, half of a pair"),
-    ],
-)
+@each("content, says", [
+    (b"[" * 100_000, "nested levels"),
+    (b"[" * 150 + b"]" * 150, "nested at most 100 levels"),
+    (b'{"a": 1, "b": 2, "a": 3}', "each key of an object once; got 'a' twice"),
+    (b'{"a": ' + b"9" * 5000 + b"}", "ordinary numbers"),
+    (b'{"a": 1', "must be whole JSON"),
+    (b"[]", "must be an object"),
+    (rb'{"a": ["\ud83d x"]}', r"must be of letters of Unicode; got \\ud83d, half of a pair"),
+    (rb'{"\udcFF": 1}', r"got \\udcff, half of a pair"),
+])  # fmt: skip
 def test_json_is_read_strictly(content: bytes, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says) as problem:
         read_json(write(tmp_path / "a.json", content))

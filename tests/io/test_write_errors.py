@@ -81,14 +81,11 @@ def test_rows_that_do_not_fit_are_named_by_their_table(tmp_path: Path) -> None:
         table.append([{"epoch": 1, "step": step, "text": "x" * 900} for step in range(20)])
 
 
-@each(
-    "number, advice",
-    [
-        (errno.ENOSPC, r"Make room there \(\d+ MB are free\)"),
-        (errno.EIO, "The disk failed"),
-        (errno.EROFS, "Choose another folder"),
-    ],
-)
+@each("number, advice", [
+    (errno.ENOSPC, r"Make room there \(\d+ MB are free\)"),
+    (errno.EIO, "The disk failed"),
+    (errno.EROFS, "Choose another folder"),
+])  # fmt: skip
 def test_the_advice_is_for_the_error(tmp_path: Path, number: int, advice: str) -> None:
     with pytest.raises(WriteError, match=advice), explain_write_errors(tmp_path / "a"):
         raise OSError(number, os.strerror(number))

@@ -94,13 +94,10 @@ def test_contrastive_on_distances_is_half_the_squares_of_pml(seed: int) -> None:
     assert_agree(gradient_of(images, weights.W, CAPTIONS), torch.autograd.grad(total, images)[0])
 
 
-@each(
-    "spec, loss, power",
-    [
-        ("contrastive", losses.ContrastiveLoss, 2),
-        ("lifted_structure:form=anchor", losses.GeneralizedLiftedStructureLoss, 1),
-    ],
-)
+@each("spec, loss, power", [
+    ("contrastive", losses.ContrastiveLoss, 2),
+    ("lifted_structure:form=anchor", losses.GeneralizedLiftedStructureLoss, 1),
+])  # fmt: skip
 def test_a_negative_at_distance_zero_has_no_gradient_here_or_in_pml(spec: str, loss: Any, power: int) -> None:
     image = torch.tensor([[1.0, 0.0]], dtype=torch.float64, requires_grad=True)
     captions = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, -0.6]], dtype=torch.float64)

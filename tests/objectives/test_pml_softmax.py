@@ -169,15 +169,12 @@ def similarities(seed: int = 0) -> tuple[Tensor, Mask]:
     return cosine(normalise(batch.images), normalise(batch.captions)), pair_mask(torch.arange(B))
 
 
-@each(
-    "one, other",
-    [
-        ("npair:scale=20", "vlc:gamma=20"),
-        ("supcon:tau=0.2", "ntxent:tau=0.2"),
-        ("supcon:tau=0.2,form=in", "ntxent:tau=0.2"),
-        ("infonce:tau=0.2", "ntxent:tau=0.2"),
-    ],
-)
+@each("one, other", [
+    ("npair:scale=20", "vlc:gamma=20"),
+    ("supcon:tau=0.2", "ntxent:tau=0.2"),
+    ("supcon:tau=0.2,form=in", "ntxent:tau=0.2"),
+    ("infonce:tau=0.2", "ntxent:tau=0.2"),
+])  # fmt: skip
 def test_losses_that_are_one_formula_on_pairs(one: str, other: str) -> None:
     actual, expected = (build("objectives", spec)(*similarities()) for spec in (one, other))
     torch.testing.assert_close(actual.values, expected.values, rtol=0, atol=1e-12)
@@ -258,20 +255,17 @@ def test_the_scale_of_infonce_is_clamped_and_can_be_set_to_the_bound() -> None:
         assert top.with_learnt(top.learnable) == top
 
 
-@each(
-    "spec, complaint",
-    [
-        ("infonce:tau=0", "tau and scale_max must be > 0"),
-        ("infonce:scale_max=-1", "tau and scale_max must be > 0"),
-        ("infonce:tau=0.005", "tau must be >= 1/scale_max = 0.01 where it is learnt; got 0.005"),
-        ("siglip:scale=0", "scale must be > 0"),
-        ("supcon:tau=0", "tau must be > 0"),
-        ("dcl:tau=-1", "tau must be > 0"),
-        ("npair:scale=0", "scale must be > 0"),
-        ("cmpm:scale=0", "scale and floor must be > 0"),
-        ("cmpm:floor=0", "scale and floor must be > 0"),
-    ],
-)
+@each("spec, complaint", [
+    ("infonce:tau=0", "tau and scale_max must be > 0"),
+    ("infonce:scale_max=-1", "tau and scale_max must be > 0"),
+    ("infonce:tau=0.005", "tau must be >= 1/scale_max = 0.01 where it is learnt; got 0.005"),
+    ("siglip:scale=0", "scale must be > 0"),
+    ("supcon:tau=0", "tau must be > 0"),
+    ("dcl:tau=-1", "tau must be > 0"),
+    ("npair:scale=0", "scale must be > 0"),
+    ("cmpm:scale=0", "scale and floor must be > 0"),
+    ("cmpm:floor=0", "scale and floor must be > 0"),
+])  # fmt: skip
 def test_invalid_temperatures_and_scales_raise(spec: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         build("objectives", spec)

@@ -151,15 +151,12 @@ def test_unified_with_margins_goes_to_the_ncr_hinge_of_eq_27_as_gamma_grows(orac
         assert_near(sharp.W, limit.W, 1e-6)
 
 
-@each(
-    "spec, margins",
-    [
-        ("ncr", (0.0, 0.2 * (math.sqrt(10) - 1) / 9, 0.2)),
-        ("ncr:base=2,margin=0.3", (0.0, 0.3 * (math.sqrt(2) - 1), 0.3)),
-        ("ncr:map=linear", (0.0, 0.1, 0.2)),
-        ("ncr:map=sine", (0.0, 0.1, 0.2)),
-    ],
-)
+@each("spec, margins", [
+    ("ncr", (0.0, 0.2 * (math.sqrt(10) - 1) / 9, 0.2)),
+    ("ncr:base=2,margin=0.3", (0.0, 0.3 * (math.sqrt(2) - 1), 0.3)),
+    ("ncr:map=linear", (0.0, 0.1, 0.2)),
+    ("ncr:map=sine", (0.0, 0.1, 0.2)),
+])  # fmt: skip
 def test_ncr_margins_at_labels_0_half_and_1(spec: str, margins: tuple[float, ...]) -> None:
     S = torch.tensor([[0.5, 0.2, 0.45]], dtype=torch.float64).expand(3, 3)
     match = torch.tensor([[True, False, False]]).expand(3, 3)
@@ -236,19 +233,16 @@ def one_row(objective: Objective, positive: float, negative: float) -> tuple[flo
     return float(W[0, 0]), float(W[0, 1])
 
 
-@each(
-    "clamp, negative, weight",
-    [
-        ("parts", 0.05, -0.31),
-        ("parts", 0.2, 0.0),
-        ("parts", 0.3, 0.0),
-        ("parts", 0.5, 0.5),
-        ("sum", 0.05, -0.31),
-        ("sum", 0.2, -0.04),
-        ("sum", 0.3, 0.14),
-        ("sum", 0.5, 0.5),
-    ],
-)
+@each("clamp, negative, weight", [
+    ("parts", 0.05, -0.31),
+    ("parts", 0.2, 0.0),
+    ("parts", 0.3, 0.0),
+    ("parts", 0.5, 0.5),
+    ("sum", 0.05, -0.31),
+    ("sum", 0.2, -0.04),
+    ("sum", 0.3, 0.14),
+    ("sum", 0.5, 0.5),
+])  # fmt: skip
 def test_ssp_pulls_easy_negatives_and_its_two_clamps_differ_in_between(
     clamp: str, negative: float, weight: float
 ) -> None:

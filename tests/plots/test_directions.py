@@ -67,17 +67,14 @@ def test_directions_of_several_sides_are_refused(labels: tuple[str, ...]) -> Non
         directions.require_directions(pd.DataFrame({"direction": labels}))
 
 
-@each(
-    "labels, sides, names",
-    [
-        (("q2d", "d2q"), None, ["query to document", "document to query"]),
-        (("u2i", "i2u"), "user/item", ["user to item", "item to user"]),
-        (("a2b", "b2a"), "view 1/view 2", ["view 1 to view 2", "view 2 to view 1"]),
-        (("all",), "product", ["product to product"]),
-        (("x2y", "y2x"), None, ["x2y", "y2x"]),
-        (("t2i", "i2t"), None, ["image to text", "text to image"]),
-    ],
-)
+@each("labels, sides, names", [
+    (("q2d", "d2q"), None, ["query to document", "document to query"]),
+    (("u2i", "i2u"), "user/item", ["user to item", "item to user"]),
+    (("a2b", "b2a"), "view 1/view 2", ["view 1 to view 2", "view 2 to view 1"]),
+    (("all",), "product", ["product to product"]),
+    (("x2y", "y2x"), None, ["x2y", "y2x"]),
+    (("t2i", "i2t"), None, ["image to text", "text to image"]),
+])  # fmt: skip
 def test_directions_are_named_after_the_sides(labels: tuple[str, ...], sides: str | None, names: list[str]) -> None:
     frame = pd.DataFrame({"direction": labels, **({"sides": sides} if sides else {})})
     directions.require_directions(frame)

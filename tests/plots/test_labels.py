@@ -8,25 +8,22 @@ from lossscope.plots import labels
 from tests.each import each
 
 
-@each(
-    "label, words",
-    [
-        ("ntxent:tau=0.1", "NT-Xent, temperature τ = 0.1"),
-        ("nt-xent", "NT-Xent"),
-        ("triplet-sh:margin=0.2", "Triplet SH, margin 0.2"),
-        ("unified:gamma=60,margin=0.2", "Unified, scale γ = 60, margin 0.2"),
-        ("goal:triplet=cir,pair=lin,tau=10", "GOAL, circle triplet weight, linear pair weight, scale τ = 10"),
-        ("T cir, tau 10", "Circle triplet weight, scale τ = 10"),
-        ("T con, margin 0.2, P sig-ms", "Constant triplet weight, margin 0.2, sigmoid with relative term pair weight"),
-        ("ntxent (other 0)", "NT-Xent, the other similarity at 0"),
-        ("ntxent (other: s₋ 0.77, s₊ 0.79)", "NT-Xent, the other similarity at s₋ 0.77 or s₊ 0.79"),
-        ("ntxent:tau=0.1 (a)", "NT-Xent, temperature τ = 0.1, a"),
-        ("my_loss.py", "my_loss.py"),
-        ("a name, of mine", "a name, of mine"),
-        ("./loss.py:Mine", "./loss.py:Mine"),
-        ("", ""),
-    ],
-)
+@each("label, words", [
+    ("ntxent:tau=0.1", "NT-Xent, temperature τ = 0.1"),
+    ("nt-xent", "NT-Xent"),
+    ("triplet-sh:margin=0.2", "Triplet SH, margin 0.2"),
+    ("unified:gamma=60,margin=0.2", "Unified, scale γ = 60, margin 0.2"),
+    ("goal:triplet=cir,pair=lin,tau=10", "GOAL, circle triplet weight, linear pair weight, scale τ = 10"),
+    ("T cir, tau 10", "Circle triplet weight, scale τ = 10"),
+    ("T con, margin 0.2, P sig-ms", "Constant triplet weight, margin 0.2, sigmoid with relative term pair weight"),
+    ("ntxent (other 0)", "NT-Xent, the other similarity at 0"),
+    ("ntxent (other: s₋ 0.77, s₊ 0.79)", "NT-Xent, the other similarity at s₋ 0.77 or s₊ 0.79"),
+    ("ntxent:tau=0.1 (a)", "NT-Xent, temperature τ = 0.1, a"),
+    ("my_loss.py", "my_loss.py"),
+    ("a name, of mine", "a name, of mine"),
+    ("./loss.py:Mine", "./loss.py:Mine"),
+    ("", ""),
+])  # fmt: skip
 def test_specs_and_titles_are_words_and_other_labels_stay(label, words):
     assert labels.in_words(label) == words
 

@@ -142,22 +142,19 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str) -> None:
         np.testing.assert_allclose(mean[b], curve.view(3, 6, -1)[b, usable[b]].mean(0))
 
 
-@each(
-    "reducer, expected",
-    [
-        ("mean", 2.0),
-        ("mean_nonzero", 3.0),
-        ("sum", 6.0),
-        ("zeros", 1.0),
-        ("true", NAN),
-        ("std", 2**0.5),
-        ("min", 0.0),
-        ("max", 3.0),
-        ("q10", 0.0),
-        ("q50", 3.0),
-        ("q90", 3.0),
-    ],
-)
+@each("reducer, expected", [
+    ("mean", 2.0),
+    ("mean_nonzero", 3.0),
+    ("sum", 6.0),
+    ("zeros", 1.0),
+    ("true", NAN),
+    ("std", 2**0.5),
+    ("min", 0.0),
+    ("max", 3.0),
+    ("q10", 0.0),
+    ("q50", 3.0),
+    ("q90", 3.0),
+])  # fmt: skip
 def test_undefined_and_skipped_entries_are_left_out(reducer: Reducer, expected: float) -> None:
     columns = {"x": torch.tensor([0.0, 3.0, NAN, 3.0, 9.0]), "skipped": torch.tensor([0, 0, 0, 0, 1])}
     statistic = Statistic("x", "x", reducer, "1")

@@ -210,15 +210,12 @@ def test_an_ensemble_is_the_mean_of_similarities() -> None:
     assert not rows["mean"].equals(evaluate([sources[0]])["mean"])
 
 
-@each(
-    "changes",
-    [
-        {"caption_ids": ["x"] * 24},
-        {"caption_image": np.repeat(np.arange(12), 2)[::-1]},
-        {"image_ids": [str(i) for i in reversed(range(12))]},
-        {"image_ids": [str(i) for i in range(13)], "images": torch.eye(13, 6).double()},
-    ],
-)
+@each("changes", [
+    {"caption_ids": ["x"] * 24},
+    {"caption_image": np.repeat(np.arange(12), 2)[::-1]},
+    {"image_ids": [str(i) for i in reversed(range(12))]},
+    {"image_ids": [str(i) for i in range(13)], "images": torch.eye(13, 6).double()},
+])  # fmt: skip
 def test_an_ensemble_of_different_items_raises(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must hold the same items; source 0 and source 1 differ"):
         evaluate([embedded(), embedded(seed=1, **changes)])

@@ -178,56 +178,47 @@ def test_late_interaction_is_the_sum_of_best_tokens(
     assert any("so they are no cosines" in notice for notice in split.notices)
 
 
-@each(
-    "changes, says",
-    [
-        ({"documents": unit(5, d=3)}, "queries and documents of .* must have one width; got 6 and 3"),
-        ({"documents": None}, "must hold `queries` and `documents`, or `similarity`; got positives, queries"),
-        ({"positives": None}, r"must hold positives, \(n, 2\) rows of queries and documents, unless row i"),
-        ({"positives": np.array([[0, 5]])}, "documents in positives of .* must be rows 0..4; entry 0 is 5"),
-        ({"positives": np.array([[1, 1], [4, 1]])}, "queries in positives of .* must be rows 0..3; entry 1 is 4"),
-        ({"positives": np.array([[0.0, 1.0]])}, r"positives of .* must be \(n, 2\) rows"),
-        ({"positives": np.array([[0, 1], [0, 1]])}, "must have each pair once; 1 rows are copies of others"),
-        ({"negatives": np.zeros((3, 2), int)}, "one row for each of 4 queries, -1 for none; got"),
-        ({"negatives": np.full((4, 1), 9)}, "documents in negatives of .* must be rows 0..4; entry 0 is 9"),
-        ({"labels": np.arange(4)}, "it has labels, which are of one set"),
-        ({"sides": np.array(["a", "b", "c"])}, "sides of .* must be two names, or one of a set; got 3"),
-        ({"sides": np.array(["x", "x"])}, "sides must have two names; got 'x' twice"),
-        ({"queries": np.full((4, 6), np.nan, np.float32)}, "queries of .* must be finite; row 0 is not"),
-        ({"query_id": np.array(["a"])}, "query_id of .* must have 4 entries; got 1"),
-    ],
-)
+@each("changes, says", [
+    ({"documents": unit(5, d=3)}, "queries and documents of .* must have one width; got 6 and 3"),
+    ({"documents": None}, "must hold `queries` and `documents`, or `similarity`; got positives, queries"),
+    ({"positives": None}, r"must hold positives, \(n, 2\) rows of queries and documents, unless row i"),
+    ({"positives": np.array([[0, 5]])}, "documents in positives of .* must be rows 0..4; entry 0 is 5"),
+    ({"positives": np.array([[1, 1], [4, 1]])}, "queries in positives of .* must be rows 0..3; entry 1 is 4"),
+    ({"positives": np.array([[0.0, 1.0]])}, r"positives of .* must be \(n, 2\) rows"),
+    ({"positives": np.array([[0, 1], [0, 1]])}, "must have each pair once; 1 rows are copies of others"),
+    ({"negatives": np.zeros((3, 2), int)}, "one row for each of 4 queries, -1 for none; got"),
+    ({"negatives": np.full((4, 1), 9)}, "documents in negatives of .* must be rows 0..4; entry 0 is 9"),
+    ({"labels": np.arange(4)}, "it has labels, which are of one set"),
+    ({"sides": np.array(["a", "b", "c"])}, "sides of .* must be two names, or one of a set; got 3"),
+    ({"sides": np.array(["x", "x"])}, "sides must have two names; got 'x' twice"),
+    ({"queries": np.full((4, 6), np.nan, np.float32)}, "queries of .* must be finite; row 0 is not"),
+    ({"query_id": np.array(["a"])}, "query_id of .* must have 4 entries; got 1"),
+])  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     arrays = {name: array for name, array in {**PAIRS, **changes}.items() if array is not None}
     with pytest.raises(InputError, match=says):
         load(dumped(tmp_path, **arrays))
 
 
-@each(
-    "changes, says",
-    [
-        ({"labels": np.arange(3)}, "labels of .* must be 4 whole numbers or texts, one an item"),
-        ({"labels": np.ones(4)}, "labels of .* must be 4 whole numbers or texts"),
-        ({"embeddings": None}, "must hold `embeddings`, or `similarity`; got labels"),
-        ({"similarity": np.ones((3, 4)), "embeddings": None}, "must be square for one set of items; got 3 x 4"),
-    ],
-)
+@each("changes, says", [
+    ({"labels": np.arange(3)}, "labels of .* must be 4 whole numbers or texts, one an item"),
+    ({"labels": np.ones(4)}, "labels of .* must be 4 whole numbers or texts"),
+    ({"embeddings": None}, "must hold `embeddings`, or `similarity`; got labels"),
+    ({"similarity": np.ones((3, 4)), "embeddings": None}, "must be square for one set of items; got 3 x 4"),
+])  # fmt: skip
 def test_labelled_sets_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     arrays = {"embeddings": unit(4), "labels": np.array([0, 0, 1, 1]), **changes}
     with pytest.raises(InputError, match=says):
         load(dumped(tmp_path, **{name: array for name, array in arrays.items() if array is not None}))
 
 
-@each(
-    "changes, says",
-    [
-        ({"query_offsets": None}, r"must hold query_tokens \(T, d\) and query_offsets"),
-        ({"query_offsets": np.array([0, 2, 2, 7])}, "must rise from 0 to 7, the number of tokens, by 1 or more"),
-        ({"query_offsets": np.array([0, 2, 3, 8])}, "must rise from 0 to 7"),
-        ({"query_offsets": np.array([0.0, 7.0])}, "must be .* whole numbers"),
-        ({"document_tokens": unit(12, d=3)}, "tokens of both sides of .* must have one width; got 6 and 3"),
-    ],
-)
+@each("changes, says", [
+    ({"query_offsets": None}, r"must hold query_tokens \(T, d\) and query_offsets"),
+    ({"query_offsets": np.array([0, 2, 2, 7])}, "must rise from 0 to 7, the number of tokens, by 1 or more"),
+    ({"query_offsets": np.array([0, 2, 3, 8])}, "must rise from 0 to 7"),
+    ({"query_offsets": np.array([0.0, 7.0])}, "must be .* whole numbers"),
+    ({"document_tokens": unit(12, d=3)}, "tokens of both sides of .* must have one width; got 6 and 3"),
+])  # fmt: skip
 def test_tokens_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     arrays = {name: array for name, array in {**TOKENS, **changes}.items() if array is not None}
     with pytest.raises(InputError, match=says):

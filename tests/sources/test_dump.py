@@ -184,32 +184,26 @@ def unit_with(n: int, row: int, value: float) -> np.ndarray[Any, Any]:
     return rows
 
 
-@each(
-    "changes, fragment",
-    [
-        ({"images": unit_with(N, 4, np.nan)}, r"images of .* must be finite; row 4 is not \(1 such rows\)"),
-        ({"captions": unit_with(M, 7, np.inf)}, r"captions of .* must be finite; row 7"),
-        ({"images": unit(N, 0) * (np.arange(N) != 3)[:, None]}, "images of .* must not be zero; row 3 is"),
-        ({"images": np.array([None] * N)}, "plain numbers or texts, not pickled objects"),
-        ({"images": np.array(["a"] * N)}, "must be numbers; got <U1"),
-        ({"images": np.arange(N)}, r"must be a matrix of floats; got \(6,\) of torch.int64"),
-        ({"images": np.ones((N, D, 2), np.float32)}, "must be a matrix of floats"),
-        ({"images": np.ones((N, D), np.complex64)}, "must be numbers; got complex64"),
-        ({"captions": np.eye(M, 5, dtype=np.float32) + 1}, "must have one width; got 4 and 5"),
-        ({"images": None}, "must hold `images` and `captions`, or `similarity`; got caption_image, captions"),
-        ({"caption_image": None, "captions": unit(11, 1)}, "got 11 captions for 6 images"),
-        ({"caption_image": OWNERS[:5]}, r"caption_image of .* must be 12 integers; got \(5,\)"),
-        ({"caption_image": OWNERS.astype(float)}, "must be 12 integers; got .* of float64"),
-        ({"caption_image": OWNERS + 1}, r"must be rows 0\.\.5; got 1\.\.6"),
-        ({"caption_image": OWNERS - 1}, r"must be rows 0\.\.5; got -1\.\.4"),
-        ({"image_id": np.arange(4)}, "image_id of .* must have 6 entries; got 4"),
-        ({"images": unit(1, 0), "captions": unit(1, 1), "caption_image": None}, "at least 2 images and 2 captions"),
-        (
-            {"images": unit(0, 0), "caption_image": None},
-            r"images of .* must hold numbers; got \(0, 4\), which has none",
-        ),
-    ],
-)
+@each("changes, fragment", [
+    ({"images": unit_with(N, 4, np.nan)}, r"images of .* must be finite; row 4 is not \(1 such rows\)"),
+    ({"captions": unit_with(M, 7, np.inf)}, r"captions of .* must be finite; row 7"),
+    ({"images": unit(N, 0) * (np.arange(N) != 3)[:, None]}, "images of .* must not be zero; row 3 is"),
+    ({"images": np.array([None] * N)}, "plain numbers or texts, not pickled objects"),
+    ({"images": np.array(["a"] * N)}, "must be numbers; got <U1"),
+    ({"images": np.arange(N)}, r"must be a matrix of floats; got \(6,\) of torch.int64"),
+    ({"images": np.ones((N, D, 2), np.float32)}, "must be a matrix of floats"),
+    ({"images": np.ones((N, D), np.complex64)}, "must be numbers; got complex64"),
+    ({"captions": np.eye(M, 5, dtype=np.float32) + 1}, "must have one width; got 4 and 5"),
+    ({"images": None}, "must hold `images` and `captions`, or `similarity`; got caption_image, captions"),
+    ({"caption_image": None, "captions": unit(11, 1)}, "got 11 captions for 6 images"),
+    ({"caption_image": OWNERS[:5]}, r"caption_image of .* must be 12 integers; got \(5,\)"),
+    ({"caption_image": OWNERS.astype(float)}, "must be 12 integers; got .* of float64"),
+    ({"caption_image": OWNERS + 1}, r"must be rows 0\.\.5; got 1\.\.6"),
+    ({"caption_image": OWNERS - 1}, r"must be rows 0\.\.5; got -1\.\.4"),
+    ({"image_id": np.arange(4)}, "image_id of .* must have 6 entries; got 4"),
+    ({"images": unit(1, 0), "captions": unit(1, 1), "caption_image": None}, "at least 2 images and 2 captions"),
+    ({"images": unit(0, 0), "caption_image": None}, r"images of .* must hold numbers; got \(0, 4\), which has none"),
+])  # fmt: skip
 def test_invalid_arrays_are_refused_by_name(changes: Arrays, fragment: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=fragment):
         load(npz(tmp_path, arrays(**changes)))

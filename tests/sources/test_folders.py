@@ -118,22 +118,19 @@ def test_a_text_model_compares_captions(tmp_path: Path) -> None:
     assert embedded.caption_image[4] == 1
 
 
-@each(
-    "text, fragment",
-    [
-        ("[]", "must name at least one module"),
-        ("{}", r"modules\.json, the modules, must be a list; got \{\}"),
-        ("[5]", r"each module of .*modules\.json must be an object; got 5"),
-        ('[{"path": ""}]', "must be sentence_transformers' own; got None, not run"),
-        ('[{"type": "os.system"}]', "must be sentence_transformers' own; got 'os.system', not run"),
-        ("[", r"modules\.json must be whole JSON"),
-        (100_000 * "[", r"modules\.json must be JSON of ordinary depth"),
-        *(
-            (f'[{{"type": "sentence_transformers.models.Transformer", "path": {path}}}]', "must lie in its folder; got")
-            for path in ('"/etc"', '"../other"', '"a/../../other"', "5")
-        ),
-    ],
-)
+@each("text, fragment", [
+    ("[]", "must name at least one module"),
+    ("{}", r"modules\.json, the modules, must be a list; got \{\}"),
+    ("[5]", r"each module of .*modules\.json must be an object; got 5"),
+    ('[{"path": ""}]', "must be sentence_transformers' own; got None, not run"),
+    ('[{"type": "os.system"}]', "must be sentence_transformers' own; got 'os.system', not run"),
+    ("[", r"modules\.json must be whole JSON"),
+    (100_000 * "[", r"modules\.json must be JSON of ordinary depth"),
+    *(
+        (f'[{{"type": "sentence_transformers.models.Transformer", "path": {path}}}]', "must lie in its folder; got")
+        for path in ('"/etc"', '"../other"', '"a/../../other"', "5")
+    ),
+])  # fmt: skip
 def test_modules_that_are_not_the_librarys_are_refused(tmp_path: Path, text: str, fragment: str) -> None:
     (tmp_path / "modules.json").write_text(text)
     with pytest.raises(InputError, match=fragment):

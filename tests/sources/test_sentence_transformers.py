@@ -133,16 +133,13 @@ def test_vectors_of_a_clip_are_those_of_the_library(tmp_path: Path) -> None:
     assert float((embedded.captions - captions).abs().max()) <= TOLERANCE
 
 
-@each(
-    "kinds, settings, message",
-    [
-        (("CLIPModel", "Dense"), {}, "must be a CLIP, then Normalize or none; got CLIPModel, Dense"),
-        (("Asym",), {}, "must be a CLIP, then Normalize or none; got Asym"),
-        (("CLIPModel",), {"similarity_fn_name": "dot"}, "similarity_fn_name of .* must be cosine; got 'dot'"),
-        (("CLIPModel",), {"truncate_dim": 8}, "truncate_dim of .* must be null for a CLIP; got 8"),
-        (("CLIPModel",), {"default_prompt_name": "q"}, "default_prompt_name of .* must be null for a CLIP; got 'q'"),
-    ],
-)
+@each("kinds, settings, message", [
+    (("CLIPModel", "Dense"), {}, "must be a CLIP, then Normalize or none; got CLIPModel, Dense"),
+    (("Asym",), {}, "must be a CLIP, then Normalize or none; got Asym"),
+    (("CLIPModel",), {"similarity_fn_name": "dot"}, "similarity_fn_name of .* must be cosine; got 'dot'"),
+    (("CLIPModel",), {"truncate_dim": 8}, "truncate_dim of .* must be null for a CLIP; got 8"),
+    (("CLIPModel",), {"default_prompt_name": "q"}, "default_prompt_name of .* must be null for a CLIP; got 'q'"),
+])  # fmt: skip
 def test_what_is_not_done_with_a_clip_is_refused_by_name(
     kinds: tuple[str, ...], settings: dict[str, Any], message: str, tmp_path: Path
 ) -> None:

@@ -199,19 +199,16 @@ def test_of_images_the_first_caption_takes_the_place(tmp_path: Path) -> None:
     assert any("the first caption of each image takes its place" in notice for notice in embedded.notices)
 
 
-@each(
-    "options, request_, says",
-    [
-        ((), {"data": None}, r"--data is needed: .*model names no data, e\.g\. --data texts:file=train\.jsonl"),
-        (("pool=cls",), {}, "--encoder-option of a text encoder must be of pooling, query_prefix, document_prefix"),
-        (("pooling",), {}, "pooling must be one of mean, cls, last; got ''"),
-        (("pooling=max",), {}, "pooling must be one of mean, cls, last; got 'max'"),
-        (("max_length=0",), {}, "max_length must be a number of tokens, at least 1; got '0'"),
-        (("max_length=many",), {}, "max_length must be a number of tokens, at least 1; got 'many'"),
-        ((), {"data": "pasages"}, "did you mean 'passages'"),
-        ((), {"split": "dev"}, "split must be one of train, val, test; got 'dev'"),
-    ],
-)
+@each("options, request_, says", [
+    ((), {"data": None}, r"--data is needed: .*model names no data, e\.g\. --data texts:file=train\.jsonl"),
+    (("pool=cls",), {}, "--encoder-option of a text encoder must be of pooling, query_prefix, document_prefix"),
+    (("pooling",), {}, "pooling must be one of mean, cls, last; got ''"),
+    (("pooling=max",), {}, "pooling must be one of mean, cls, last; got 'max'"),
+    (("max_length=0",), {}, "max_length must be a number of tokens, at least 1; got '0'"),
+    (("max_length=many",), {}, "max_length must be a number of tokens, at least 1; got 'many'"),
+    ((), {"data": "pasages"}, "did you mean 'passages'"),
+    ((), {"split": "dev"}, "split must be one of train, val, test; got 'dev'"),
+])  # fmt: skip
 def test_what_is_not_meant_is_one_message(
     tmp_path: Path, options: tuple[str, ...], request_: dict[str, Any], says: str
 ) -> None:
@@ -430,23 +427,20 @@ def test_a_sentence_model_that_lacks_weights_is_one_message(tmp_path: Path) -> N
         read(folder)
 
 
-@each(
-    "damage, says",
-    [
-        (
-            lambda f: [(f / name).unlink() for name in ("tokenizer.json", "tokenizer_config.json")],
-            "must hold the words of its tokeniser; it has none of tokenizer.json",
-        ),
-        (
-            lambda f: change_config(f, attn_implementation="someone/attention"),
-            "must be one that transformers has; got 'someone/attention', not run",
-        ),
-        (
-            lambda f: (f / "sentence_bert_config.json").write_text('{"model_args": {"attn_implementation": "a/b"}}'),
-            r"attn_implementation of .*sentence_bert_config\.json must be one that .* has; got 'a/b', not run",
-        ),
-    ],
-)
+@each("damage, says", [
+    (
+        lambda f: [(f / name).unlink() for name in ("tokenizer.json", "tokenizer_config.json")],
+        "must hold the words of its tokeniser; it has none of tokenizer.json",
+    ),
+    (
+        lambda f: change_config(f, attn_implementation="someone/attention"),
+        "must be one that transformers has; got 'someone/attention', not run",
+    ),
+    (
+        lambda f: (f / "sentence_bert_config.json").write_text('{"model_args": {"attn_implementation": "a/b"}}'),
+        r"attn_implementation of .*sentence_bert_config\.json must be one that .* has; got 'a/b', not run",
+    ),
+])  # fmt: skip
 def test_a_damaged_sentence_model_is_one_message(tmp_path: Path, damage: Callable[[Path], object], says: str) -> None:
     folder = sentence_folder(tmp_path)
     damage(folder)

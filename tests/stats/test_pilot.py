@@ -153,15 +153,12 @@ def test_progress_counts_pairs() -> None:
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-@each(
-    "options, message",
-    [
-        ({"seeds": (1, 3)}, "numbers of seeds must be at least 2; got 1, 3"),
-        ({"images": (0,)}, "numbers of images must be at least 2; got 0"),
-        ({"difference": 0.0}, "difference must be above 0; got 0"),
-        ({"difference": float("nan")}, "difference must be above 0; got nan"),
-    ],
-)
+@each("options, message", [
+    ({"seeds": (1, 3)}, "numbers of seeds must be at least 2; got 1, 3"),
+    ({"images": (0,)}, "numbers of images must be at least 2; got 0"),
+    ({"difference": 0.0}, "difference must be above 0; got 0"),
+    ({"difference": float("nan")}, "difference must be above 0; got nan"),
+])  # fmt: skip
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         PlanOptions(**options)

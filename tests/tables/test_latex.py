@@ -98,17 +98,14 @@ def test_no_sheet_is_wider_than_a_line(columns: int, rows: int, letters: int, gr
     assert layout.width <= WIDTH and layout.scale >= 0.7
 
 
-@each(
-    "text, latex",
-    [
-        ("C_neg", r"$C_{\mathrm{neg}}$"),
-        ("C_q_all", r"$C_{q,\mathrm{all}}$"),
-        ("C_0, N_eff", r"$C_{0}$, $N_{\mathrm{eff}}$"),
-        ("W_low: s_pos", r"$W_{\mathrm{low}}$: $s_{\mathrm{pos}}$"),
-        ("mAP@5_hits hub_skewness C_negative", r"mAP@5\_hits hub\_skewness C\_negative"),
-        ("runs/scenes/ntxent-tau-0.1-seed0", r"runs/\allowbreak{}scenes/\allowbreak{}ntxent-tau-0.1-seed0"),
-    ],
-)
+@each("text, latex", [
+    ("C_neg", r"$C_{\mathrm{neg}}$"),
+    ("C_q_all", r"$C_{q,\mathrm{all}}$"),
+    ("C_0, N_eff", r"$C_{0}$, $N_{\mathrm{eff}}$"),
+    ("W_low: s_pos", r"$W_{\mathrm{low}}$: $s_{\mathrm{pos}}$"),
+    ("mAP@5_hits hub_skewness C_negative", r"mAP@5\_hits hub\_skewness C\_negative"),
+    ("runs/scenes/ntxent-tau-0.1-seed0", r"runs/\allowbreak{}scenes/\allowbreak{}ntxent-tau-0.1-seed0"),
+])  # fmt: skip
 def test_statistics_are_formulas_and_long_words_can_be_broken(text: str, latex: str) -> None:
     assert latex_text(text) == latex
 

@@ -85,20 +85,17 @@ def _refused(frame: pd.DataFrame, match: str) -> None:
         bleeker2022_3.build(frame)
 
 
-@each(
-    "column, value, message",
-    [
-        ("eps", 0.05, r"eps of the runs in one table must be the same; got 0.01 \(runs .*\); 0.05 \(run .*/1\)"),
-        ("batch_size", 64, r"batch size of the runs .* got 128 \(runs .*; 64 \(run .*/1\)"),
-        ("sampling", "images", r"sampling of the runs .* got pairs .*; images \(run .*/1\)"),
-        ("spec", "ntxent:tau=0.2", r"spec of .*NT-Xent must be one; got ntxent:tau=0.1 .*; ntxent:tau=0.2"),
-        ("dataset", "mscoco", r"dataset of scenes, ambiguity 0.1 must be one; got flickr30k .*; mscoco \(run .*/1\)"),
-        ("method", "VSRN", r"method of scenes, ambiguity 0.1, VSE\+\+ must be one"),
-        ("seed", 0, r"runs of .* must have different seeds; .* both have 0"),
-        ("seed", None, r"runs of .* must have different seeds; .* have 0 and none"),
-        ("data_fingerprint", "b", r"data_fingerprint of scenes, ambiguity 0.1 must be one; got a .*; b \(run .*/1\)"),
-    ],
-)
+@each("column, value, message", [
+    ("eps", 0.05, r"eps of the runs in one table must be the same; got 0.01 \(runs .*\); 0.05 \(run .*/1\)"),
+    ("batch_size", 64, r"batch size of the runs .* got 128 \(runs .*; 64 \(run .*/1\)"),
+    ("sampling", "images", r"sampling of the runs .* got pairs .*; images \(run .*/1\)"),
+    ("spec", "ntxent:tau=0.2", r"spec of .*NT-Xent must be one; got ntxent:tau=0.1 .*; ntxent:tau=0.2"),
+    ("dataset", "mscoco", r"dataset of scenes, ambiguity 0.1 must be one; got flickr30k .*; mscoco \(run .*/1\)"),
+    ("method", "VSRN", r"method of scenes, ambiguity 0.1, VSE\+\+ must be one"),
+    ("seed", 0, r"runs of .* must have different seeds; .* both have 0"),
+    ("seed", None, r"runs of .* must have different seeds; .* have 0 and none"),
+    ("data_fingerprint", "b", r"data_fingerprint of scenes, ambiguity 0.1 must be one; got a .*; b \(run .*/1\)"),
+])  # fmt: skip
 def test_runs_that_cannot_be_averaged_are_refused(column: str, value: object, message: str) -> None:
     frame = study(NTXENT).assign(data_fingerprint="a")
     frame[column] = frame[column].astype(object)

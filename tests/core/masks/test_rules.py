@@ -132,15 +132,12 @@ def test_a_negative_positive_moves_the_threshold_down() -> None:
     assert hide_negatives(rows, [build("masks", "percent")]).valid.tolist() == [[True, False, True]]
 
 
-@each(
-    "name, changes, says",
-    [
-        ("gist", {"guide": None}, "no guide is given. Name its embeddings: --guide SOURCE"),
-        ("same_text", {"candidate_keys": None}, "--mask same-text cannot be used: it needs the inputs"),
-        ("same_item", {"related": None}, "both sides in one set"),
-        ("pairs:file=mask.npz", {"items": None}, "--mask pairs cannot be used: it looks items up by the ids"),
-    ],
-)
+@each("name, changes, says", [
+    ("gist", {"guide": None}, "no guide is given. Name its embeddings: --guide SOURCE"),
+    ("same_text", {"candidate_keys": None}, "--mask same-text cannot be used: it needs the inputs"),
+    ("same_item", {"related": None}, "both sides in one set"),
+    ("pairs:file=mask.npz", {"items": None}, "--mask pairs cannot be used: it looks items up by the ids"),
+])  # fmt: skip
 def test_what_a_rule_needs_must_be_there(name: str, changes: dict[str, Any], says: str) -> None:
     rows = batch()
     given = {"related": rows.related, "candidate_keys": rows.candidate_keys, "guide": rows.guide, "items": rows.items}
@@ -202,21 +199,18 @@ def test_numbers_of_rows_are_no_ids_of_another_split(tmp_path: Path) -> None:
         build("masks", f"pairs:file={tmp_path}/mask.npz").hidden(MaskInputs(S, Mask(S > 0, S == 0), items=items))
 
 
-@each(
-    "changes, says",
-    [
-        ({"left": np.array([99])}, r"left of .* must be rows 0..1; got 99..99"),
-        ({"probability": np.array([1.5], np.float32)}, "must be numbers in 0..1"),
-        ({"probability": np.array([np.nan], np.float32)}, "must be numbers in 0..1"),
-        ({"left": np.array([0.5])}, "left of .* must be a column"),
-        ({"left_ids": np.array(["a", "x"])}, "ids of the left side of .* must be those that it was written with"),
-        ({"schema": np.array("lossscope.pairs/9")}, "must be a mask.npz of `lossscope audit`"),
-        ({"right": np.array([0, 1])}, "must be of one length"),
-        ({"least": np.array(1.5)}, "least of .* must be a number in 0..1"),
-        ({"least": np.array([0.1, 0.2])}, "least of .* must be a number in 0..1"),
-        ({"least": np.array(np.nan)}, "least of .* must be a number in 0..1"),
-    ],
-)
+@each("changes, says", [
+    ({"left": np.array([99])}, r"left of .* must be rows 0..1; got 99..99"),
+    ({"probability": np.array([1.5], np.float32)}, "must be numbers in 0..1"),
+    ({"probability": np.array([np.nan], np.float32)}, "must be numbers in 0..1"),
+    ({"left": np.array([0.5])}, "left of .* must be a column"),
+    ({"left_ids": np.array(["a", "x"])}, "ids of the left side of .* must be those that it was written with"),
+    ({"schema": np.array("lossscope.pairs/9")}, "must be a mask.npz of `lossscope audit`"),
+    ({"right": np.array([0, 1])}, "must be of one length"),
+    ({"least": np.array(1.5)}, "least of .* must be a number in 0..1"),
+    ({"least": np.array([0.1, 0.2])}, "least of .* must be a number in 0..1"),
+    ({"least": np.array(np.nan)}, "least of .* must be a number in 0..1"),
+])  # fmt: skip
 def test_a_damaged_file_of_pairs_is_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     file = tmp_path / "mask.npz"
     KnownPairs(np.array([0]), np.array([1]), np.array([0.9], np.float32), ("a", "b"), ("c", "d")).write(file)

@@ -75,18 +75,15 @@ def test_the_identity_depends_on_the_weights(vit: Path) -> None:
     assert TransformersFolder(vit).identity != before
 
 
-@each(
-    "change, message",
-    [
-        ({"preprocessor_config.json": None}, "must have image_mean and image_std; got no such file"),
-        ({"preprocessor_config.json": '{"image_mean": [1, 2], "image_std": [1, 1, 1]}'}, "must be three numbers"),
-        ({"preprocessor_config.json": '{"image_mean": [0, 0, 0], "image_std": [0, 1, 1]}'}, "must be three numbers"),
-        ({"preprocessor_config.json": '{"image_mean": [NaN, 0, 0], "image_std": [1, 1, 1]}'}, "must be three numbers"),
-        ({"config.json": None}, "must be a folder with config.json"),
-        ({"config.json": '{"model_type": "nothing"}'}, "must hold a model that transformers knows"),
-        ({"model.safetensors": None}, "must hold a model that transformers knows"),
-    ],
-)
+@each("change, message", [
+    ({"preprocessor_config.json": None}, "must have image_mean and image_std; got no such file"),
+    ({"preprocessor_config.json": '{"image_mean": [1, 2], "image_std": [1, 1, 1]}'}, "must be three numbers"),
+    ({"preprocessor_config.json": '{"image_mean": [0, 0, 0], "image_std": [0, 1, 1]}'}, "must be three numbers"),
+    ({"preprocessor_config.json": '{"image_mean": [NaN, 0, 0], "image_std": [1, 1, 1]}'}, "must be three numbers"),
+    ({"config.json": None}, "must be a folder with config.json"),
+    ({"config.json": '{"model_type": "nothing"}'}, "must hold a model that transformers knows"),
+    ({"model.safetensors": None}, "must hold a model that transformers knows"),
+])  # fmt: skip
 def test_folders_that_cannot_be_used_are_refused(change: dict[str, str | None], message: str, tmp_path: Path) -> None:
     vit = write_vit(tmp_path)
     for name, content in change.items():

@@ -9,17 +9,14 @@ from lossscope.errors import InputError
 from tests.each import each
 
 
-@each(
-    "fit, crop, usual, expected",
-    [
-        (None, True, True, "square"),
-        (None, False, True, "squeeze"),
-        ("short-side", True, True, "short-side"),
-        ("squeeze", False, True, "squeeze"),
-        ("square", True, False, "square"),
-        ("short-side", False, False, "short-side"),
-    ],
-)
+@each("fit, crop, usual, expected", [
+    (None, True, True, "square"),
+    (None, False, True, "squeeze"),
+    ("short-side", True, True, "short-side"),
+    ("squeeze", False, True, "squeeze"),
+    ("square", True, False, "square"),
+    ("short-side", False, False, "short-side"),
+])  # fmt: skip
 def test_fit_goes_before_a_flag_at_its_default(fit: Fit | None, crop: bool, usual: bool, expected: Fit) -> None:
     assert choose_fit(fit, crop, usual) == expected
 

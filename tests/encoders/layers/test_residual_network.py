@@ -135,32 +135,26 @@ def test_both_sets_of_names_of_a_trained_file_must_agree(monkeypatch: pytest.Mon
         drop_duplicate_backbone(other)
 
 
-@each(
-    "network, source, expected",
-    [
-        ("resnet101", "imagenet", "resnet101_caffe"),
-        ("resnet50", "imagenet_res50", "resnet50_caffe"),
-        ("resnet152", "imagenet_res152", "resnet152_caffe"),
-        ("detector", "detector", "detector"),
-        ("detector", "my_detector", "detector"),
-        ("resnext101", "wsl_resnext101", "resnext101"),
-        ("resnext101", "imagenet_resnext", "resnext101"),
-    ],
-)
+@each("network, source, expected", [
+    ("resnet101", "imagenet", "resnet101_caffe"),
+    ("resnet50", "imagenet_res50", "resnet50_caffe"),
+    ("resnet152", "imagenet_res152", "resnet152_caffe"),
+    ("detector", "detector", "detector"),
+    ("detector", "my_detector", "detector"),
+    ("resnext101", "wsl_resnext101", "resnext101"),
+    ("resnext101", "imagenet_resnext", "resnext101"),
+])  # fmt: skip
 def test_tensors_and_the_option_identify_the_backbone(network: str, source: str, expected: str) -> None:
     with torch.device("meta"):
         tower = {f"backbone.resnet.{k}": v for k, v in ResidualNetwork(RESNETS[network]).state_dict().items()}
     assert identify_backbone(tower, source) == expected
 
 
-@each(
-    "network, source, message",
-    [
-        ("resnext101", "detector", "backbone_source of the file must be of its tensors' resnext101; got 'detector'"),
-        ("resnet50", "imagenet", "must be of its tensors' resnet50; got 'imagenet'"),
-        ("resnet101", "imagenet_res200", "must be detector, imagenet, .*, or hold wsl; got 'imagenet_res200'"),
-    ],
-)
+@each("network, source, message", [
+    ("resnext101", "detector", "backbone_source of the file must be of its tensors' resnext101; got 'detector'"),
+    ("resnet50", "imagenet", "must be of its tensors' resnet50; got 'imagenet'"),
+    ("resnet101", "imagenet_res200", "must be detector, imagenet, .*, or hold wsl; got 'imagenet_res200'"),
+])  # fmt: skip
 def test_a_backbone_that_the_option_contradicts_is_refused(network: str, source: str, message: str) -> None:
     with torch.device("meta"):
         tower = {f"backbone.resnet.{k}": v for k, v in ResidualNetwork(RESNETS[network]).state_dict().items()}

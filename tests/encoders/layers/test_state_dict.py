@@ -20,18 +20,15 @@ def test_other_widths_of_the_same_kind_fit() -> None:
     require_fit({"a": torch.zeros(2, device="meta")}, {"a": torch.ones(2)}, "x")
 
 
-@each(
-    "change, message",
-    [
-        ({"b": torch.zeros(1)}, r"must be those of a model, no more and no fewer; .* left over \['b'\] \(1\)"),
-        ({"a": torch.zeros(3, 2)}, r"a must be \(2, 3\); got \(3, 2\)"),
-        ({"a": torch.zeros(2, 3).long()}, "a must be of dense floating numbers; got dense whole ones"),
-        ({"a": torch.zeros(2, 3, dtype=torch.complex64)}, "got dense complex ones"),
-        ({"a": torch.zeros(2, 3, dtype=torch.bool)}, "got dense true or false ones"),
-        ({"a": torch.zeros(2, 3).to_sparse()}, "a must be of dense floating numbers; got sparse floating ones"),
-        ({"count": torch.tensor(1.0)}, "count must be of dense whole numbers; got dense floating ones"),
-    ],
-)
+@each("change, message", [
+    ({"b": torch.zeros(1)}, r"must be those of a model, no more and no fewer; .* left over \['b'\] \(1\)"),
+    ({"a": torch.zeros(3, 2)}, r"a must be \(2, 3\); got \(3, 2\)"),
+    ({"a": torch.zeros(2, 3).long()}, "a must be of dense floating numbers; got dense whole ones"),
+    ({"a": torch.zeros(2, 3, dtype=torch.complex64)}, "got dense complex ones"),
+    ({"a": torch.zeros(2, 3, dtype=torch.bool)}, "got dense true or false ones"),
+    ({"a": torch.zeros(2, 3).to_sparse()}, "a must be of dense floating numbers; got sparse floating ones"),
+    ({"count": torch.tensor(1.0)}, "count must be of dense whole numbers; got dense floating ones"),
+])  # fmt: skip
 def test_the_first_difference_is_named(change: dict[str, Tensor], message: str) -> None:
     with pytest.raises(InputError, match=message):
         require_fit(EXPECTED, {**EXPECTED, **change}, "a model")

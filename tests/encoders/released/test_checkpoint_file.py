@@ -116,16 +116,13 @@ def test_long_texts_of_python_2_are_read_on_request(tmp_path: Path) -> None:
     assert read_released(path, old_pickle=True).options["note"] == "n" * 300
 
 
-@each(
-    "content, fragment",
-    [
-        ([1, 2], "must hold a checkpoint; it holds list"),
-        ({"epoch": 1, "opt": 2}, "must hold weights"),
-        ({"model": [], "opt": 2}, "must hold weights"),
-        ({"model": [{"a": 1}]}, "must hold weights"),
-        ({"state_dict": {1: torch.ones(1)}}, "must hold weights"),
-    ],
-)
+@each("content, fragment", [
+    ([1, 2], "must hold a checkpoint; it holds list"),
+    ({"epoch": 1, "opt": 2}, "must hold weights"),
+    ({"model": [], "opt": 2}, "must hold weights"),
+    ({"model": [{"a": 1}]}, "must hold weights"),
+    ({"state_dict": {1: torch.ones(1)}}, "must hold weights"),
+])  # fmt: skip
 def test_a_file_without_weights_is_refused(tmp_path: Path, content: Any, fragment: str) -> None:
     torch.save(content, tmp_path / "a.pth")
     with pytest.raises(InputError, match=fragment):
@@ -154,15 +151,12 @@ def test_which_files_look_released(tmp_path: Path, zipped: bool) -> None:
     assert not looks_released(tmp_path / "none.pt", "lossscope.checkpoint")
 
 
-@each(
-    "files, fragment",
-    [
-        ({}, "config.json must exist"),
-        ({"config.json": "{"}, "must be whole JSON"),
-        ({"config.json": "[]"}, "must be an object; got"),
-        ({"config.json": "{}"}, "must hold model.safetensors or pytorch_model.bin"),
-    ],
-)
+@each("files, fragment", [
+    ({}, "config.json must exist"),
+    ({"config.json": "{"}, "must be whole JSON"),
+    ({"config.json": "[]"}, "must be an object; got"),
+    ({"config.json": "{}"}, "must hold model.safetensors or pytorch_model.bin"),
+])  # fmt: skip
 def test_an_incomplete_folder_is_refused(tmp_path: Path, files: dict[str, str], fragment: str) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -180,15 +174,12 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
         read_released(tmp_path)
 
 
-@each(
-    "text, fragment",
-    [
-        ("not json", "must be whole JSON"),
-        ("[]", r"must be an object; got \[\]"),
-        ("{}", "must have the key 'weight_map'"),
-        ('{"weight_map": []}', r"'weight_map' of .* must be an object; got \[\]"),
-    ],
-)
+@each("text, fragment", [
+    ("not json", "must be whole JSON"),
+    ("[]", r"must be an object; got \[\]"),
+    ("{}", "must have the key 'weight_map'"),
+    ('{"weight_map": []}', r"'weight_map' of .* must be an object; got \[\]"),
+])  # fmt: skip
 def test_an_invalid_index_is_refused(tmp_path: Path, text: str, fragment: str) -> None:
     from safetensors.torch import save_file
 
@@ -209,15 +200,12 @@ def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
         read_released(tmp_path)
 
 
-@each(
-    "text, fragment",
-    [
-        ("[" * 100_000, "must be JSON of ordinary depth"),
-        ('{"a": ' + "[" * 80 + "]" * 80 + "}", "more than 64 levels deep"),
-        ('{"a": ' + "1" * 5000 + "}", "must be JSON of ordinary numbers"),
-        ('{"a": ' + "1" * 100 + "}", "it holds a whole number of 330 bits"),
-    ],
-)
+@each("text, fragment", [
+    ("[" * 100_000, "must be JSON of ordinary depth"),
+    ('{"a": ' + "[" * 80 + "]" * 80 + "}", "more than 64 levels deep"),
+    ('{"a": ' + "1" * 5000 + "}", "must be JSON of ordinary numbers"),
+    ('{"a": ' + "1" * 100 + "}", "it holds a whole number of 330 bits"),
+])  # fmt: skip
 def test_a_configuration_too_deep_or_with_too_large_numbers_is_refused(
     tmp_path: Path, text: str, fragment: str
 ) -> None:

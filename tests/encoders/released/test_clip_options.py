@@ -96,17 +96,14 @@ def test_options_that_transformers_saves_today_are_known() -> None:
         table.require_known(config.to_dict(), (), Path("config.json"))
 
 
-@each(
-    "table, part, option",
-    [
-        (CLIP, "text_config", {"pruned_heads": {"0": [1]}}),
-        (CLIP, "vision_config", {"is_decoder": True}),
-        (CLIP, "", {"auto_map": {"AutoModel": "x.Y"}}),
-        (CLIP, "", {"quantization_config": {"bits": 8}}),
-        (SIGLIP, "vision_config", {"vision_use_head": False}),
-        (SIGLIP, "vision_config", {"num_patches": 256}),
-    ],
-)
+@each("table, part, option", [
+    (CLIP, "text_config", {"pruned_heads": {"0": [1]}}),
+    (CLIP, "vision_config", {"is_decoder": True}),
+    (CLIP, "", {"auto_map": {"AutoModel": "x.Y"}}),
+    (CLIP, "", {"quantization_config": {"bits": 8}}),
+    (SIGLIP, "vision_config", {"vision_use_head": False}),
+    (SIGLIP, "vision_config", {"num_patches": 256}),
+])  # fmt: skip
 def test_options_of_other_models_are_refused_by_name(table: OptionTable, part: str, option: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(option))):
         table.require_known({part: option} if part else option, (), Path("config.json"))

@@ -115,16 +115,13 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     assert len(str(error.value)) < 500
 
 
-@each(
-    "options, expected",
-    [
-        ({}, []),
-        ({"a": {}}, [("a", {})]),
-        ({"a": [], "b": [1]}, [("a", []), ("b", [1])]),
-        ({"a": [{"b": 1}, {"b": 2, "c": 3}]}, [("a.b", 1), ("a.b", 2), ("a.c", 3)]),
-        ({"a": {"b": {"c": None}}}, [("a.b.c", None)]),
-    ],
-)
+@each("options, expected", [
+    ({}, []),
+    ({"a": {}}, [("a", {})]),
+    ({"a": [], "b": [1]}, [("a", []), ("b", [1])]),
+    ({"a": [{"b": 1}, {"b": 2, "c": 3}]}, [("a.b", 1), ("a.b", 2), ("a.c", 3)]),
+    ({"a": {"b": {"c": None}}}, [("a.b.c", None)]),
+])  # fmt: skip
 def test_options_inside_others_have_names_with_dots(options: dict[str, Any], expected: list[tuple[str, Any]]) -> None:
     assert list(flatten(options)) == expected
 

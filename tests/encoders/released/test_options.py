@@ -31,15 +31,12 @@ def test_options_are_read_or_have_a_default(read: Read, value: Any) -> None:
     assert read({}, "a", value) == value
 
 
-@each(
-    "read, value",
-    [
-        *((read_flag, value) for value in (1, "true", None, LONG)),
-        *((read_text, value) for value in (1, None, LONG, ["a"])),
-        *((read_number, value) for value in ("1", True, float("inf"), float("nan"), LONG, -LONG, [1])),
-        *((read_count, value) for value in ("1", True, 1.0, 0, -1, -LONG, [1])),
-    ],
-)
+@each("read, value", [
+    *((read_flag, value) for value in (1, "true", None, LONG)),
+    *((read_text, value) for value in (1, None, LONG, ["a"])),
+    *((read_number, value) for value in ("1", True, float("inf"), float("nan"), LONG, -LONG, [1])),
+    *((read_count, value) for value in ("1", True, 1.0, 0, -1, -LONG, [1])),
+])  # fmt: skip
 def test_values_of_other_types_are_refused(read: Read, value: Any) -> None:
     with pytest.raises(InputError, match=r"option a of the file must be .*; got"):
         read({"a": value}, "a", None)

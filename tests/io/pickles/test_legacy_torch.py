@@ -86,19 +86,16 @@ def test_a_view_of_a_storage_is_the_part_it_names(tmp_path: Path) -> None:
         read_legacy_torch(legacy(tmp_path / "a.pth", tensor_dict(0, 2, 1, view=outside), ["0"], numbers(1, 2, 3, 4)))
 
 
-@each(
-    "offset, size, stride, message",
-    [
-        (2, 3, 1, "must hold its tensors; one of shape .3,. reaches outside"),
-        (0, 2, 4, "reaches outside"),
-        (4, 1, 1, "reaches outside"),
-        (0, 5, 0, "reaches outside"),
-        (0, 1 << 61, 0, "reaches outside"),
-        (0, 2, -1, "no list of whole numbers >= 0"),
-        (-1, 2, 1, "no list of whole numbers >= 0"),
-        (0, -2, 1, "no list of whole numbers >= 0"),
-    ],
-)
+@each("offset, size, stride, message", [
+    (2, 3, 1, "must hold its tensors; one of shape .3,. reaches outside"),
+    (0, 2, 4, "reaches outside"),
+    (4, 1, 1, "reaches outside"),
+    (0, 5, 0, "reaches outside"),
+    (0, 1 << 61, 0, "reaches outside"),
+    (0, 2, -1, "no list of whole numbers >= 0"),
+    (-1, 2, 1, "no list of whole numbers >= 0"),
+    (0, -2, 1, "no list of whole numbers >= 0"),
+])  # fmt: skip
 def test_a_tensor_outside_of_its_storage_is_refused(
     tmp_path: Path, offset: int, size: int, stride: int, message: str
 ) -> None:

@@ -166,28 +166,25 @@ def array(state: Any) -> Crafted:
     return Crafted(RECONSTRUCT, (np.ndarray, (0,), b"b"), state)
 
 
-@each(
-    "content, message",
-    [
-        (array((1, (1,), dtype("O", "|"), False, b"A" * 8)), "an array of 1 objects must hold a list of 1 values"),
-        (array((1, (3,), dtype("O", "|"), False, [1])), "an array of 3 objects must hold a list of 3 values"),
-        (array((1, (2,), dtype(), False, bytes(15))), "2 elements of float64 must be of 8 bytes each; got 15 bytes"),
-        (array((1, (2,), dtype(), False, [1.0, 2.0])), "got list"),
-        (array((1, (-1,), dtype(), False, b"")), "shapes of arrays must be whole numbers >= 0"),
-        (array((1, (1 << 62, 4), dtype(), False, b"")), "must be of 8 bytes each"),
-        (array((1, (1,), dtype(itemsize=16), False, bytes(8))), "a float64 with parts"),
-        (array((1, (1,), dtype(parts=("f8", (2,))), False, bytes(8))), "a float64 with parts"),
-        (array((1, (1,), dtype(order="?"), False, bytes(8))), "changed by hand"),
-        (array((1, (1,), np.dtype("M8[D]"), False, bytes(8))), "one of kind M8"),
-        (array((1, (1,), dtype("V8"), False, bytes(8))), "one of kind V8"),
-        (array((1, (1,), dtype("O,f8"), False, bytes(16))), "one of kind O,f8"),
-        (array((1, (1,), "f8", False, bytes(8))), "must state their dtype; got str"),
-        (Crafted(SCALAR, (dtype("O", "|"), b"A" * 8)), "it holds an object as one"),
-        (Crafted(SCALAR, (dtype(), b"A" * 7)), "must be of 8 bytes each; got 7 bytes"),
-        (Crafted(np.ndarray, ((2,),)), "it holds one without"),
-        (Crafted(RECONSTRUCT, (str, (0,), b"b")), "of another class"),
-    ],
-)
+@each("content, message", [
+    (array((1, (1,), dtype("O", "|"), False, b"A" * 8)), "an array of 1 objects must hold a list of 1 values"),
+    (array((1, (3,), dtype("O", "|"), False, [1])), "an array of 3 objects must hold a list of 3 values"),
+    (array((1, (2,), dtype(), False, bytes(15))), "2 elements of float64 must be of 8 bytes each; got 15 bytes"),
+    (array((1, (2,), dtype(), False, [1.0, 2.0])), "got list"),
+    (array((1, (-1,), dtype(), False, b"")), "shapes of arrays must be whole numbers >= 0"),
+    (array((1, (1 << 62, 4), dtype(), False, b"")), "must be of 8 bytes each"),
+    (array((1, (1,), dtype(itemsize=16), False, bytes(8))), "a float64 with parts"),
+    (array((1, (1,), dtype(parts=("f8", (2,))), False, bytes(8))), "a float64 with parts"),
+    (array((1, (1,), dtype(order="?"), False, bytes(8))), "changed by hand"),
+    (array((1, (1,), np.dtype("M8[D]"), False, bytes(8))), "one of kind M8"),
+    (array((1, (1,), dtype("V8"), False, bytes(8))), "one of kind V8"),
+    (array((1, (1,), dtype("O,f8"), False, bytes(16))), "one of kind O,f8"),
+    (array((1, (1,), "f8", False, bytes(8))), "must state their dtype; got str"),
+    (Crafted(SCALAR, (dtype("O", "|"), b"A" * 8)), "it holds an object as one"),
+    (Crafted(SCALAR, (dtype(), b"A" * 7)), "must be of 8 bytes each; got 7 bytes"),
+    (Crafted(np.ndarray, ((2,),)), "it holds one without"),
+    (Crafted(RECONSTRUCT, (str, (0,), b"b")), "of another class"),
+])  # fmt: skip
 def test_arrays_that_would_reach_outside_of_their_bytes_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     for protocol in (2, 4):
         with pytest.raises(InputError, match=f"must hold plain containers and arrays; .*{message}"):

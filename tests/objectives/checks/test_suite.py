@@ -310,18 +310,15 @@ def test_a_gather_that_loses_gradients_fails_processes(name: str) -> None:
     assert "gather loses gradients: 1/2 of the gradient arrives on 2 processes" in failures["processes"]
 
 
-@each(
-    "name, where, text",
-    [
-        ("Averaged", "scale", "it averages over the queries: with 8 easy queries more W of the first 8 is 0.5 times"),
-        ("Scalar", "shapes", "values must be (8,), one loss per query; got ()"),
-        ("Unmasked", "padding", "3 more candidates that are not valid change W and values by"),
-        ("LastOfEquals", "ties", "those of row 0 have 0, 0, 0, 0, 0, 1, neither one weight nor all on the first"),
-        ("Unequal", "row sums", "it claims `rows_sum_to_zero`, but rows of W sum to at most"),
-        ("Coarse", "float32", "of the largest from those of the same rounded S in float64, more than 0.0001"),
-        ("Broken", "shapes", "'Tensor' object has no attribute 'no_such_thing' (planted.py, line"),
-    ],
-)
+@each("name, where, text", [
+    ("Averaged", "scale", "it averages over the queries: with 8 easy queries more W of the first 8 is 0.5 times"),
+    ("Scalar", "shapes", "values must be (8,), one loss per query; got ()"),
+    ("Unmasked", "padding", "3 more candidates that are not valid change W and values by"),
+    ("LastOfEquals", "ties", "those of row 0 have 0, 0, 0, 0, 0, 1, neither one weight nor all on the first"),
+    ("Unequal", "row sums", "it claims `rows_sum_to_zero`, but rows of W sum to at most"),
+    ("Coarse", "float32", "of the largest from those of the same rounded S in float64, more than 0.0001"),
+    ("Broken", "shapes", "'Tensor' object has no attribute 'no_such_thing' (planted.py, line"),
+])  # fmt: skip
 def test_each_fault_fails_its_check(name: str, where: str, text: str) -> None:
     failures = failed(check(f"./planted.py:{name}", processes=1))
     assert list(failures) == [where]
@@ -401,16 +398,13 @@ def test_a_sum_over_own_rows_is_noted() -> None:
     assert verdict.evidence.startswith("it adds up its own rows, so gradients averaged over 2 processes are 1/2 of")
 
 
-@each(
-    "name, text",
-    [
-        ("cut", "its gather loses gradients: none arrives"),
-        ("own_rows", "on 2 processes the gradient has 0."),
-        ("falling", "it raised ValueError: rank 1 has no luck"),
-        ("dying", "rank 1 ended with exit code 7"),
-        ("killed", "rank 1 was killed from outside (SIGKILL), as when memory runs out: try again"),
-    ],
-)
+@each("name, text", [
+    ("cut", "its gather loses gradients: none arrives"),
+    ("own_rows", "on 2 processes the gradient has 0."),
+    ("falling", "it raised ValueError: rank 1 has no luck"),
+    ("dying", "rank 1 ended with exit code 7"),
+    ("killed", "rank 1 was killed from outside (SIGKILL), as when memory runs out: try again"),
+])  # fmt: skip
 def test_an_error_on_a_rank_is_a_verdict(name: str, text: str) -> None:
     failures = failed(check(f"./planted.py:{name}", processes=2))
     assert set(failures) == {"processes"}

@@ -272,18 +272,15 @@ def of_both(logits_per_image: Tensor, logits_per_text: Tensor) -> Tensor:
     return softmax(logits_per_image, 1.0) + softmax(logits_per_text, 1.0)
 
 
-@each(
-    "loss, message",
-    [
-        (of_anything, r"takes \(\*args, \*\*kwargs\)\. Say which .* `def loss\(S\): return of_anything\(S\)`"),
-        (by_name, r"takes \(S\)\. Say which .* `def loss\(S\): return by_name\(S=S\)`"),
-        (with_mask, r"without mask.*`def loss\(S\): return with_mask\(S, torch.eye\(len\(S\), dtype=torch.bool\)\)`"),
-        (with_labels, r"`def loss\(S\): return with_labels\(S / 0.05, torch.arange\(len\(S\)\)\)`"),
-        (nn.CrossEntropyLoss(), r"\(input, target\).*`def loss\(S\): return criterion\(S / 0.05, torch.arange"),
-        (of_logits, r"may be S or S / temperature. Say which: of_logits.lossscope_takes = 'S'"),
-        (of_both, r"`def loss\(S\): return of_both\(S / 0.05, S.T / 0.05\)`"),
-    ],
-)
+@each("loss, message", [
+    (of_anything, r"takes \(\*args, \*\*kwargs\)\. Say which .* `def loss\(S\): return of_anything\(S\)`"),
+    (by_name, r"takes \(S\)\. Say which .* `def loss\(S\): return by_name\(S=S\)`"),
+    (with_mask, r"without mask.*`def loss\(S\): return with_mask\(S, torch.eye\(len\(S\), dtype=torch.bool\)\)`"),
+    (with_labels, r"`def loss\(S\): return with_labels\(S / 0.05, torch.arange\(len\(S\)\)\)`"),
+    (nn.CrossEntropyLoss(), r"\(input, target\).*`def loss\(S\): return criterion\(S / 0.05, torch.arange"),
+    (of_logits, r"may be S or S / temperature. Say which: of_logits.lossscope_takes = 'S'"),
+    (of_both, r"`def loss\(S\): return of_both\(S / 0.05, S.T / 0.05\)`"),
+])  # fmt: skip
 def test_a_call_that_is_not_plain_is_refused_with_what_to_write(loss: Loss, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         as_objective(loss)

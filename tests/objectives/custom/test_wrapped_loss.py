@@ -130,22 +130,19 @@ def assert_trains_like(wrapped: Any, expected: Any, batch: tuple[Tensor, Mask], 
     torch.testing.assert_close(theirs.gradient, ours.gradient * times, rtol=1e-6, atol=1e-9)
 
 
-@each(
-    "name, form, reduction, expected",
-    [
-        ("on_s", "S", "mean", "ntxent"),
-        ("on_s:tau=0.2", "S", "mean", "ntxent:tau=0.2"),
-        ("on_embeddings", "embeddings", "mean", "ntxent"),
-        ("unit_already:tau=0.05", "embeddings", "mean", "ntxent:tau=0.05"),
-        ("odd", "embeddings", "mean", "ntxent"),
-        ("ClipLoss:logit_scale=10", "features", "mean", "ntxent"),
-        ("Ranking", "sentences", "mean", "ntxent"),
-        ("Hinge:margin=0.3", "S", "sum", "triplet:margin=0.3"),
-        ("Hinge:margin=0.3,hardest=true", "S", "sum", "triplet_sh:margin=0.3"),
-        ("hinge", "S", "sum", "triplet:margin=0.3"),
-        ("SigLipLoss", "features", "mean", "siglip"),
-    ],
-)
+@each("name, form, reduction, expected", [
+    ("on_s", "S", "mean", "ntxent"),
+    ("on_s:tau=0.2", "S", "mean", "ntxent:tau=0.2"),
+    ("on_embeddings", "embeddings", "mean", "ntxent"),
+    ("unit_already:tau=0.05", "embeddings", "mean", "ntxent:tau=0.05"),
+    ("odd", "embeddings", "mean", "ntxent"),
+    ("ClipLoss:logit_scale=10", "features", "mean", "ntxent"),
+    ("Ranking", "sentences", "mean", "ntxent"),
+    ("Hinge:margin=0.3", "S", "sum", "triplet:margin=0.3"),
+    ("Hinge:margin=0.3,hardest=true", "S", "sum", "triplet_sh:margin=0.3"),
+    ("hinge", "S", "sum", "triplet:margin=0.3"),
+    ("SigLipLoss", "features", "mean", "siglip"),
+])  # fmt: skip
 def test_every_form_of_a_loss_trains_like_the_objective(
     losses: Path, batch: tuple[Tensor, Mask], name: str, form: str, reduction: str, expected: str
 ) -> None:
@@ -222,24 +219,21 @@ def test_similarities_that_no_unit_vectors_have_raise() -> None:
         vectors_with_similarities(2 * torch.eye(9) - 1)
 
 
-@each(
-    "name, kind, message",
-    [
-        ("three", SpecError, r"must be called as one of f\(S\); .* it takes \(a, b, c\)"),
-        (
-            "number",
-            SpecError,
-            "must be a function, a class or an object that computes a loss; got int. It defines on_s, .*, hinge: write",
-        ),
-        ("onn_s", SpecError, "must define onn_s; it does not. Did you mean on_s"),
-        ("Hinge", SpecError, "needs margin"),
-        ("on_s:tau=x", SpecError, "must be float; got 'x'"),
-        ("no_gradient", InputError, "has no gradient"),
-        ("a_matrix", InputError, r"one number, or one a query, \(6,\); got \(6, 6\)"),
-        ("raises", InputError, "raised RuntimeError: boom"),
-        ("is_nan", InputError, "finite numbers; got nan"),
-    ],
-)
+@each("name, kind, message", [
+    ("three", SpecError, r"must be called as one of f\(S\); .* it takes \(a, b, c\)"),
+    (
+        "number",
+        SpecError,
+        "must be a function, a class or an object that computes a loss; got int. It defines on_s, .*, hinge: write",
+    ),
+    ("onn_s", SpecError, "must define onn_s; it does not. Did you mean on_s"),
+    ("Hinge", SpecError, "needs margin"),
+    ("on_s:tau=x", SpecError, "must be float; got 'x'"),
+    ("no_gradient", InputError, "has no gradient"),
+    ("a_matrix", InputError, r"one number, or one a query, \(6,\); got \(6, 6\)"),
+    ("raises", InputError, "raised RuntimeError: boom"),
+    ("is_nan", InputError, "finite numbers; got nan"),
+])  # fmt: skip
 def test_what_cannot_be_a_loss_raises(
     losses: Path, batch: tuple[Tensor, Mask], name: str, kind: type[Exception], message: str
 ) -> None:
@@ -363,15 +357,12 @@ def file_of_others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@each(
-    "name, message",
-    [
-        ("simclr", "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views"),
-        ("views", "it does not pull pair i, which is on the diagonal of S"),
-        ("dropped", "two calls with one input give two values. Switch off its dropout"),
-        ("along_axes", "it changes when all embeddings are rotated together"),
-    ],
-)
+@each("name, message", [
+    ("simclr", "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views"),
+    ("views", "it does not pull pair i, which is on the diagonal of S"),
+    ("dropped", "two calls with one input give two values. Switch off its dropout"),
+    ("along_axes", "it changes when all embeddings are rotated together"),
+])  # fmt: skip
 def test_what_is_no_function_of_the_similarities_of_pairs_is_refused(others: Path, name: str, message: str) -> None:
     wrapped = build("objectives", f"{others}:{name}")
     with pytest.raises(UnsupportedLoss, match=message):

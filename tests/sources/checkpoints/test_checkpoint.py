@@ -106,21 +106,18 @@ def test_a_missing_key_is_refused_by_name(tmp_path: Path, content: dict[str, Any
         Checkpoint.load(save(tmp_path, {name: value for name, value in content.items() if name != key}))
 
 
-@each(
-    "key, value, fragment",
-    [
-        ("epoch", "3", "epoch of .* must be int; got str"),
-        ("step", 1.5, "step of .* must be int; got float"),
-        ("encoder", 1, "encoder of .* must be str; got int"),
-        ("weights", [1], "weights of .* must be dict; got list"),
-        ("weights", {"a": 1}, "weights of .* must hold Tensor; got int"),
-        ("vocabulary", ["a", 1], "vocabulary of .* must hold str; got int"),
-        ("item_shape", ["x"], "item_shape of .* must hold int or list; got str"),
-        ("optimiser", 3, "optimiser of .* must be dict or NoneType; got int"),
-        ("versions", None, "versions of .* must be dict; got NoneType"),
-        ("data_fingerprint", 5, "data_fingerprint of .* must be str; got int"),
-    ],
-)
+@each("key, value, fragment", [
+    ("epoch", "3", "epoch of .* must be int; got str"),
+    ("step", 1.5, "step of .* must be int; got float"),
+    ("encoder", 1, "encoder of .* must be str; got int"),
+    ("weights", [1], "weights of .* must be dict; got list"),
+    ("weights", {"a": 1}, "weights of .* must hold Tensor; got int"),
+    ("vocabulary", ["a", 1], "vocabulary of .* must hold str; got int"),
+    ("item_shape", ["x"], "item_shape of .* must hold int or list; got str"),
+    ("optimiser", 3, "optimiser of .* must be dict or NoneType; got int"),
+    ("versions", None, "versions of .* must be dict; got NoneType"),
+    ("data_fingerprint", 5, "data_fingerprint of .* must be str; got int"),
+])  # fmt: skip
 def test_a_wrong_type_is_refused_by_name(
     tmp_path: Path, content: dict[str, Any], key: str, value: Any, fragment: str
 ) -> None:

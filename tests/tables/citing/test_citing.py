@@ -146,25 +146,22 @@ def test_every_statistic_that_a_paper_defines_is_one_of_its_probe() -> None:
     assert unknown == set()
 
 
-@each(
-    "probe, statistics, keys",
-    [
-        ("cocos:eps=0.1", "C_q C_B C_0 C_neg W_neg W_pos", ["bleeker2022"]),
-        ("cocos", "N_eff", ["kish1965"]),
-        ("cocos", "C_q_all W_low skipped any", []),
-        ("weight-mass", "W_neg W_pos", ["bleeker2022"]),
-        ("weight_mass", "W_low share_above any", []),
-        ("contributors", "N_eff", ["kish1965"]),
-        ("contributors", "perplexity", ["hill1973"]),
-        ("contributors", "top1 top5 any", []),
-        ("hubness", "hub_skewness", ["radovanovic2010"]),
-        ("hubness", "hub_max_count never_hardest hub_share", []),
-        ("modality_gap", "gap_cosine", []),
-        ("tangent", "radial tangent_q50", []),
-        ("effective_rank", "effective_rank", ["garrido2023", "roy2007"]),
-        ("recall", "R@1", []),
-    ],
-)
+@each("probe, statistics, keys", [
+    ("cocos:eps=0.1", "C_q C_B C_0 C_neg W_neg W_pos", ["bleeker2022"]),
+    ("cocos", "N_eff", ["kish1965"]),
+    ("cocos", "C_q_all W_low skipped any", []),
+    ("weight-mass", "W_neg W_pos", ["bleeker2022"]),
+    ("weight_mass", "W_low share_above any", []),
+    ("contributors", "N_eff", ["kish1965"]),
+    ("contributors", "perplexity", ["hill1973"]),
+    ("contributors", "top1 top5 any", []),
+    ("hubness", "hub_skewness", ["radovanovic2010"]),
+    ("hubness", "hub_max_count never_hardest hub_share", []),
+    ("modality_gap", "gap_cosine", []),
+    ("tangent", "radial tangent_q50", []),
+    ("effective_rank", "effective_rank", ["garrido2023", "roy2007"]),
+    ("recall", "R@1", []),
+])  # fmt: skip
 def test_a_paper_is_credited_with_the_statistics_that_it_defines_alone(
     probe: str, statistics: str, keys: list[str]
 ) -> None:
