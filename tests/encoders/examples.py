@@ -145,7 +145,7 @@ class Case:
     @cached_property
     def files(self) -> Path:
         """The folder of the files that the spec names."""
-        return Path(_folder().name) / str(len(list(Path(_folder().name).iterdir())))
+        return Path(_folder().name) / str(id(self))
 
     @cached_property
     def spec(self) -> EncoderSpec:
