@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests import lengths
 from tests.farm import warm_spawning
@@ -24,7 +24,8 @@ DATA = Path(__file__).parent / "data"
 collect_ignore_glob = ["data/authors/*.py"]  # they import the authors' code
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # batches of a few rows gain nothing from threads that wait
-settings.register_profile("lossscope", deadline=None, derandomize=True)
+_PHASES = [phase for phase in Phase if phase is not Phase.explain]  # which takes longer than to find the failure
+settings.register_profile("lossscope", deadline=None, derandomize=True, phases=_PHASES)
 settings.load_profile("lossscope")
 _TESTS = itertools.count()
 

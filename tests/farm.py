@@ -33,7 +33,7 @@ PRELOADED = (
     "torch", "torch.distributed", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "seaborn", "safetensors.torch",
     "scipy.stats", "pytest", "hypothesis", "typer.testing", "lossscope_cli", "lossscope.training.loop",
     "lossscope.studies.report", "lossscope.engine.sweep", "lossscope.live.monitor", "lossscope.conformance.suite",
-    "tests.farm",
+    "sentence_transformers", "pytorch_metric_learning", "tests.farm", "tests.fuzz.worker",
 )  # fmt: skip
 """Modules that most processes need."""
 SECONDS = 300.0  # that the processes of one call may take together

@@ -49,6 +49,11 @@ def file_of(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
+def thorough(*cases: Any) -> list[Any]:
+    """Return cases of a parametrised test that are left to `make test-all`; a tuple has a value for each argument."""
+    return [pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.thorough) for case in cases]
+
+
 def add_options(parser: pytest.Parser) -> None:
     """Add the options that choose tests."""
     group = parser.getgroup("lengths of the suite")
@@ -91,6 +96,8 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
         thorough = [item for item in items if _is_thorough(item)]
         chosen = parts_of([item.nodeid for item in thorough])[int(number) - 1]
         _keep(config, items, [item for item in thorough if item.nodeid in chosen])
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return  # the order that was typed
     cost: dict[str, float] = defaultdict(float)
     for function, seconds in durations().items():
         cost[file_of(function)] += seconds

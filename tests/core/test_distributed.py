@@ -111,14 +111,14 @@ def of_gradients(group: ProcessGroup) -> dict[str, Any]:
     return {"gradients": [on_one.grad, on_none.grad, on_all.grad], "sums": mixed}
 
 
+def results_of_rank() -> dict[str, Any]:
+    return run_collectives(process_group())
+
+
 @pytest.fixture(scope="module")
 def results() -> list[Mapping[str, Any]]:
     """Return the results of each of three processes."""
-    return run_ranks(collectives, RANKS)
-
-
-def collectives() -> dict[str, Any]:
-    return run_collectives(process_group())
+    return run_ranks(results_of_rank, RANKS)
 
 
 def test_collectives_agree_on_all_processes(results: list[Mapping[str, Any]]) -> None:

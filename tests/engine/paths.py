@@ -21,7 +21,7 @@ from lossscope.core.relations import Relations
 from lossscope.core.sides import ONE_SET, QUERY_DOCUMENT
 from lossscope.core.similarity import Mask, normalise
 from lossscope.engine.run_probes import plan_of_direction, plan_probes, run_probes
-from lossscope.engine.sweep import Sweep
+from lossscope.engine.sweep import Sweep, SweepResult
 from lossscope.live.monitor import LossScope
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import reduce_column
@@ -31,12 +31,16 @@ from lossscope.registry import build, names, spec_of
 Kind = Literal["random", "tied", "collapsed", "clusters", "sorted"]
 KINDS: tuple[Kind, ...] = ("random", "tied", "collapsed", "clusters", "sorted")
 Key = tuple[Any, ...]
-Numbers = dict[Key, float]
-"""(batch, objective, direction, probe, eps, statistic) -> number, of sweeps; (column,) -> number, of a loop."""
+Numbers = dict[Key, Any]
+"""What a path gives: a number of each statistic, and an array of each column of queries, in the order of the batch.
+
+Keys are (batch, objective, direction, probe, eps, statistic or column) of sweeps, (column,) of a loop.
+"""
 
 EXACT = frozenset({
     "C_q", "C_q_all", "C_B", "C_0", "C_neg", "skipped", "R@1", "R@5", "R@10", "medr", "meanr", "ties", "hub_max_count",
     "never_hardest", "s_neg", "s_pos", "inverted",
+    "query", "count", "rank", "tied",
 })  # fmt: skip
 """Statistics that have the same bits on every path, where products are exact."""
 WARM = {"smoothap": "smoothap:tau=0.1"}
@@ -137,10 +141,12 @@ class Scenario:
     options: Mapping[str, Any] = field(default_factory=dict)  # of a sweep
     in_pieces: bool = True  # whether S may be cut into pieces at all
     sampled: bool = True  # whether each number is of a query
+    per_query: bool = True  # whether those of queries are compared too; shares of gradients near 0 differ by any factor
 
     def sweep(self, **options: Any) -> Sweep:
         """Return the sweep over one batch of everything, unless options say otherwise."""
-        return Sweep(self.objectives, self.probes, **{"batch_size": None, "interval": None, **self.options, **options})
+        given = {"batch_size": None, "interval": None, "per_query": self.per_query, **self.options, **options}
+        return Sweep(self.objectives, self.probes, **given)
 
 
 SCENARIOS = {
@@ -149,7 +155,7 @@ SCENARIOS = {
     "siblings left out": Scenario(captions, ("ntxent", "triplet", "unified"), options={"same_image": "mask"}),
     "first captions": Scenario(captions, ("ntxent",), options={"captions": "first"}),
     "images": Scenario(captions, MANY, options={"sampling": "images"}),
-    "rows": Scenario(captions, ("ntxent", "triplet", "circle:gamma=8"), ROWS, {"sampling": "pairs"}),
+    "rows": Scenario(captions, ("ntxent", "triplet", "circle:gamma=8"), ROWS, {"sampling": "pairs"}, per_query=False),
     "rows of pairs": Scenario(captions, WHOLE, ("cocos", "similarity"), {"sampling": "pairs"}),
     "rows of images": Scenario(captions, WHOLE, ("cocos", "contributors"), {"sampling": "images"}),
     "views": Scenario(captions, ("ntxent",), options={"sampling": "views"}),
@@ -173,9 +179,13 @@ def whole_matrix(scenario: Scenario, source: SplitEmbeddings, sweep: Sweep) -> N
                     spec = None if one.objective is None else spec_of(one.objective)
                     probe = spec_of(one.probe).partition(":")[0]
                     key = number, spec, direction, probe, getattr(one.probe, "eps", None)
+                    columns = one.columns()
                     for statistic in one.statistics():
-                        value = reduce_column(statistic, one.columns(), 1)
-                        numbers[*key, plan.name_of(statistic.name)] = float(value[0])
+                        numbers[*key, plan.name_of(statistic.name)] = float(reduce_column(statistic, columns, 1)[0])
+                    if sweep.per_query and one.probe.axis == "query":
+                        columns = {name: column for name, column in columns.items() if column.ndim == 1}
+                        columns |= {"query": one.shape.query_ids}
+                        numbers |= _of_queries(key, {name: column.numpy() for name, column in columns.items()})
     return numbers
 
 
@@ -196,13 +206,29 @@ def dense_rows(source: SplitEmbeddings, batch: Batch, same_image: Any = "keep") 
     return [forward, DenseRows(shape, S.T.contiguous(), replace(mask.t(), info=embeddings), t, v[None])]
 
 
-def numbers_of_batches(batches: pd.DataFrame) -> Numbers:
-    """Return the numbers of the rows of batches that a sweep gives."""
-    return {
+def numbers_of_batches(result: SweepResult) -> Numbers:
+    """Return the numbers of each batch and of each query that a sweep gives."""
+    numbers: Numbers = {
         (row["batch"], *_key_of(row), name): row[name]
-        for row in batches.to_dict("records")
+        for row in result.batches.to_dict("records")
         for name in row["statistics"].split()
     }
+    if len(result.queries):
+        for _, rows in result.queries.groupby(["batch", "objective", "direction", "probe", "eps"], dropna=False):
+            key = rows["batch"].iloc[0], *_key_of(rows.iloc[0])
+            columns = rows.drop(columns=[name for name in _NAMES if name in rows])
+            numbers |= _of_queries(key, {str(name): column.to_numpy() for name, column in columns.items()})
+    return numbers
+
+
+def _of_queries(key: Key, columns: Mapping[str, Any]) -> Numbers:
+    """Return the columns of queries that have numbers; a query that is skipped has none."""
+    skipped, of_all = np.asarray(columns["skipped"], bool), ("query", "skipped")
+    masked = {
+        (*key, "queries", name): np.asarray(column, float) if name in of_all else np.where(skipped, np.nan, column)
+        for name, column in columns.items()
+    }
+    return {name: column for name, column in masked.items() if not np.isnan(column).all()}
 
 
 def numbers_of_summary(rows: pd.DataFrame, column: str = "mean") -> Numbers:
@@ -216,6 +242,13 @@ def _key_of(row: Mapping[str, Any]) -> Key:
     return objective, row["direction"], row["probe"], eps
 
 
+_NAMES = {
+    "source", "sampling", "seed", "objective", "direction", "probe", "convention", "eps", "weight_unit", "batch",
+    "sides",
+}  # fmt: skip
+"""Columns of a row of a query that are no numbers of it."""
+
+
 def assert_same(actual: Numbers, expected: Numbers, exact: bool = True, close: float = 2e-5) -> None:
     """Assert that a path gives all the numbers and no others.
 
@@ -226,13 +259,14 @@ def assert_same(actual: Numbers, expected: Numbers, exact: bool = True, close: f
         close: relative and absolute difference that other numbers may have.
     """
     assert expected and not actual.keys() ^ expected.keys()
-    for key, value in expected.items():
+    for key in expected:
         name = str(key[-1]).rpartition("/")[2]
         if exact and name in EXACT:
-            assert actual[key] == pytest.approx(value, rel=1e-6, abs=0, nan_ok=True), key
+            relative, absolute = 1e-6, 0.0
         else:
-            limit = 500 * close if name in VANISHING else close
-            assert actual[key] == pytest.approx(value, rel=limit, abs=limit / 4, nan_ok=True), key
+            relative = 500 * close if name in VANISHING else close
+            absolute = relative if "queries" in key else relative / 4
+        np.testing.assert_allclose(actual[key], expected[key], relative, absolute, equal_nan=True, err_msg=str(key))
 
 
 def row_of_matrix(scope: LossScope, S: Tensor, S_second: Tensor | None, mask: Mask) -> Numbers:

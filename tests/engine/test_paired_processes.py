@@ -1,20 +1,19 @@
-"""Differences of two sides by torchrun: those of one process."""
+"""Differences of two sides by many processes: those of one, with their intervals."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
-from lossscope.core.distributed import join_group, process_group
+from lossscope.core.distributed import process_group
 from lossscope.engine.paired_sweep import PairedSweep
 from lossscope.sources.base import load
+from tests.farm import run_ranks
 
-from .test_sweep_processes import SIZES, SWEEPS, dump, output_of, torchrun
+from .test_sweep_processes import SIZES, SWEEPS, dump, output_of
 
 NAMES = ("stacks", "stacks of images", "tiles", "tiles of images", "tiles and panels")
 TEXTS = ["source", "b_source", "objective", "b_objective", "direction", "probe", "statistic", "method"]
@@ -22,7 +21,7 @@ TEXTS = ["source", "b_source", "objective", "b_objective", "direction", "probe",
 
 def write_sides(folder: Path) -> list[Path]:
     """Write one split under two models."""
-    a = dump(folder / "a.npz", 250)
+    a = dump(folder / "a.npz", 100)
     arrays = dict(np.load(a))
     moved = arrays["captions"] + 0.05 * np.random.default_rng(1).normal(size=arrays["captions"].shape)
     arrays["captions"] = (moved / np.linalg.norm(moved, axis=1, keepdims=True)).astype(np.float32)
@@ -46,7 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("differences")
     write_sides(folder)
     for size in SIZES:
-        output_of(torchrun(size, "-m", __name__, str(folder)))
+        run_ranks(run_sweeps, size, folder)
     return folder
 
 
@@ -63,15 +62,9 @@ def test_many_processes_give_the_differences_of_one(name: str, size: int, folder
 
 
 def test_the_command_prints_the_same_as_in_one_process(tmp_path: Path) -> None:
-    words = ["-m", "lossscope_cli", "diff", *map(str, write_sides(tmp_path)), "--objective", "triplet"]
+    words = ["diff", *map(str, write_sides(tmp_path)), "--objective", "triplet"]
     words += ["--batch-size", "64", "--format", "json", "--device", "cpu"]
-    alone = output_of([sys.executable, *words])
+    alone = output_of(*words)
     assert '"queries": [' in alone
     for size in SIZES[1:]:
-        assert output_of(torchrun(size, *words)) == alone
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    with join_group("cpu"):
-        run_sweeps(Path(sys.argv[1]))
+        assert output_of(*words, ranks=size) == alone

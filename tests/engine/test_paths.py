@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pytest
 import torch
@@ -57,7 +58,7 @@ Source = tuple[Kind, int, int, int]
 
 
 def sweep_numbers(sweep: Sweep, source: SplitEmbeddings, **options: Any) -> Numbers:
-    return numbers_of_batches(sweep.run(source, **options).batches)
+    return numbers_of_batches(sweep.run(source, **options))
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -127,13 +128,13 @@ def test_pairs_of_sources(engine: Any, name: str, source: Source, seed: int) -> 
     order = torch.randperm(len(a.captions), generator=torch.Generator().manual_seed(seed))
     b = replace(a, captions=a.captions[order])
     b = b if name != "classes" else replace(b, images=b.captions)
-    sweep = scenario.sweep(engine=engine)
+    sweep = scenario.sweep(engine=engine, per_query=False)
     rows = PairedSweep(sweep, sweep).run(a, b).rows
     for column, side in (("mean", a), ("b_mean", b)):
         assert_same(numbers_of_summary(rows, column), whole_matrix(scenario, side, sweep))
 
 
-KINDS_OF_RANKS: tuple[Kind, ...] = ("random", "tied")
+OF_RANKS: Source = ("tied", 11, 2, 1)
 SWEEPS: dict[str, dict[str, Any]] = {
     "stacks": {"batch_size": 8},
     "tiled": {"engine": "tiled"},
@@ -141,33 +142,34 @@ SWEEPS: dict[str, dict[str, Any]] = {
 }
 
 
-def sweeps_of_ranks() -> dict[tuple[str, str, Kind], Numbers]:
+WAYS = [
+    (name, path)
+    for path, scenarios in (("stacks", list(SCENARIOS)), ("tiled", IN_PIECES), ("sampled", SAMPLED))
+    for name in scenarios
+]
+
+
+def sweeps_of_ranks() -> list[Numbers]:
     """Run every sweep, in every process; only the first has all numbers."""
-    here, done = process_group(), {}
+    here, done = process_group(), list[Numbers]()
     with pieces({"tile rows": 7, "tile columns": 9, "panel": 60, "strip": 8, "stack": 100}):
-        for (name, scenario), (path, options), kind in product_of_ranks():
-            sweep = scenario.sweep(**options)
-            done[name, path, kind] = sweep_numbers(sweep, scenario.make(kind, 11, 2, 1), processes=here)
+        for name, path in WAYS:
+            sweep, source = SCENARIOS[name].sweep(**SWEEPS[path]), SCENARIOS[name].make(*OF_RANKS)
+            done.append(sweep_numbers(sweep, source, processes=here))
     return done
 
 
-def product_of_ranks() -> list[Any]:
-    return [
-        ((name, SCENARIOS[name]), (path, options), kind)
-        for path, options in SWEEPS.items()
-        for name in {"stacks": list(SCENARIOS), "tiled": IN_PIECES, "sampled": SAMPLED}[path]
-        for kind in KINDS_OF_RANKS
-    ]
+@cache
+def numbers_of_one_process(name: str, path: str) -> Numbers:
+    scenario = SCENARIOS[name]
+    return whole_matrix(scenario, scenario.make(*OF_RANKS), scenario.sweep(**SWEEPS[path]))
 
 
 @pytest.mark.parametrize("size", [2, 3])
 def test_processes(size: int, subtests: pytest.Subtests) -> None:
-    done = run_ranks(sweeps_of_ranks, size)[0]
-    assert len(done) == len(product_of_ranks())
-    for (name, scenario), (path, options), kind in product_of_ranks():
-        with subtests.test(name, path=path, kind=kind):
-            expected = whole_matrix(scenario, scenario.make(kind, 11, 2, 1), scenario.sweep(**options))
-            assert_same(done[name, path, kind], expected)
+    for (name, path), actual in zip(WAYS, run_ranks(sweeps_of_ranks, size)[0], strict=True):
+        with subtests.test(name, path=path):
+            assert_same(actual, numbers_of_one_process(name, path))
 
 
 def test_every_objective_takes_every_path_that_it_can() -> None:
@@ -238,37 +240,39 @@ def test_a_sample_of_all_queries_of_a_loop(objective: str, loop: Loop, data: Any
     assert_same(numbers(estimates), row_of_matrix(scope, S, S_second, mask))
 
 
-Shared = tuple[str, tuple[str, ...], Loop, list[int], bool]
-"""Objective, probes, batch, the first queries of all processes but the first, and whether blocks come one by one."""
+Way = Literal["whole", "tiles", "blocks"]
+Shared = tuple[str, tuple[str, ...], Loop, list[int], Way]
+"""Objective, probes, batch, the first queries of all processes but the first, and how a process reads its rows."""
 
 
 def shared_batches(size: int, number: int) -> list[Shared]:
     """Return batches that `size` processes share, in shares that may be empty."""
     dice, batches = random.Random(size), list[Shared]()
     for place in range(number):
-        in_blocks = place % 2 == 0
-        objectives, probes = (OF_PAIRS, HUBS) if in_blocks else ((*OF_PAIRS, *WHOLE), (*TILES[:4], "contributors"))
+        way = dice.choice(get_args(Way))
+        objectives, probes = ((*OF_PAIRS, *WHOLE), (*TILES[:4], "contributors")) if way == "whole" else (OF_PAIRS, HUBS)
         loop = dice.choice(KINDS), dice.randint(4, 20), place
         edges = [dice.randint(0, loop[1]) for _ in range(size - 1)]
-        batches.append((dice.choice(objectives), probes, loop, edges, in_blocks))
+        batches.append((dice.choice(objectives), probes, loop, edges, way))
     return batches
 
 
 def loops_of_ranks(batches: list[Shared]) -> list[Numbers]:
     """Watch the batches, of each of which this process has a share."""
     here, rows = process_group(), []
-    for objective, probes, loop, edges, in_blocks in batches:
+    for objective, probes, loop, edges, way in batches:
         own = shares(edges, loop[1])[here.rank]
         S, S_second, _ = rows_of(loop, own.start, own.stop)
         scope = LossScope(objective, probes, across_processes=True)
-        if in_blocks:
+        if way == "blocks":
             with scope.ring(columns=loop[1], offset=own.start) as ring:
                 for block in shares(edges, loop[1])[here.rank :] + shares(edges, loop[1])[: here.rank]:
                     if block.stop > block.start:
                         ring.add(S[:, block], block.start, S_second[:, block])
             rows.append(numbers(ring.row))
         else:
-            rows.append(numbers(scope.watch(S, offset=own.start, S_second=S_second)))
+            with pieces({"large in a loop": 1 if way == "tiles" else 1 << 22, "tile rows": 5, "tile columns": 7}):
+                rows.append(numbers(scope.watch(S, offset=own.start, S_second=S_second)))
     return rows
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import multiprocessing
 import os
 import re
 import shutil
@@ -13,15 +12,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from functools import cache
-from multiprocessing import forkserver
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
+
+from tests import farm
 
 from .kind import Kind, load_kind
 from .originals import HOME, ROOT, original_of
 from .verdict import FINDINGS, Verdict, innermost
-from .worker import ENVIRONMENT, PRELOADED, judge_alone
+from .worker import judge_alone
 
 BATCH = 250  # cases of a process
 OnBatch = Callable[[str, list[Verdict]], None]
@@ -122,26 +120,11 @@ def _share(kind: Kind) -> float:
 
 def _start(kind: str, original: Path, own: Path, seeds: Sequence[int]) -> int:
     """Judge cases in a process of their own, and return how it ended."""
-    process = _forks().Process(target=judge_alone, args=(kind, original, own, list(seeds), os.environ[HOME]))
+    process = farm.context().Process(target=judge_alone, args=(kind, original, own, list(seeds), os.environ[HOME]))
     process.start()
     process.join()
     assert process.exitcode is not None
     return process.exitcode
-
-
-@cache
-def _forks() -> ForkServerContext:
-    """Return the context of processes that are forked from one in which everything is imported: it takes seconds."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(PRELOADED))
-    before = dict(os.environ)
-    os.environ.update({**ENVIRONMENT, "PYTHONPATH": str(ROOT)})
-    try:
-        forkserver.ensure_running()
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-    return context
 
 
 def _read_verdicts(file: Path) -> tuple[list[Verdict], int | None]:

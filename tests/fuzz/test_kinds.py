@@ -9,18 +9,20 @@ import pytest
 from tests.fuzz.campaign import findings_of, run_campaign
 from tests.fuzz.kind import kind_names
 from tests.fuzz.tally import format_findings
+from tests.lengths import thorough
 
 CASES = 40  # of a kind at a time
-ALL = 200  # of a kind, of which the first 40 are left to no other day
+ALL = 200  # of a kind
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of originals, which kinds share."""
-    return tmp_path_factory.mktemp("fuzz")
+def home(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The folder of originals, which kinds and the processes of pytest share."""
+    own = tmp_path_factory.getbasetemp()
+    return (own if worker_id == "master" else own.parent) / "fuzz"
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.thorough) for n in range(CASES, ALL, CASES))])
+@pytest.mark.parametrize("first", [0, *thorough(*range(CASES, ALL, CASES))])
 @pytest.mark.parametrize("kind", kind_names())
 def test_damaged_files_are_refused_or_read_right(kind: str, first: int, home: Path) -> None:
     verdicts = run_campaign([kind], range(first, first + CASES), home)

@@ -23,11 +23,6 @@ from .originals import HOME, ROOT
 from .verdict import Outcome, Verdict, outcome_of_error
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "COLUMNS": "1000", "TERM": "dumb", "HF_HUB_OFFLINE": "1", "MPLBACKEND": "agg"}
-PRELOADED = (
-    "torch", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "safetensors.torch", "scipy.stats", "lossscope_cli",
-    "lossscope.training.loop", "lossscope.studies.report", "typer.testing", "tests.fuzz.worker",
-)  # fmt: skip
-"""Modules that most kinds need, which are imported once for all processes."""
 
 
 def judge_alone(name: str, original: Path, home: Path, seeds: list[int], originals: str) -> None:

@@ -1,10 +1,9 @@
-"""A batch that processes share: each has the row of one process with the whole batch, or all say what is wrong."""
+"""A batch that processes share: samples, embeddings, masks and errors; tests/engine/test_paths.py has other rows."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,14 +20,10 @@ from lossscope.core.similarity import Mask, normalise
 from lossscope.engine.one_batch import OneBatch
 from lossscope.engine.partial_sums import partial_length, partial_sums, statistic_of_parts
 from lossscope.errors import InputError
-from lossscope.live import batch_statistics
-from lossscope.live.batch_inputs import BatchInputs
-from lossscope.live.batch_statistics import BatchStatistics
 from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.monitor import LossScope
 from lossscope.live.shared_batch import BatchPart, SharedBatch
 from lossscope.objectives.checks.spawn import join_file_group, run_processes
-from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.probes.base import QUANTILES, Reducer, Statistic, reduce_column
 from lossscope.registry import build
 
@@ -82,15 +77,11 @@ def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
         start = sum(shares[:rank])
         own = slice(start, start + shares[rank])
         S, S_second = first[own] @ second.T, second[own] @ first.T
-        for objective in OBJECTIVES:
-            scope = LossScope(objective, PROBES, across_processes=True)
-            done[f"{objective} {shares}"] = scope.watch(S, offset=start, S_second=S_second)
         scope = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity"), across_processes=True)
         done[f"embeddings {shares}"] = scope.watch(queries=2 * first[own], documents=second, offset=start)
         for queries in (12, 2 * B):
             scope = LossScope(NTXENT, OF_SAMPLES, across_processes=True, queries=queries)
             done[f"{queries} queries {shares}"] = scope.watch(S, offset=start, S_second=S_second, step=3)
-        done |= rings(size, shares, start, first[own] @ second.T, second[own] @ first.T)
         match = (torch.arange(B)[:, None] // 2 == torch.arange(B) // 2)[own]
         valid = (torch.arange(B) != B - 1).expand(len(match), B)
         scope = LossScope("supcon", ("cocos", "similarity"), across_processes=True)
@@ -115,22 +106,6 @@ def wrapped(rank: int, size: int) -> Any:
     scope = LossScope(across_processes=True)
     scope.wrap(loss)(first[own].clone().requires_grad_(), second[own], SCALE)
     return scope.history[-1]
-
-
-def rings(size: int, shares: tuple[int, ...], start: int, S: Tensor, S_second: Tensor) -> dict[str, Any]:
-    """Rows of blocks that come from one process after another, each beginning with another, in both directions."""
-    rank, done = process_group().rank, dict[str, Any]()
-    edges = [sum(shares[:i]) for i in range(size + 1)]
-    for objective in RINGS:
-        scope = LossScope(objective, OF_BLOCKS, across_processes=True)
-        with scope.ring(columns=B, offset=start) as ring:
-            for turn in range(size):
-                source = (rank - turn) % size
-                columns = slice(edges[source], edges[source + 1])
-                if shares[source]:
-                    ring.add(S[:, columns], columns.start, S_second[:, columns])
-        done[f"ring {objective} {shares}"] = ring.row
-    return done
 
 
 def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]:
@@ -222,22 +197,16 @@ def of_all(results: list[dict[str, Any]], name: str) -> Any:
     return mine
 
 
-def test_the_row_of_every_process_is_that_of_one_with_the_whole_batch(results: list[dict[str, Any]]) -> None:
+def test_samples_embeddings_and_masks_are_those_of_one_process(
+    results: list[dict[str, Any]],
+) -> None:
     first, second = vectors()
     for shares in SHARES[len(results)]:
-        for objective in OBJECTIVES:
-            whole = LossScope(objective, PROBES).watch(first @ second.T, S_second=second @ first.T, offset=0)
-            assert whole is not None
-            same(of_all(results, f"{objective} {shares}"), whole)
         for queries in (12, 2 * B):
             scope = LossScope(NTXENT, OF_SAMPLES, queries=queries)
             whole = scope.watch(first @ second.T, S_second=second @ first.T, offset=0, step=3)
             assert whole is not None and whole["i2t/rows"] == min(queries, B)
             same(of_all(results, f"{queries} queries {shares}"), whole, 2e-6)
-        for objective in RINGS:
-            whole = LossScope(objective, OF_BLOCKS).watch(first @ second.T, S_second=second @ first.T, offset=0)
-            assert whole is not None
-            same(of_all(results, f"ring {objective} {shares}"), whole, 2e-6)
         whole = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity")).watch(queries=2 * first, documents=second)
         assert whole is not None
         own = {name: value for name, value in whole.items() if not name.startswith("d2q/")}
@@ -343,32 +312,6 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
             torch.testing.assert_close(merged, whole.double(), equal_nan=True, rtol=1e-12, atol=1e-12)
         elif reducer not in ("sum", "zeros", "true"):
             assert merged.isnan().all()
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.lists(st.integers(0, B), max_size=4), st.sampled_from(OBJECTIVES), st.sampled_from([1 << 22, 10 * B, 1]))
-def test_shares_of_any_sizes_have_the_row_of_the_whole_batch(edges: list[int], objective: str, large: int) -> None:
-    first, second = vectors()
-    S, S_second = first @ second.T, second @ first.T
-    can_be_tiled = large < 1 << 22 and objective in RINGS  # shares of more than `large` entries are read in tiles
-    probes = OF_BLOCKS if can_be_tiled else PROBES
-    statistics, own = LossScope(objective, probes), as_objective(objective)
-    parts = []
-    for start, stop in pairwise([0, *sorted(edges), B]):
-        inputs = BatchInputs(S=S[start:stop], S_second=S_second[start:stop], offset=start, is_share=True)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(batch_statistics, "LARGE_ENTRIES", large)
-            part = BatchStatistics(tuple(build("probes", spec) for spec in probes)).part(inputs.observed(None), own)
-        parts.append(part)
-    values, numbers = [], [torch.cat([share.numbers() for share in part.shares]) for part in parts]
-    for direction in (0, 1):
-        rows = [part.shares[direction].rows for part in parts]
-        merged, numbers = parts[-1].shares[direction].merge(rows, rows, numbers)
-        values += merged
-    assert not any(len(rest) for rest in numbers)
-    whole = statistics.watch(S, offset=0, S_second=S_second)
-    assert whole is not None
-    same({"finite": 1.0, **dict(zip(parts[0].names, values, strict=True))}, whole, 2e-6)
 
 
 class Sent(ProcessGroup):

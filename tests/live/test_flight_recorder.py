@@ -36,6 +36,7 @@ from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
 from lossscope.live.recorded_step import RecordedStep
 from lossscope.objectives.base import Objective
+from tests.lengths import thorough
 
 from .planted_loops import Loop
 
@@ -355,10 +356,12 @@ for step in range(5):
         ("", "raise RuntimeError('broken')", "", ["step-000003-exception"]),
         ("sys.excepthook = lambda *e: print('mine')", "raise RuntimeError('broken')", "", ["step-000003-exception"]),
         ("", "sys.exit(3)", "", []),
-        ("", "raise KeyboardInterrupt", "", []),
-        ("", "pass", "", []),
-        ("", "pass", "scope.close(); raise RuntimeError('of the evaluation')", []),
-        ("", "pass", "del scope; raise RuntimeError('of something else')", []),
+        *thorough(
+            ("", "raise KeyboardInterrupt", "", []),
+            ("", "pass", "", []),
+            ("", "pass", "scope.close(); raise RuntimeError('of the evaluation')", []),
+            ("", "pass", "del scope; raise RuntimeError('of something else')", []),
+        ),
     ],
 )
 def test_a_script_that_dies_leaves_its_last_batches(

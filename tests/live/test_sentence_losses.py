@@ -29,6 +29,7 @@ from lossscope.objectives.base import Objective
 library = pytest.importorskip("sentence_transformers")
 losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses")
 
+from tests.farm import run_ranks  # noqa: E402
 from tests.live.tiny_sentences import sentence_model, texts  # noqa: E402 - after the skip
 
 B, WIDTH = 6, 8
@@ -475,12 +476,11 @@ def test_probes_that_read_embeddings_get_unit_vectors() -> None:
         LossScope(probes=("uniformity",)).record(observed, 1)
 
 
-def gathering_worker(rank: int, folder: str) -> None:
-    """One of two processes that gather each other's embeddings."""
+def rows_of_rank() -> list[dict[str, float]]:
+    """Watch losses in one of two processes that gather each other's embeddings."""
     import torch.distributed as distributed
 
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    rows = []
+    rank, rows = distributed.get_rank(), []
     for case in ("plain", "symmetric", "gte", "hard"):
         loss = losses.MultipleNegativesRankingLoss(Given(), gather_across_devices=True, **OPTIONS[case])
         columns = columns_of(3, seed=rank)
@@ -488,13 +488,11 @@ def gathering_worker(rank: int, folder: str) -> None:
         value = scope.wrap(loss)(features(columns), None)
         value.backward()
         rows.append({**scope.history[-1], "value": float(value.detach())})
-    torch.save(rows, Path(folder) / f"{rank}.pt")
-    distributed.destroy_process_group()
+    return rows
 
 
-def test_a_process_has_its_own_rows_and_gathered_columns(tmp_path: Path) -> None:
-    torch.multiprocessing.spawn(gathering_worker, (str(tmp_path),), 2)  # type: ignore[no-untyped-call]
-    rows = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+def test_a_process_has_its_own_rows_and_gathered_columns() -> None:
+    rows = run_ranks(rows_of_rank, 2)
     both = [torch.cat(parts).detach() for parts in zip(*(columns_of(3, seed) for seed in range(2)), strict=True)]
     whole = LossScope("ntxent:tau=0.05").watch(queries=both[0], documents=both[1], negatives=both[2][:, None])
     assert whole is not None

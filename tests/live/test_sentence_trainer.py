@@ -19,10 +19,12 @@ losses = pytest.importorskip("sentence_transformers.sentence_transformer.losses"
 datasets = pytest.importorskip("datasets")
 pytest.importorskip("accelerate")
 
+from tests.lengths import thorough  # noqa: E402
 from tests.live.tiny_sentences import sentence_model, texts  # noqa: E402 - after the skip
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 ROWS, STEPS, BATCH = 48, 4, 8
+OF_EVERY_RUN = ("ranking", "cached hard", "gist", "cosent", "matryoshka, one dimension a step")
 
 
 def pairs(negatives: int = 0) -> Any:
@@ -107,7 +109,7 @@ def require_same_bits(watched: Any, plain: Any) -> None:
     assert mine == other and len(mine) == 2
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*OF_EVERY_RUN, *thorough(*(case for case in CASES if case not in OF_EVERY_RUN))])
 def test_training_is_the_same_bit_for_bit_and_rows_are_logged(case: str, tmp_path: Path) -> None:
     loss_of, data, column = CASES[case]
     scope = LossScope()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from torch.nn.functional import cross_entropy, logsigmoid
 from lossscope.core.similarity import normalise
 from lossscope.errors import InputError, SpecError
 from lossscope.live.monitor import LossScope
+from tests.farm import run_ranks
 
 B, WIDTH = 6, 4
 
@@ -294,11 +294,11 @@ def test_what_cannot_be_watched_is_refused_when_it_is_wrapped() -> None:
         LossScope().watch(torch.eye(4))
 
 
-def local_worker(rank: int, folder: str) -> None:
-    """One of two processes of open_clip's local loss, with features gathered by torch.distributed."""
+def row_of_rank() -> dict[str, float]:
+    """Watch open_clip's local loss in one of two processes, with features gathered by torch.distributed."""
     import torch.distributed as distributed
 
-    distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
+    rank = distributed.get_rank()
     images, texts = units(0, 2 * B), units(1, 2 * B)
     own = slice(rank * B, rank * B + B)
     gathered = []
@@ -310,13 +310,11 @@ def local_worker(rank: int, folder: str) -> None:
     loss.others = gathered[0], gathered[1]
     scope = LossScope()
     scope.wrap(loss)(images[own], texts[own], SCALE)
-    torch.save(dict(scope.history[-1]), Path(folder) / f"{rank}.pt")
-    distributed.destroy_process_group()
+    return dict(scope.history[-1])
 
 
-def test_two_processes_see_their_own_rows_and_all_columns(tmp_path: Path) -> None:
-    torch.multiprocessing.spawn(local_worker, (str(tmp_path),), 2)
-    rows = [torch.load(tmp_path / f"{rank}.pt") for rank in range(2)]
+def test_two_processes_see_their_own_rows_and_all_columns() -> None:
+    rows = run_ranks(row_of_rank, 2)
     whole = LossScope(f"ntxent:tau={1 / 14}").watch(units(0, 2 * B) @ units(1, 2 * B).T)
     assert whole is not None and all(row["loss_gap"] < 1e-6 for row in rows)
     for name in ("i2t/s_pos", "t2i/s_neg", "i2t/C_neg", "t2i/W_neg"):

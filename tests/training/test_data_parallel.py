@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,6 @@ from lossscope.core.similarity import pair_mask
 from lossscope.core.weights import backward
 from lossscope.encoders.types import Items
 from lossscope.errors import InputError
-from lossscope.objectives.checks.spawn import join_file_group
 from lossscope.training.data_parallel import (
     StepSeed,
     checksums,
@@ -32,6 +28,8 @@ from lossscope.training.data_parallel import (
 )
 from lossscope.training.sync_batch_norm import sync_batch_norms
 from tests.encoders.examples import Example, N, captions, double_precision, examples, is_built_in, without_dropout
+from tests.farm import run_ranks
+from tests.lengths import thorough
 
 RANKS = 3
 FIRST = {example.name: example for example in reversed(examples())}
@@ -40,6 +38,8 @@ SHARED = {  # of the other examples from files, only the initial weights differ;
     for example in examples()
     if is_built_in(example.name) and (example.files is None or example is FIRST[example.name])
 }
+FIRST_OF_EACH = [spec for spec, example in SHARED.items() if example is FIRST[example.name]]
+OTHERS = [spec for spec in SHARED if spec not in FIRST_OF_EACH]
 BATCHES = (N, 2)  # of two pairs, one of three processes has none
 
 
@@ -118,32 +118,36 @@ def disagreement(here: ProcessGroup) -> str:
     return ""
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> list[Mapping[str, Any]]:
-    """What each of three processes computes."""
+def steps_of_rank(specs: Sequence[str], folder: Path) -> dict[tuple[str, int], list[dict[str, Any]]]:
+    """Return (spec, pairs) -> what this process makes of the batch; of the first, also what one process alone does."""
+    here, own = process_group(), {}
+    with double_precision():  # batch norms of two items magnify what rounding leaves
+        for index, spec in enumerate(specs):
+            files = folder / f"files{index}"
+            for pairs in BATCHES:
+                own[spec, pairs] = [step(SHARED[spec], files, pairs, here)]
+                if here.main:
+                    own[spec, pairs].append(step(SHARED[spec], files, pairs, ProcessGroup()))
+    return own
+
+
+@pytest.mark.parametrize("specs", [FIRST_OF_EACH, *thorough(OTHERS)], ids=["first", "others"])
+def test_a_batch_shared_by_three_gives_what_one_gives(
+    specs: Sequence[str], tmp_path: Path, subtests: pytest.Subtests
+) -> None:
     pytest.importorskip("transformers")
-    path = tmp_path_factory.mktemp("three")
-    for index, example in enumerate(SHARED.values()):
-        example.options(path / f"files{index}")
-    command = [sys.executable, "-m", "tests.training.test_data_parallel", str(path)]
-    root = Path(__file__).parents[2]
-    running = [
-        subprocess.Popen([*command, str(rank)], cwd=root, stderr=subprocess.PIPE, text=True) for rank in range(RANKS)
-    ]
-    errors = [process.communicate(timeout=300)[1] for process in running]
-    assert [process.returncode for process in running] == [0] * RANKS, errors
-    return [torch.load(path / f"{rank}.pt", weights_only=True) for rank in range(RANKS)]
-
-
-@pytest.mark.parametrize("pairs", BATCHES)
-@pytest.mark.parametrize("spec", SHARED)
-def test_a_batch_shared_by_three_gives_what_one_gives(spec: str, pairs: int, results: list[Mapping[str, Any]]) -> None:
-    alone = results[0][f"{spec} {pairs} alone"]
-    for mine in results:
-        many = mine[f"{spec} {pairs}"]
-        assert many.keys() == alone.keys()
-        for name, expected in alone.items():
-            assert far(many[name], expected) < 1e-8, name
+    for index, spec in enumerate(specs):
+        SHARED[spec].options(tmp_path / f"files{index}")
+    of_ranks = run_ranks(steps_of_rank, RANKS, specs, tmp_path)
+    for key in of_ranks[0]:
+        with subtests.test(key[0], pairs=key[1]):
+            (first, alone), *others = (own[key] for own in of_ranks)
+            assert first.keys() == alone.keys()
+            for name, expected in alone.items():
+                assert far(first[name], expected) < 1e-8, name
+            for (other,) in others:  # all processes end with the same bits
+                assert first.keys() == other.keys()
+                assert [n for n, x in first.items() if x is not None and not torch.equal(x, other[n])] == []
 
 
 def far(x: Tensor | None, expected: Tensor | None) -> float:
@@ -154,37 +158,23 @@ def far(x: Tensor | None, expected: Tensor | None) -> float:
     return float((one - other).abs().max() / other.abs().max().clamp(min=1e-3))
 
 
-def test_all_processes_end_with_the_same_bits(results: list[Mapping[str, Any]]) -> None:
-    for spec in SHARED:
-        for pairs in BATCHES:
-            first, *others = (mine[f"{spec} {pairs}"] for mine in results)
-            for other in others:
-                assert [n for n, x in first.items() if x is not None and not torch.equal(x, other[n])] == []
+def drawn_of_rank() -> tuple[dict[str, list[int]], str]:
+    return random_numbers(process_group()), disagreement(process_group())
 
 
-def test_random_numbers_are_of_one_process_or_of_all_and_a_step_repeats_them(results: list[Mapping[str, Any]]) -> None:
-    own, same = ([mine["random numbers"][kind] for mine in results] for kind in ("own", "same"))
+@pytest.fixture(scope="module")
+def drawn() -> list[tuple[dict[str, list[int]], str]]:
+    """Random numbers of each of three processes, and what each says when parameters differ."""
+    return run_ranks(drawn_of_rank, RANKS)
+
+
+def test_random_numbers_are_of_one_process_or_of_all_and_a_step_repeats_them(drawn: list[Any]) -> None:
+    own, same = ([numbers[kind] for numbers, _ in drawn] for kind in ("own", "same"))
     assert same[0] == same[1] == same[2]
     assert len({draws[0] for draws in own} | {draws[2] for draws in own} | {same[0][0], same[0][2]}) == 8
     assert all(draws[0] == draws[1] for draws in (*own, *same))
 
 
-def test_parameters_that_differ_by_a_bit_are_an_error_that_names_the_rank(results: list[Mapping[str, Any]]) -> None:
+def test_parameters_that_differ_by_a_bit_are_an_error_that_names_the_rank(drawn: list[Any]) -> None:
     message = "parameters must be the same in all processes; rank 1's in epoch 0 are not rank 0's. "
-    assert [mine["disagreement"].startswith(message) for mine in results] == [True] * RANKS
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    path, rank = Path(sys.argv[1]), int(sys.argv[2])
-    # batch norms of two items magnify what rounding leaves
-    with double_precision(), join_file_group(path / "meeting", rank, RANKS):
-        own: dict[str, Any] = {}
-        for index, (spec, example) in enumerate(SHARED.items()):
-            for pairs in BATCHES:
-                own[f"{spec} {pairs}"] = step(example, path / f"files{index}", pairs, process_group())
-                if rank == 0:
-                    own[f"{spec} {pairs} alone"] = step(example, path / f"files{index}", pairs, ProcessGroup())
-        own |= {"random numbers": random_numbers(process_group()), "disagreement": disagreement(process_group())}
-        torch.save(own, path / f"{rank}.pt")
-    os._exit(0)  # threads of torch's may abort a process that takes its time
+    assert [said.startswith(message) for _, said in drawn] == [True] * RANKS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import itertools
 import json
 import os
 import signal
@@ -24,7 +25,9 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.components import resolve
 from lossscope.training.loop import resume, train
 from lossscope.training.recipe import Recipe
-from lossscope.training.recipe_files import read_recipe, write_recipe
+from lossscope.training.recipe_files import read_recipe
+from tests import farm
+from tests.lengths import thorough
 
 DATA = "scenes:train=30,val=10,test=10,size=16"
 ENCODER = "vsepp:dim=16,words=8,width=4"
@@ -160,45 +163,39 @@ def test_a_finished_run_resumes_to_itself(tmp_path: Path, unbroken: Run) -> None
     assert read_recipe(run.config).epochs == 2
 
 
-KILLER = """
-import os, signal, sys
-from pathlib import Path
-from lossscope.io import files
-from lossscope.io import run_folder as run
-from lossscope.training.recipe_files import read_recipe
-from lossscope.training.loop import train
-count, at, half = 0, int(sys.argv[2]), sys.argv[3] == "half"
-def die():
-    os.kill(os.getpid(), signal.SIGKILL)
-def tick():
-    global count
-    count += 1
-    return count == at
-replace, append = Path.replace, run.Run.append
-def killing_replace(self, target):
-    if tick():
-        half or replace(self, target)
-        die()
-    return replace(self, target)
-def killing_append(self, path, rows):
-    rows = list(rows)
-    before = path.stat().st_size if path.exists() else 0
-    append(self, path, rows)
-    if rows and tick():
-        if half:
-            os.truncate(path, (before + path.stat().st_size) // 2)
-        die()
-Path.replace, run.Run.append = killing_replace, killing_append
-train(read_recipe(Path(sys.argv[1]) / "recipe.toml"), Path(sys.argv[1]) / "run", save_every=2)
-"""
+def train_until_killed(folder: Path, at: int, half: bool) -> None:
+    """Train, and die of SIGKILL at a write: after it, or when a file is half there."""
+    writes = itertools.count(1)
+    rename, append = Path.replace, Run.append
+
+    def renaming(self: Path, target: Path) -> Path:
+        if next(writes) == at:
+            if not half:
+                rename(self, target)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return rename(self, target)
+
+    def appending(self: Run, path: Path, rows: Any) -> None:
+        rows, before = list(rows), path.stat().st_size if path.exists() else 0
+        append(self, path, rows)
+        if rows and next(writes) == at:
+            if half:
+                os.truncate(path, (before + path.stat().st_size) // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", renaming)
+        patch.setattr(Run, "append", appending)
+        train(recipe(), folder / "run", save_every=2)
 
 
 @pytest.mark.parametrize("how", ["whole", "half"])
 @pytest.mark.parametrize("write", [1, 2, 3, 4, 5, 8, 10, 11, 13])
 def test_a_kill_at_any_write_resumes_to_the_same_bits(write: int, how: str, tmp_path: Path, unbroken: Run) -> None:
-    write_recipe(recipe(), tmp_path / "recipe.toml")
-    command = [sys.executable, "-c", KILLER, str(tmp_path), str(write), how]
-    assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
+    killed = farm.process(train_until_killed, (tmp_path, write, how == "half"))
+    killed.start()
+    killed.join(120)
+    assert killed.exitcode == -signal.SIGKILL
     run = Run(tmp_path / "run")
     if not run.config.is_file():
         with pytest.raises(InputError, match=r"must be a run folder; it has no config\.toml"):
@@ -207,7 +204,7 @@ def test_a_kill_at_any_write_resumes_to_the_same_bits(write: int, how: str, tmp_
     assert_same(resume(run.path), unbroken)
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.02, 0.05, 0.09, 0.15])
+@pytest.mark.parametrize("seconds", [0.02, *thorough(0.0, 0.05, 0.09, 0.15)])
 def test_kill_9_of_the_command_resumes_to_the_same_bits(seconds: float, tmp_path: Path, unbroken: Run) -> None:
     run = Run(tmp_path / "run")
     options = {

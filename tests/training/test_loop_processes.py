@@ -1,4 +1,4 @@
-"""Training by torchrun's processes: the numbers of one process, one folder, an end for all when one of them fails."""
+"""Training by many processes: the numbers of one, one folder, an end for all when one of them fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from lossscope.core.distributed import join_group, process_group
+from lossscope.core.distributed import process_group
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import normalise
 from lossscope.errors import Interrupted
@@ -28,6 +28,8 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
 from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
+from tests.farm import run_command, run_ranks
+from tests.lengths import thorough
 
 DATA = "scenes:train=30,val=10,test=10,size=16"  # 150 pairs: the last batch is of 22, and 22 is no multiple of 3
 CNN = "vsepp:dim=16,words=8,width=4"  # with batch norm
@@ -48,12 +50,18 @@ RECIPES = {
     "scored pairs": replace(PLAIN, encoder=f"{CNN},measure=order"),
     "offline": replace(PLAIN, objective="aoq", batch_size=16, steps=4, epochs=1),
     "fewer than processes": replace(PLAIN, batch_size=37),  # the last batch is of 2
+    "random crop": replace(PLAIN, data=DATA.replace("size=16", "size=20"), encoder=f"{CNN},crop=16", epochs=3),
 }  # fmt: skip
+BROKEN_OFF = ", broken off"  # end of the name of a run that was stopped twice
+OF_THREE = ("batch norm", "images", "fewer than processes")  # that three processes train in `make test`, too
+SOME_SIZES = [
+    pytest.param(name, size, marks=[pytest.mark.thorough] if size == 3 and name not in OF_THREE else [])
+    for name in RECIPES
+    for size in SIZES
+    if name != "random crop"  # whose pictures are drawn anew in every process
+]
 # gradients that are 0 but for rounding, of which Adam makes steps: a bias before a batch norm, one of attention's keys
 ROUNDED = ("image.fc.bias", "image.bn.running_mean", "k_proj.bias")
-RANDOM_CROP = replace(
-    PLAIN, data=DATA.replace("size=16", "size=20"), encoder=f"{CNN},crop=16", epochs=3
-)  # random pictures
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -97,24 +105,23 @@ def broken_off(recipe: Recipe, out: Path) -> None:
     resume(out)
 
 
-def work(folder: Path) -> None:
-    """Every recipe, in float64, so that what differs is no rounding."""
-    size = process_group().size
-    train(replace(PLAIN, epochs=1), folder / f"float32 {size}")
+def train_once(name: str, folder: Path) -> None:
+    """Train one recipe, in float64, so that what differs is no rounding."""
+    here = process_group()
     torch.set_default_dtype(torch.float64)
     torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
-    for name, recipe in RECIPES.items():
-        if "aoq" in recipe.objective:
-            recipe = ranked(recipe, folder / f"ranked-{size}-{process_group().rank}")
-        train(recipe, folder / f"{name} {size}")
-    train(RANDOM_CROP, folder / f"random crop {size}")
-    broken_off(RANDOM_CROP, folder / f"broken off {size}")
-    broken_off(RECIPES["outer step"], folder / f"broken off, outer step {size}")
+    recipe, out = RECIPES[name.removesuffix(BROKEN_OFF)], folder / f"{name} {here.size}"
+    if "aoq" in recipe.objective:
+        recipe = ranked(recipe, folder / f"ranked-{here.size}-{here.rank}")
+    if name.endswith(BROKEN_OFF):
+        broken_off(recipe, out)
+    else:
+        train(recipe, out)
 
 
-def torchrun(size: int, *arguments: str) -> list[str]:
+def torchrun(size: int, *words: str) -> list[str]:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
-    return [*launcher, *arguments]
+    return [*launcher, "-m", "lossscope_cli", *words]
 
 
 def environment() -> dict[str, str]:
@@ -122,20 +129,22 @@ def environment() -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of all runs, named by recipe and number of processes."""
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """`run_of(name, processes)` is the folder of a run, which is trained when it is asked for first."""
     folder = tmp_path_factory.mktemp("runs")
-    for size in (1, *SIZES):
-        command = torchrun(size, __file__, str(folder))
-        done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False, env=environment())
-        assert done.returncode == 0, done.stderr[-4000:]
-    return folder
+
+    def run(name: str, size: int) -> Path:
+        path = folder / f"{name} {size}"
+        if not path.is_dir():
+            run_ranks(train_once, size, name, folder)
+        return path
+
+    return run
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("name", RECIPES)
-def test_many_processes_give_the_numbers_of_one(name: str, size: int, runs: Path) -> None:
-    one, many = (runs / f"{name} {n}" for n in (1, size))
+@pytest.mark.parametrize(("name", "size"), SOME_SIZES)
+def test_many_processes_give_the_numbers_of_one(name: str, size: int, run_of: Callable[[str, int], Path]) -> None:
+    one, many = (run_of(name, n) for n in (1, size))
     for file, close in (("trajectory.csv", 1e-10), ("metrics.csv", 1e-6)):
         rows, expected = table(many / file), table(one / file)
         assert [row.keys() for row in rows] == [row.keys() for row in expected]
@@ -152,8 +161,8 @@ def test_many_processes_give_the_numbers_of_one(name: str, size: int, runs: Path
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_one_process_writes_the_folder_as_it_would_alone(size: int, runs: Path) -> None:
-    one, many = (runs / f"batch norm {n}" for n in (1, size))
+def test_one_process_writes_the_folder_as_it_would_alone(size: int, run_of: Callable[[str, int], Path]) -> None:
+    one, many = (run_of("batch norm", n) for n in (1, size))
     assert [p.relative_to(many) for p in sorted(many.rglob("*"))] == [
         p.relative_to(one) for p in sorted(one.rglob("*"))
     ]
@@ -163,10 +172,12 @@ def test_one_process_writes_the_folder_as_it_would_alone(size: int, runs: Path) 
     assert events[0]["processes"] == size
 
 
-@pytest.mark.parametrize("size", [1, *SIZES])
-@pytest.mark.parametrize(("name", "other"), [("random crop", "broken off"), ("outer step", "broken off, outer step")])
-def test_a_run_that_one_process_stopped_resumes_to_the_same_bits(name: str, other: str, size: int, runs: Path) -> None:
-    whole, broken = runs / f"{name} {size}", runs / f"{other} {size}"
+@pytest.mark.parametrize("size", [1, 2, *thorough(3)])
+@pytest.mark.parametrize("name", ["random crop", "outer step"])
+def test_a_run_that_one_process_stopped_resumes_to_the_same_bits(
+    name: str, size: int, run_of: Callable[[str, int], Path]
+) -> None:
+    whole, broken = run_of(name, size), run_of(name + BROKEN_OFF, size)
     events = [json.loads(line)["event"] for line in (broken / "events.jsonl").read_text().splitlines()]
     assert events.count("interrupted") == 2 and events[-1] == "finished"
     for file in ("trajectory.csv", "metrics.csv", "config.toml"):
@@ -177,32 +188,28 @@ def test_a_run_that_one_process_stopped_resumes_to_the_same_bits(name: str, othe
         assert [key for key, tensor in expected.items() if not torch.equal(tensor, ours[key])] == []
 
 
-def test_random_pictures_are_drawn_anew_in_every_process(runs: Path) -> None:
-    losses = {
-        size: [row["loss"] for row in table(runs / f"random crop {size}" / "trajectory.csv")] for size in (1, *SIZES)
-    }
-    assert losses[1][0] != losses[2][0] != losses[3][0]
-    first, last = (np.mean([float(loss) for loss in part]) for part in (losses[3][:5], losses[3][-5:]))
+def test_random_pictures_are_drawn_anew_in_every_process(run_of: Callable[[str, int], Path]) -> None:
+    losses = [[row["loss"] for row in table(run_of("random crop", n) / "trajectory.csv")] for n in (1, 2)]
+    assert losses[0][0] != losses[1][0]
+    first, last = (np.mean([float(loss) for loss in part]) for part in (losses[1][:5], losses[1][-5:]))
     assert last < first
 
 
 ARGUMENTS = [
-    "-m", "lossscope_cli", "train", "--data", DATA, "--encoder", CNN, "--objective", "ntxent", "--lr", "0.002",
+    "train", "--data", DATA, "--encoder", CNN, "--objective", "ntxent", "--lr", "0.002",
     "--batch-size", "32", "--device", "cpu",
 ]  # fmt: skip
 
 
 def test_the_command_gives_the_numbers_of_one_process_in_float32(tmp_path: Path) -> None:
     """Measured in ten steps: losses agree to 5e-7, gradient norms to 5e-6."""
-    out = [tmp_path / "one", tmp_path / "three"]
-    commands = [[sys.executable, *ARGUMENTS], torchrun(3, *ARGUMENTS)]
-    for path, command in zip(out, commands, strict=True):
-        arguments = [*command, "--epochs", "2", "--out", str(path)]
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=200, check=False, env=environment())
+    out = {1: tmp_path / "one", 3: tmp_path / "three"}
+    for size, path in out.items():
+        done = run_command(*ARGUMENTS, "--epochs", "2", "--out", str(path), ranks=size)
         assert done.returncode == 0, done.stderr
         assert done.stdout == f"{path}\n"  # once, not three times
         assert done.stderr.count("epoch   1") == 1
-    rows, expected = (table(path / "trajectory.csv") for path in (out[1], out[0]))
+    rows, expected = (table(path / "trajectory.csv") for path in (out[3], out[1]))
     for row, other in zip(rows, expected, strict=True):
         assert float(row["loss"]) == pytest.approx(float(other["loss"]), rel=2e-6)
         assert float(row["gradient_norm"]) == pytest.approx(float(other["gradient_norm"]), rel=2e-5)
@@ -270,8 +277,7 @@ def test_ctrl_c_stops_all_processes_at_one_step_and_resume_goes_on(tmp_path: Pat
     steps = table(run / "trajectory.csv")
     assert len(steps) == 5 * last.epoch + last.step
     goal = str(int(steps[-1]["epoch"]) + 1)
-    command = torchrun(2, "-m", "lossscope_cli", "train", "--resume", str(run), "--epochs", goal, "--device", "cpu")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment())
+    done = run_command("train", "--resume", str(run), "--epochs", goal, "--device", "cpu", ranks=2)
     assert done.returncode == 0 and done.stdout == f"{run}\n", done.stderr
     assert len(table(run / "trajectory.csv")) == 5 * int(goal)
 
@@ -324,17 +330,17 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(tmp_path: 
     assert "Traceback" not in done.stderr.partition("elastic")[0]
 
 
-def test_sources_are_read_and_kept_by_one_process_and_found_by_the_others(runs: Path, tmp_path: Path) -> None:
-    source = runs / "float32 1" / "best.pt"
-    arguments = ["-m", "lossscope_cli", "cocos", str(source), "--format", "json", "--device", "cpu"]
+def test_sources_are_read_and_kept_by_one_process_and_found_by_the_others(
+    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     outputs: list[str] = []
-    for name, command in (("one", [sys.executable, *arguments]), ("two", torchrun(2, *arguments))):
-        cache = {**environment(), "LOSSSCOPE_CACHE": str(tmp_path / name)}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=cache)
+    for size in (1, 2):
+        monkeypatch.setenv("LOSSSCOPE_CACHE", str(tmp_path / str(size)))
+        done = run_command("cocos", str(tiny_checkpoint), "--format", "json", "--device", "cpu", ranks=size)
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout)
     assert outputs[0] == outputs[1]
-    files = [sorted(path.name for path in (tmp_path / name).rglob("*")) for name in ("one", "two")]
+    files = [sorted(path.name for path in (tmp_path / str(size)).rglob("*")) for size in (1, 2)]
     assert files[0] == files[1] and len(files[0]) == 1
 
 
@@ -349,10 +355,3 @@ def test_other_commands_run_in_one_process(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("WORLD_SIZE", "1")
     monkeypatch.setenv("RANK", "0")
     assert CliRunner().invoke(app, ["list", "objectives"]).exit_code == 0
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    with join_group("cpu"):
-        work(Path(sys.argv[1]))
-    os._exit(0)  # as the command does: threads of torch's may abort a process that takes its time

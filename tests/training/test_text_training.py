@@ -5,10 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -20,7 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lossscope.core.distributed import join_group, process_group
+from lossscope.core.distributed import process_group
 from lossscope.datasets.base import Texts
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.run_folder import Run
@@ -34,6 +31,7 @@ from lossscope.training.recipe_files import read_recipe
 from lossscope.training.state import new_state
 from lossscope.training.step import train_step
 from lossscope.training.task import Task, prepare_task
+from tests.farm import run_ranks
 
 DATA = "passages:train=60,val=20,test=20,negatives=3,false_negatives=0.2,duplicates=0.1"
 GRU = "biencoder:dim=16,words=16"
@@ -263,8 +261,8 @@ def test_a_model_of_texts_reads_no_pictures_and_one_of_pictures_no_texts(tmp_pat
         load("tiny", data=DATA, cache=False)
 
 
-def work(folder: Path) -> None:
-    """Every recipe, in float64, so that what differs is no rounding."""
+def train_recipes(folder: Path) -> None:
+    """Train every recipe, in float64, so that what differs is no rounding."""
     torch.set_default_dtype(torch.float64)
     torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
     for name, recipe in RECIPES.items():
@@ -276,12 +274,7 @@ def shared_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of runs of one process and of two, named by recipe and number of processes."""
     folder = tmp_path_factory.mktemp("runs")
     for size in (1, 2):
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size)]
-        done = subprocess.run(
-            [*command, "-m", "tests.training.test_text_training", str(folder)], capture_output=True, text=True,
-            timeout=400, check=False, env={**os.environ, "OMP_NUM_THREADS": "1"}, cwd=Path(__file__).parents[2],
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr[-4000:]
+        run_ranks(train_recipes, size, folder)
     return folder
 
 
@@ -299,10 +292,3 @@ def test_two_processes_take_the_steps_of_one(name: str, shared_runs: Path) -> No
             torch.testing.assert_close(ours.weights[key], tensor, rtol=1e-9, atol=1e-9, msg=key)
     events = [json.loads(line) for line in (two.path / "events.jsonl").read_text().splitlines()]
     assert events[0]["processes"] == 2
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    with join_group("cpu"):
-        work(Path(sys.argv[1]))
-    os._exit(0)  # as the command does: threads of torch's may abort a process that takes its time

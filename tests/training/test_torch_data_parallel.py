@@ -47,6 +47,7 @@ def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["even", "uneven", "empty", "accumulated", "learnt scale"])
 def test_ours_and_the_mean_of_ddp_are_the_gradient_of_one_process(
     case: str, gradients: dict[str, dict[str, str]]
@@ -55,11 +56,13 @@ def test_ours_and_the_mean_of_ddp_are_the_gradient_of_one_process(
         assert number(gradients[case][variant]) < PRECISE, variant
 
 
+@pytest.mark.thorough
 def test_the_gradient_of_an_outer_step_is_not_reduced_by_ddp(gradients: dict[str, dict[str, str]]) -> None:
     assert number(gradients["outer step"]["ours"]) < PRECISE
     assert all(number(gradients["outer step"][variant]) > 0.1 for variant in VARIANTS[1:])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["unused by some", "unused by all"])
 def test_a_layer_without_gradient_ends_a_job_of_ddp_unless_it_searches_the_graph(
     case: str, gradients: dict[str, dict[str, str]]
@@ -68,15 +71,18 @@ def test_a_layer_without_gradient_ends_a_job_of_ddp_unless_it_searches_the_graph
     assert all(number(gradients[case][variant]) < PRECISE for variant in ("ours", "DDP unused"))
 
 
+@pytest.mark.thorough
 def test_buckets_of_ddp_change_the_bits_of_a_run_that_is_resumed(gradients: dict[str, dict[str, str]]) -> None:
     assert int(gradients["bits"]["DDP"]) > 0
     assert int(gradients["bits"]["ours"]) == int(gradients["bits"]["DDP unused"]) == 0
 
 
+@pytest.mark.thorough
 def test_a_hook_that_adds_up_counts_an_accumulated_batch_again(gradients: dict[str, dict[str, str]]) -> None:
     assert number(gradients["accumulated"]["DDP sum"]) > 0.5
 
 
+@pytest.mark.thorough
 def test_the_gather_of_torch_takes_even_shares_alone(printed: str) -> None:
     rows = [re.split(r"\s{2,}", line) for line in printed.split("\n\n")[3].splitlines()[1:]]
     found = {(row[0], row[2]): row[3] for row in rows if len(row) > 3}

@@ -40,7 +40,14 @@ def same(a: Run, b: Run) -> None:
         assert one.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.parametrize("objective", ["ntxent", "triplet-sh", "siglip", "smoothap", "meta_spn"])
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "ntxent",
+        "meta_spn",
+        *(pytest.param(o, marks=pytest.mark.thorough) for o in ("triplet-sh", "siglip", "smoothap")),
+    ],
+)
 def test_training_is_the_same_bit_for_bit_with_and_without_the_doctor(objective: str, tmp_path: Path) -> None:
     plain = train(recipe(objective), tmp_path / "plain")
     events: list[Event] = []

@@ -1,21 +1,19 @@
-"""Samples of queries by torchrun: processes share the shards, and give the numbers of one to the last bit."""
+"""Samples of queries by many processes: they share the shards, and give the numbers of one to the last bit."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.core.distributed import join_group, process_group
+from lossscope.core.distributed import process_group
 from lossscope.engine.sampled import strips
 from lossscope.engine.sweep import Sweep
 from lossscope.io.frames import Frame
 from lossscope.sources.base import load
+from tests.farm import run_ranks
 
 SIZES = (1, 2, 3)
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "triplet", "triplet_sh")
@@ -54,12 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("samples")
     write_shards(where / "shards")
     for size in SIZES:
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}", __file__]
-        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [*command, str(where)], capture_output=True, text=True, timeout=300, check=False, env=environment
-        )
-        assert done.returncode == 0, done.stderr[-4000:]
+        run_ranks(run_sweeps, size, where)
     return where
 
 
@@ -69,8 +62,3 @@ def test_any_number_of_processes_gives_the_same_bits(name: str, size: int, folde
     one, several = (pd.read_parquet(folder / f"{name} {number}.parquet") for number in (1, size))
     assert len(one) and one["low"].notna().any()
     pd.testing.assert_frame_equal(several, one, check_exact=True)
-
-
-if __name__ == "__main__":
-    with join_group("cpu"):
-        run_sweeps(Path(sys.argv[1]))
