@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 from matplotlib.colors import to_hex
 
 from lossscope.plots import eps_curve, style
@@ -91,6 +92,7 @@ def test_a_flat_line_can_be_drawn():
     assert low < 0.01 < high
 
 
+@pytest.mark.usefixtures("fitted")
 def test_the_legend_is_inside_the_picture(tmp_path):
     with style.screen():
         ax = eps_curve.draw(_frame("unified:margin=0.2,gamma=60", "triplet"))

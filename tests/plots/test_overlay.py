@@ -131,6 +131,7 @@ def test_every_epoch_of_a_long_path_has_a_contour_and_some_are_in_the_legend():
     assert "epochs 1 to 30" in ax.figure.legends[0].get_title().get_text().replace("\n", " ")
 
 
+@pytest.mark.usefixtures("fitted")
 @each("context", [style.paper, style.screen])
 def test_the_legend_states_source_split_and_batch_and_is_inside_the_picture(context):
     with context():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from lossscope.plots import pair_curves, style
 from tests.each import each
@@ -45,6 +46,7 @@ def test_one_side_alone():
     assert len(pair_curves.draw_many(frame[frame["side"] == "negative"]).axes) == 1
 
 
+@pytest.mark.usefixtures("fitted")
 @each("context", [style.paper, style.screen])
 def test_long_names_are_below_and_leave_the_panels_their_width(context):
     """Specs beside the panels once left these a tenth of a paper's column."""

@@ -13,6 +13,8 @@ from lossscope.plots import style
 from tests.each import each
 from tests.plots.frames import FRAMES
 
+pytestmark = pytest.mark.usefixtures("fitted")
+
 
 def _figure(module: Any, many: bool) -> Figure:
     draw, frame = (module.draw_many, FRAMES[module]()[1]) if many else (module.draw, FRAMES[module]()[0])

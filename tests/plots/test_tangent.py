@@ -99,6 +99,7 @@ def test_panels_have_the_colours_of_all_their_labels_together():
     assert drawn == [colour.lower() for colour in style.colours(names).values()] and len(set(drawn)) == len(names)
 
 
+@pytest.mark.usefixtures("fitted")
 def test_no_text_touches_another_with_many_losses():
     """Titles ran into those of the next panel, and numbers of a wide axis into one another."""
     rng = np.random.default_rng(0)

@@ -119,6 +119,7 @@ def test_a_query_without_weight_has_no_bar():
     assert all(width == 0 for bars in _bars(weight_mass.draw(frame, share=True)).values() for _, width in bars)
 
 
+@pytest.mark.usefixtures("fitted")
 @each("context", [style.paper, style.screen])
 def test_other_axes_or_a_new_figure(context):
     with context():
@@ -135,6 +136,7 @@ def test_other_axes_or_a_new_figure(context):
 LONG = ("unified:margin=0.2,gamma=20", "goal:triplet=cir,pair=sig-ms", "multi_similarity:alpha=2,beta=50", "Triplet")
 
 
+@pytest.mark.usefixtures("fitted")
 @each("draw", [weight_mass.draw, weight_mass.draw_many], "use", [style.screen, style.paper])
 def test_names_of_many_losses_do_not_overlap(draw, use):
     """Names of four lines stood in rows as high as two."""
