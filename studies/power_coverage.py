@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,12 @@ def failing(rng: np.random.Generator, shape: tuple[int, ...]) -> Values:
 DISTRIBUTIONS: tuple[Draw, ...] = (normal, skewed, failing)
 
 
+@cache
+def population(draw: Draw) -> Values:
+    """Return very many differences, from which truths are read."""
+    return draw(np.random.default_rng(0), (2_000_000,))
+
+
 def power_at_smallest(n: int, trials: int = TRIALS) -> tuple[float, float]:
     """Return the share of t-tests of n pairs that find the smallest effect, and that find one where there is none."""
     rng = np.random.default_rng([1, n])
@@ -61,7 +68,7 @@ def coverage_of_superiority(n: int, draw: Draw, share: float, trials: int = TRIA
         trials: simulated studies.
     """
     rng = np.random.default_rng([2, n, round(100 * share)])
-    location = float(np.quantile(draw(np.random.default_rng(0), (2_000_000,)), 1 - share))
+    location = float(np.quantile(population(draw), 1 - share))
     differences = draw(rng, (trials, n)) - location
     wins = (differences > 0).sum(1)
     exact = [superiority(np.where(np.arange(n) < k, 1.0, -1.0), np.zeros(n), LEVEL) for k in range(n + 1)]
@@ -78,7 +85,7 @@ def coverage_of_superiority(n: int, draw: Draw, share: float, trials: int = TRIA
 def coverage_of_sd(n: int, draw: Draw, trials: int = TRIALS) -> float:
     """Return the share of chi-square intervals over n seeds that hold the standard deviation."""
     values = draw(np.random.default_rng([3, n]), (trials, n))
-    truth = float(draw(np.random.default_rng(0), (2_000_000,)).std())
+    truth = float(population(draw).std())
     low, high = sd_interval(1.0, n, LEVEL)
     sd = values.std(1, ddof=1)
     return float(((sd * low <= truth) & (truth <= sd * high)).mean())

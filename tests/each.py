@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import product
 from typing import Any
 
@@ -17,9 +19,10 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
     """Return a decorator that runs a test on each case, as `pytest.mark.parametrize` does, within one test.
 
     `@each("spec", SPECS, "seed", range(3))` is every seed of every spec; `@each("spec, count", [("triplet", 3)])` names
-    several arguments of one case. A case that fails or is skipped is a subtest with its values in its name; the others
-    run on. Fixtures are those of the one test: where a case must have its own folder or its own patches, parametrize.
-    Stands above hypothesis' `given`.
+    several arguments of one case. A case that fails is a subtest with its values in its name, and the others run on; a
+    test of which cases were skipped, and none failed, counts as skipped. Each case has its own cache of embeddings, and
+    its own `tmp_path`, `monkeypatch`, `capsys` and `caplog`: an empty folder, patches that are undone, and nothing said
+    before; all other fixtures are those of the one test. Stands above hypothesis' `given`.
     """
     cases = list(_cases(names_and_values[::2], names_and_values[1::2]))
     assert cases, f"{names_and_values[::2]} must have values"
@@ -27,12 +30,19 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         def run(subtests: pytest.Subtests, **fixtures: Any) -> None:
-            for case in cases:
+            failed, skipped = False, list[str]()
+            for number, case in enumerate(cases):
                 try:
-                    test(**case, **fixtures)
-                except (Exception, pytest.skip.Exception, pytest.fail.Exception):
+                    with _fixtures_of_case(fixtures, str(number)) as own:
+                        test(**case, **own)
+                except pytest.skip.Exception as reason:
+                    skipped.append(str(reason))
+                except (Exception, pytest.fail.Exception):
+                    failed = True
                     with subtests.test(**{name: _short(value) for name, value in case.items()}):
                         raise
+            if skipped and not failed:
+                pytest.skip(f"{len(skipped)} of {len(cases)} cases: {'; '.join(dict.fromkeys(skipped))}")
 
         for name in [name for name in vars(run) if "hypothesis" in name]:
             delattr(run, name)  # or pytest would have it that the loop draws examples
@@ -42,6 +52,22 @@ def each(*names_and_values: Any) -> Callable[[Test], Test]:
         return run
 
     return decorate
+
+
+@contextmanager
+def _fixtures_of_case(fixtures: dict[str, Any], number: str) -> Iterator[dict[str, Any]]:
+    own = dict(fixtures)
+    for name in own.keys() & {"capsys", "capfd"}:
+        own[name].readouterr()
+    if "caplog" in own:
+        own["caplog"].clear()
+    if "tmp_path" in own:
+        own["tmp_path"] = own["tmp_path"] / number
+        own["tmp_path"].mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in {"LOSSSCOPE_CACHE", "LOSSSCOPE_STATE"} & os.environ.keys():
+            patch.setenv(name, os.path.join(os.environ[name], number))
+        yield {**own, "monkeypatch": patch} if "monkeypatch" in own else own
 
 
 def _cases(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Iterator[dict[str, Any]]:
@@ -54,4 +80,5 @@ def _cases(names: Iterable[str], values: Iterable[Iterable[Any]]) -> Iterator[di
 def _short(value: Any) -> str:
     """Return what a value is called in the name of a case."""
     name = getattr(value, "__name__", None) or getattr(value, "name", None)
-    return name if isinstance(name, str) else str(value)[:80]
+    text = name if isinstance(name, str) else str(value)[:80]
+    return text if text.isprintable() else ascii(text)

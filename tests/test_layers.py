@@ -10,10 +10,10 @@ from functools import cache
 from pathlib import Path
 
 import lossscope_cli
-import pytest
 
 import lossscope
 from lossscope.registry import KINDS, names
+from tests.each import each
 
 LIBRARY = Path(lossscope.__file__).parent
 COMMANDS = Path(str(lossscope_cli.__file__)).parent
@@ -110,19 +110,16 @@ def test_no_files_import_each_other_in_a_circle() -> None:
     assert not circles()
 
 
-@pytest.mark.parametrize(
-    ("file", "line", "says"),
-    [
-        ("core/weights.py", "from lossscope.training.recipe import Recipe", "training stands above core"),
-        ("core/weights.py", "if TYPE_CHECKING:\n    from ..training import recipe", "training stands above core"),
-        ("engine/sweep.py", "def f():\n    from lossscope.studies.study import Study", "studies stands above engine"),
-        ("plots/style.py", "import torch", "must not import torch"),
-        ("tables/base.py", "from lossscope.core.batches import Batch", "draws, and must not import"),
-        ("training/step.py", "from lossscope.objectives.base import _rows", "_rows is private to objectives"),
-        ("training/step.py", "from lossscope.tables import _summary", "_summary is private to tables"),
-        ("engine/plan.py", "from lossscope.shelf import x", "shelf stands above engine"),
-    ],
-)
+@each("file, line, says", [
+    ("core/weights.py", "from lossscope.training.recipe import Recipe", "training stands above core"),
+    ("core/weights.py", "if TYPE_CHECKING:\n    from ..training import recipe", "training stands above core"),
+    ("engine/sweep.py", "def f():\n    from lossscope.studies.study import Study", "studies stands above engine"),
+    ("plots/style.py", "import torch", "must not import torch"),
+    ("tables/base.py", "from lossscope.core.batches import Batch", "draws, and must not import"),
+    ("training/step.py", "from lossscope.objectives.base import _rows", "_rows is private to objectives"),
+    ("training/step.py", "from lossscope.tables import _summary", "_summary is private to tables"),
+    ("engine/plan.py", "from lossscope.shelf import x", "shelf stands above engine"),
+])  # fmt: skip
 def test_a_planted_breach_is_seen(tmp_path: Path, file: str, line: str, says: str) -> None:
     library = planted(tmp_path, {file: line, "tables/_summary.py": ""})
     assert any(says in one for one in breaches(library))
@@ -178,19 +175,15 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert not named & BANNED
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        None,
-        ["--help"],
-        ["--version"],
-        ["list", "objectives"],
-        ["list", "probes", "--format", "json"],
-        ["cocos", "--help"],
-        ["train", "--help"],
-    ],
-    ids=str,
-)
+@each("arguments", [
+    None,
+    ["--help"],
+    ["--version"],
+    ["list", "objectives"],
+    ["list", "probes", "--format", "json"],
+    ["cocos", "--help"],
+    ["train", "--help"],
+])  # fmt: skip
 def test_help_and_names_import_nothing_heavy(arguments: list[str] | None) -> None:
     run = "" if arguments is None else f"sys.argv = ['lossscope', *{arguments}]\nfrom lossscope_cli import main\nmain()"
     code = f"""

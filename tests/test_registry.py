@@ -19,6 +19,7 @@ from lossscope.errors import InputError, SpecError
 from lossscope.plugins import RENAMED
 from lossscope.registry import KINDS, build, expand, load, names, spec_of, uses_file
 from lossscope.spec import Spec
+from tests.each import each
 
 REQUIRED = {"root": "some/folder", "name": "flickr8k", "path": "dump.npz", "file": "captions.json"}
 REQUIRED |= {"loss": "./loss.py:loss", "vocab": "vocab.json", "shards": "*.tar", "weights": "resnet.pth"}
@@ -80,7 +81,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "./mine.py:Mine"
 
 
-@pytest.mark.parametrize(("kind", "name"), REGISTERED)
+@each("kind, name", REGISTERED)
 def test_spec_to_object_to_spec_is_the_identity(kind: str, name: str) -> None:
     thing = build(kind, minimal(kind, name))
     spec = spec_of(thing)
@@ -90,7 +91,7 @@ def test_spec_to_object_to_spec_is_the_identity(kind: str, name: str) -> None:
     assert str(Spec.parse(spec)) == spec
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_names_are_the_files_without_base_and_private_ones(kind: str) -> None:
     files = {path.stem for path in registry.folder(kind).glob("*.py")}
     assert set(names(kind)) >= {name for name in files if name not in registry.NOT_ENTRIES and not name.startswith("_")}
@@ -134,17 +135,17 @@ def test_an_unknown_name_lists_what_exists_and_the_nearest() -> None:
         build("datasets", "zzz")
 
 
-@pytest.mark.parametrize("name", ["", "base", "_summary", "../registry", "goal/../vlc", "."])
+@each("name", ["", "base", "_summary", "../registry", "goal/../vlc", "."])
 def test_an_invalid_name_is_never_imported(name: str) -> None:
     with pytest.raises(SpecError, match="objective must be one of"):
         load("objectives", name)
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "meant"),
-    [("datasets", "Flickr8k", "karpathy:root=DIR,name=flickr8k"), ("objectives", "NT-Xent", "ntxent"),
-     ("objectives", "clip", "ntxent")],
-)  # fmt: skip
+@each("kind, name, meant", [
+    ("datasets", "Flickr8k", "karpathy:root=DIR,name=flickr8k"),
+    ("objectives", "NT-Xent", "ntxent"),
+    ("objectives", "clip", "ntxent"),
+])  # fmt: skip
 def test_a_name_from_elsewhere_is_answered_with_ours(kind: str, name: str, meant: str) -> None:
     with pytest.raises(SpecError, match=f"did you mean '{meant}'"):
         load(kind, name)
@@ -177,32 +178,26 @@ def test_a_missing_required_key_is_named() -> None:
         build("datasets", "karpathy")
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("", "empty text"),
-        ("ntxent:tau", "name:key=value,...; got 'tau'"),
-        ("ntxent:=3", "got '=3'"),
-        ("ntxent:tau=1,tau=2", "'tau' twice"),
-        ('ntxent:tau="1', "quotes of a spec must be closed"),
-    ],
-)
+@each("spec, message", [
+    ("", "empty text"),
+    ("ntxent:tau", "name:key=value,...; got 'tau'"),
+    ("ntxent:=3", "got '=3'"),
+    ("ntxent:tau=1,tau=2", "'tau' twice"),
+    ('ntxent:tau="1', "quotes of a spec must be closed"),
+])  # fmt: skip
 def test_a_spec_that_cannot_be_read_raises_naming_the_piece(spec: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         Spec.parse(spec)
 
 
-@pytest.mark.parametrize(
-    ("spec", "steps"),
-    [
-        ("ntxent:tau=0.1..0.3/3", ["0.1", "0.2", "0.3"]),
-        ("ntxent:tau=0.3..0.1/2", ["0.3", "0.1"]),
-        ("ntxent:tau=0.01..1/3 log", ["0.01", "0.1", "1"]),
-        ("ntxent:tau=1e-2..1e0/2", ["0.01", "1"]),
-        ("ntxent:tau=0..1", ["0", "0.25", "0.5", "0.75", "1"]),
-        ("ntxent:tau=0.1", ["0.1"]),
-    ],
-)
+@each("spec, steps", [
+    ("ntxent:tau=0.1..0.3/3", ["0.1", "0.2", "0.3"]),
+    ("ntxent:tau=0.3..0.1/2", ["0.3", "0.1"]),
+    ("ntxent:tau=0.01..1/3 log", ["0.01", "0.1", "1"]),
+    ("ntxent:tau=1e-2..1e0/2", ["0.01", "1"]),
+    ("ntxent:tau=0..1", ["0", "0.25", "0.5", "0.75", "1"]),
+    ("ntxent:tau=0.1", ["0.1"]),
+])  # fmt: skip
 def test_ranges_become_one_spec_per_step(spec: str, steps: list[str]) -> None:
     assert expand("objectives", spec) == [f"ntxent:tau={step}" for step in steps]
 
@@ -212,17 +207,14 @@ def test_two_ranges_make_a_grid_and_optional_floats_have_ranges() -> None:
     assert len(expand("objectives", "goal:m_plus=0..1/2")) == 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "spec", "message"),
-    [
-        ("objectives", "goal:pair=1..2/3", "ranges are for float fields; got pair=1..2/3"),
-        ("datasets", "scenes:size=16..64/3", "ranges are for float fields; got size"),
-        ("objectives", "ntxent:tau=1..2/1", "at least 2 steps"),
-        ("objectives", "ntxent:tau=0..2/3 log", "positive ends for log"),
-        ("objectives", "ntxent:tau=e..e/3", "ends of a range must be numbers"),
-        ("objectives", "ntxent:tau=1..1e999/3", "ends of a range must be numbers"),
-    ],
-)
+@each("kind, spec, message", [
+    ("objectives", "goal:pair=1..2/3", "ranges are for float fields; got pair=1..2/3"),
+    ("datasets", "scenes:size=16..64/3", "ranges are for float fields; got size"),
+    ("objectives", "ntxent:tau=1..2/1", "at least 2 steps"),
+    ("objectives", "ntxent:tau=0..2/3 log", "positive ends for log"),
+    ("objectives", "ntxent:tau=e..e/3", "ends of a range must be numbers"),
+    ("objectives", "ntxent:tau=1..1e999/3", "ends of a range must be numbers"),
+])  # fmt: skip
 def test_invalid_ranges_raise(kind: str, spec: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         expand(kind, spec)
@@ -255,45 +247,39 @@ def test_specs_that_name_a_file_are_recognised() -> None:
     assert not uses_file('karpathy:root="x.py:Class",name=a')
 
 
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [
-        ("./none.py:Mine", "plug-in file must exist; got './none.py'"),
-        ("./mine.py:Nobody", "must define Nobody; it does not"),
-        ("./mine.py:Plain", "Plain of ./mine.py must be a function, .* got a class without __call__"),
-        ("./mine.py:Mine:sice=2", "did you mean 'size'"),
-        ("./mine.py:Counted", "needs count=..."),
-    ],
-)
+@each("spec, message", [
+    ("./none.py:Mine", "plug-in file must exist; got './none.py'"),
+    ("./mine.py:Nobody", "must define Nobody; it does not"),
+    ("./mine.py:Plain", "Plain of ./mine.py must be a function, .* got a class without __call__"),
+    ("./mine.py:Mine:sice=2", "did you mean 'size'"),
+    ("./mine.py:Counted", "needs count=..."),
+])  # fmt: skip
 @pytest.mark.usefixtures("plugin")
 def test_plug_ins_that_cannot_be_used_raise(spec: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         build("objectives", spec)
 
 
-@pytest.mark.parametrize("text", ["true", "True", "yes", "1"])
+@each("text", ["true", "True", "yes", "1"])
 def test_true_has_four_spellings(plugin: str, text: str) -> None:
     assert build("objectives", f"{plugin}:on={text}").on is True
 
 
-@pytest.mark.parametrize("text", ["false", "No", "0"])
+@each("text", ["false", "No", "0"])
 def test_false_has_three_spellings(plugin: str, text: str) -> None:
     assert build("objectives", f"{plugin}:on={text}").on is False
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ("on=maybe", "on must be bool; got 'maybe'"),
-        ("size=1.5", "size must be int; got '1.5'"),
-        ("size=none", "size must be int; got 'none'"),
-        ("rate=fast", "rate must be float; got 'fast'"),
-        ("rate=inf", "rate must be float; got 'inf'"),
-        ("rate=none", "rate must be float; got 'none'"),
-        ("mode=up", "mode must be one of in-out, out_in; got 'up'"),
-        ("limit=x", "limit must be int or none; got 'x'"),
-    ],
-)
+@each("value, message", [
+    ("on=maybe", "on must be bool; got 'maybe'"),
+    ("size=1.5", "size must be int; got '1.5'"),
+    ("size=none", "size must be int; got 'none'"),
+    ("rate=fast", "rate must be float; got 'fast'"),
+    ("rate=inf", "rate must be float; got 'inf'"),
+    ("rate=none", "rate must be float; got 'none'"),
+    ("mode=up", "mode must be one of in-out, out_in; got 'up'"),
+    ("limit=x", "limit must be int or none; got 'x'"),
+])  # fmt: skip
 def test_values_of_the_wrong_type_raise(plugin: str, value: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         build("objectives", f"{plugin}:{value}")
@@ -324,7 +310,7 @@ def test_a_new_file_is_registered_by_being_there(scratch: Path) -> None:
     assert spec_of(thing) == "scratch_one:x=5"
 
 
-@pytest.mark.parametrize(("classes", "listed"), [((), r"\[\]"), (("One", "Two"), r"\['One', 'Two'\]")])
+@each("classes, listed", [((), r"\[\]"), (("One", "Two"), r"\['One', 'Two'\]")])
 def test_a_file_has_exactly_one_public_dataclass(scratch: Path, classes: tuple[str, ...], listed: str) -> None:
     name = f"scratch_{len(classes)}"
     write(scratch / f"{name}.py", *classes)
@@ -337,14 +323,14 @@ def test_an_unregistered_class_has_no_spec() -> None:
         spec_of(Spec("x"))
 
 
-@pytest.mark.parametrize("kind", registry.KINDS)
+@each("kind", registry.KINDS)
 def test_a_plug_in_of_another_kind_is_refused_when_it_is_built(kind: str, plugin: str) -> None:
     """It was met late, as an AttributeError of `positives`, `split` or `identity`."""
     with pytest.raises((SpecError, InputError), match=r"mine\.py:Nothing.*(it must .*; it lacks |must inherit)"):
         _ = encoder_spec("./mine.py:Nothing") if kind == "encoders" else build(kind, "./mine.py:Nothing")
 
 
-@pytest.mark.parametrize("kind", RENAMED)
+@each("kind", RENAMED)
 def test_a_plug_in_with_a_former_name_raises_with_the_current_one(kind: str, tmp_path: Path) -> None:
     for former, name in RENAMED[kind].items():
         path = tmp_path / f"{kind}_{former}.py"
@@ -355,14 +341,11 @@ def test_a_plug_in_with_a_former_name_raises_with_the_current_one(kind: str, tmp
             build(kind, f"{path}:Mine")
 
 
-@pytest.mark.parametrize(
-    ("spec", "says"),
-    [
-        ("." * 60_000, "at most 10000 letters; got 60000"),
-        ("ntxent:tau=0.1..0.2/1000000000", "at most 1000 values; got 1000000000"),
-        ("unified:gamma=1..2/100,margin=1..2/100", "at most 1000 values; got 10000"),
-    ],
-)
+@each("spec, says", [
+    ("." * 60_000, "at most 10000 letters; got 60000"),
+    ("ntxent:tau=0.1..0.2/1000000000", "at most 1000 values; got 1000000000"),
+    ("unified:gamma=1..2/100,margin=1..2/100", "at most 1000 values; got 10000"),
+])  # fmt: skip
 def test_a_spec_without_end_is_refused_at_once(spec: str, says: str) -> None:
     with pytest.raises(SpecError, match=says):
         expand("objectives", spec)

@@ -20,6 +20,7 @@ from scipy.optimize import isotonic_regression
 from . import style
 
 _LETTER = 0.58  # width of a letter, part of its size
+_FITS = 3  # drawings after which a legend fits: panels of a fixed shape may need more than the estimate
 
 
 def legend_below(fig: Figure, handles: Sequence[Artist], title: str = "") -> None:
@@ -38,7 +39,7 @@ def legend_below(fig: Figure, handles: Sequence[Artist], title: str = "") -> Non
         handles, labels, loc="outside lower left", ncols=columns, title=title or None, title_fontsize=size,
         alignment="left", handletextpad=0.6, columnspacing=1.5,
     )  # fmt: skip
-    for _ in range(3):  # panels of a fixed shape may need more than this estimate
+    for _ in range(_FITS):
         fig.draw_without_rendering()
         missing = float(fig.get_tightbbox().y1) - fig.get_figheight()
         if missing <= 0:

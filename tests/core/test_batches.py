@@ -14,6 +14,7 @@ from lossscope.core.batches import Batch, Sampling, shuffle_rows
 from lossscope.core.relations import Relations
 from lossscope.core.sides import QUERY_DOCUMENT
 from lossscope.errors import InputError
+from tests.each import each
 
 OWNERS = np.repeat(np.arange(10), 3)
 UNEVEN = np.array([2, 0, 2, 5, 0, 2])  # images 1, 3 and 4 have no caption
@@ -28,7 +29,7 @@ def captions_of(batches: list[Batch]) -> list[int]:
     return [int(row) for batch in batches for row in batch.captions]
 
 
-@pytest.mark.parametrize(("seed", "epoch"), FROZEN)
+@each("seed, epoch", FROZEN)
 def test_the_order_never_changes(seed: int, epoch: int) -> None:
     assert shuffle_rows(12, seed, epoch).tolist() == FROZEN[seed, epoch]
 
@@ -38,8 +39,7 @@ def test_shuffled_is_a_permutation_for_any_seed(n: int, seed: int, epoch: int) -
     assert sorted(shuffle_rows(n, seed, epoch).tolist()) == list(range(n))
 
 
-@pytest.mark.parametrize("size", [2, 7, 30, 100, None])
-@pytest.mark.parametrize("epoch", [0, 1])
+@each("size", [2, 7, 30, 100, None], "epoch", [0, 1])
 def test_each_epoch_has_every_pair_once(size: int | None, epoch: int) -> None:
     sampling = Sampling(batch_size=size)
     batches = list(sampling.batches(OWNERS, epoch))
@@ -61,15 +61,14 @@ def test_the_order_depends_on_seed_and_epoch_and_on_nothing_else() -> None:
     assert order(shuffle=False) == list(range(30))
 
 
-@pytest.mark.parametrize("mode", ["pairs", "images"])
-@pytest.mark.parametrize("start", [0, 1, 3, 4, 9])
+@each("mode", ["pairs", "images"], "start", [0, 1, 3, 4, 9])
 def test_start_resumes_an_epoch(mode: Any, start: int) -> None:
     sampling = Sampling(mode, batch_size=8 if mode == "pairs" else 3)
     whole, rest = list(sampling.batches(OWNERS, 2)), list(sampling.batches(OWNERS, 2, start))
     assert [b.captions.tolist() for b in rest] == [b.captions.tolist() for b in whole[start:]]
 
 
-@pytest.mark.parametrize(("drop_last", "sizes"), [(False, [8, 8, 8, 6]), (True, [8, 8, 8])])
+@each("drop_last, sizes", [(False, [8, 8, 8, 6]), (True, [8, 8, 8])])
 def test_the_short_last_batch_is_kept_or_dropped(drop_last: bool, sizes: list[int]) -> None:
     sampling = Sampling(batch_size=8, drop_last=drop_last)
     assert [len(batch.captions) for batch in sampling.batches(OWNERS)] == sizes
@@ -86,7 +85,7 @@ def test_images_come_with_all_their_captions_in_file_order() -> None:
     assert [batch.captions.tolist() for batch in batches] == [[1, 4, 0, 2, 5], [3]]
 
 
-@pytest.mark.parametrize("size", [2, 4, None])
+@each("size", [2, 4, None])
 def test_each_epoch_of_images_has_every_image_once(size: int | None) -> None:
     batches = list(Sampling("images", batch_size=size, seed=1).batches(OWNERS, 3))
     assert sorted(row for batch in batches for row in batch.images.tolist()) == list(range(10))
@@ -112,7 +111,7 @@ def test_pairs_are_masked_on_the_diagonal_and_images_by_owner() -> None:
     assert images.mask(OWNERS).match.tolist() == [[True] * 3 + [False] * 3, [False] * 3 + [True] * 3]
 
 
-@pytest.mark.parametrize("size", [1, 0, -3])
+@each("size", [1, 0, -3])
 def test_a_batch_below_two_raises(size: int) -> None:
     with pytest.raises(InputError, match=rf"at least 2 .*; got {size}"):
         Sampling(batch_size=size)
@@ -135,8 +134,7 @@ def test_single_has_every_image_once_with_a_newly_drawn_caption() -> None:
     assert repeated == [b.captions.tolist() for b in epochs[1]]
 
 
-@pytest.mark.parametrize("mode", ["images", "groups"])
-@pytest.mark.parametrize("captions", ["all", "first"])
+@each("mode", ["images", "groups"], "captions", ["all", "first"])
 def test_everything_in_one_batch_is_a_batch_of_that_size(mode: Any, captions: Any) -> None:
     random = np.random.default_rng(0)
     pairs = np.unique(np.stack([random.integers(0, 12, 30), random.integers(0, 15, 30)], 1), axis=0)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lossscope.core.batches import Sampling
 from lossscope.core.relations import Relations
 from lossscope.errors import InputError
+from tests.each import each
 
 LABELS = st.lists(st.integers(0, 6), min_size=2, max_size=60)
 
@@ -64,14 +65,11 @@ def test_everything_in_one_batch_has_every_item() -> None:
     assert batch.images.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize(
-    ("size", "per_class", "says"),
-    [
-        (10, 4, "batch size must be a multiple of --per-class 4, 2 classes or more; got 10"),
-        (4, 4, "2 classes or more; got 4"),
-        (8, 1, "items of a class must be at least 2"),
-    ],
-)
+@each("size, per_class, says", [
+    (10, 4, "batch size must be a multiple of --per-class 4, 2 classes or more; got 10"),
+    (4, 4, "2 classes or more; got 4"),
+    (8, 1, "items of a class must be at least 2"),
+])  # fmt: skip
 def test_sizes_that_do_not_fit_are_refused(size: int, per_class: int, says: str) -> None:
     with pytest.raises(InputError, match=says):
         Sampling("classes", size, per_class=per_class)

@@ -22,6 +22,7 @@ from lossscope.errors import InputError
 from lossscope.objectives.checks.spawn import gather_with_gradients
 from lossscope.training.data_parallel import sum_gradients, sum_tensors
 from lossscope.training.sync_batch_norm import sync_batch_norms, uncounted_batches
+from tests.each import each
 from tests.farm import run_ranks
 
 RANKS = 3
@@ -129,7 +130,7 @@ def test_collectives_agree_on_all_processes(results: list[Mapping[str, Any]]) ->
         assert result["any"] == [True, False]
 
 
-@pytest.mark.parametrize("name", COUNTS)
+@each("name", COUNTS)
 def test_rows_are_gathered_by_rank_with_the_gradient_of_all_losses(name: str, results: list[Mapping[str, Any]]) -> None:
     counts = COUNTS[name]
     all_rows = numbers(sum(counts), 2).requires_grad_()
@@ -147,8 +148,7 @@ def test_rows_are_gathered_by_rank_with_the_gradient_of_all_losses(name: str, re
             assert torch.equal(result[f"{kind} {name}"], expected)
 
 
-@pytest.mark.parametrize("shares", COUNTS)
-@pytest.mark.parametrize("name", NORMS)
+@each("shares", COUNTS, "name", NORMS)
 def test_batch_norm_of_several_processes_is_that_of_one(
     name: str, shares: str, results: list[Mapping[str, Any]]
 ) -> None:
@@ -179,8 +179,7 @@ def test_gradients_are_summed_and_none_stays_none_where_no_process_has_one(resul
         assert [x.tolist() for x in result["sums"]] == [[3, 3], 3, [[3, 3], [3, 3]]]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7])
-@pytest.mark.parametrize("n", [0, 1, 2, 6, 7, 128])
+@each("size", [1, 2, 3, 7], "n", [0, 1, 2, 6, 7, 128])
 def test_shares_cover_everything_in_order_and_differ_by_at_most_one(n: int, size: int) -> None:
     shares = [list(range(n))[ProcessGroup(rank, size).share(n)] for rank in range(size)]
     assert [item for share in shares for item in share] == list(range(n))
@@ -213,16 +212,12 @@ def test_the_environment_of_torchrun_gives_the_rank(monkeypatch: pytest.MonkeyPa
     assert launched_group() == ProcessGroup(0, 1)
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"RANK": "4"}, r"RANK must be in 0\.\.WORLD_SIZE-1; got 4 of 4"),
-        ({"RANK": "first"}, r"RANK of the environment must be a whole number; got 'first'"),
-        ({"LOSSSCOPE_TIMEOUT": "soon"}, r"LOSSSCOPE_TIMEOUT of the environment must be a whole number; got 'soon'"),
-        ({"LOSSSCOPE_TIMEOUT": "1"}, r"4 processes must be able to connect at localhost:1; "),
-    ],
-    ids=str,
-)
+@each("changed, message", [
+    ({"RANK": "4"}, r"RANK must be in 0\.\.WORLD_SIZE-1; got 4 of 4"),
+    ({"RANK": "first"}, r"RANK of the environment must be a whole number; got 'first'"),
+    ({"LOSSSCOPE_TIMEOUT": "soon"}, r"LOSSSCOPE_TIMEOUT of the environment must be a whole number; got 'soon'"),
+    ({"LOSSSCOPE_TIMEOUT": "1"}, r"4 processes must be able to connect at localhost:1; "),
+])  # fmt: skip
 def test_processes_that_cannot_connect_raise(
     changed: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lossscope.core.intervals import FLOOR, ItemSums, add_sums
+from tests.each import each
 
 
 def sums(seed: int, n: int = 30, effects: float = 0.0, overlap: float = 0.0) -> ItemSums:
@@ -61,7 +62,7 @@ def test_a_level_and_a_centre() -> None:
     assert moved.high - moved.low == pytest.approx(one.interval().high - one.interval().low)
 
 
-@pytest.mark.parametrize("values", [np.zeros(20), np.full(20, 0.1), np.full(20, 1e-9)])
+@each("values", [np.zeros(20), np.full(20, 0.1), np.full(20, 1e-9)])
 def test_numbers_that_are_all_alike_have_no_interval(values: np.ndarray) -> None:
     """A count of 0 in every query would be an interval of width 0, which no sample can show."""
     assert math.isnan(ItemSums(np.ones(20), values, np.zeros(20), 0.0).interval().low)

@@ -25,6 +25,7 @@ from lossscope.sources.base import load
 from lossscope.training.inputs import require_known_pairs
 from lossscope.training.loop import train
 from tests import tiny
+from tests.each import each
 
 ROWS = [(f"How is thing {row} made?", f"Thing {row} is made of part {row // 2}.") for row in range(40)]
 OTHER = [(f"Where does animal {row} live?", f"Animal {row} lives in place {row // 2}.") for row in range(40)]
@@ -70,7 +71,7 @@ def sweep(rule: Any, source: SplitEmbeddings, probe: str = "cocos") -> None:
     Sweep(("ntxent",), probes, batch_size=8, masks=() if probe == "false_negatives" else (f"{file}",)).run(source)
 
 
-@pytest.mark.parametrize("probe", ["cocos", "false_negatives"])
+@each("probe", ["cocos", "false_negatives"])
 def test_a_mask_of_other_texts_with_the_same_made_up_ids_is_refused(tmp_path: Path, probe: str) -> None:
     """Both files name their rows train-q00000, train-q00001, ...: a probability would land on an unrelated pair."""
     rule, other = mask(tmp_path, texts(tmp_path / "a.jsonl", ROWS)), texts(tmp_path / "b.jsonl", OTHER)
@@ -96,7 +97,7 @@ def test_a_mask_of_scenes_is_not_one_of_other_scenes(tmp_path: Path) -> None:
         require_known_pairs([rule], other)
 
 
-@pytest.mark.parametrize("probe", ["cocos", "false_negatives"])
+@each("probe", ["cocos", "false_negatives"])
 def test_a_mask_is_taken_by_the_data_that_was_audited(tmp_path: Path, probe: str) -> None:
     ids = [f"row-{row}" for row in range(40)]
     order = np.random.default_rng(0).permutation(40)

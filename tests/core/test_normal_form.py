@@ -16,7 +16,7 @@ texts = st.text(
 )
 
 
-@settings(max_examples=1000)
+@settings(max_examples=300)
 @given(st.lists(texts, max_size=8))
 def test_all_at_once_are_as_each_alone(some: list[str]) -> None:
     forms = normal_forms(some)

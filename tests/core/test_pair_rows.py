@@ -15,6 +15,7 @@ from lossscope.core.pair_rows import ABSENT, IdKind, resolve_pairs
 from lossscope.core.relations import Relations
 from lossscope.core.sides import QUERY_DOCUMENT
 from lossscope.errors import InputError
+from tests.each import each
 
 OWNERS = np.array([0, 0, 1, 1, 2])
 
@@ -78,8 +79,8 @@ def test_one_set_has_ids_and_rows_and_no_places() -> None:
         resolve_pairs(split, ["s"], ["s#0"], "pairs.csv")
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "says"),
+@each(
+    "first, second, says",
     [
         (["a.jpg", "x.jpg", "y.jpg"], ["17"] * 3, "line 7 of pairs.csv must name an image.*'x.jpg', and 1 more that"),
         (["a.jpg"] * 3, ["17", "30", "a.jpg#0"], "line 8 of pairs.csv must name a caption.*such as '901'.*'a.jpg#0'"),
@@ -102,8 +103,8 @@ def test_what_is_of_another_split_is_marked() -> None:
     assert [side.tolist() for side in rows] == [[0, ABSENT, 1], [0, 1, ABSENT]]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "kinds", "says"),
+@each(
+    "first, second, kinds, says",
     [
         (["y.jpg", "z.jpg"], ["17", "30"], (None, None), "pair 1 of .* must name an image.*'y.jpg', and 1 more"),
         (["0", "3"], ["17", "30"], (None, None), r"pair 2 of .*the number of a row, 0\.\.2; got '3'"),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from lossscope.core.parent_process import PARENT, end_with_parent, is_alive
+from tests.each import each
 from tests.waiting import wait_until
 
 CHILD = """
@@ -35,7 +36,7 @@ def ends(process: int, seconds: float) -> bool:
     return wait_until(lambda: not is_alive(process), seconds, 0.02)
 
 
-@pytest.mark.parametrize(("variable", "value", "wanted"), [("TORCHELASTIC_RUN_ID", "none", True), ("NONE", "", False)])
+@each("variable, value, wanted", [("TORCHELASTIC_RUN_ID", "none", True), ("NONE", "", False)])
 def test_a_process_of_torchrun_ends_with_it_and_one_of_a_shell_does_not(
     variable: str, value: str, wanted: bool
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lossscope.core.relations import Relations, as_relations
 from lossscope.core.sides import QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError
+from tests.each import each
 
 PAIRS = st.sets(st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=1, max_size=20)
 ROWS = st.lists(st.integers(0, 5), max_size=8)
@@ -67,17 +68,14 @@ def test_mined_negatives_are_given_with_the_query_they_belong_to() -> None:
     assert (rows.tolist(), owners.tolist()) == ([5, 1], [0, 1])
 
 
-@pytest.mark.parametrize(
-    ("pairs", "negatives", "says"),
-    [
-        ([[0, 7]], None, "documents of positives must be rows 0..6; got 7..7"),
-        ([[-1, 0]], None, "queries of positives must be rows 0..5; got -1..-1"),
-        ([0, 1], None, r"positives must be \(n, 2\) rows of both sides"),
-        ([[0.5, 1]], None, r"positives must be \(n, 2\) rows of both sides"),
-        ([[0, 0]], [[0, 1]], "negatives must be a row for each of 6 queries"),
-        ([[0, 0]], [[9]] * 6, "negatives must be rows 0..6; got 9..9"),
-    ],
-)
+@each("pairs, negatives, says", [
+    ([[0, 7]], None, "documents of positives must be rows 0..6; got 7..7"),
+    ([[-1, 0]], None, "queries of positives must be rows 0..5; got -1..-1"),
+    ([0, 1], None, r"positives must be \(n, 2\) rows of both sides"),
+    ([[0.5, 1]], None, r"positives must be \(n, 2\) rows of both sides"),
+    ([[0, 0]], [[0, 1]], "negatives must be a row for each of 6 queries"),
+    ([[0, 0]], [[9]] * 6, "negatives must be rows 0..6; got 9..9"),
+])  # fmt: skip
 def test_rows_out_of_range_are_refused(pairs: list[list[float]], negatives: object, says: str) -> None:
     mined = None if negatives is None else np.array(negatives)
     with pytest.raises(InputError, match=says):

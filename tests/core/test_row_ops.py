@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.core.row_ops import exp_, row_argmax, row_dot, row_top_k, sort_rows
+from tests.each import each
 
 FLOATS = [torch.float32, torch.float64]
 
@@ -17,8 +17,7 @@ def rows(width: int, dtype: torch.dtype, levels: int = 0) -> torch.Tensor:
     return ((x * levels).round() / levels if levels else x).to(dtype)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("scale", [0.5, 20.0, 100.0])
+@each("dtype", FLOATS, "scale", [0.5, 20.0, 100.0])
 def test_exponentials_equal_torch_exp(scale: float, dtype: torch.dtype) -> None:
     x = torch.linspace(-1, 0, 4001, dtype=dtype)
     expected = (x.double() * scale).exp()
@@ -29,8 +28,7 @@ def test_exponentials_equal_torch_exp(scale: float, dtype: torch.dtype) -> None:
     assert exp_(torch.tensor([0.0, -torch.inf], dtype=dtype), scale).tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("width", [1, 128, 4096, 4097, 30_000])
+@each("dtype", FLOATS, "width", [1, 128, 4096, 4097, 30_000])
 def test_row_dot_is_a_sum_in_full_precision(width: int, dtype: torch.dtype) -> None:
     x, y = rows(width, dtype).abs(), rows(width, dtype, 64).abs()
     expected = (x.double() * y.double()).sum(1)

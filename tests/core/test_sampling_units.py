@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from lossscope.core.relations import Relations
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.sides import Sides
+from tests.each import each
 
 QA = Sides("query", "document")
 
@@ -33,18 +33,15 @@ def test_of_one_labelled_set_a_class_is_a_unit() -> None:
     assert units.number == 3 and units.first[0] == units.first[2] and units.name == "class"
 
 
-@pytest.mark.parametrize(
-    ("relations", "why"),
-    [
-        (Relations.of_captions(np.arange(9), 9), "takes 10 images or more; there are 9"),
-        (Relations.of_labels(np.repeat(np.arange(5), 20)), "takes 10 classes or more; there are 5"),
-        (
-            Relations(30, 30, np.array([[i, j] for i in range(30) for j in (i, (i + 1) % 30)]), QA),
-            "one has 100 % of the items: queries",
-        ),
-        (Relations.of_labels(np.repeat(np.arange(20), [40] + [2] * 19)), "one has 51 % of the items"),
-    ],
-)
+@each("relations, why", [
+    (Relations.of_captions(np.arange(9), 9), "takes 10 images or more; there are 9"),
+    (Relations.of_labels(np.repeat(np.arange(5), 20)), "takes 10 classes or more; there are 5"),
+    (
+        Relations(30, 30, np.array([[i, j] for i in range(30) for j in (i, (i + 1) % 30)]), QA),
+        "one has 100 % of the items: queries",
+    ),
+    (Relations.of_labels(np.repeat(np.arange(20), [40] + [2] * 19)), "one has 51 % of the items"),
+])  # fmt: skip
 def test_too_few_units_or_linked_ones_are_refused(relations: Relations, why: str) -> None:
     refusal = SamplingUnits.of(relations).refusal
     assert refusal is not None and why in refusal

@@ -6,19 +6,17 @@ import pytest
 
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.errors import InputError
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("text", "labels", "words"),
-    [
-        ("image/caption", ("i2t", "t2i"), ("image to text", "text to image")),
-        ("query/document", ("q2d", "d2q"), ("query to document", "document to query")),
-        ("user,item", ("u2i", "i2u"), ("user to item", "item to user")),
-        ("view 1/view 2", ("a2b", "b2a"), ("view 1 to view 2", "view 2 to view 1")),
-        ("anchor/answer", ("a2b", "b2a"), ("anchor to answer", "answer to anchor")),
-        ("product", ("all",), ("product to product",)),
-    ],
-)
+@each("text, labels, words", [
+    ("image/caption", ("i2t", "t2i"), ("image to text", "text to image")),
+    ("query/document", ("q2d", "d2q"), ("query to document", "document to query")),
+    ("user,item", ("u2i", "i2u"), ("user to item", "item to user")),
+    ("view 1/view 2", ("a2b", "b2a"), ("view 1 to view 2", "view 2 to view 1")),
+    ("anchor/answer", ("a2b", "b2a"), ("anchor to answer", "answer to anchor")),
+    ("product", ("all",), ("product to product",)),
+])  # fmt: skip
 def test_directions_are_the_initials(text: str, labels: tuple[str, ...], words: tuple[str, ...]) -> None:
     sides = Sides.parse(text)
     assert sides.labels == labels
@@ -34,7 +32,7 @@ def test_queries_and_candidates_of_a_direction() -> None:
     assert IMAGE_TEXT.label("both") == "both"
 
 
-@pytest.mark.parametrize("text", ["", "a/", "query/document/answer", "same/Same", "2/3", "x" * 41, "a\x1b/b"])
+@each("text", ["", "a/", "query/document/answer", "same/Same", "2/3", "x" * 41, "a\x1b/b"])
 def test_what_is_no_name_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="sides must"):
         Sides.parse(text)

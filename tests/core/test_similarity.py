@@ -12,6 +12,7 @@ from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, both_masks, cosine, group_mask, normalise, pair_mask
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 T, F = True, False
 
@@ -105,14 +106,11 @@ def test_both_masks_accepts_one_mask_or_two() -> None:
     assert [m.match.shape for m in both_masks(mask)] == [(2, 3), (3, 2)]
 
 
-@pytest.mark.parametrize(
-    ("match", "valid", "message"),
-    [
-        (torch.ones(2, 2), torch.ones(2, 2, dtype=torch.bool), "must be bool; got torch.float32"),
-        (torch.ones(2, 2) > 0, torch.ones(2, 3) > 0, r"got \(2, 2\) and \(2, 3\)"),
-        (torch.ones(2) > 0, torch.ones(2) > 0, r"\(queries, candidates\); got \(2,\)"),
-    ],
-)
+@each("match, valid, message", [
+    (torch.ones(2, 2), torch.ones(2, 2, dtype=torch.bool), "must be bool; got torch.float32"),
+    (torch.ones(2, 2) > 0, torch.ones(2, 3) > 0, r"got \(2, 2\) and \(2, 3\)"),
+    (torch.ones(2) > 0, torch.ones(2) > 0, r"\(queries, candidates\); got \(2,\)"),
+])  # fmt: skip
 def test_masks_of_different_shapes_or_types_raise(match: torch.Tensor, valid: torch.Tensor, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Mask(match, valid)
@@ -132,14 +130,14 @@ def test_cosine_of_unit_rows_is_their_product_and_widths_must_agree() -> None:
         cosine(images[0], captions)
 
 
-@pytest.mark.parametrize("rows", [[0, 0, 1], (0, 0, 1), np.array([0, 0, 1])])
+@each("rows", [[0, 0, 1], (0, 0, 1), np.array([0, 0, 1])])
 def test_rows_of_pairs_may_be_any_sequence_of_numbers(rows: Any) -> None:
     expected = pair_mask(torch.tensor([0, 0, 1]), "mask")
     assert torch.equal(pair_mask(rows, "mask").valid, expected.valid)
     assert len(pair_mask(rows).match) == 3
 
 
-@pytest.mark.parametrize("rows", [12, "abc", [[0, 1]], {"a": 1}])
+@each("rows", [12, "abc", [[0, 1]], {"a": 1}])
 def test_what_is_no_row_of_each_pair_is_refused(rows: Any) -> None:
     with pytest.raises(
         InputError, match=r"image_rows must be the row .* write lossscope.pair_mask\(torch.arange\(B\)\)"
@@ -153,17 +151,14 @@ def test_a_mask_of_arrays_is_refused() -> None:
         Mask(*sides)
 
 
-@pytest.mark.parametrize(
-    ("S", "mask", "message"),
-    [
-        (np.eye(3), pair_mask(torch.arange(3)), r"S must be a tensor.* got ndarray. Write torch.as_tensor\(S\)"),
-        (
-            torch.eye(3),
-            torch.eye(3).bool(),
-            r"mask must be a lossscope.Mask; got Tensor. For pairs, .* lossscope.pair_mask",
-        ),
-    ],
-)
+@each("S, mask, message", [
+    (np.eye(3), pair_mask(torch.arange(3)), r"S must be a tensor.* got ndarray. Write torch.as_tensor\(S\)"),
+    (
+        torch.eye(3),
+        torch.eye(3).bool(),
+        r"mask must be a lossscope.Mask; got Tensor. For pairs, .* lossscope.pair_mask",
+    ),
+])  # fmt: skip
 def test_an_objective_says_what_it_takes(S: Any, mask: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         build("objectives", "ntxent")(S, mask)

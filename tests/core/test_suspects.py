@@ -27,6 +27,7 @@ from lossscope.core.types import HIDDEN_FROM
 from lossscope.errors import InputError
 from lossscope.live.apart_sampler import ApartBatches, apart
 from lossscope.registry import build
+from tests.each import each
 
 DATA = "passages:train=60,val=20,test=20,duplicates=0.3"
 
@@ -54,7 +55,7 @@ def known_pairs(**changed: Any) -> KnownPairs:
     return replace(pairs, **changed)
 
 
-@pytest.mark.parametrize("threshold", [LEAST, 0.2, 0.9, 1])
+@each("threshold", [LEAST, 0.2, 0.9, 1])
 def test_ids_hide_what_all_pairs_one_by_one_hide(file: Path, split: Any, threshold: float) -> None:
     known = read_known_pairs(file)
     probability = {
@@ -145,20 +146,17 @@ def test_what_is_of_no_audited_item_is_named_or_ignored() -> None:
     assert found.hidden_texts(["q", "one"], ["y"], unknown="ignore").tolist() == [[False], [True]]
 
 
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda s: s.hidden("ab", ["x"]), "query ids must be a list of texts; got the text 'ab'"),
-        (lambda s: s.hidden(["a"], [0]), "candidate ids must be texts; got 0, of type int"),
-        (lambda s: s.hidden(["a"], ["x"], unknown="warn"), "unknown must be one of error, ignore; got 'warn'"),
-        (lambda s: s.hidden_texts("one", ["x"]), "queries must be a list of texts"),
-        (lambda s: s.hidden_texts(["one"], [None]), "candidates must be texts; got None, of type NoneType"),
-        (
-            lambda s: s.hidden_texts(["one"], ["x"], torch.zeros(1, 2, dtype=torch.bool)),
-            r"positives must be torch.bool of (1, 1), queries and candidates; got torch.bool (1, 2)",
-        ),
-    ],
-)
+@each("call, says", [
+    (lambda s: s.hidden("ab", ["x"]), "query ids must be a list of texts; got the text 'ab'"),
+    (lambda s: s.hidden(["a"], [0]), "candidate ids must be texts; got 0, of type int"),
+    (lambda s: s.hidden(["a"], ["x"], unknown="warn"), "unknown must be one of error, ignore; got 'warn'"),
+    (lambda s: s.hidden_texts("one", ["x"]), "queries must be a list of texts"),
+    (lambda s: s.hidden_texts(["one"], [None]), "candidates must be texts; got None, of type NoneType"),
+    (
+        lambda s: s.hidden_texts(["one"], ["x"], torch.zeros(1, 2, dtype=torch.bool)),
+        r"positives must be torch.bool of (1, 1), queries and candidates; got torch.bool (1, 2)",
+    ),
+])  # fmt: skip
 def test_what_cannot_be_looked_up_is_refused(call: Any, says: str) -> None:
     with pytest.raises(InputError, match=re.escape(says)):
         call(Suspects(known_pairs()))
@@ -173,7 +171,7 @@ def test_everything_leaves_out_from_one_probability_on(file: Path) -> None:
     assert {*defaults, build("masks", f"pairs:file={file}").threshold} == {HIDDEN_FROM}
 
 
-@pytest.mark.parametrize("threshold", [0, 0.01, 1.1, float("nan")])
+@each("threshold", [0, 0.01, 1.1, float("nan")])
 def test_a_threshold_below_what_an_audit_lists_is_refused(threshold: float) -> None:
     """It would hide less than it says: pairs below 0.05 are in no file."""
     with pytest.raises(InputError, match=r"threshold must be in 0\.05\.\.1"):
@@ -219,17 +217,11 @@ def test_an_id_that_two_items_have_is_not_looked_up() -> None:
     assert found.hidden_texts(["one"], ["y"]).tolist() == [[True]]
 
 
-@pytest.mark.parametrize(
-    ("changed", "says"),
-    [
-        (
-            {"left_texts": None},
-            "must have left_texts, right_texts, texts_of_positive; got right_texts, texts_of_positive",
-        ),
-        ({"left_texts": np.zeros(3)}, "left_texts of .* must be a column of uint64; got float64"),
-        ({"left_texts": np.zeros(2, np.uint64)}, r"texts of .* must be \(3, 3, 2\), .*; got \(2, 3, 2\)"),
-    ],
-)
+@each("changed, says", [
+    ({"left_texts": None}, "must have left_texts, right_texts, texts_of_positive; got right_texts, texts_of_positive"),
+    ({"left_texts": np.zeros(3)}, "left_texts of .* must be a column of uint64; got float64"),
+    ({"left_texts": np.zeros(2, np.uint64)}, r"texts of .* must be \(3, 3, 2\), .*; got \(2, 3, 2\)"),
+])  # fmt: skip
 def test_damaged_texts_are_refused(tmp_path: Path, changed: dict[str, Any], says: str) -> None:
     file = tmp_path / "mask.npz"
     known_pairs().write(file)

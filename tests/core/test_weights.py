@@ -15,6 +15,7 @@ from lossscope.core.weights import Weights, backward, both, reduce_weights
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
+from tests.each import each
 
 B, K = 8, 3
 
@@ -97,7 +98,7 @@ def parameter_gradients(model: nn.Module) -> Tensor:
     return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
 
 
-@pytest.mark.parametrize("name", REDUCED)
+@each("name", REDUCED)
 def test_training_through_w_is_training_through_the_loss(name: str) -> None:
     objective: Any = build("objectives", name)
     images, captions, mask = batch(objective)
@@ -125,7 +126,7 @@ def test_every_gradient_trains_too() -> None:
     assert float(parameter_gradients(model).abs().max()) > 0
 
 
-@pytest.mark.parametrize("scale", [0.25, torch.tensor(0.25, dtype=torch.float64)])
+@each("scale", [0.25, torch.tensor(0.25, dtype=torch.float64)])
 def test_backward_scales_the_gradient_and_keeps_the_type_of_s(scale: float | Tensor) -> None:
     leaf = torch.rand(2, 3, requires_grad=True)
     G = torch.rand(2, 3, dtype=torch.float64)
@@ -138,10 +139,12 @@ def constant_weights(values: Tensor | None, usable: int) -> Weights:
     return Weights(torch.ones(4, 4), values, torch.arange(4) < usable)
 
 
-@pytest.mark.parametrize(
-    ("reduction", "i2t", "t2i"), [("sum", 1.0, 1.0), ("mean", 1 / 2, 1 / 4), ("pairs", 1 / 5, 1 / 5)]
+@each(
+    "reduction, i2t, t2i",
+    [("sum", 1.0, 1.0), ("mean", 1 / 2, 1 / 4), ("pairs", 1 / 5, 1 / 5)],
+    "directions",
+    [1.0, 0.5],
 )
-@pytest.mark.parametrize("directions", [1.0, 0.5])
 def test_reductions_divide_by_nothing_usable_queries_or_pairs(
     reduction: Any, i2t: float, t2i: float, directions: float
 ) -> None:
@@ -160,7 +163,7 @@ def test_the_gradient_of_t2i_is_transposed_back() -> None:
     assert result.value is None
 
 
-@pytest.mark.parametrize("reduction", ["sum", "mean", "pairs"])
+@each("reduction", ["sum", "mean", "pairs"])
 def test_nothing_usable_reduces_to_zero(reduction: Any) -> None:
     none = Weights(torch.zeros(3, 3), torch.zeros(3), torch.zeros(3, dtype=torch.bool))
     result = reduce_weights(Pair(none, none), 1.0, reduction, 0)

@@ -11,7 +11,7 @@ import pytest
 from lossscope.datasets.base import Dataset, Split, Texts
 from lossscope.datasets.beir import Beir
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
+from tests.each import each
 
 QRELS = {"train": "q1\td1\t1\nq1\td2\t0\nq2\td3\t2\n", "dev": "q3\td1\t1\n", "test": "q2\td4\t1\nq4\td2\t0\n"}
 RUN = "q1 Q0 d1 1 9 x\nq1 Q0 d4 3 7 x\nq1 Q0 d%205 2 8 x\nq2 Q0 d3 1 5 x\nq3 Q0 d2 1 5 x\n"
@@ -75,9 +75,10 @@ def test_documents_of_equal_text_are_one(root: str) -> None:
     assert (merged.relations.positives.tolist(), apart.relations.positives.tolist()) == ([[0, 1]], [[0, 3]])
 
 
-@pytest.mark.parametrize(("top", "expected"), [(5, [[2, 1], [-1, -1]]), (1, [[2], [-1]])])
-def test_a_run_names_mined_negatives_by_score(root: str, top: int, expected: list[list[int]]) -> None:
-    split = Beir(root, run=f"{root}/bm25.run", top=top, corpus="judged").split("train")
+@each("top, expected", [(5, [[2, 1], [-1, -1]]), (1, [[2], [-1]])])
+def test_a_run_names_mined_negatives_by_score(tmp_path: Path, top: int, expected: list[list[int]]) -> None:
+    root = write(tmp_path)
+    split = Beir(str(root), run=f"{root}/bm25.run", top=top, corpus="judged").split("train")
     assert split.caption_ids == ["d1", "d2", "d3", "d 5"]
     assert split.relations.negatives is not None
     names = [[split.caption_ids[row] if row >= 0 else "-" for row in own] for own in split.relations.negatives.tolist()]
@@ -100,52 +101,25 @@ def test_a_url_is_read_as_a_folder_is(root: str) -> None:
     assert remote.split("train").fingerprint == Beir(root, run=f"{root}/bm25.run").split("train").fingerprint
 
 
-def test_the_spec_says_what_is_read(root: str) -> None:
-    data = build("datasets", f"beir:root={root},top=3")
-    assert build("datasets", spec_of(data)) == data
-
-
-@pytest.mark.parametrize(
-    ("file", "more", "says"),
-    [
-        (
-            "qrels/train.tsv",
-            "q1\td9\t1\n",
-            r"line 5 of .*train\.tsv must name a document of corpus\.jsonl; it has no 'd9'",
-        ),
-        (
-            "qrels/train.tsv",
-            "q9\td1\t1\n",
-            r"line 5 of .*train\.tsv must name a query of queries\.jsonl; it has no 'q9'",
-        ),
-        (
-            "qrels/train.tsv",
-            "q1\td1\t1\n",
-            r"train\.tsv must judge a pair once; line 5 has 'q1' and 'd1' again, as line 2",
-        ),
-        (
-            "bm25.run",
-            "q1 Q0 d9 9 1 x\n",
-            r"line 6 of .*bm25\.run must name a document of corpus\.jsonl; it has no 'd9'",
-        ),
-        ("bm25.run", "q9 Q0 d1 9 1 x\n", r"line 6 of .*bm25\.run must name a query of queries\.jsonl; it has no 'q9'"),
-        (
-            "bm25.run",
-            "q1 Q0 d1 9 1 x\n",
-            r"bm25\.run must rank a document once a query; line 6 has 'd1' again for 'q1'",
-        ),
-        (
-            "corpus.jsonl",
-            '{"_id": "d1", "text": "x"}\n',
-            r"ids of .*corpus\.jsonl must be unique; line 7 of .* has 'd1' again",
-        ),
-        ("corpus.jsonl", '{"_id": "d7"}\n', r"'text' of line 7 of .*corpus\.jsonl must be text; got None"),
-        ("corpus.jsonl", '{"text": "x"}\n', "line 7 of .*corpus.jsonl must have the key '_id'"),
-        ("corpus.jsonl", "no JSON\n", r"line 7 of .*corpus\.jsonl must be whole JSON"),
-        ("queries.jsonl", '{"_id": "q7", "text": 5}\n', r"'text' of line 6 of .*queries\.jsonl must be text; got 5"),
-    ],
-)
-def test_a_line_that_does_not_fit_is_named(root: str, file: str, more: str, says: str) -> None:
+@each("file, more, says", [
+    ("qrels/train.tsv", "q1\td9\t1\n", r"line 5 of .*train\.tsv must name a document of corpus\.jsonl; it has no 'd9'"),
+    ("qrels/train.tsv", "q9\td1\t1\n", r"line 5 of .*train\.tsv must name a query of queries\.jsonl; it has no 'q9'"),
+    ("qrels/train.tsv", "q1\td1\t1\n", r"train\.tsv must judge a pair once; line 5 has 'q1' and 'd1' again, as line 2"),
+    ("bm25.run", "q1 Q0 d9 9 1 x\n", r"line 6 of .*bm25\.run must name a document of corpus\.jsonl; it has no 'd9'"),
+    ("bm25.run", "q9 Q0 d1 9 1 x\n", r"line 6 of .*bm25\.run must name a query of queries\.jsonl; it has no 'q9'"),
+    ("bm25.run", "q1 Q0 d1 9 1 x\n", r"bm25\.run must rank a document once a query; line 6 has 'd1' again for 'q1'"),
+    (
+        "corpus.jsonl",
+        '{"_id": "d1", "text": "x"}\n',
+        r"ids of .*corpus\.jsonl must be unique; line 7 of .* has 'd1' again",
+    ),
+    ("corpus.jsonl", '{"_id": "d7"}\n', r"'text' of line 7 of .*corpus\.jsonl must be text; got None"),
+    ("corpus.jsonl", '{"text": "x"}\n', "line 7 of .*corpus.jsonl must have the key '_id'"),
+    ("corpus.jsonl", "no JSON\n", r"line 7 of .*corpus\.jsonl must be whole JSON"),
+    ("queries.jsonl", '{"_id": "q7", "text": 5}\n', r"'text' of line 6 of .*queries\.jsonl must be text; got 5"),
+])  # fmt: skip
+def test_a_line_that_does_not_fit_is_named(tmp_path: Path, file: str, more: str, says: str) -> None:
+    root = str(write(tmp_path))
     with open(Path(root, file), "a") as lines:
         lines.write(more)
     with pytest.raises(InputError, match=says):

@@ -12,7 +12,7 @@ from PIL import Image
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.grids import Grids
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
+from tests.each import each
 
 
 def write(root: Path, images: int = 3, repeated: bool = False, split: str = "train") -> Path:
@@ -27,7 +27,7 @@ def write(root: Path, images: int = 3, repeated: bool = False, split: str = "tra
     return root
 
 
-@pytest.mark.parametrize("repeated", [False, True])
+@each("repeated", [False, True])
 def test_ids_are_one_a_picture_or_one_a_caption(repeated: bool, tmp_path: Path) -> None:
     data = Grids(write(tmp_path, repeated=repeated), size=4)
     split = data.split("train")
@@ -59,18 +59,15 @@ def test_val_is_dev_and_dev_may_be_cut(tmp_path: Path) -> None:
         data.split("test")
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("precomp/train_ids.txt", "70\n71\n99\n", r"ids of .*train_ids.txt must be in id_mapping.json; got '99', 1"),
-        ("precomp/train_ids.txt", "70\n71\n", "one line for each or for each five of .*; got 2 for 15"),
-        ("precomp/train_caps.txt", "a\nb\n", "got 3 for 2"),
-        ("id_mapping.json", '{"70": 5}', "'70' of .*id_mapping.json must be text; got 5"),
-        ("id_mapping.json", "[]", "must be an object"),
-        ("images/sub/1.png", None, r"1\.png must be a picture file"),
-        ("id_mapping.json", None, "id_mapping.json must exist"),
-    ],
-)
+@each("file, content, message", [
+    ("precomp/train_ids.txt", "70\n71\n99\n", r"ids of .*train_ids.txt must be in id_mapping.json; got '99', 1"),
+    ("precomp/train_ids.txt", "70\n71\n", "one line for each or for each five of .*; got 2 for 15"),
+    ("precomp/train_caps.txt", "a\nb\n", "got 3 for 2"),
+    ("id_mapping.json", '{"70": 5}', "'70' of .*id_mapping.json must be text; got 5"),
+    ("id_mapping.json", "[]", "must be an object"),
+    ("images/sub/1.png", None, r"1\.png must be a picture file"),
+    ("id_mapping.json", None, "id_mapping.json must exist"),
+])  # fmt: skip
 def test_malformed_files_are_refused(file: str, content: str | None, message: str, tmp_path: Path) -> None:
     write(tmp_path)
     if content is None:
@@ -87,12 +84,6 @@ def test_a_picture_that_cannot_be_read_may_be_left_out(tmp_path: Path) -> None:
     split = Grids(tmp_path, size=4, on_error="skip").split("train")
     assert split.image_ids == ["70", "72"]
     assert len(split.skipped) == 1
-
-
-def test_specs_round_trip(tmp_path: Path) -> None:
-    data = build("datasets", f"grids:root={tmp_path},folder=flickr30k-images,size=256")
-    assert data == Grids(tmp_path, "flickr30k-images", 256)
-    assert build("datasets", spec_of(data)) == data
 
 
 def test_pictures_can_be_those_of_cv2(tmp_path: Path) -> None:

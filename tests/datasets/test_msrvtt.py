@@ -17,7 +17,7 @@ from lossscope.datasets.formats.videos import select_frames
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
 from lossscope.io.rows_on_disk import checksum_file
-from lossscope.registry import build, spec_of
+from tests.each import each
 
 VIDEOS = [f"video{row}" for row in range(10)]
 VIDEO_SPLITS = ["train"] * 6 + ["validate"] * 2 + ["test"] * 2
@@ -92,10 +92,14 @@ def mult_h5(root: Path) -> None:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    annotate(tmp_path)
-    arrays(tmp_path)
-    csv(tmp_path, [("video9", "text 9 1"), ("video8", "said otherwise")])
-    return tmp_path
+    return write_root(tmp_path)
+
+
+def write_root(path: Path) -> Path:
+    annotate(path)
+    arrays(path)
+    csv(path, [("video9", "text 9 1"), ("video8", "said otherwise")])
+    return path
 
 
 def test_1k_a_reads_its_test_from_the_csv_and_trains_on_all_other_videos(root: Path) -> None:
@@ -272,22 +276,21 @@ BAD: list[tuple[Callable[[Path], Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("damage", "message"), BAD, ids=[message[:24] for _, message in BAD])
-def test_malformed_files_are_refused(damage: Callable[[Path], Any], message: str, root: Path) -> None:
+@each("damage, message", BAD)
+def test_malformed_files_are_refused(damage: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+    root = write_root(tmp_path)
     damage(root)
     with pytest.raises(InputError, match=message):
         MSRVTT(root, lists="full").split("train")
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([], "must list videos; got none"),
-        ([("video9", "a"), ("video9", "b")], "line 3 of .* of a new video"),
-        ([("video9", "")], "line 2 of"),
-    ],
-)
-def test_a_malformed_csv_is_refused(rows: list[tuple[str, str]], message: str, root: Path) -> None:
+@each("rows, message", [
+    ([], "must list videos; got none"),
+    ([("video9", "a"), ("video9", "b")], "line 3 of .* of a new video"),
+    ([("video9", "")], "line 2 of"),
+])  # fmt: skip
+def test_a_malformed_csv_is_refused(rows: list[tuple[str, str]], message: str, tmp_path: Path) -> None:
+    root = write_root(tmp_path)
     csv(root, rows)
     with pytest.raises(InputError, match=message):
         MSRVTT(root).split("test")
@@ -312,19 +315,17 @@ def _h5(key: str, value: Any) -> Callable[[Path], None]:
     return damage
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (_h5("features.rgb", np.ones((2, 5), np.float32)), r"features.rgb of .*video1\.h5 must be \(T, 4\) finite"),
-        (_h5("features.rgb", np.array([[1, 2, 3, np.nan]])), "finite numbers"),
-        (_h5("features.rgb", np.ones(4, np.float32)), r"must be \(T, 4\)"),
-        (_h5("features.rgb", "text"), r"video1\.h5 must be a whole HDF5 file"),
-        (_h5("features_t.s3d", np.ones((3, 2))), r"features_t.s3d of .* must be \(2, 2\); got \(3, 2\)"),
-        (lambda r: (r / "mult/v/i/d/video1.h5").write_bytes(b"no h5"), r"video1\.h5 must be a whole HDF5 file"),
-        (lambda r: (r / "mult/v/i/d/video1.h5").unlink(), "got none of 'video1'"),
-    ],
-)
-def test_malformed_h5_files_are_refused(damage: Callable[[Path], Any], message: str, root: Path) -> None:
+@each("damage, message", [
+    (_h5("features.rgb", np.ones((2, 5), np.float32)), r"features.rgb of .*video1\.h5 must be \(T, 4\) finite"),
+    (_h5("features.rgb", np.array([[1, 2, 3, np.nan]])), "finite numbers"),
+    (_h5("features.rgb", np.ones(4, np.float32)), r"must be \(T, 4\)"),
+    (_h5("features.rgb", "text"), r"video1\.h5 must be a whole HDF5 file"),
+    (_h5("features_t.s3d", np.ones((3, 2))), r"features_t.s3d of .* must be \(2, 2\); got \(3, 2\)"),
+    (lambda r: (r / "mult/v/i/d/video1.h5").write_bytes(b"no h5"), r"video1\.h5 must be a whole HDF5 file"),
+    (lambda r: (r / "mult/v/i/d/video1.h5").unlink(), "got none of 'video1'"),
+])  # fmt: skip
+def test_malformed_h5_files_are_refused(damage: Callable[[Path], Any], message: str, tmp_path: Path) -> None:
+    root = write_root(tmp_path)
     mult_h5(root)
     damage(root)
     with pytest.raises(InputError, match=message):
@@ -343,12 +344,6 @@ def test_missing_lists_and_unknown_splits_and_options_are_refused(root: Path) ->
     mult_h5(root)
     with pytest.raises(InputError, match=r"experts must be in files like .*; got no ocr"):
         MSRVTT(root, layout="mult-h5", features="mult", experts="ocr").split("test")
-
-
-def test_specs_round_trip(root: Path) -> None:
-    data = build("datasets", f"msrvtt:root={root},lists=full,experts=face+rgb,layout=mult-h5,words={root}/words")
-    assert data == MSRVTT(root, lists="full", experts="face+rgb", layout="mult-h5", words=root / "words")
-    assert build("datasets", spec_of(data)) == data
 
 
 def test_the_lists_of_mmt_are_read_where_those_of_ce_are_not_there(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +20,6 @@ from lossscope.datasets.synthetic.knowledge import FIRST_NAMES, LAST_NAMES, RELA
 from lossscope.datasets.synthetic.wording import QUESTIONS, STATEMENTS
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
-from lossscope.registry import build, spec_of
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
 
 Oracle = Callable[[str], ModuleType]
@@ -221,12 +219,6 @@ def test_names_and_forms_are_of_one_meaning() -> None:
         assert len(set(every)) == len(every) and all(form.count("{}") == 1 for form in every)
 
 
-def test_a_spec_builds_it() -> None:
-    data = build("datasets", "passages:val=40,negatives=2,duplicates=0.1,seed=3")
-    assert data == Passages(val=40, negatives=2, duplicates=0.1, seed=3)
-    assert build("datasets", spec_of(data)) == data
-
-
 def test_relations_are_those_that_sources_take() -> None:
     split = small()
     S = torch.rand(30, len(split.captions))
@@ -243,32 +235,6 @@ def test_the_first_questions_are_a_split_without_answers_of_the_others() -> None
     assert type(part) is Split and part.relations.first == len(part.images) == 7
     assert part.relations.second == len(part.captions) == len(split.captions)
     assert (labelled(split)[:7] == part.relations.is_positive(np.arange(7), np.arange(len(split.captions)))).all()
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"train": 1}, r"passages:train must be in 2\.\.12288; got 1"),
-        ({"val": 3073}, r"passages:val must be in 2\.\.3072; got 3073"),
-        ({"facts": 5}, r"passages:facts must be in 2\.\.4; got 5"),
-        ({"negatives": 17}, r"passages:negatives must be in 0\.\.16; got 17"),
-        ({"duplicates": 1.5}, r"passages:duplicates must be in 0\.\.1; got 1\.5"),
-        ({"false_negatives": float("nan")}, "passages:false_negatives must be in"),
-        ({"seed": -1}, "passages:seed must be in"),
-        (
-            {"false_negatives": 0.01},
-            "mined_answers must be answers without a label; train has 20 of them, and 160 are to be mined. Raise",
-        ),
-    ],
-)
-def test_values_out_of_range_are_refused(fields: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Passages(**fields)
-
-
-def test_an_unknown_split_is_refused() -> None:
-    with pytest.raises(InputError, match="split must be one of train, val, test; got 'dev'"):
-        Passages().split("dev")
 
 
 def test_the_largest_training_split_can_be_written() -> None:

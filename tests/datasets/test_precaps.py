@@ -12,6 +12,7 @@ from lossscope.datasets.base import Dataset
 from lossscope.datasets.precaps import Precaps
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
+from tests.each import each
 
 WORDS = ["<pad>", "<start>", "<end>", "<unk>", "a", "dog", "runs"]
 
@@ -49,8 +50,8 @@ def test_ends_are_added_only_by_option_and_when_missing(tmp_path: Path) -> None:
         assert split.captions == ["a dog"] * 5
 
 
-@pytest.mark.parametrize(
-    ("lines", "message"),
+@each(
+    "lines, message",
     [
         (["4,5"] * 4 + ["1,4,2"], r"must all begin with id 1 and end with 2, .*; got a mixture: line 5 differs"),
         (["1,4,2"] * 3 + ["4,5"] * 2, "got a mixture: line 4 differs from line 1"),

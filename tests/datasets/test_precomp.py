@@ -13,7 +13,7 @@ from lossscope.datasets.base import Dataset
 from lossscope.datasets.formats.redundant_rows import Redundant
 from lossscope.datasets.precomp import Precomp
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
+from tests.each import each
 
 
 def write(root: Path, split: str = "train", images: int = 4, captions: int = 20, shape: tuple[int, ...] = (3,)) -> Path:
@@ -68,7 +68,7 @@ def test_splits_are_those_present_and_dev_is_val(tmp_path: Path) -> None:
         Precomp(tmp_path / "nowhere").split("train")
 
 
-@pytest.mark.parametrize(("first", "images", "captions"), [(0, 4, 20), (10, 2, 10), (7, 2, 7), (99, 4, 20)])
+@each("first, images, captions", [(0, 4, 20), (10, 2, 10), (7, 2, 7), (99, 4, 20)])
 def test_dev_may_be_cut(first: int, images: int, captions: int, tmp_path: Path) -> None:
     write(tmp_path, "dev")
     write(tmp_path, "train")
@@ -79,7 +79,7 @@ def test_dev_may_be_cut(first: int, images: int, captions: int, tmp_path: Path) 
     assert len(data.split("train").captions) == 20
 
 
-@pytest.mark.parametrize("per_caption", [False, True])
+@each("per_caption", [False, True])
 def test_ids_name_images_or_captions(per_caption: bool, tmp_path: Path) -> None:
     ids = [name for name in "abcd" for _ in range(5 if per_caption else 1)]
     (write(tmp_path) / "train_ids.txt").write_text("\n".join(ids))
@@ -100,7 +100,7 @@ def test_the_number_of_ids_must_fit(tmp_path: Path) -> None:
         Precomp(tmp_path).split("train")
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@each("bad", [np.nan, np.inf, -np.inf])
 def test_features_that_are_not_finite_are_refused_when_they_are_used(bad: float, tmp_path: Path) -> None:
     values = np.ones((4, 2, 3), dtype=np.float32)
     values[2, 1, 0] = bad
@@ -122,15 +122,12 @@ def test_half_floats_become_float32(tmp_path: Path) -> None:
     assert Precomp(tmp_path).split("train").images.take(np.array([1])).dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        (np.ones((4, 3), dtype=np.int64), "must hold floats; got int64"),
-        (np.ones(4, dtype=np.float32), r"must have the shape \(N, d\) or \(N, R, d\), .*; got \(4,\)"),
-        (np.ones((0, 3), dtype=np.float32), "train_ims.npy must"),
-        (np.array([{}, {}]), "must be a whole .npy file"),
-    ],
-)
+@each("values, message", [
+    (np.ones((4, 3), dtype=np.int64), "must hold floats; got int64"),
+    (np.ones(4, dtype=np.float32), r"must have the shape \(N, d\) or \(N, R, d\), .*; got \(4,\)"),
+    (np.ones((0, 3), dtype=np.float32), "train_ims.npy must"),
+    (np.array([{}, {}]), "must be a whole .npy file"),
+])  # fmt: skip
 def test_arrays_of_another_shape_or_type_are_refused(
     values: np.ndarray[tuple[int, ...], np.dtype[np.generic]], message: str, tmp_path: Path
 ) -> None:
@@ -139,7 +136,7 @@ def test_arrays_of_another_shape_or_type_are_refused(
         Precomp(tmp_path).split("train")
 
 
-@pytest.mark.parametrize("keep", [0, 3, 60, -1])
+@each("keep", [0, 3, 60, -1])
 def test_cut_off_arrays_are_refused(keep: int, tmp_path: Path) -> None:
     path = write(tmp_path) / "train_ims.npy"
     path.write_bytes(path.read_bytes()[:keep])
@@ -173,14 +170,6 @@ def test_the_fingerprint_covers_features_captions_and_ids(tmp_path: Path) -> Non
     assert len(fingerprints) == 4
 
 
-def test_specs_round_trip() -> None:
-    data = build("datasets", "precomp:root=x,dev-first=5000")
-    assert data == Precomp(Path("x"), 5000)
-    assert build("datasets", spec_of(data)) == data
-    with pytest.raises(InputError, match="precomp:dev_first must be"):
-        Precomp(Path(), -1)
-
-
 def write_in_fives(root: Path, images: int = 3, shape: tuple[int, ...] = (4,)) -> Path:
     write(root, images=5 * images, captions=5 * images, shape=shape)
     rows = np.load(root / "train_ims.npy")
@@ -188,7 +177,7 @@ def write_in_fives(root: Path, images: int = 3, shape: tuple[int, ...] = (4,)) -
     return root
 
 
-@pytest.mark.parametrize("redundant", ["auto", "true"])
+@each("redundant", ["auto", "true"])
 def test_rows_that_are_equal_in_fives_are_one_image(redundant: Redundant, tmp_path: Path) -> None:
     split = Precomp(write_in_fives(tmp_path), redundant=redundant).split("train")
     assert split.caption_image.tolist() == [row // 5 for row in range(15)]
@@ -222,7 +211,7 @@ def test_rows_of_other_numbers_cannot_be_redundant(tmp_path: Path) -> None:
         Precomp(write(tmp_path), redundant="true").split("train")
 
 
-@pytest.mark.parametrize(("split", "first", "said"), [("dev", 0, True), ("dev", 5000, False), ("test", 0, False)])
+@each("split, first, said", [("dev", 0, True), ("dev", 5000, False), ("test", 0, False)])
 def test_more_captions_of_dev_than_the_authors_evaluate_are_said(
     split: str, first: int, said: bool, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from lossscope.errors import InputError
 from lossscope.io import saved_datasets
 from lossscope.io.saved_datasets import iter_saved_rows
 from lossscope.registry import build
+from tests.each import each
 
 ROWS = [{"query": f"q{n}", "positives": [f"p{n}", "p"], "negative": f"n{n}"} for n in range(2500)]
 
@@ -73,30 +74,27 @@ def test_the_package_datasets_is_not_needed(tmp_path: Path, monkeypatch: pytest.
     assert len(Saved(str(write(tmp_path, ROWS))).split("all").images) == 2500
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "says"),
-    [
-        ("state.json", "{}", r"state\.json must have the key '_data_files'"),
-        ("state.json", '{"_data_files": [{"filename": "../secret"}]}', "must be of files beside it; got '../secret'"),
-        ("state.json", '{"_data_files": [{"filename": 5}]}', "must be text; got 5"),
-        ("state.json", '{"_data_files": [], "_indices_data_files": [1]}', "chosen by indices of an old release"),
-        ("state.json", '{"_data_files": [{"filename": "none.arrow"}]}', r"none\.arrow must exist"),
-        ("state.json", '{"_data_files": []}', "must have at least one row of the split 'train'"),
-        (
-            "state.json",
-            '{"_data_files": [{"filename": "data"}]}',
-            r"files of .*state.json must be .arrow files; got 'data'",
-        ),
-        (
-            "state.json",
-            '{"_data_files": [{"filename": ".arrow"}]}',
-            r"files of .*state.json must be .arrow files; got '.arrow'",
-        ),
-        ("dataset_dict.json", '{"splits": ["val", "validation"]}', "splits of .* must be different"),
-        ("dataset_dict.json", '{"splits": []}', "must have splits; it has none"),
-        ("dataset_dict.json", '{"splits": ["/etc"]}', "must be of files beside it; got '/etc'"),
-    ],
-)
+@each("file, content, says", [
+    ("state.json", "{}", r"state\.json must have the key '_data_files'"),
+    ("state.json", '{"_data_files": [{"filename": "../secret"}]}', "must be of files beside it; got '../secret'"),
+    ("state.json", '{"_data_files": [{"filename": 5}]}', "must be text; got 5"),
+    ("state.json", '{"_data_files": [], "_indices_data_files": [1]}', "chosen by indices of an old release"),
+    ("state.json", '{"_data_files": [{"filename": "none.arrow"}]}', r"none\.arrow must exist"),
+    ("state.json", '{"_data_files": []}', "must have at least one row of the split 'train'"),
+    (
+        "state.json",
+        '{"_data_files": [{"filename": "data"}]}',
+        r"files of .*state.json must be .arrow files; got 'data'",
+    ),
+    (
+        "state.json",
+        '{"_data_files": [{"filename": ".arrow"}]}',
+        r"files of .*state.json must be .arrow files; got '.arrow'",
+    ),
+    ("dataset_dict.json", '{"splits": ["val", "validation"]}', "splits of .* must be different"),
+    ("dataset_dict.json", '{"splits": []}', "must have splits; it has none"),
+    ("dataset_dict.json", '{"splits": ["/etc"]}', "must be of files beside it; got '/etc'"),
+])  # fmt: skip
 def test_folders_that_are_damaged(file: str, content: str, says: str, tmp_path: Path) -> None:
     write(tmp_path, ROWS[:3])
     (tmp_path / file).write_text(content)

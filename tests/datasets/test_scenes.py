@@ -16,9 +16,8 @@ from lossscope.datasets.synthetic.captions import Claim, Mention
 from lossscope.datasets.synthetic.rendering import render
 from lossscope.datasets.synthetic.scene import PLACES, SHAPES, SIZES, RandomGenerator, Scene, SceneObject
 from lossscope.datasets.synthetic.truth import SceneSplit, is_true, truth
-from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
+from tests.each import each
 
 DEFAULT_SHA256 = "dfea9802219a95e7bfe3bbf0c05c1600eeb4a1e4e2140b5bef48dc6ce26af8bf"
 RED = SceneObject("circle", "red", "large", "top left")
@@ -121,22 +120,19 @@ def test_ambiguity_sets_how_many_other_images_a_caption_fits() -> None:
     assert 0 < fits[0] < 0.001 < 0.01 < fits[1] < 0.04 < 0.1 < fits[2] < 0.2 < 0.3 < fits[3] < 0.5
 
 
-@pytest.mark.parametrize(
-    ("claim", "expected"),
-    [
-        (Claim((Mention(shape="circle"),)), True),
-        (Claim((Mention(shape="circle"), Mention(shape="circle"))), True),
-        (Claim((Mention(shape="circle"),) * 3), False),
-        (Claim((Mention(),) * 2), True),
-        (Claim((Mention(),) * 3), False),
-        (Claim((Mention(colour="red"), Mention(colour="red"))), False),
-        (Claim((Mention(shape="circle"), Mention(colour="red"))), True),
-        (Claim((Mention(colour="red", place="right"),)), False),
-        (Claim((Mention(colour="red"),), "grey"), True),
-        (Claim((Mention(colour="red"),), "white"), False),
-        (Claim(()), True),
-    ],
-)
+@each("claim, expected", [
+    (Claim((Mention(shape="circle"),)), True),
+    (Claim((Mention(shape="circle"), Mention(shape="circle"))), True),
+    (Claim((Mention(shape="circle"),) * 3), False),
+    (Claim((Mention(),) * 2), True),
+    (Claim((Mention(),) * 3), False),
+    (Claim((Mention(colour="red"), Mention(colour="red"))), False),
+    (Claim((Mention(shape="circle"), Mention(colour="red"))), True),
+    (Claim((Mention(colour="red", place="right"),)), False),
+    (Claim((Mention(colour="red"),), "grey"), True),
+    (Claim((Mention(colour="red"),), "white"), False),
+    (Claim(()), True),
+])  # fmt: skip
 def test_truth_needs_an_object_for_each_mention(claim: Claim, expected: bool) -> None:
     assert is_true(claim, SCENE) is expected
     assert truth([claim], [SCENE]).tolist() == [[expected]]
@@ -165,7 +161,7 @@ def test_captions_are_varied_and_small_in_vocabulary() -> None:
     assert words.words[:4] == SPECIAL
 
 
-@pytest.mark.parametrize("size", [*range(16, 70), 511, 512])
+@each("size", [*range(16, 70), 511, 512])
 def test_objects_stay_in_their_ninth_at_every_size(size: int) -> None:
     plain = render([Scene((), "grey")], size)[0]
     for jitter in ((0, 0, 0), (8, 8, 8)):
@@ -205,30 +201,3 @@ def test_random_numbers_are_in_range_and_uniform() -> None:
     counts = np.bincount([rng.below(6) for _ in range(6000)])
     assert len(counts) == 6
     assert abs(counts - 1000).max() < 150
-
-
-def test_specs_round_trip() -> None:
-    scenes = build("datasets", "scenes:ambiguity=0.5,size=32,seed=3")
-    assert scenes == Scenes(ambiguity=0.5, size=32, seed=3)
-    assert build("datasets", spec_of(scenes)) == scenes
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"ambiguity": 1.5}, r"scenes:ambiguity must be in 0\.\.1; got 1\.5"),
-        ({"ambiguity": float("nan")}, "got nan"),
-        ({"size": 8}, r"scenes:size must be in 16\.\.512; got 8"),
-        ({"train": 0}, "scenes:train must be in"),
-        ({"captions": 0}, "scenes:captions must be in"),
-        ({"seed": -1}, "scenes:seed must be in"),
-    ],
-)
-def test_values_out_of_range_are_refused(fields: dict[str, float], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        Scenes(**fields)  # type: ignore[arg-type]
-
-
-def test_for_unknown_splits_the_splits_are_listed() -> None:
-    with pytest.raises(InputError, match="must be one of train, val, test; got 'dev'"):
-        Scenes().split("dev")

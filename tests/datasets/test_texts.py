@@ -14,6 +14,7 @@ from lossscope.datasets.base import Dataset, Split, Texts
 from lossscope.datasets.texts import TextRows
 from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
+from tests.each import each
 
 ROWS = [
     {"query": "q1", "positive": "p1", "negatives": ["n1", "p2"]},
@@ -57,7 +58,7 @@ def test_ids_keep_equal_queries_apart_and_join_others(tmp_path: Path) -> None:
         whole(write(tmp_path, *({**row, "id": 1} for row in ROWS)))
 
 
-@pytest.mark.parametrize("name", ["val", "test"])
+@each("name", ["val", "test"])
 def test_an_empty_name_of_a_split_is_not_the_training_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match=f"texts:{name} must name files of rows; got ''. Leave it out"):
         TextRows(write(tmp_path, *ROWS), **{name: ""})  # type: ignore[arg-type]
@@ -122,17 +123,14 @@ def test_the_fingerprint_is_of_the_content(tmp_path: Path) -> None:
         assert whole(write(tmp_path, *changed)).fingerprint != first
 
 
-@pytest.mark.parametrize(
-    ("rows", "says"),
-    [
-        (
-            [ROWS[0], {"query": "q9", "negative": "n"}],
-            r"line 2 of .*train\.jsonl must have a positive; its query, 'q9', has",
-        ),
-        ([], r"train\.jsonl must have at least one row of the split 'train'; there is none"),
-        ([{**ROWS[0], "id": 1}, ROWS[1]], "'id' of line 2 of .*train.jsonl must be a text or a whole number"),
-    ],
-)
+@each("rows, says", [
+    (
+        [ROWS[0], {"query": "q9", "negative": "n"}],
+        r"line 2 of .*train\.jsonl must have a positive; its query, 'q9', has",
+    ),
+    ([], r"train\.jsonl must have at least one row of the split 'train'; there is none"),
+    ([{**ROWS[0], "id": 1}, ROWS[1]], "'id' of line 2 of .*train.jsonl must be a text or a whole number"),
+])  # fmt: skip
 def test_rows_that_are_no_split(rows: list[dict[str, Any]], says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says):
         whole(write(tmp_path, *rows))
@@ -156,20 +154,6 @@ def test_empty_texts_are_said(tmp_path: Path) -> None:
         "1 queries or documents are empty texts"
         in whole(write(tmp_path, {"query": "q", "positives": [" ", "p"]})).notices
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        ({"val_share": 1.0}, r"val_share must be in \[0, 1\)"),
-        ({"val_share": 0.5, "test_share": 0.5}, "must leave some for train"),
-        ({"negatives": -1}, "texts:negatives must be at least 1, or 0 for all; got -1"),
-        ({"columns": "x"}, "columns must be"),
-    ],
-)
-def test_options_out_of_range(options: dict[str, Any], says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        TextRows("train.jsonl", **options)
 
 
 def test_a_table_of_negatives_that_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

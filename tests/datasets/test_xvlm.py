@@ -14,8 +14,8 @@ from PIL import Image
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.xvlm import XVLM
 from lossscope.errors import InputError
-from lossscope.registry import build, spec_of
 from lossscope.text.xvlm_captions import clean_caption
+from tests.each import each
 
 TRAIN = [
     {"image": "a.png", "caption": "A first - one.", "image_id": "x"},
@@ -64,9 +64,7 @@ def cleaned_slowly(text: str, words: int) -> str:
     return " ".join(text.split(" ")[:words])
 
 
-@pytest.mark.parametrize(
-    "text", ["It's a <person>'s T-shirt/hat!", 'A "big"   dog; (two: #3) ~*~.', "one two three four"]
-)
+@each("text", ["It's a <person>'s T-shirt/hat!", 'A "big"   dog; (two: #3) ~*~.', "one two three four"])
 def test_cleaning(text: str) -> None:
     assert clean_caption(text, 3) == cleaned_slowly(text, 3)
     assert clean_caption(text, 30) == cleaned_slowly(text, 30)
@@ -77,21 +75,18 @@ def test_captions_are_cleaned_by_option(tmp_path: Path) -> None:
     assert split.captions[0] == "a first one"
 
 
-@pytest.mark.parametrize(
-    ("records", "message"),
-    [
-        ({}, "coco_train.json must be a list; got {}"),
-        ([{"caption": "x"}], "record 0 of .* must have the key 'image'"),
-        ([{"image": "a.png"}], "record 0 of .* must have the key 'caption'"),
-        ([{"image": "a.png", "caption": 5}], "'caption' of record 0 of .* must be text; got 5"),
-        ([{"image": "a.png", "caption": ["x", 5]}], "caption 1 of record 0 of .* must be text"),
-        ([*TRAIN, {"image": "b.png", "caption": "x", "image_id": "x"}], "must be that of image_id x; got 'b.png'"),
-        ([{"image": "gone.png", "caption": "x"}], "gone.png must be a picture file"),
-        ([{"image": "a.png", "caption": []}], "must have at least one caption"),
-        (["x"], "record 0 of .* must be an object"),
-        ([], "must hold at least one image"),
-    ],
-)
+@each("records, message", [
+    ({}, "coco_train.json must be a list; got {}"),
+    ([{"caption": "x"}], "record 0 of .* must have the key 'image'"),
+    ([{"image": "a.png"}], "record 0 of .* must have the key 'caption'"),
+    ([{"image": "a.png", "caption": 5}], "'caption' of record 0 of .* must be text; got 5"),
+    ([{"image": "a.png", "caption": ["x", 5]}], "caption 1 of record 0 of .* must be text"),
+    ([*TRAIN, {"image": "b.png", "caption": "x", "image_id": "x"}], "must be that of image_id x; got 'b.png'"),
+    ([{"image": "gone.png", "caption": "x"}], "gone.png must be a picture file"),
+    ([{"image": "a.png", "caption": []}], "must have at least one caption"),
+    (["x"], "record 0 of .* must be an object"),
+    ([], "must hold at least one image"),
+])  # fmt: skip
 def test_malformed_records_are_refused(records: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         XVLM(write(tmp_path, records), "coco", size=4).split("train")
@@ -108,9 +103,3 @@ def test_files_cut_off_and_missing_splits(tmp_path: Path) -> None:
         XVLM(tmp_path, "coco").split("train")
     with pytest.raises(InputError, match="words must be at least 1"):
         XVLM(tmp_path, "coco", words=-1)
-
-
-def test_specs_round_trip(tmp_path: Path) -> None:
-    data = build("datasets", f"xvlm:root={tmp_path},name=flickr30k,words=30")
-    assert data == XVLM(tmp_path, "flickr30k", words=30)
-    assert build("datasets", spec_of(data)) == data

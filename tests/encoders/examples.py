@@ -6,12 +6,14 @@ default options and the first kind of items that its `build` accepts, so that a 
 
 from __future__ import annotations
 
+import copy
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, get_args
 
 import pytest
@@ -28,6 +30,7 @@ from lossscope.spec import Spec
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 from lossscope.text.vocabulary import Vocabulary
+from tests.each import Test, each
 
 Kind = Literal["pixels", "regions", "vectors", "videos", "texts"]
 
@@ -121,6 +124,67 @@ class Example:
         """
         torch.manual_seed(0)
         return perturb(spec.build(self.shape(spec), len(tokeniser(spec)))).eval()
+
+
+@dataclass
+class Case:
+    """An example with its files and its model, which are made once for all tests."""
+
+    example: Example
+
+    @property
+    def name(self) -> str:
+        """What the case is called where it fails."""
+        return self.example.spec
+
+    @property
+    def slow(self) -> bool:
+        """Whether the model is large."""
+        return self.example.slow
+
+    @cached_property
+    def files(self) -> Path:
+        """The folder of the files that the spec names."""
+        return Path(_folder().name) / str(id(self))
+
+    @cached_property
+    def spec(self) -> EncoderSpec:
+        """The options; skipped when they are of a plug-in that is built from files, which a test cannot know."""
+        options = self.example.options(self.files)
+        try:
+            self.example.kind_of(options)
+        except InputError as error:
+            if is_built_in(self.example.name):
+                pytest.fail(f"{self.name} takes no items: state an example in tests/encoders/examples.py; {error}")
+            pytest.skip(f"{self.name} cannot be built without options: {error}")
+        return options
+
+    @cached_property
+    def model(self) -> Encoder:
+        """The encoder, not to be changed."""
+        return self.example.build(self.spec)
+
+    @property
+    def encoder(self) -> Encoder:
+        """A copy of the model, which a test may change."""
+        return copy.deepcopy(self.model)
+
+
+@cache
+def _folder() -> TemporaryDirectory[str]:
+    return TemporaryDirectory(prefix="examples-")
+
+
+def each_but_large(name: str, values: Iterable[Any]) -> Callable[[Test], Test]:
+    """Return a decorator that runs a test on each value, and those that are `slow` in a thorough test of their own."""
+    quick, slow = ([one for one in values if one.slow is wanted] for wanted in (False, True))
+
+    def decorate(test: Test) -> Test:
+        if slow:
+            test.__globals__[f"{test.__name__}_of_large_ones"] = pytest.mark.thorough(each(name, slow)(test))
+        return each(name, quick)(test)
+
+    return decorate
 
 
 SHAPES: dict[Kind, Callable[[Example], ItemShape]] = {
@@ -259,32 +323,32 @@ def bert_folder(path: Path) -> None:
 TOWER = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
 
 
-def clip_folder(path: Path) -> None:
+def clip_folder(path: Path, words: Subwords | None = None, context: int = 16) -> None:
     """Write the Hugging Face folder of a small CLIP, with its tokeniser."""
     from transformers import CLIPConfig, CLIPModel
 
     torch.manual_seed(2)
-    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
-    text = {**TOWER, **ends, "vocab_size": len(subwords()), "max_position_embeddings": 16}
+    words, ends = words or subwords(), {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
+    text = {**TOWER, **ends, "vocab_size": len(words), "max_position_embeddings": context}
     vision = {**TOWER, "image_size": 16, "patch_size": 8}
     CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=12)).save_pretrained(path)
-    (path / "tokenizer.json").write_text(subwords().content, encoding="utf-8")
+    (path / "tokenizer.json").write_text(words.content, encoding="utf-8")
 
 
-def siglip_folder(path: Path) -> None:
+def siglip_folder(path: Path, words: Subwords | None = None, context: int = 16, filled_by: str = "[PAD]") -> None:
     """Write the Hugging Face folder of a small SigLIP, with its tokeniser."""
     from transformers import SiglipConfig, SiglipModel
 
     torch.manual_seed(2)
-    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 1}
-    text = {**TOWER, **ends, "vocab_size": len(subwords()), "max_position_embeddings": 16, "projection_size": 16}
+    words, ends = words or subwords(), {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 1}
+    text = {**TOWER, **ends, "vocab_size": len(words), "max_position_embeddings": context, "projection_size": 16}
     vision = {**TOWER, "image_size": 16, "patch_size": 8}
     model = SiglipModel(SiglipConfig(text_config=text, vision_config=vision))
     torch.nn.init.constant_(model.logit_scale, 2.0)
     torch.nn.init.constant_(model.logit_bias, -3.0)
     model.save_pretrained(path)
-    (path / "tokenizer.json").write_text(subwords().content, encoding="utf-8")
-    (path / "tokenizer_config.json").write_text('{"pad_token": "[PAD]"}', encoding="utf-8")
+    (path / "tokenizer.json").write_text(words.content, encoding="utf-8")
+    (path / "tokenizer_config.json").write_text(f'{{"pad_token": "{filled_by}"}}', encoding="utf-8")
 
 
 def resnet_file(path: Path) -> None:

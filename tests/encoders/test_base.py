@@ -7,16 +7,17 @@ from torch import nn
 
 from lossscope.encoders.base import FORMER_NAMES, Encoder
 from lossscope.errors import SpecError
+from tests.each import each
 
 
-@pytest.mark.parametrize("former", sorted(FORMER_NAMES))
+@each("former", sorted(FORMER_NAMES))
 def test_a_class_with_a_former_name_is_refused_with_the_current_one(former: str) -> None:
     message = f"Mine must define {FORMER_NAMES[former]}; it defines {former}, its former name"
     with pytest.raises(SpecError, match=message):
         type("Mine", (Encoder,), {former: None})
 
 
-@pytest.mark.parametrize("former", sorted(FORMER_NAMES))
+@each("former", sorted(FORMER_NAMES))
 def test_a_former_name_of_a_mixin_or_of_the_object_itself_is_refused_too(former: str) -> None:
     mixin = type("Mixin", (), {former: None})
     with pytest.raises(SpecError, match=f"must define {FORMER_NAMES[former]}"):

@@ -5,34 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import ModuleType
 
-import pytest
 import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.bfan import BFAN
 from lossscope.encoders.layers.focal_attention import focus_attention
 from lossscope.encoders.types import EncodedBatch
-from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 Oracles = Callable[[str], ModuleType]
 CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2]]
 LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
-ORIGINAL = {
-    "image.fc.weight": (1024, 2048),
-    "image.fc.bias": (1024,),
-    "text.embed.weight": (8481, 300),
-    "text.rnn.weight_ih_l0": (3072, 300),
-    "text.rnn.weight_hh_l0": (3072, 1024),
-    "text.rnn.bias_ih_l0": (3072,),
-    "text.rnn.bias_hh_l0": (3072,),
-    "text.rnn.weight_ih_l0_reverse": (3072, 300),
-    "text.rnn.weight_hh_l0_reverse": (3072, 1024),
-    "text.rnn.bias_ih_l0_reverse": (3072,),
-    "text.rnn.bias_hh_l0_reverse": (3072,),
-}
-both_focals = pytest.mark.parametrize("focal", ["equal", "prob"])
+both_focals = each("focal", ["equal", "prob"])
 
 
 def padded(more: int = 0) -> Tensor:
@@ -61,14 +46,7 @@ def score(encoder: Encoder, images: EncodedBatch, texts: EncodedBatch) -> Tensor
     return S
 
 
-def test_names_and_shapes_are_the_originals() -> None:
-    with torch.device("meta"):
-        state = BFAN().build((36, 2048), 8481).state_dict()
-    assert {name: tuple(tensor.shape) for name, tensor in state.items()} == ORIGINAL
-
-
-@both_focals
-@pytest.mark.parametrize("clip", ["leaky", "hard"])
+@each("focal", ["equal", "prob"], "clip", ["leaky", "hard"])
 def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, focal: str, clip: str) -> None:
     encoder = model(f",focal={focal},clip={clip}").train()
     images, texts = sides(encoder)
@@ -101,8 +79,7 @@ def test_the_kept_elements_equal_the_double_sum(oracle: Oracles, focal: str) -> 
                     assert kept[0, :, i, q].tolist() == oracle("bfan").is_kept(a[0, :, i, q], focal)
 
 
-@both_focals
-@pytest.mark.parametrize("elements", [1, 2, 3, 7, 36])
+@each("focal", ["equal", "prob"], "elements", [1, 2, 3, 7, 36])
 def test_equal_attention_stays_as_it_is(focal: str, elements: int) -> None:
     a = torch.zeros(2, elements, 3, 4).softmax(1)
     assert torch.equal(focus_attention(a, focal, torch.tensor([elements] * 2)), a)  # type: ignore[arg-type]
@@ -149,10 +126,3 @@ def test_the_kept_elements_are_constant_in_the_gradient() -> None:
     (plain(other) * weights).sum().backward()
     assert leaf.grad is not None and other.grad is not None
     assert torch.allclose(leaf.grad, other.grad, atol=1e-14) and leaf.grad.any()
-
-
-def test_options_are_checked() -> None:
-    with pytest.raises(InputError, match="lambda_softmax must be > 0 and finite; got 0"):
-        build("encoders", "bfan:lambda_softmax=0")
-    with pytest.raises(InputError, match="bfan must be given region features"):
-        BFAN(dim=8, words=4).build((2048,), 10)

@@ -18,14 +18,13 @@ from lossscope.encoders.ce import CE
 from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
-from lossscope.registry import build
+from tests.each import each
 
 Oracles = Callable[[str], ModuleType]
 WIDTHS = {"audio": 4, "face": 5, "i3d.i3d.0": 6, "ocr": 3}
 LONGEST = {"audio": (3, 1, 0, 0), "face": (1, 0, 1, 0), "i3d.i3d.0": (1, 3, 1, 0), "ocr": (0, 5, 2, 0)}
 SMALL = CE(dim=6, clusters="audio=2+ocr=3", text_clusters=4, word_dim=7, length=8, rows="audio=4+ocr=6")
 WORDS = (5, 2, 7)
-NORM = {"weight", "bias", "running_mean", "running_var"}
 
 
 def items(frames: int = 5, behind: float = 0.0) -> dict[str, Tensor]:
@@ -72,45 +71,7 @@ def scores(
     return S
 
 
-def linear(name: str, out: int, width: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (out, width), f"{name}.bias": (out,)}
-
-
-def norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.num_batches_tracked": (), **{f"{name}.{x}": (width,) for x in NORM}}
-
-
-def test_names_and_shapes_are_the_originals() -> None:
-    widths = {
-        "audio": 128, "face": 512, "i3d.i3d.0": 1024, "imagenet.resnext101_32x48d.0": 2048,
-        "imagenet.senet154.0": 2048, "ocr": 300, "r2p1d.r2p1d-ig65m.0": 512, "scene.densenet161.0": 2208, "speech": 300,
-    }  # fmt: skip
-    with torch.device("meta"):
-        shapes = {k: tuple(v.shape) for k, v in CE().build(item_shape_of(widths, 49), 0).state_dict().items()}
-    expected: dict[str, tuple[int, ...]] = {
-        "text_pooling.clusters": (768, 29), "text_pooling.clusters2": (1, 768, 28),
-        **norm("text_pooling.batch_norm", 29),
-        **linear("ce.moe_fc", 9, 21504), **linear("ce.g_reason_1", 768, 1536),
-        **norm("ce.g_reason_shared.0", 768), **linear("ce.g_reason_shared.2", 768, 768),
-        **norm("ce.g_reason_shared.3", 768), **linear("ce.g_reason_shared.5", 768, 768),
-    }  # fmt: skip
-    for name, width, k in (("ocr", 300, 43), ("audio", 128, 8), ("speech", 300, 19)):
-        expected |= {f"pooling.{name}.clusters": (width, k), f"pooling.{name}.clusters2": (1, width, k)}
-        expected |= norm(f"pooling.{name}.batch_norm", k)
-    for m, width in enumerate((1024, 512, 1024, 2048, 2048, 12900, 512, 2208, 5700)):
-        video, text = f"ce.video_GU.{m}.cg", f"ce.text_GU.{m}"
-        expected |= linear(f"ce.video_dim_reduce.{m}.fc", 768, width) | linear(f"{video}.fc", 768, 768)
-        expected |= norm(f"{video}.batch_norm", 768) | norm(f"{video}.batch_norm2", 768)
-        expected |= (
-            linear(f"{text}.fc", 768, 21504) | linear(f"{text}.cg.fc", 768, 768) | norm(f"{text}.cg.batch_norm", 768)
-        )
-    assert shapes == expected
-    assert len(shapes) == 253
-    assert round(sum(int(np.prod(shape)) for shape in shapes.values()) / 1e6, 1) == 183.5
-
-
-@pytest.mark.parametrize("gating", ["sequential", "simultaneous"])
-@pytest.mark.parametrize("padded", [False, True])
+@each("gating", ["sequential", "simultaneous"], "padded", [False, True])
 def test_scores_are_those_of_the_oracle(oracle: Oracles, padded: bool, gating: Any) -> None:
     encoder, slow, videos = model(replace(SMALL, padded=padded, gating=gating)), oracle("ce"), items()
     state = {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
@@ -198,14 +159,11 @@ def test_learnt_words_are_an_embedding_of_the_vocabulary() -> None:
     assert torch.allclose(scores(encoder, words=(torch.where(ids == 0, 9, ids), lengths)), alike, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("spec", "shape", "fragment"),
-    [
-        (SMALL, (3, 5), "captions must fit words=features, word_dim=7; the data set gives ids"),
-        (SMALL, (3, 5, 9), "the data set gives vectors of width 9"),
-        (replace(SMALL, words="embedding"), (3, 5, 7), "captions must fit words=embedding"),
-    ],
-)
+@each("spec, shape, fragment", [
+    (SMALL, (3, 5), "captions must fit words=features, word_dim=7; the data set gives ids"),
+    (SMALL, (3, 5, 9), "the data set gives vectors of width 9"),
+    (replace(SMALL, words="embedding"), (3, 5, 7), "captions must fit words=embedding"),
+])  # fmt: skip
 def test_captions_of_another_kind_are_refused(spec: CE, shape: tuple[int, ...], fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
         model(spec, 10).encode_texts(
@@ -223,25 +181,3 @@ def test_a_file_without_a_configuration_or_batch_counters_has_the_nine_experts()
     opened = CE.from_released(ReleasedFile(Path("trained_model.pth"), (tower,)))
     assert opened is not None and opened.item_shape == item_shape_of(widths, 49)
     assert opened.encoder == replace(spec, padded=True, rows="audio=29+ocr=49+speech=32", length=37)
-
-
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
-    [
-        ("ce:dim=0", "dim, text_clusters, word_dim and length of ce must be at least 1"),
-        ("ce:ghosts=-1", "ghosts at least 0"),
-        ("ce:clusters=audio", r"clusters must be EXPERT=NUMBER\+"),
-        ("ce:clusters=audio=0", r"clusters must be EXPERT=NUMBER\+"),
-        ("ce:rows=audio=2+audio=3", r"rows must be EXPERT=NUMBER\+"),
-        ("ce:word_init=0", "word_init must be > 0"),
-        ("ce:gating=none", "must be one of sequential, simultaneous"),
-    ],
-)
-def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", spec)
-
-
-def test_items_that_are_no_videos_are_refused() -> None:
-    with pytest.raises(InputError, match="ce must be given videos"):
-        CE().build((36, 2048), 0)

@@ -16,6 +16,8 @@ from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.subwords import Subwords
+from tests.each import each
+from tests.encoders.examples import clip_folder
 from tests.encoders.released.files import openai_names
 
 pytest.importorskip("transformers")
@@ -79,16 +81,12 @@ def similarity(model: Encoder) -> Tensor:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Return the folder of a tiny CLIP as transformers saves it, with its tokeniser."""
-    from transformers import CLIPConfig, CLIPModel
+    return write_folder(tmp_path)
 
-    torch.manual_seed(2)
-    tower = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 0}
-    text = {**tower, **ends, "vocab_size": len(words()), "max_position_embeddings": 12}
-    vision = {**tower, "image_size": 16, "patch_size": 8}
-    CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=12)).save_pretrained(tmp_path / "clip")
-    (tmp_path / "clip" / "tokenizer.json").write_text(words().content, encoding="utf-8")
-    return tmp_path / "clip"
+
+def write_folder(path: Path) -> Path:
+    clip_folder(path / "clip", words(), context=12)
+    return path / "clip"
 
 
 def test_names_and_shapes_are_those_of_the_published_model() -> None:
@@ -138,8 +136,9 @@ def test_openais_names_are_translated() -> None:
         rename_openai({"visual.attnpool.c_proj.weight": torch.ones(1)})
 
 
-@pytest.mark.parametrize("older", [False, True])
-def test_a_folder_opens_whole_with_its_tokeniser(folder: Path, older: bool) -> None:
+@each("older", [False, True])
+def test_a_folder_opens_whole_with_its_tokeniser(tmp_path: Path, older: bool) -> None:
+    folder = write_folder(tmp_path)
     if older:
         from safetensors.torch import load_file
 
@@ -166,20 +165,17 @@ def test_a_folder_that_lacks_a_weight_or_has_one_too_many_is_refused(folder: Pat
         open_released(folder)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("activation=gelu", "activation of the CLIP in this file is quick_gelu and stays so; got gelu"),
-        ("text_heads=4", "text_heads of the CLIP in this file is 2 and stays so; got 4"),
-        ("depth=99", "depth of the CLIP in this file is 2 and stays so; got 99"),
-        ("context=5", "context of the CLIP in this file is 12 and stays so; got 5"),
-        ("patch=16", "patch of the CLIP in this file is 8 and stays so; got 16"),
-        ("heads=8", "heads of the CLIP in this file is 2 and stays so; got 8"),
-        ("path=X", "path is where a new model begins"),
-        ("mean_std=imagenet", "mean_std of the CLIP in this file is openai and stays so; got imagenet"),
-        ("model=ViT-H-14", "model=ViT-H-14 must be of the sizes of the file"),
-    ],
-)
+@each("change, message", [
+    ("activation=gelu", "activation of the CLIP in this file is quick_gelu and stays so; got gelu"),
+    ("text_heads=4", "text_heads of the CLIP in this file is 2 and stays so; got 4"),
+    ("depth=99", "depth of the CLIP in this file is 2 and stays so; got 99"),
+    ("context=5", "context of the CLIP in this file is 12 and stays so; got 5"),
+    ("patch=16", "patch of the CLIP in this file is 8 and stays so; got 16"),
+    ("heads=8", "heads of the CLIP in this file is 2 and stays so; got 8"),
+    ("path=X", "path is where a new model begins"),
+    ("mean_std=imagenet", "mean_std of the CLIP in this file is openai and stays so; got imagenet"),
+    ("model=ViT-H-14", "model=ViT-H-14 must be of the sizes of the file"),
+])  # fmt: skip
 def test_what_a_converted_model_is_cannot_be_changed(folder: Path, change: str, message: str) -> None:
     checkpoint, _ = open_released(folder)
     with pytest.raises(InputError, match=message):

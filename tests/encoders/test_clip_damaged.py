@@ -16,6 +16,7 @@ from lossscope.encoders.clip import CLIP
 from lossscope.encoders.siglip import SigLIP
 from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
+from tests.each import each
 
 transformers = pytest.importorskip("transformers")
 
@@ -60,8 +61,7 @@ NUMBERS = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attenti
 WRONG: tuple[Any, ...] = ([], {}, "x", -1, 0, 10**30, 2.5, True, None)
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip"])
-@pytest.mark.parametrize("part", ["text_config", "vision_config"])
+@each("kind", ["clip", "siglip"], "part", ["text_config", "vision_config"])
 def test_impossible_sizes_are_named(kind: str, part: str) -> None:
     own = ("vocab_size", "max_position_embeddings") if part == "text_config" else ("image_size", "patch_size")
     for name in (*NUMBERS, *own):
@@ -71,9 +71,10 @@ def test_impossible_sizes_are_named(kind: str, part: str) -> None:
                 open_with(kind, weights(kind), options)
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip"])
-@pytest.mark.parametrize(
-    ("part", "change", "message"),
+@each(
+    "kind",
+    ["clip", "siglip"],
+    "part, change, message",
     [
         ("text_config", {"hidden_act": "x"}, "must be an activation that transformers has; got 'x'"),
         ("text_config", {"hidden_act": None}, "must be an activation that transformers has"),
@@ -99,13 +100,13 @@ def test_options_that_do_not_make_a_model_are_named(kind: str, part: str, change
         open_with(kind, weights(kind), options)
 
 
-@pytest.mark.parametrize("value", [[], {}, "x", -1, 0, 10**30, None, True])
+@each("value", [[], {}, "x", -1, 0, 10**30, None, True])
 def test_a_joint_space_of_no_size_is_named(value: Any) -> None:
     with pytest.raises(InputError, match="projection_dim must be a whole number from 1 to 16384"):
         open_with("clip", weights("clip"), {**CLIP_LIKE, "projection_dim": value})
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip"])
+@each("kind", ["clip", "siglip"])
 def test_options_that_do_not_define_the_model_are_not_stored(kind: str) -> None:
     odd = {"auto_map": {"AutoModel": "x.Y"}, "_attn_implementation": "x", "output_attentions": True, "dtype": "x"}
     options = {k: {**v, **odd} if isinstance(v, dict) else v for k, v in OPTIONS[kind].items()}
@@ -113,7 +114,7 @@ def test_options_that_do_not_define_the_model_are_not_stored(kind: str) -> None:
     assert stored == (CLIP_LIKE if kind == "clip" else SIGLIP_LIKE)
 
 
-@pytest.mark.parametrize("scale", [float("nan"), float("inf"), 1e5, -1e5])
+@each("scale", [float("nan"), float("inf"), 1e5, -1e5])
 def test_a_scale_out_of_range_is_named(scale: float) -> None:
     tensors = {**weights("clip"), "logit_scale": torch.tensor(scale)}
     with pytest.raises(InputError, match="logit_scale of the file must be from -30 to 30"):
@@ -131,16 +132,13 @@ def test_shapes_that_fit_no_picture_are_named() -> None:
         open_with("bare", {**weights("clip"), patch: torch.zeros(1).expand(16, 3, 1, 1 << 20)})
 
 
-@pytest.mark.parametrize(
-    ("name", "tensor", "message"),
-    [
-        ("transformer.resblocks.0.attn.in_proj_weight", torch.tensor(1.0), "must be of three parts of one size"),
-        ("transformer.resblocks.0.attn.in_proj_bias", torch.zeros(2), r"of three parts of one size; got \(2,\)"),
-        ("visual.proj", torch.zeros(2), "visual.proj of the file must be a tensor of 2 dimensions"),
-        ("text_projection", torch.tensor(1.0), "text_projection of the file must be a tensor of 2 dimensions"),
-        ("token_embedding.weight", torch.tensor(1.0), "must be a tensor of 2 dimensions"),
-    ],
-)
+@each("name, tensor, message", [
+    ("transformer.resblocks.0.attn.in_proj_weight", torch.tensor(1.0), "must be of three parts of one size"),
+    ("transformer.resblocks.0.attn.in_proj_bias", torch.zeros(2), r"of three parts of one size; got \(2,\)"),
+    ("visual.proj", torch.zeros(2), "visual.proj of the file must be a tensor of 2 dimensions"),
+    ("text_projection", torch.tensor(1.0), "text_projection of the file must be a tensor of 2 dimensions"),
+    ("token_embedding.weight", torch.tensor(1.0), "must be a tensor of 2 dimensions"),
+])  # fmt: skip
 def test_damaged_tensors_under_openais_names_are_named(name: str, tensor: Tensor, message: str) -> None:
     first = {
         "visual.transformer.resblocks.0.attn.in_proj_weight": torch.zeros(48, 16),
@@ -151,8 +149,7 @@ def test_damaged_tensors_under_openais_names_are_named(name: str, tensor: Tensor
         open_with("bare", {**first, **shapes, name: tensor})
 
 
-@pytest.mark.parametrize("kind", ["clip", "siglip"])
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"text_config": 1, "vision_config": {}}', "[" * 100_000])
+@each("kind", ["clip", "siglip"], "text", ["", "[]", "{}", '{"text_config": 1, "vision_config": {}}', "[" * 100_000])
 def test_an_invalid_stored_configuration_is_named(kind: str, text: str) -> None:
     with pytest.raises(InputError, match=r"must store its configuration|must hold text_config and vision_config"):
         KINDS[kind]().rebuild((3, 16, 16), 30, {"config": text})

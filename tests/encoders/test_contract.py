@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import re
 import shutil
-from collections.abc import Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import get_args
@@ -27,13 +25,14 @@ from tests.encoders.examples import (
     LENGTHS,
     PROPERTIES,
     SHAPES,
+    Case,
     Example,
     Kind,
     N,
     captions,
     double_precision,
+    each_but_large,
     examples,
-    is_built_in,
     select,
     tokeniser,
     without_dropout,
@@ -42,52 +41,8 @@ from tests.encoders.examples import (
 pytest.importorskip("transformers")
 
 Sides = tuple[EncodedBatch, EncodedBatch]
-PARAMETERS = [
-    pytest.param(example, id=example.spec, marks=[pytest.mark.thorough] if example.slow else [])
-    for example in examples()
-]
+every_example = each_but_large("case", [Case(example) for example in examples()])
 ZERO = 1e-12  # relative size of a gradient that is zero but for rounding, in float64
-
-
-@pytest.fixture(scope="module", params=PARAMETERS)
-def example(request: pytest.FixtureRequest) -> Example:
-    return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture(scope="module")
-def files(example: Example, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the files that the spec names, written once for all tests of the example."""
-    return tmp_path_factory.mktemp("example") / "files"
-
-
-@pytest.fixture(scope="module")
-def spec(example: Example, files: Path) -> EncoderSpec:
-    """The example's options; skipped when they are of a plug-in that is built from files, which a test cannot know."""
-    options = example.options(files)
-    try:
-        example.kind_of(options)
-    except InputError as error:
-        if is_built_in(example.name):
-            pytest.fail(f"{example.spec} takes no items: state an example in tests/encoders/examples.py; {error}")
-        pytest.skip(f"{example.spec} cannot be built without options: {error}")
-    return options
-
-
-@pytest.fixture(scope="module")
-def model(example: Example, spec: EncoderSpec) -> Encoder:
-    return example.build(spec)
-
-
-@pytest.fixture
-def encoder(model: Encoder) -> Encoder:
-    """A copy of the model, which a test may change."""
-    return copy.deepcopy(model)
-
-
-@pytest.fixture
-def float64() -> Iterator[None]:
-    with double_precision():
-        yield
 
 
 def encode(encoder: Encoder, items: Items, words: tuple[Tensor, Tensor]) -> Sides:
@@ -147,26 +102,32 @@ def test_every_encoder_has_an_example() -> None:
     assert {example.name for example in examples()} == set(names("encoders"))
 
 
-def test_the_spec_rebuilds_the_options(spec: EncoderSpec) -> None:
+@every_example
+def test_the_spec_rebuilds_the_options(case: Case) -> None:
+    spec = case.spec
     assert build("encoders", spec_of(spec)) == spec
 
 
-def test_the_same_seed_builds_the_same_model(example: Example, spec: EncoderSpec, model: Encoder) -> None:
+@every_example
+def test_the_same_seed_builds_the_same_model(case: Case) -> None:
+    example, spec, model = case.example, case.spec, case.model
     one, other = model.state_dict(), example.build(spec).state_dict()
     assert one.keys() == other.keys()
     assert [name for name, tensor in one.items() if not torch.equal(tensor, other[name])] == []
 
 
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_items_of_each_kind_are_taken_or_refused(example: Example, spec: EncoderSpec, kind: Kind) -> None:
-    refused = nullcontext() if kind == example.kind else suppress(InputError)
-    with refused, torch.device("meta"):
-        spec.rebuild(SHAPES[kind](example), len(tokeniser(spec)), spec.stored_files())
+@every_example
+def test_items_of_each_kind_are_taken_or_refused(case: Case) -> None:
+    example, spec = case.example, case.spec
+    for kind in get_args(Kind):
+        refused = nullcontext() if kind == example.kind else suppress(InputError)
+        with refused, torch.device("meta"):
+            spec.rebuild(SHAPES[kind](example), len(tokeniser(spec)), spec.stored_files())
 
 
-def test_n_items_and_m_captions_give_n_and_m_rows_and_s_in_its_range(
-    example: Example, spec: EncoderSpec, encoder: Encoder
-) -> None:
+@every_example
+def test_n_items_and_m_captions_give_n_and_m_rows_and_s_in_its_range(case: Case) -> None:
+    example, spec, encoder = case.example, case.spec, case.encoder
     images, texts = encode(encoder, select(example.items(spec), slice(3)), captions(spec))
     for side, rows in ((images, 3), (texts, N)):
         assert len(side) == rows and {len(tensor) for tensor in side.tensors.values()} == {rows}
@@ -187,16 +148,18 @@ def test_n_items_and_m_captions_give_n_and_m_rows_and_s_in_its_range(
     assert images.select(slice(0, 2)).tensors.keys() == images.tensors.keys()
 
 
-def test_the_score_has_the_stated_properties_and_bounds(example: Example, encoder: Encoder) -> None:
+@every_example
+def test_the_score_has_the_stated_properties_and_bounds(case: Case) -> None:
+    example, encoder = case.example, case.encoder
     properties = {name for name in PROPERTIES if getattr(encoder, name)}
     assert example.score is None or properties == example.score
     bounds = (encoder.score_min, encoder.score_max)
     assert example.bounds is None or bounds == pytest.approx(example.bounds)
 
 
-def test_vectors_give_the_score_where_the_encoder_says_so(
-    example: Example, spec: EncoderSpec, encoder: Encoder
-) -> None:
+@every_example
+def test_vectors_give_the_score_where_the_encoder_says_so(case: Case) -> None:
+    example, spec, encoder = case.example, case.spec, case.encoder
     images, texts = encode(encoder, example.items(spec), captions(spec))
     if not encoder.is_dot_product:
         return
@@ -207,7 +170,9 @@ def test_vectors_give_the_score_where_the_encoder_says_so(
             torch.testing.assert_close(side.vectors.norm(dim=1), torch.ones(N), rtol=0, atol=1e-6)
 
 
-def test_masks_have_the_present_entries_first(example: Example, spec: EncoderSpec, encoder: Encoder) -> None:
+@every_example
+def test_masks_have_the_present_entries_first(case: Case) -> None:
+    example, spec, encoder = case.example, case.spec, case.encoder
     for training in (False, True):
         encoder.train(training)
         for side in encode(encoder, example.items(spec), captions(spec, longer=2)):
@@ -220,9 +185,9 @@ def test_masks_have_the_present_entries_first(example: Example, spec: EncoderSpe
     assert encode(encoder, example.items(spec), captions(spec))[0].mask is None or encoder.pairwise
 
 
-def test_eval_mode_gives_the_same_bits_and_changes_no_state(
-    example: Example, spec: EncoderSpec, encoder: Encoder
-) -> None:
+@every_example
+def test_eval_mode_gives_the_same_bits_and_changes_no_state(case: Case) -> None:
+    example, spec, encoder = case.example, case.spec, case.encoder
     before = {name: tensor.clone() for name, tensor in encoder.state_dict().items()}
     torch.manual_seed(1)
     one = all_scores(encoder, example, spec)
@@ -231,7 +196,9 @@ def test_eval_mode_gives_the_same_bits_and_changes_no_state(
     assert [name for name, tensor in encoder.state_dict().items() if not torch.equal(tensor, before[name])] == []
 
 
-def test_what_is_random_is_so_in_training_only(example: Example, spec: EncoderSpec, encoder: Encoder) -> None:
+@every_example
+def test_what_is_random_is_so_in_training_only(case: Case) -> None:
+    example, spec, encoder = case.example, case.spec, case.encoder
     encoder.train()
     torch.manual_seed(1)
     one = all_scores(encoder, example, spec)
@@ -240,9 +207,9 @@ def test_what_is_random_is_so_in_training_only(example: Example, spec: EncoderSp
     assert example.stochastic is None or equal(other, one) != example.stochastic
 
 
-def test_nothing_is_random_in_training_without_dropout_and_with_the_quiet_options(
-    example: Example, spec: EncoderSpec, files: Path
-) -> None:
+@every_example
+def test_nothing_is_random_in_training_without_dropout_and_with_the_quiet_options(case: Case) -> None:
+    example, spec, files = case.example, case.spec, case.files
     if not example.stochastic:
         return
     encoder = without_dropout(example.build(example.options(files, example.quiet))).train()
@@ -253,8 +220,10 @@ def test_nothing_is_random_in_training_without_dropout_and_with_the_quiet_option
     assert equal(*scores)
 
 
-@pytest.mark.usefixtures("float64")
-def test_scores_depend_on_neither_padding_nor_the_batch(example: Example, spec: EncoderSpec) -> None:
+@every_example
+@double_precision()
+def test_scores_depend_on_neither_padding_nor_the_batch(case: Case) -> None:
+    example, spec = case.example, case.spec
     encoder = example.build(spec)
     items, (ids, lengths) = example.items(spec), captions(spec)
 
@@ -285,8 +254,10 @@ def test_scores_depend_on_neither_padding_nor_the_batch(example: Example, spec: 
         require_same(alone, [S[j : j + 1, i : i + 1] for S in whole], "one item and one caption")
 
 
-@pytest.mark.usefixtures("float64")
-def test_pairwise_scores_are_those_of_all_pairs_at_once(example: Example, spec: EncoderSpec, model: Encoder) -> None:
+@every_example
+@double_precision()
+def test_pairwise_scores_are_those_of_all_pairs_at_once(case: Case) -> None:
+    example, spec, model = case.example, case.spec, case.model
     if not model.pairwise or model.needs_full_matrix:
         return
     encoder = example.build(spec)
@@ -300,7 +271,9 @@ def test_pairwise_scores_are_those_of_all_pairs_at_once(example: Example, spec: 
         torch.testing.assert_close(score(encoder, *sides)[0], expected, rtol=0, atol=1e-12)
 
 
-def test_a_checkpoint_gives_the_same_bits_without_any_file_of_the_spec(example: Example, tmp_path: Path) -> None:
+@every_example
+def test_a_checkpoint_gives_the_same_bits_without_any_file_of_the_spec(case: Case, tmp_path: Path) -> None:
+    example = case.example
     spec = example.options(tmp_path / "files")
     encoder, words = example.build(spec).train(), tokeniser(spec)
     encode(encoder, example.items(spec), captions(spec))  # statistics and counters that are not those of a new model
@@ -323,8 +296,10 @@ def test_a_checkpoint_gives_the_same_bits_without_any_file_of_the_spec(example: 
         assert equal(scores_in_training(again, example, spec), further)
 
 
-@pytest.mark.usefixtures("float64")
-def test_a_gradient_reaches_every_parameter_that_trains(example: Example, spec: EncoderSpec) -> None:
+@every_example
+@double_precision()
+def test_a_gradient_reaches_every_parameter_that_trains(case: Case) -> None:
+    example, spec = case.example, case.spec
     encoder = example.build(spec).train()
     torch.manual_seed(3)
     training_step(encoder, example.items(spec), captions(spec))
@@ -342,7 +317,9 @@ def test_a_gradient_reaches_every_parameter_that_trains(example: Example, spec: 
         assert silent == matching(example.silent, encoder) & gradients.keys()
 
 
-def test_a_training_step_in_bfloat16_gives_float32(example: Example, spec: EncoderSpec, encoder: Encoder) -> None:
+@every_example
+def test_a_training_step_in_bfloat16_gives_float32(case: Case) -> None:
+    example, spec, encoder = case.example, case.spec, case.encoder
     encoder.train()
     torch.manual_seed(3)
     for tensor in training_step(encoder, example.items(spec), captions(spec), autocast=True):
@@ -352,7 +329,9 @@ def test_a_training_step_in_bfloat16_gives_float32(example: Example, spec: Encod
     assert any(parameter.grad is not None for parameter in encoder.parameters())
 
 
-def test_groups_and_weight_decay_are_of_its_own_parameters(example: Example, encoder: Encoder) -> None:
+@every_example
+def test_groups_and_weight_decay_are_of_its_own_parameters(case: Case) -> None:
+    example, encoder = case.example, case.encoder
     named = {id(p): name for name, p in encoder.named_parameters()}
     groups = {group: [named.get(id(p), "foreign") for p in ps] for group, ps in encoder.parameter_groups().items()}
     everything = [name for members in groups.values() for name in members]
@@ -364,6 +343,8 @@ def test_groups_and_weight_decay_are_of_its_own_parameters(example: Example, enc
     assert all(isinstance(encoder.uses_weight_decay(name), bool) for name in named.values())
 
 
-def test_its_sizes_are_found_without_memory(example: Example, spec: EncoderSpec, encoder: Encoder) -> None:
+@every_example
+def test_its_sizes_are_found_without_memory(case: Case) -> None:
+    example, spec, encoder = case.example, case.spec, case.encoder
     vocabulary_size = len(tokeniser(spec))
     require_possible_sizes(spec, example.shape(spec), vocabulary_size, spec.stored_files(), encoder.state_dict())

@@ -18,8 +18,8 @@ from lossscope.encoders.layers.expert_inputs import item_shape_of
 from lossscope.encoders.mmt import MMT
 from lossscope.encoders.types import ReleasedFile
 from lossscope.errors import InputError
-from lossscope.registry import build
 from lossscope.text.subwords import Subwords
+from tests.each import each
 from tests.encoders.released.releases import release_of
 
 Oracles = Callable[[str], ModuleType]
@@ -28,7 +28,6 @@ LONGEST = {"face": (0, 2, 5, 0), "ocr": (3, 1, 0, 0), "rgb": (5, 4, 1, 0)}  # fr
 SMALL = MMT(dim=8, layers=2, heads=2, ffn=12, positions=6, bert="1x64", window=2.0)
 IDS = torch.tensor([[2, 5, 6, 8, 3, 0], [2, 7, 3, 0, 0, 0], [2, 4, 5, 9, 7, 3]])
 LENGTHS = torch.tensor([5, 3, 6])
-NORM = {"weight", "bias", "running_mean", "running_var"}
 
 
 def items(frames: int = 5, behind: float = 0.0) -> dict[str, Tensor]:
@@ -65,51 +64,7 @@ def scores(encoder: Encoder, videos: Mapping[str, Tensor], ids: Tensor = IDS, le
     return S
 
 
-def linear(name: str, out: int, width: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (out, width), f"{name}.bias": (out,)}
-
-
-def affine(name: str, width: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
-
-
-def bert_layer(name: str, width: int, inner: int, norm: str) -> dict[str, tuple[int, ...]]:
-    maps = [linear(f"{name}.attention.self.{x}", width, width) for x in ("query", "key", "value")]
-    return {
-        **maps[0], **maps[1], **maps[2], **linear(f"{name}.attention.output.dense", width, width),
-        **affine(f"{name}.attention.output.{norm}", width), **linear(f"{name}.intermediate.dense", inner, width),
-        **linear(f"{name}.output.dense", width, inner), **affine(f"{name}.output.{norm}", width),
-    }  # fmt: skip
-
-
-def test_names_and_shapes_are_the_originals() -> None:
-    widths = {"face": 512, "ocr": 300, "rgb": 2048, "s3d": 1024, "scene": 2208, "speech": 300, "vggish": 128}
-    with torch.device("meta"):
-        shapes = {k: tuple(v.shape) for k, v in MMT().build(item_shape_of(widths, 30), 28996).state_dict().items()}
-    expected: dict[str, tuple[int, ...]] = {
-        "vid_bert.embeddings.position_embeddings.weight": (32, 512),
-        "vid_bert.embeddings.token_type_embeddings.weight": (19, 512),
-        **affine("vid_bert.embeddings.layer_norm", 512), **linear("vid_bert.pooler.dense", 512, 512),
-        "txt_bert.embeddings.word_embeddings.weight": (28996, 768),
-        "txt_bert.embeddings.position_embeddings.weight": (512, 768),
-        "txt_bert.embeddings.token_type_embeddings.weight": (2, 768),
-        **affine("txt_bert.embeddings.LayerNorm", 768), **linear("txt_bert.pooler.dense", 768, 768),
-    }  # fmt: skip
-    for i in range(4):
-        expected |= bert_layer(f"vid_bert.encoder.layer.{i}", 512, 3072, "layer_norm")
-    for i in range(12):
-        expected |= bert_layer(f"txt_bert.encoder.layer.{i}", 768, 3072, "LayerNorm")
-    for name, width in widths.items():
-        gate = f"text_GU.{name}.cg"
-        expected |= {**linear(f"video_dim_reduce.{name}.fc", 512, width), **linear(f"text_GU.{name}.fc", 512, 768)}
-        expected |= {**linear(f"{gate}.fc", 512, 512), f"{gate}.batch_norm.num_batches_tracked": ()}
-        expected |= {f"{gate}.batch_norm.{x}": (512,) for x in NORM} | linear(f"moe_fc_txt.{name}", 1, 768)
-    assert shapes == expected
-    assert len(shapes) == 360
-    assert round(sum(int(np.prod(shape)) for shape in shapes.values()) / 1e6, 2) == 133.36
-
-
-@pytest.mark.parametrize("keep", [True, False])
+@each("keep", [True, False])
 def test_scores_are_those_of_the_oracle(oracle: Oracles, keep: bool) -> None:
     encoder, slow, videos = model(replace(SMALL, keep_missing=keep)), oracle("mmt"), items()
     state = {name: tensor.double().numpy() for name, tensor in encoder.state_dict().items()}
@@ -210,12 +165,6 @@ def test_experts_unknown_to_the_original_have_further_types() -> None:
     assert "video_dim_reduce.i3d_i3d_0.fc.weight" in encoder.state_dict()
 
 
-@pytest.mark.parametrize("shape", [(36, 2048), {"face": (5, 3)}, {"face": (5, 3), "face.length": ()}])
-def test_items_that_are_no_videos_are_refused(shape: Any) -> None:
-    with pytest.raises(InputError, match="mmt"):
-        SMALL.build(shape, 10)
-
-
 def test_experts_whose_keys_would_be_equal_are_refused() -> None:
     for both in (("a.b", "a_b"), ("keys", "face")):
         with pytest.raises(InputError, match="experts must have names"):
@@ -226,18 +175,3 @@ def test_videos_without_an_expert_it_was_built_for_are_refused() -> None:
     videos = {name: tensor for name, tensor in items().items() if not name.startswith("ocr")}
     with pytest.raises(InputError, match="items must hold ocr"):
         model().encode_images(videos)
-
-
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
-    [
-        ("mmt:dim=6,heads=4", "dim a multiple of heads"),
-        ("mmt:positions=1", "positions must be at least 2"),
-        ("mmt:window=0", "window > 0"),
-        ("mmt:dropout=1", "dropout must be in"),
-        ("mmt:bert=2x65", "a multiple of 64"),
-    ],
-)
-def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", spec)

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import product
 from types import ModuleType
-from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder
-from lossscope.encoders.scan import SCAN
 from lossscope.encoders.types import EncodedBatch
-from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 Oracles = Callable[[str], ModuleType]
 CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2]]
 LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
-ORIGINAL = {
-    "image.fc.weight": (1024, 2048),
-    "image.fc.bias": (1024,),
-    "text.embed.weight": (8481, 300),
-    "text.rnn.weight_ih_l0": (3072, 300),
-    "text.rnn.weight_hh_l0": (3072, 1024),
-    "text.rnn.bias_ih_l0": (3072,),
-    "text.rnn.bias_hh_l0": (3072,),
-    "text.rnn.weight_ih_l0_reverse": (3072, 300),
-    "text.rnn.weight_hh_l0_reverse": (3072, 1024),
-    "text.rnn.bias_ih_l0_reverse": (3072,),
-    "text.rnn.bias_hh_l0_reverse": (3072,),
-}
 
 
 def padded(captions: list[list[int]] = CAPTIONS, more: int = 0) -> Tensor:
@@ -60,28 +44,7 @@ def unit_vectors(*shape: int) -> Tensor:
     return torch.nn.functional.normalize(vectors, dim=-1)
 
 
-def shapes(state: Mapping[str, Tensor]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(tensor.shape) for name, tensor in state.items()}
-
-
-def test_names_and_shapes_are_the_originals() -> None:
-    with torch.device("meta"):
-        state = SCAN().build((36, 2048), 8481).state_dict()
-    assert shapes(state) == ORIGINAL
-    text = [tensor for name, tensor in state.items() if name.startswith("text.")]
-    assert (len(text), round(sum(tensor.numel() for tensor in text) / 1e6, 2)) == (9, 10.69)
-
-
-def test_names_of_the_variants_are_the_originals() -> None:
-    with torch.device("meta"):
-        weight_norm = shapes(SCAN(weight_norm=True).build((36, 2048), 8481).state_dict())
-        one_way = shapes(SCAN(bi_gru=False).build((36, 2048), 8481).state_dict())
-    first = {"image.fc.bias": (1024,), "image.fc.weight_g": (), "image.fc.weight_v": (1024, 2048)}
-    assert {name: shape for name, shape in weight_norm.items() if name.startswith("image.")} == first
-    assert one_way == {name: shape for name, shape in ORIGINAL.items() if "reverse" not in name}
-
-
-@pytest.mark.parametrize("spec", ["", ",bi_gru=false", ",weight_norm=true"])
+@each("spec", ["", ",bi_gru=false", ",weight_norm=true"])
 def test_towers_equal_those_of_one_item_at_a_time(oracle: Oracles, spec: str) -> None:
     encoder = model(spec)
     images, texts = sides(encoder)
@@ -95,7 +58,7 @@ def test_towers_equal_those_of_one_item_at_a_time(oracle: Oracles, spec: str) ->
     assert not texts.local[~texts.mask].any(), "padded words must be zero vectors"
 
 
-@pytest.mark.parametrize(("direction", "pool"), list(product(["t2i", "i2t"], ["avg", "lse", "sum", "max"])))
+@each("direction, pool", list(product(["t2i", "i2t"], ["avg", "lse", "sum", "max"])))
 def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, direction: str, pool: str) -> None:
     encoder = model(f",direction={direction},pool={pool}")
     images, texts = sides(encoder)
@@ -105,9 +68,10 @@ def test_scores_equal_a_loop_over_pairs_and_queries(oracle: Oracles, direction: 
     assert torch.allclose(encoder.score(images, texts), expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("direction", ["t2i", "i2t"])
-@pytest.mark.parametrize(
-    ("norm", "clip"),
+@each(
+    "direction",
+    ["t2i", "i2t"],
+    "norm, clip",
     [
         ("clipped_l2norm", "hard"),
         ("l2norm", "leaky"),
@@ -132,7 +96,7 @@ def test_clips_differ() -> None:
     assert not torch.allclose(model().score(*sides(model())), model(",clip=hard").score(*sides(model())), atol=1e-4)
 
 
-@pytest.mark.parametrize("direction", ["t2i", "i2t"])
+@each("direction", ["t2i", "i2t"])
 def test_the_closed_form_keeps_its_precision_at_the_original_width(oracle: Oracles, direction: str) -> None:
     encoder = model(f",direction={direction}")
     images, words = unit_vectors(2, 36, 1024), unit_vectors(3, 13, 1024)
@@ -142,31 +106,6 @@ def test_the_closed_form_keeps_its_precision_at_the_original_width(oracle: Oracl
         images.double(), list(words.double()), direction, "avg", {"t2i": 9, "i2t": 4}[direction]
     )
     assert torch.allclose(S.double(), expected, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
-    [
-        ("scan:dim=0", "dim must be > 0 and finite; got 0"),
-        ("scan:lambda_softmax=-1", "lambda_softmax must be > 0"),
-        ("scan:lambda_lse=0", "lambda_lse must be > 0"),
-        ("scan:pool=mean", "must be one of avg, lse, sum, max"),
-    ],
-)
-def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", spec)
-
-
-@pytest.mark.parametrize("shape", [(2048,), (3, 64, 64), (0, 4), {"rgb": (2048,)}])
-def test_items_that_are_no_regions_are_refused(shape: Any) -> None:
-    with pytest.raises(InputError, match=r"scan must be given region features, \(regions, d\)"):
-        SCAN(dim=8, words=4).build(shape, 10)
-
-
-def test_batches_that_are_no_regions_are_refused() -> None:
-    with pytest.raises(InputError, match=r"images must be region features, \(n, regions, d\); got \(2, 6\)"):
-        model().encode_images(torch.zeros(2, 6))
 
 
 def test_features_of_half_precision_are_read() -> None:

@@ -6,68 +6,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import ModuleType
 
-import pytest
 import torch
 from torch import Tensor
 
 from lossscope.encoders.base import Encoder
 from lossscope.encoders.sgraf import SGRAF
 from lossscope.encoders.types import EncodedBatch
-from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 from tests.encoders.released.releases import release_of
 
 Oracles = Callable[[str], ModuleType]
 CAPTIONS = [[1, 5, 6, 2], [1], [1, 4, 5, 9, 7, 2], [1, 2], [1, 7, 2], [1, 8, 9, 2]]
 LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
-E, D = 1024, 256
-
-
-def linear(name: str, rows: int, columns: int) -> dict[str, tuple[int, ...]]:
-    return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
-
-
-def batch_norm(name: str, width: int) -> dict[str, tuple[int, ...]]:
-    parts = ("weight", "bias", "running_mean", "running_var")
-    return {**{f"{name}.{part}": (width,) for part in parts}, f"{name}.num_batches_tracked": ()}
-
-
-TOWERS = {
-    **linear("image.fc", E, 2048),
-    "text.embed.weight": (8481, 300),
-    "text.cap_rnn.weight_ih_l0": (3072, 300),
-    "text.cap_rnn.weight_hh_l0": (3072, E),
-    "text.cap_rnn.bias_ih_l0": (3072,),
-    "text.cap_rnn.bias_hh_l0": (3072,),
-    "text.cap_rnn.weight_ih_l0_reverse": (3072, 300),
-    "text.cap_rnn.weight_hh_l0_reverse": (3072, E),
-    "text.cap_rnn.bias_ih_l0_reverse": (3072,),
-    "text.cap_rnn.bias_hh_l0_reverse": (3072,),
-}
-SHARED = {
-    **linear("v_global_w.embedding_local.0", E, E),
-    **batch_norm("v_global_w.embedding_local.1", 36),
-    **linear("v_global_w.embedding_global.0", E, E),
-    **batch_norm("v_global_w.embedding_global.1", E),
-    **linear("v_global_w.embedding_common.0", 1, E),
-    **linear("t_global_w.embedding_local.0", E, E),
-    **linear("t_global_w.embedding_global.0", E, E),
-    **linear("t_global_w.embedding_common.0", 1, E),
-    **linear("sim_tranloc_w", D, E),
-    **linear("sim_tranglo_w", D, E),
-    **linear("sim_eval_w", 1, D),
-}
-MODULES = {
-    "sgr": {
-        name: shape
-        for step in range(3)
-        for part in ("graph_query_w", "graph_key_w", "sim_graph_w")
-        for name, shape in linear(f"SGR_module.{step}.{part}", D, D).items()
-    },
-    "saf": {**linear("SAF_module.attn_sim_w", 1, D), **batch_norm("SAF_module.bn", 1)},
-}
-# a bias that is the same for all that a softmax or a batch norm compares
-both_modules = pytest.mark.parametrize("module", ["sgr", "saf"])
+both_modules = each("module", ["sgr", "saf"])
 
 
 def padded(more: int = 0) -> Tensor:
@@ -114,18 +66,7 @@ def oracle_scores(oracle: Oracles, encoder: Encoder, state: Mapping[str, Tensor]
     return S
 
 
-@pytest.mark.parametrize(("module", "count", "millions"), [("sgr", 46, 5.32), ("saf", 35, 4.73)])
-def test_names_and_shapes_are_the_originals(module: str, count: int, millions: float) -> None:
-    with torch.device("meta"):
-        state = SGRAF(module=module).build((36, 2048), 8481).state_dict()  # type: ignore[arg-type]
-    similarity = {f"similarity.{name}": shape for name, shape in {**SHARED, **MODULES[module]}.items()}
-    assert {name: tuple(tensor.shape) for name, tensor in state.items()} == {**TOWERS, **similarity}
-    assert len(similarity) == count
-    assert sum(state[name].numel() for name in similarity) / 1e6 == pytest.approx(millions, abs=0.01)
-
-
-@both_modules
-@pytest.mark.parametrize("spec", ["", ",lambda_softmax=4,bi_gru=false"])
+@each("module", ["sgr", "saf"], "spec", ["", ",lambda_softmax=4,bi_gru=false"])
 def test_scores_equal_a_loop_over_captions(oracle: Oracles, module: str, spec: str) -> None:
     encoder = model(f",module={module}{spec}")
     images = oracle("scan").regions(encoder.state_dict(), pictures())
@@ -207,23 +148,3 @@ def test_hardest_negatives_are_on_unless_switched_off() -> None:
     for options, name in (({}, "triplet_sh"), ({"max_violation": False}, "triplet")):
         opened = SGRAF.from_released(replace(release_of("sgraf").file(), options=options))
         assert opened is not None and opened.objective == f"{name}:margin=0.2"
-
-
-def test_another_number_of_regions_is_refused() -> None:
-    with pytest.raises(InputError, match="images must have 5 regions; got 4"):
-        model().encode_images(torch.zeros(2, 4, 7))
-
-
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
-    [
-        ("sgraf:steps=0", "steps must be > 0 and finite; got 0"),
-        ("sgraf:dropout=1", r"dropout must be in \[0, 1\); got 1.0"),
-        ("sgraf:sim_dim=0", "sim_dim must be > 0"),
-        ("sgraf:lambda_softmax=nan", "lambda_softmax must be"),
-        ("sgraf:module=both", "must be one of saf, sgr"),
-    ],
-)
-def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", spec)

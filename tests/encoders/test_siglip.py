@@ -13,6 +13,8 @@ from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.subwords import Subwords
+from tests.each import each
+from tests.encoders.examples import siglip_folder
 
 pytest.importorskip("transformers")
 CAPTIONS = ["a red square", "two blue dots near a line", "green circle left of a red one"] * 4
@@ -20,20 +22,12 @@ CAPTIONS = ["a red square", "two blue dots near a line", "green circle left of a
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    from transformers import SiglipConfig, SiglipModel
+    return write_folder(tmp_path)
 
-    torch.manual_seed(0)
-    words = Subwords.train(CAPTIONS, 80)
-    tower = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2}
-    ends = {"bos_token_id": 2, "eos_token_id": 3, "pad_token_id": 1}
-    text = {**tower, **ends, "vocab_size": len(words), "max_position_embeddings": 10, "projection_size": 16}
-    model = SiglipModel(SiglipConfig(text_config=text, vision_config={**tower, "image_size": 16, "patch_size": 8}))
-    torch.nn.init.constant_(model.logit_scale, 2.0)
-    torch.nn.init.constant_(model.logit_bias, -3.0)
-    model.save_pretrained(tmp_path / "siglip")
-    (tmp_path / "siglip" / "tokenizer.json").write_text(words.content, encoding="utf-8")
-    (tmp_path / "siglip" / "tokenizer_config.json").write_text('{"pad_token": "[UNK]"}', encoding="utf-8")
-    return tmp_path / "siglip"
+
+def write_folder(path: Path) -> Path:
+    siglip_folder(path / "siglip", Subwords.train(CAPTIONS, 80), context=10, filled_by="[UNK]")
+    return path / "siglip"
 
 
 def test_the_model_is_transformers_own_on_captions_filled_to_the_context(folder: Path) -> None:
@@ -74,8 +68,9 @@ def test_captions_are_filled_up_with_the_tokenisers_padding_and_not_the_configur
     assert json.loads(SigLIP(folder).stored_files()["config"])["text_config"]["pad_token_id"] == 0
 
 
-@pytest.mark.parametrize("name", ["tokenizer.json", "tokenizer_config.json"])
-def test_a_folder_without_a_padding_token_is_refused(name: str, folder: Path) -> None:
+@each("name", ["tokenizer.json", "tokenizer_config.json"])
+def test_a_folder_without_a_padding_token_is_refused(name: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path)
     (folder / name).unlink()
     (folder / "spiece.model").write_bytes(b"")
     with pytest.raises(InputError, match=r"must hold tokenizer.json \(spiece.model is not read\), .* pad_token"):

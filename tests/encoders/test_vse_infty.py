@@ -22,13 +22,13 @@ from lossscope.errors import InputError
 from lossscope.registry import build, spec_of
 from lossscope.text.subwords import SPECIAL, Subwords
 from lossscope.text.vocabulary import Vocabulary
+from tests.each import each
 from tests.encoders.released.files import vse_infty_towers
 
 IDS = torch.tensor([[2, 5, 6, 8, 3, 0], [2, 7, 3, 0, 0, 0], [2, 4, 5, 9, 7, 3], [2, 3, 0, 0, 0, 0]])
 LENGTHS = torch.tensor([5, 3, 6, 2])
 GRU = VSEInfty(text="bigru", dim=6, words=4)
 BERT = VSEInfty(text="bert", bert="2x64", dim=6)
-NORM = ("weight", "bias", "running_mean", "running_var")
 
 
 def regions(n: int = 4, count: int = 5, width: int = 7) -> Tensor:
@@ -56,69 +56,6 @@ def scores(encoder: Encoder, images: Tensor, ids: Tensor = IDS, lengths: Tensor 
         S = encoder.score(encoder.encode_images(images), encoder.encode_texts(ids, lengths))
     assert isinstance(S, Tensor)
     return S
-
-
-def shapes(spec: VSEInfty, item_shape: tuple[int, ...], size: int) -> dict[str, tuple[int, ...]]:
-    with torch.device("meta"):
-        return {k: tuple(v.shape) for k, v in spec.build(item_shape, size).state_dict().items()}
-
-
-def pooling(prefix: str) -> dict[str, tuple[int, ...]]:
-    gru = {"weight_ih_l0": (96, 32), "weight_hh_l0": (96, 32), "bias_ih_l0": (96,), "bias_hh_l0": (96,)}
-    return {f"{prefix}gpool.gru.{k}{end}": v for k, v in gru.items() for end in ("", "_reverse")} | {
-        f"{prefix}gpool.linear.weight": (1, 32)
-    }
-
-
-def test_names_and_shapes_of_regions_and_gru_are_the_originals() -> None:
-    all_shapes = shapes(VSEInfty(text="bigru"), (36, 2048), 8482)
-    mlp: dict[str, Any] = {f"mlp.bns.0.{name}": (512,) for name in NORM} | {
-        f"mlp.bns.1.{name}": (1024,) for name in NORM
-    }
-    image = {
-        "fc.weight": (1024, 2048), "fc.bias": (1024,), "mlp.layers.0.weight": (512, 2048), "mlp.layers.0.bias": (512,),
-        "mlp.layers.1.weight": (1024, 512), "mlp.layers.1.bias": (1024,), "mlp.bns.0.num_batches_tracked": (),
-        "mlp.bns.1.num_batches_tracked": (), **mlp, **pooling(""),
-    }  # fmt: skip
-    gru = {"weight_ih_l0": (3072, 300), "weight_hh_l0": (3072, 1024), "bias_ih_l0": (3072,), "bias_hh_l0": (3072,)}
-    text = {"embed.weight": (8482, 300), **pooling("")} | {
-        f"rnn.{k}{end}": v for k, v in gru.items() for end in ("", "_reverse")
-    }
-    assert all_shapes == {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
-    assert (len(image), len(text)) == (25, 18)
-    assert round(sum(int(np.prod(v)) for v in image.values()) / 1e6, 2) == 3.69
-
-
-def test_names_and_shapes_of_bert_are_the_originals() -> None:
-    all_shapes = {k[5:]: v for k, v in shapes(VSEInfty(), (36, 2048), 30522).items() if k.startswith("text.")}
-    layer = {
-        **{f"attention.self.{part}.weight": (768, 768) for part in ("query", "key", "value")},
-        **{f"attention.self.{part}.bias": (768,) for part in ("query", "key", "value")},
-        "attention.output.dense.weight": (768, 768), "attention.output.dense.bias": (768,),
-        "attention.output.LayerNorm.weight": (768,), "attention.output.LayerNorm.bias": (768,),
-        "intermediate.dense.weight": (3072, 768), "intermediate.dense.bias": (3072,),
-        "output.dense.weight": (768, 3072), "output.dense.bias": (768,),
-        "output.LayerNorm.weight": (768,), "output.LayerNorm.bias": (768,),
-    }  # fmt: skip
-    rest = {
-        "embeddings.word_embeddings.weight": (30522, 768), "embeddings.position_embeddings.weight": (512, 768),
-        "embeddings.token_type_embeddings.weight": (2, 768), "embeddings.LayerNorm.weight": (768,),
-        "embeddings.LayerNorm.bias": (768,), "pooler.dense.weight": (768, 768), "pooler.dense.bias": (768,),
-    }  # fmt: skip
-    bert = {**rest, **{f"encoder.layer.{i}.{k}": v for i in range(12) for k, v in layer.items()}}
-    pooled = {"linear.weight": (1024, 768), "linear.bias": (1024,), **pooling("")}
-    assert all_shapes == {f"bert.{k}": v for k, v in bert.items()} | pooled
-    assert len(all_shapes) == 210
-    assert round(sum(int(np.prod(v)) for v in all_shapes.values()) / 1e6, 1) == 110.3
-
-
-def test_names_of_grids_are_the_originals_each_once() -> None:
-    all_shapes = shapes(VSEInfty(image="grid", text="bigru", backbone="resnext101"), (3, 512, 512), 10)
-    image = {k.removeprefix("image."): v for k, v in all_shapes.items() if k.startswith("image.")}
-    head = {"image_encoder.fc.weight": (1024, 2048), "image_encoder.fc.bias": (1024,), **pooling("image_encoder.")}
-    assert {k: v for k, v in image.items() if not k.startswith("backbone.resnet.")} == head
-    assert image["backbone.resnet.layer4.0.conv2.weight"] == (2048, 64, 3, 3)
-    assert 2 * (len(image) - len(head)) + 2 + len(head) == 1261  # the file holds the backbone twice, and an fc
 
 
 def numbers(encoder: Encoder, prefix: str) -> dict[str, np.ndarray]:
@@ -182,7 +119,7 @@ def test_training_drops_regions_and_words_and_drop_zero_does_not() -> None:
     assert torch.equal(whole.train().encode_texts(*texts).vectors, encoder.eval().encode_texts(*texts).vectors)
 
 
-@pytest.mark.parametrize("ignore", [True, False])
+@each("ignore", [True, False])
 def test_batch_norm_sees_padding_only_as_the_original_does(ignore: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = VSEInfty(text="bigru", dim=6, words=4, bn_ignore_padding=ignore).build((5, 7), 10).train()
     kept = torch.tensor([[1, 1, 1, 1, 1], [1, 0, 0, 1, 0]]).bool()
@@ -202,7 +139,7 @@ def small_backbone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.encoders.layers.grid_backbone.RESNETS", plans)
 
 
-@pytest.mark.parametrize("backbone", ["detector", "resnet50"])
+@each("backbone", ["detector", "resnet50"])
 def test_grids_pool_mapped_cells(backbone: Any, small_backbone: None, oracle: Callable[[str], ModuleType]) -> None:
     torch.manual_seed(0)
     spec = VSEInfty(image="grid", text="bigru", dim=6, words=4, backbone=backbone)
@@ -379,27 +316,6 @@ def test_the_network_of_a_grid_is_asked_for_where_the_file_does_not_say_it(
     stated = replace(file, options={"backbone_source": "detector"}, choices={"backbone": "resnet101_caffe"})
     with pytest.raises(InputError, match=r"backbone of a\.pth must be detector, as the file says"):
         VSEInfty.from_released(stated)
-
-
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
-    [
-        ("vse_infty:dim=1", "dim must be at least 2"),
-        ("vse_infty:drop=1", r"drop must be in \[0, 1\); got 1.0"),
-        ("vse_infty:weights=a.pth", "weights are for the backbone of image=grid; got image=regions"),
-        ("vse_infty:bert=2x65", "a width that is a multiple of 64; got 2x65"),
-        ("vse_infty:image=pixels", "must be one of regions, grid"),
-    ],
-)
-def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", spec)
-
-
-@pytest.mark.parametrize(("image", "shape"), [("regions", (2048,)), ("regions", (3, 64, 64)), ("grid", (36, 2048))])
-def test_items_of_another_shape_are_refused(image: Any, shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match=f"image={image} must be given"):
-        VSEInfty(image=image, text="bigru").rebuild(shape, 10, {})
 
 
 def test_a_size_with_the_folder_of_a_tokeniser_trains(folder: Path) -> None:

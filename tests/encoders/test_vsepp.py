@@ -15,6 +15,7 @@ from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from tests.each import each
 from tests.encoders.released.files import split, vsepp_towers
 
 IDS = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0], [1, 4, 5, 9, 2]])
@@ -30,7 +31,7 @@ def model(size: int = 16) -> Encoder:
     return VSEPP(dim=8, words=4, width=4).build((3, size, size), 10).eval()
 
 
-@pytest.mark.parametrize("size", [16, 24, 64, 80])
+@each("size", [16, 24, 64, 80])
 def test_pictures_of_any_size_give_vectors_of_unit_length(size: int) -> None:
     vectors = model(size).encode_images(pictures(3, size)).vectors
     assert vectors.shape == (3, 8)
@@ -43,7 +44,7 @@ def test_word_order_matters() -> None:
     assert not torch.allclose(vectors[0], vectors[1], atol=1e-4)
 
 
-@pytest.mark.parametrize(("pool", "reduce"), [("max", lambda x: x.amax(1)), ("mean", lambda x: x.mean(1))])
+@each("pool, reduce", [("max", lambda x: x.amax(1)), ("mean", lambda x: x.mean(1))])
 def test_regions_are_mapped_then_pooled(pool: str, reduce: object) -> None:
     encoder = build("encoders", f"vsepp:image=linear,dim=8,words=4,pool={pool}").build((5, 6), 10)
     regions = torch.randn(3, 5, 6)
@@ -51,39 +52,7 @@ def test_regions_are_mapped_then_pooled(pool: str, reduce: object) -> None:
     assert torch.allclose(encoder.encode_images(regions).vectors, torch.nn.functional.normalize(expected, dim=1))
 
 
-@pytest.mark.parametrize(
-    ("image", "shape", "fragment"),
-    [
-        ("cnn-small", (2048,), r"image=cnn-small must be given pixels, \(3, H, W\); .* shape \(2048,\)"),
-        ("cnn-small", (36, 2048), "must be given pixels"),
-        ("resnet18,finetune=true", (36, 2048), "must be given pixels"),
-        ("linear", (3, 64, 64), r"image=linear must be given features, \(d,\) or \(regions, d\)"),
-        ("cnn-small", (3, 8, 64), "at least 16 x 16; got 8 x 64"),
-    ],
-)
-def test_items_of_another_shape_are_refused(image: str, shape: tuple[int, ...], fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", f"vsepp:image={image}").build(shape, 10)
-
-
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
-    [
-        ("vsepp:crop=-1", "crop must be >= 0, and 0 for image=linear; got -1"),
-        ("vsepp:image=linear,crop=8", "crop must be >= 0, and 0 for image=linear; got 8"),
-        ("vsepp:dim=0", "dim, words and width must be at least 1; got 0"),
-        ("vsepp:weights=a.pth", "weights are for resnet, vgg19 and vit towers; got image=cnn-small"),
-        ("vsepp:image=resnet34", "must be one of cnn-small, linear, resnet18"),
-    ],
-)
-def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", spec)
-
-
-@pytest.mark.parametrize(
-    ("spec", "centred"), [("vsepp:width=4,dim=8", True), ("vsepp:width=4,dim=8,centre=false", False)]
-)
+@each("spec, centred", [("vsepp:width=4,dim=8", True), ("vsepp:width=4,dim=8,centre=false", False)])
 def test_the_small_cnn_centres_its_output_by_default(spec: str, centred: bool) -> None:
     model = build("encoders", spec).build((3, 16, 16), 10)
     assert any(name.startswith("image.bn.") for name in model.state_dict()) is centred
@@ -92,30 +61,6 @@ def test_the_small_cnn_centres_its_output_by_default(spec: str, centred: bool) -
 def test_the_demos_checkpoint_still_loads() -> None:
     checkpoint = Checkpoint.load(Path(__file__).parents[2] / "checkpoints" / "tiny.pt")
     assert checkpoint.model().is_cosine
-
-
-@pytest.mark.parametrize(("network", "tensors"), [("resnet50", 320), ("resnet152", 932)])
-def test_names_and_shapes_are_the_originals(network: Any, tensors: int) -> None:
-    with torch.device("meta"):
-        encoder = VSEPP(image=network, dim=1024, words=300).build((3, 256, 256), 8481)
-    shapes = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
-    assert {k: v for k, v in shapes.items() if k.startswith("text.")} == {
-        "text.embed.weight": (8481, 300), "text.rnn.weight_ih_l0": (3072, 300),
-        "text.rnn.weight_hh_l0": (3072, 1024), "text.rnn.bias_ih_l0": (3072,), "text.rnn.bias_hh_l0": (3072,),
-    }  # fmt: skip
-    assert len([name for name in shapes if name.startswith("image.")]) == tensors
-    assert shapes["image.cnn.conv1.weight"] == (64, 3, 7, 7)
-    assert shapes["image.cnn.layer1.0.downsample.1.running_var"] == (256,)
-    assert shapes["image.cnn.layer4.2.conv3.weight"] == (2048, 512, 1, 1)
-    assert (shapes["image.fc.weight"], shapes["image.fc.bias"]) == ((1024, 2048), (1024,))
-
-
-def test_precomputed_vectors_have_the_originals_names() -> None:
-    with torch.device("meta"):
-        state = VSEPP(image="linear", dim=1024, words=300).build((4096,), 10).state_dict()
-    assert {k: tuple(v.shape) for k, v in state.items() if k.startswith("image.")} == {
-        "image.fc.weight": (1024, 4096), "image.fc.bias": (1024,)
-    }  # fmt: skip
 
 
 def test_unit_input_removes_the_length_of_features() -> None:
@@ -177,7 +122,7 @@ def test_crops_are_random_in_training_and_the_middle_in_eval() -> None:
         VSEPP(crop=16).build((3, 12, 28), 10)
 
 
-@pytest.mark.parametrize("mode", ["frozen", "ecir", "original"])
+@each("mode", ["frozen", "ecir", "original"])
 def test_batch_norms_of_a_frozen_network_do_as_named(mode: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.encoders.layers.vse_towers.CnnTower.LEAK_EVERY", 2)
     torch.manual_seed(0)
@@ -195,7 +140,7 @@ def test_batch_norms_of_a_frozen_network_do_as_named(mode: Any, monkeypatch: pyt
     assert all(not p.requires_grad for p in encoder.image.cnn.parameters())  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("image", ["resnet18", "vgg19", "vit-small"])
+@each("image", ["resnet18", "vgg19", "vit-small"])
 def test_a_frozen_network_without_weights_is_refused_and_rebuilt_from_a_checkpoint(image: Any) -> None:
     spec = VSEPP(image=image, dim=8, words=4)
     fragment = rf"weights must be a file for the frozen network image={image}; got none, which leaves it random: "

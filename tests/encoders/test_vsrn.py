@@ -17,7 +17,7 @@ from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.captioning import Captioning
 from lossscope.encoders.vsrn import VSRN
 from lossscope.errors import InputError
-from lossscope.registry import build
+from tests.each import each
 from tests.encoders.released.releases import VSRN_SPEC, release_of
 
 IDS = torch.tensor([[1, 5, 6, 2, 0], [1, 7, 2, 0, 0], [1, 4, 5, 9, 2], [1, 2, 0, 0, 0]])
@@ -52,38 +52,7 @@ def scores(encoder: Encoder, images: Tensor, ids: Tensor = IDS, lengths: Tensor 
     return S
 
 
-def test_names_and_shapes_are_the_originals() -> None:
-    with torch.device("meta"):
-        encoder = VSRN().build((36, 2048), 8481)
-    shapes = {k: tuple(v.shape) for k, v in encoder.state_dict().items()}
-    square = {"weight": (2048, 2048, 1), "bias": (2048,)}
-    norm = {
-        **dict.fromkeys(("weight", "bias", "running_mean", "running_var"), (2048,)), "num_batches_tracked": ()
-    }  # fmt: skip
-    block = {f"{part}.{end}": shape for part in ("g", "theta", "phi", "W.0") for end, shape in square.items()}
-    block |= {f"W.1.{end}": shape for end, shape in norm.items()}
-    image: dict[str, Any] = {
-        "fc.weight": (2048, 2048), "fc.bias": (2048,), "img_rnn.weight_ih_l0": (6144, 2048),
-        "img_rnn.weight_hh_l0": (6144, 2048), "img_rnn.bias_ih_l0": (6144,), "img_rnn.bias_hh_l0": (6144,),
-        **{f"Rs_GCN_{k}.{name}": shape for k in (1, 2, 3, 4) for name, shape in block.items()},
-        **{f"bn.{end}": shape for end, shape in norm.items()},
-    }  # fmt: skip
-    text: dict[str, Any] = {
-        "embed.weight": (8481, 300), "rnn.weight_ih_l0": (6144, 300), "rnn.weight_hh_l0": (6144, 2048),
-        "rnn.bias_ih_l0": (6144,), "rnn.bias_hh_l0": (6144,),
-    }  # fmt: skip
-    assert shapes == {f"image.{k}": v for k, v in image.items()} | {f"text.{k}": v for k, v in text.items()}
-    assert len(image) == 63
-    with torch.device("meta"):
-        bare = VSRN(final_bn=False).build((36, 2048), 8481).state_dict()
-    towers = {name: [v for k, v in bare.items() if k.startswith(name)] for name in ("image.", "text.")}
-    assert len(towers["image."]) == 58
-    assert round(sum(v.numel() for v in towers["image."]) / 1e6, 2) == 96.55
-    assert round(sum(v.numel() for v in towers["text."]) / 1e6, 2) == 16.98
-
-
-@pytest.mark.parametrize("axis", ["channels", "regions"])
-@pytest.mark.parametrize(("fc_norm", "final_bn"), [(False, True), (True, False)])
+@each("axis", ["channels", "regions"], "fc_norm, final_bn", [(False, True), (True, False)])
 def test_scores_are_those_of_the_oracle(
     axis: Any, fc_norm: bool, final_bn: bool, oracle: Callable[[str], ModuleType]
 ) -> None:
@@ -103,7 +72,7 @@ def test_a_block_is_the_identity_at_the_start() -> None:
     assert torch.equal(tower.Rs_GCN_1(x), x)  # type: ignore[operator, union-attr]
 
 
-@pytest.mark.parametrize(("axis", "summed"), [("regions", 1), ("channels", 2)])
+@each("axis, summed", [("regions", 1), ("channels", 2)])
 def test_regions_are_scaled_along_the_axis_named(axis: Any, summed: int) -> None:
     encoder = model(VSRN(dim=6, words=4, blocks=2, region_norm_axis=axis))
     _, graph = encoder.image(regions())  # type: ignore[operator]
@@ -111,7 +80,7 @@ def test_regions_are_scaled_along_the_axis_named(axis: Any, summed: int) -> None
     assert torch.allclose(squares, torch.ones_like(squares), atol=1e-5)
 
 
-@pytest.mark.parametrize("longest", [4, 5, 8])
+@each("longest", [4, 5, 8])
 def test_the_caption_loss_is_that_of_the_oracle(longest: int, oracle: Callable[[str], ModuleType]) -> None:
     torch.manual_seed(1)
     branch = Captioning(6, 10, 3, longest).eval()
@@ -143,25 +112,6 @@ def test_captions_are_learnt_from_their_own_image_in_training_only() -> None:
 def test_names_of_the_caption_branch_stand_apart() -> None:
     names = VSRN(dim=6, words=4, blocks=1, captions=True).build((5, 7), 10).state_dict().keys()
     assert {name.partition(".")[0] for name in names} == {"image", "text", "captioning"}
-
-
-@pytest.mark.parametrize(
-    ("spec", "fragment"),
-    [
-        ("vsrn:dim=0", "dim, words and blocks must be at least 1; got 0"),
-        ("vsrn:word_init=0", "word_init must be > 0 and longest >= 3; got 0"),
-        ("vsrn:longest=2", "got 0.1 and 2"),
-        ("vsrn:layers=0", "layers must be at least 1; got 0"),
-    ],
-)
-def test_options_out_of_range_are_refused(spec: str, fragment: str) -> None:
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", spec)
-
-
-def test_items_that_are_no_regions_are_refused() -> None:
-    with pytest.raises(InputError, match=r"vsrn must be given regions, \(R, d\); .* shape \(2048,\)"):
-        VSRN().build((2048,), 10)
 
 
 def test_li_files_of_coco_have_no_batch_norm_of_the_state() -> None:

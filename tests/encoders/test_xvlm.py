@@ -23,10 +23,10 @@ from lossscope.encoders.xvlm import XVLM
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.retrieval.evaluate import retrieve
+from tests.each import each
 from tests.encoders.released.files import pretrained_xvlm_towers
 
 Oracles = Callable[[str], ModuleType]
-Shapes = dict[str, tuple[int, ...]]
 CAPTIONS = [[2, 5, 6, 8, 3], [2, 7], [2, 4, 5, 9, 7, 3], [2, 8, 9], [2, 6, 3]]
 LENGTHS = torch.tensor([len(caption) for caption in CAPTIONS])
 OWNER = np.array([0, 0, 1, 2, 2])
@@ -35,63 +35,6 @@ SMALL = (
     "dropout=0,drop_path=0"
 )
 SIZE = 16
-
-
-def linear(name: str, rows: int, columns: int) -> Shapes:
-    return {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
-
-
-def norm(name: str, width: int) -> Shapes:
-    return {f"{name}.weight": (width,), f"{name}.bias": (width,)}
-
-
-def vision() -> Shapes:
-    """Return the 362 tensors of Swin-B at 384 pixels, buffers included."""
-    shapes: Shapes = {"patch_embed.proj.weight": (128, 3, 4, 4), "patch_embed.proj.bias": (128,)}
-    shapes |= norm("patch_embed.norm", 128) | norm("norm", 1024)
-    for stage, (depth, windows) in enumerate(zip((2, 2, 18, 2), (64, 16, 4, 1), strict=True)):
-        width, heads = 128 << stage, 4 << stage
-        for block in range(depth):
-            name = f"layers.{stage}.blocks.{block}"
-            shapes |= norm(f"{name}.norm1", width) | norm(f"{name}.norm2", width)
-            shapes |= linear(f"{name}.attn.qkv", 3 * width, width) | linear(f"{name}.attn.proj", width, width)
-            shapes |= linear(f"{name}.mlp.fc1", 4 * width, width) | linear(f"{name}.mlp.fc2", width, 4 * width)
-            shapes[f"{name}.attn.relative_position_bias_table"] = (529, heads)
-            shapes[f"{name}.attn.relative_position_index"] = (144, 144)
-            if block % 2 and stage < 3:
-                shapes[f"{name}.attn_mask"] = (windows, 144, 144)
-        if stage < 3:
-            shapes[f"layers.{stage}.downsample.reduction.weight"] = (2 * width, 4 * width)
-            shapes |= norm(f"layers.{stage}.downsample.norm", 4 * width)
-    return {f"vision_encoder.{name}": shape for name, shape in shapes.items()}
-
-
-def text() -> Shapes:
-    shapes: Shapes = {
-        "embeddings.word_embeddings.weight": (30522, 768),
-        "embeddings.position_embeddings.weight": (512, 768),
-        "embeddings.token_type_embeddings.weight": (2, 768),
-        **norm("embeddings.LayerNorm", 768),
-    }
-    for layer in range(12):
-        name = f"encoder.layer.{layer}"
-        for kind, context in (("attention", 768), ("crossattention", 1024))[: 1 + (layer >= 6)]:
-            shapes |= linear(f"{name}.{kind}.self.query", 768, 768) | linear(f"{name}.{kind}.self.key", 768, context)
-            shapes |= linear(f"{name}.{kind}.self.value", 768, context)
-            shapes |= linear(f"{name}.{kind}.output.dense", 768, 768) | norm(f"{name}.{kind}.output.LayerNorm", 768)
-        shapes |= linear(f"{name}.intermediate.dense", 3072, 768) | linear(f"{name}.output.dense", 768, 3072)
-        shapes |= norm(f"{name}.output.LayerNorm", 768)
-    return {f"text_encoder.{name}": shape for name, shape in shapes.items()}
-
-
-HEADS: Shapes = {
-    **linear("vision_proj", 256, 1024),
-    **linear("text_proj", 256, 768),
-    "temp": (),
-    **linear("itm_head.0", 1536, 768),
-    **norm("itm_head.1", 1536),
-    **linear("itm_head.3", 2, 1536),
-}
 
 
 def model(options: str = "", size: int = SIZE) -> Encoder:
@@ -151,19 +94,6 @@ def loss(encoder: Encoder, mask: Mask | None = None) -> Tensor | None:
     return encoder.extra_loss(images, texts, torch.zeros(5, 5), mask, padded(), LENGTHS)
 
 
-def test_names_and_shapes_are_the_originals() -> None:
-    with torch.device("meta"):
-        encoder = XVLM().build((3, 384, 384), 30522)
-    every = {**dict(encoder.named_parameters()), **dict(encoder.named_buffers())}
-    assert {name: tuple(tensor.shape) for name, tensor in every.items()} == {**vision(), **text(), **HEADS}
-    assert (len(vision()), len(text()), len(HEADS)) == (362, 257, 11)
-    buffers = {name for name in vision() if name.endswith(("relative_position_index", "attn_mask"))}
-    assert encoder.state_dict().keys() == every.keys() - buffers
-    towers = (encoder.get_submodule("vision_encoder"), encoder.get_submodule("text_encoder"))
-    numbers = [sum(p.numel() for p in tower.parameters()) / 1e6 for tower in towers]
-    assert numbers == pytest.approx([86.88, 125.4], abs=0.1)
-
-
 def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
     encoder = model(",score=itm,k_test=9")
     expected, match_logits = logits(oracle, encoder)
@@ -177,7 +107,7 @@ def test_cosines_and_logits_equal_loops_over_pairs(oracle: Oracles) -> None:
     assert torch.allclose(both.t2i, match_logits[..., 1].T, atol=1e-5)
 
 
-@pytest.mark.parametrize("k", [1, 2])
+@each("k", [1, 2])
 def test_the_best_by_cosine_are_reranked_and_the_rest_is_left_unscored(oracle: Oracles, k: int) -> None:
     encoder = model(f",score=itm,k_test={k}")
     expected, match_logits = logits(oracle, encoder)
@@ -269,7 +199,7 @@ def test_a_re_ranker_learns_the_two_vectors_by_the_contrast(oracle: Oracles) -> 
     assert loss(model(",score=itm,itc_loss=false").train(), mask) is None
 
 
-@pytest.mark.parametrize("tau", [0.07, 0.2])
+@each("tau", [0.07, 0.2])
 def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracles, tau: float) -> None:
     from lossscope.core.weights import both, reduce_weights
 
@@ -280,7 +210,7 @@ def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracle
     assert float(value) == pytest.approx(oracle("xvlm").contrast(S, tau, mask.match), rel=1e-5)
 
 
-@pytest.mark.parametrize("size", [16, 32])
+@each("size", [16, 32])
 def test_a_released_file_can_rerank(size: int) -> None:
     encoder = model(size=size)
     tower = {**dict(encoder.named_buffers()), **encoder.state_dict()}
@@ -320,30 +250,7 @@ def test_random_views_are_for_training_only() -> None:
     assert not torch.allclose(first, second, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("spec", "shape", "fragment"),
-    [
-        ("", (36, 2048), "xvlm must be given square pictures"),
-        ("", (3, 16, 32), "xvlm must be given square pictures"),
-        (",patch=3", (3, 16, 16), "patch must divide the pictures' side, 16; got 3"),
-        (",window=3", (3, 16, 16), "window must divide the 8 tokens of a side in stage 0; got 3"),
-        (",patch=16", (3, 16, 16), "tokens of a side must be even before stage 1; got 1"),
-        (",depths=2/x", (3, 16, 16), "depths must be whole numbers from 1"),
-        (",embed=40", (3, 16, 16), "embed must be a multiple of 32 and width of 64; got 40 and 128"),
-        (",fused=3", (3, 16, 16), "fused must be below layers, 3; got 3"),
-        (",max_tokens=65", (3, 16, 16), r"max_tokens must be in 3..64 \(positions\); got 65"),
-        (",k_test=0", (3, 16, 16), "sizes and k_test must be at least 1"),
-        (",dropout=1", (3, 16, 16), r"dropout and drop_path must be in \[0, 1\)"),
-        (",init=0", (3, 16, 16), "init must be > 0; got 0.0"),
-        (",score=dot", (3, 16, 16), "must be one of itc, itm"),
-    ],
-)
-def test_what_does_not_fit_is_refused(spec: str, shape: tuple[int, ...], fragment: str) -> None:
-    options = dict(pair.split("=") for pair in f"{SMALL}{spec}".split(","))
-    with pytest.raises(InputError, match=fragment):
-        build("encoders", "xvlm:" + ",".join(f"{k}={v}" for k, v in options.items())).build(shape, 10)
-
-
+@pytest.mark.thorough
 def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
     from lossscope.training.loop import train
     from lossscope.training.recipe import Recipe

@@ -14,6 +14,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.arrays import open_npy, read_npy, read_npz
+from tests.each import each
 
 ARRAYS: dict[str, npt.NDArray[Any]] = {
     "rows": np.arange(12, dtype=np.float32).reshape(3, 4),
@@ -33,7 +34,7 @@ def npy(array: npt.NDArray[Any], **stated: Any) -> bytes:
     return stream.getvalue() + array.tobytes("F" if np.isfortran(array) else "C")
 
 
-@pytest.mark.parametrize("name", ARRAYS)
+@each("name", ARRAYS)
 def test_arrays_come_back_as_numpy_reads_them(name: str, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", ARRAYS[name])
     for read in (read_npy(tmp_path / "a.npy"), open_npy(tmp_path / "a.npy", "c")):
@@ -41,7 +42,7 @@ def test_arrays_come_back_as_numpy_reads_them(name: str, tmp_path: Path) -> None
         assert read.dtype == ARRAYS[name].dtype
 
 
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@each("save", [np.savez, np.savez_compressed])
 def test_archives_come_back_as_numpy_reads_them(save: Any, tmp_path: Path) -> None:
     save(tmp_path / "a.npz", **ARRAYS)
     read = read_npz(tmp_path / "a.npz")
@@ -52,25 +53,22 @@ def test_archives_come_back_as_numpy_reads_them(save: Any, tmp_path: Path) -> No
         assert read[name].flags.writeable
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        npy(np.zeros(4), shape=(99_999_999_999, 16)),
-        npy(np.zeros(4), shape=(5,)),
-        npy(np.zeros(4), shape=(3,)),
-        npy(np.zeros(4), shape=(-1,)),
-        npy(np.zeros(4), descr="|O"),
-        npy(np.zeros(4), descr=[("a", "<f8")]),
-        npy(np.zeros(0), shape=(10**18,), descr="<U0"),
-        npy(np.zeros(4))[:-1],
-        npy(np.zeros(4)) + b"x",
-        b"\x93NUMPY\x01\x00",
-        b"\x93NUMPY\x03\x00\x10\x00\x00\x00{}",
-        b"\x93NUMPY\x01\x00\x10\x00" + b"-" * 16,
-        b"",
-        b"text",
-    ],
-)
+@each("content", [
+    npy(np.zeros(4), shape=(99_999_999_999, 16)),
+    npy(np.zeros(4), shape=(5,)),
+    npy(np.zeros(4), shape=(3,)),
+    npy(np.zeros(4), shape=(-1,)),
+    npy(np.zeros(4), descr="|O"),
+    npy(np.zeros(4), descr=[("a", "<f8")]),
+    npy(np.zeros(0), shape=(10**18,), descr="<U0"),
+    npy(np.zeros(4))[:-1],
+    npy(np.zeros(4)) + b"x",
+    b"\x93NUMPY\x01\x00",
+    b"\x93NUMPY\x03\x00\x10\x00\x00\x00{}",
+    b"\x93NUMPY\x01\x00\x10\x00" + b"-" * 16,
+    b"",
+    b"text",
+])  # fmt: skip
 def test_a_header_that_its_file_does_not_fit_is_refused(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(content)
     with pytest.raises(InputError, match=r"a\.npy must be a whole \.npy file"):
@@ -81,7 +79,7 @@ def test_a_header_that_its_file_does_not_fit_is_refused(content: bytes, tmp_path
         read_npz(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+@each("save", [np.savez, np.savez_compressed])
 def test_one_flipped_bit_of_an_archive_is_seen_or_changes_nothing(save: Any, tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     save(path, x=np.arange(40.0))
@@ -130,7 +128,7 @@ def test_texts_whose_numbers_are_no_letters_are_refused(tmp_path: Path) -> None:
             read(tmp_path / name)
 
 
-@pytest.mark.parametrize("letter", [0xD800, 0xDFFF])
+@each("letter", [0xD800, 0xDFFF])
 def test_halves_of_surrogate_pairs_are_refused(letter: int, tmp_path: Path) -> None:
     """`verify` said good, and run files ended in UnicodeEncodeError."""
     np.savez(tmp_path / "a.npz", image_id=np.array(["a", f"b{chr(letter)}"]))

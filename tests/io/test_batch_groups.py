@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.io.batch_groups import BatchGroup
+from tests.each import each
 
 
 def rows(sizes: list[int], convention: str | None = "corrected") -> pd.DataFrame:
@@ -47,7 +48,7 @@ def test_as_published_every_batch_counts_alike() -> None:
     assert group.short_batch is None
 
 
-@pytest.mark.parametrize("sizes", [[128], [128, 80]])
+@each("sizes", [[128], [128, 80]])
 def test_one_full_batch_has_no_deviation(sizes: list[int]) -> None:
     assert np.isnan(BatchGroup.of(rows(sizes, None)).std(np.ones(len(sizes))))
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from lossscope.errors import InputError
 from lossscope.io.decode import decode, decode_some, read_toml
+from tests.each import each
 
 
 @dataclass(frozen=True)
@@ -60,26 +61,23 @@ def test_whole_numbers_serve_as_floats_and_lists_as_tuples() -> None:
     assert (whole.rate, type(whole.rate), whole.parts) == (2.0, float, (Part("p", (1, 2)),))
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        ({}, "title of a.toml must be given; it is missing"),
-        ({"title": 3}, "title of a.toml must be text in quotes; got 3"),
-        ({"title": "t", "steps": "3"}, "steps of a.toml must be a whole number; got '3'"),
-        ({"title": "t", "steps": 1.0}, "steps of a.toml must be a whole number; got 1.0"),
-        ({"title": "t", "steps": True}, "steps of a.toml must be a whole number; got True"),
-        ({"title": "t", "rate": "fast"}, "rate of a.toml must be a number; got 'fast'"),
-        ({"title": "t", "flag": 1}, "flag of a.toml must be true or false; got 1"),
-        ({"title": "t", "kind": "c"}, "kind of a.toml must be one of a, b; got 'c'"),
-        ({"title": "t", "parts": {}}, "parts of a.toml must be a list; got {}"),
-        ({"title": "t", "parts": [{"name": "p"}, {"name": 1}]}, "name of parts 2 of a.toml must be text in"),
-        ({"title": "t", "parts": [{"nam": "p"}]}, "keys of parts 1 of a.toml must be of name, sizes; got 'nam'"),
-        ({"title": "t", "stepps": 1}, "got 'stepps'; did you mean 'steps'?"),
-        ({"title": "t", "parts": [{"name": "none"}]}, "name must not be none; got none"),
-        ({"title": "t", "more": 3}, "more of a.toml must be a table; got 3"),
-        ([1], "a.toml must be"),
-    ],
-)  # fmt: skip
+@each("value, message", [
+    ({}, "title of a.toml must be given; it is missing"),
+    ({"title": 3}, "title of a.toml must be text in quotes; got 3"),
+    ({"title": "t", "steps": "3"}, "steps of a.toml must be a whole number; got '3'"),
+    ({"title": "t", "steps": 1.0}, "steps of a.toml must be a whole number; got 1.0"),
+    ({"title": "t", "steps": True}, "steps of a.toml must be a whole number; got True"),
+    ({"title": "t", "rate": "fast"}, "rate of a.toml must be a number; got 'fast'"),
+    ({"title": "t", "flag": 1}, "flag of a.toml must be true or false; got 1"),
+    ({"title": "t", "kind": "c"}, "kind of a.toml must be one of a, b; got 'c'"),
+    ({"title": "t", "parts": {}}, "parts of a.toml must be a list; got {}"),
+    ({"title": "t", "parts": [{"name": "p"}, {"name": 1}]}, "name of parts 2 of a.toml must be text in"),
+    ({"title": "t", "parts": [{"nam": "p"}]}, "keys of parts 1 of a.toml must be of name, sizes; got 'nam'"),
+    ({"title": "t", "stepps": 1}, "got 'stepps'; did you mean 'steps'?"),
+    ({"title": "t", "parts": [{"name": "none"}]}, "name must not be none; got none"),
+    ({"title": "t", "more": 3}, "more of a.toml must be a table; got 3"),
+    ([1], "a.toml must be"),
+])  # fmt: skip
 def test_what_does_not_fit_is_named_with_its_place(value: Any, message: str) -> None:
     with pytest.raises(InputError) as problem:
         decode(Whole, value, "a.toml")
@@ -101,7 +99,7 @@ def test_a_value_that_toml_alone_has_is_named() -> None:
         decode(Whole, {"title": datetime.date(2020, 1, 2)}, "a.toml")
 
 
-@pytest.mark.parametrize("content", [b"a = = 1", b'a = "\xff"'])
+@each("content", [b"a = = 1", b'a = "\xff"'])
 def test_a_file_that_is_no_toml_is_named(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(content)
     with pytest.raises(InputError, match=r"a\.toml must be a readable TOML file"):

@@ -10,6 +10,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.evaluation_folder import SCHEMA, evaluation_state, read_frame, write_evaluation
+from tests.each import each
 
 
 def test_only_an_evaluation_of_this_version_is_read(tmp_path: Path) -> None:
@@ -42,16 +43,13 @@ def test_writing_again_leaves_no_frame_of_before(tmp_path: Path) -> None:
     assert sorted(file.name for file in (tmp_path / "evaluation").iterdir()) == ["first.parquet", "manifest.json"]
 
 
-@pytest.mark.parametrize(
-    ("name", "row", "says"),
-    [
-        ("retrieval", {"direction": "i2t", "query": "a"}, r"retrieval\.parquet must have the columns"),
-        ("rows", {"source": "a"}, r"rows\.parquet must have the columns"),
-        ("more", {"direction": 3}, r"column direction of .*more\.parquet must be of texts"),
-        ("more", {"mean": "high"}, r"column mean of .*more\.parquet must be of numbers"),
-        ("more", {"direction": None, "mean": 1.0}, r"column direction of .* must have a value in every row"),
-    ],
-)
+@each("name, row, says", [
+    ("retrieval", {"direction": "i2t", "query": "a"}, r"retrieval\.parquet must have the columns"),
+    ("rows", {"source": "a"}, r"rows\.parquet must have the columns"),
+    ("more", {"direction": 3}, r"column direction of .*more\.parquet must be of texts"),
+    ("more", {"mean": "high"}, r"column mean of .*more\.parquet must be of numbers"),
+    ("more", {"direction": None, "mean": 1.0}, r"column direction of .* must have a value in every row"),
+])  # fmt: skip
 def test_frames_of_other_columns_are_refused(name: str, row: dict[str, object], says: str, tmp_path: Path) -> None:
     """Each ended a report in a traceback, under a right SHA-256."""
     write_evaluation(tmp_path, {name: pd.DataFrame([row])}, {"schema": SCHEMA})

@@ -25,6 +25,7 @@ from lossscope.io.files import (
     write_atomically,
     write_text,
 )
+from tests.each import each
 
 
 class Trap:
@@ -88,15 +89,12 @@ def test_tensors_and_plain_containers_come_back(tmp_path: Path) -> None:
         assert loaded["b"] == content["b"]
 
 
-@pytest.mark.parametrize(
-    ("content", "fragment"),
-    [
-        (b"", "it is empty"),
-        (b"I am a text, not weights\n", "neither a zip nor a pickle"),
-        (b"\x80\x02", "damaged"),
-        (b"PK\x03\x04", "cut off or damaged. Copy it again"),
-    ],
-)
+@each("content, fragment", [
+    (b"", "it is empty"),
+    (b"I am a text, not weights\n", "neither a zip nor a pickle"),
+    (b"\x80\x02", "damaged"),
+    (b"PK\x03\x04", "cut off or damaged. Copy it again"),
+])  # fmt: skip
 def test_a_file_of_another_format_is_refused_by_name(tmp_path: Path, content: bytes, fragment: str) -> None:
     path = tmp_path / "a.pt"
     path.write_bytes(content)
@@ -112,7 +110,7 @@ def test_a_missing_file_and_a_folder_are_refused_by_name(tmp_path: Path) -> None
         read_torch(tmp_path)
 
 
-@pytest.mark.parametrize("write", [zipped, legacy])
+@each("write", [zipped, legacy])
 def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
     path = tmp_path / "cut.pt"
@@ -122,7 +120,7 @@ def test_a_file_cut_anywhere_is_an_input_error(tmp_path: Path, write: Any) -> No
             read_torch(path)
 
 
-@pytest.mark.parametrize("write", [zipped, legacy])
+@each("write", [zipped, legacy])
 def test_flipped_bytes_raise_no_other_error(tmp_path: Path, write: Any) -> None:
     whole = write(tmp_path / "whole.pt", {"a": torch.ones(40), "b": [1, {"c": "x"}]}).read_bytes()
     path = tmp_path / "flipped.pt"
@@ -141,14 +139,14 @@ def test_tensors_without_all_their_numbers_are_refused(tmp_path: Path) -> None:
             read_torch(tmp_path / f"{number}.pt")
 
 
-@pytest.mark.parametrize("write", [zipped, legacy])
+@each("write", [zipped, legacy])
 def test_foreign_objects_are_refused_by_name(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"opt": argparse.Namespace(lr=0.1), "model": {}})
     with pytest.raises(InputError, match=r"it holds argparse\.Namespace objects, which are never loaded"):
         read_torch(path)
 
 
-@pytest.mark.parametrize("write", [zipped, legacy])
+@each("write", [zipped, legacy])
 def test_code_in_a_pickle_is_not_run(tmp_path: Path, write: Any) -> None:
     path = write(tmp_path / "a.pt", {"model": Trap(tmp_path / "sprung")})
     with pytest.raises(InputError, match="never loaded because that runs code"):
@@ -184,7 +182,7 @@ def test_fingerprints_differ_with_contents_and_with_boundaries(tmp_path: Path) -
     assert fingerprint_of("ab", b"c") == fingerprint_of(b"ab", "c")
 
 
-@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float4_e2m1fn_x2])
+@each("dtype", [torch.float8_e4m3fn, torch.float8_e5m2, torch.float4_e2m1fn_x2])
 def test_tensors_with_which_torch_cannot_count_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
     """isfinite of them is NotImplementedError."""
     tensor = torch.zeros(4, dtype=torch.uint8).view(dtype)

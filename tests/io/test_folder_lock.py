@@ -19,6 +19,7 @@ import pytest
 from lossscope.errors import InputError, WriteError
 from lossscope.io import folder_lock
 from lossscope.io.folder_lock import HOLDER, LOCK, NO_LOCKS, has_content, is_locked, lock_folder, remove_stale_lock
+from tests.each import each
 from tests.waiting import wait_until
 
 HOLD = """
@@ -61,7 +62,7 @@ def test_the_second_writer_is_told_who_the_first_one_is(tmp_path: Path, held: Ca
         pass
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}', "\0"])
+@each("content", ["", "{", "[]", '{"pid": 1}', "\0"])
 def test_a_holder_that_cannot_be_read_is_another_one(tmp_path: Path, content: str, held: Callable[..., Any]) -> None:
     with held(tmp_path):
         (tmp_path / HOLDER).write_text(content)
@@ -115,7 +116,7 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["work"]
 
 
-@pytest.mark.parametrize(("work", "left"), [("work", ["work"]), ("../elsewhere", None)])
+@each("work, left", [("work", ["work"]), ("../elsewhere", None)])
 def test_sigterm_releases_the_lock_and_removes_a_folder_that_stayed_empty(
     tmp_path: Path, work: str, left: list[str] | None
 ) -> None:
@@ -158,7 +159,7 @@ def test_leftovers_of_killed_writers_are_removed_and_other_files_kept(tmp_path: 
     assert left == set(kept)
 
 
-@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+@each("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_is_an_error_with_a_way_out(
     tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

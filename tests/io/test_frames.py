@@ -15,6 +15,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint
 from lossscope.io.frames import KEYS, SUMMARY, Frame, join, summarise, summary_document
 from lossscope.io.manifests import read_manifest, write_manifest
+from tests.each import each
 
 COMMAND = {"name": "cocos", "source": "a.pt", "eps": [0.01], "shape": (1, 2)}
 
@@ -82,24 +83,21 @@ def test_folders_with_other_files_are_refused(tmp_path: Path) -> None:
         Frame.open(tmp_path / "notes.txt", COMMAND)
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
-    [
-        ("", "must be whole JSON"),
-        ('{"schema": "loss', "must be whole JSON"),
-        ("[]", "must be an object"),
-        ("{}", "must have the schema lossscope.frame/5; got None"),
-        ('{"schema": "lossscope.frame/2"}', "got 'lossscope.frame/2'"),
-        ('{"schema": "lossscope.frame/5"}', "must have the key 'command'"),
-        ('{"schema": "lossscope.frame/5", "command": {}, "parts": [3]}', "a part of .* must be an object"),
-        ('{"schema": "lossscope.frame/5", "command": {}, "parts": [{"key": "a", "rows": 1}]}', "the key 'part'"),
-        ('{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "a", "rows": -1}]}', "at least 0"),
-        (
-            '{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "", "rows": 1}, {"key": "", "rows": 1}]}',
-            "must have different keys",
-        ),
-    ],
-)
+@each("text, fragment", [
+    ("", "must be whole JSON"),
+    ('{"schema": "loss', "must be whole JSON"),
+    ("[]", "must be an object"),
+    ("{}", "must have the schema lossscope.frame/5; got None"),
+    ('{"schema": "lossscope.frame/2"}', "got 'lossscope.frame/2'"),
+    ('{"schema": "lossscope.frame/5"}', "must have the key 'command'"),
+    ('{"schema": "lossscope.frame/5", "command": {}, "parts": [3]}', "a part of .* must be an object"),
+    ('{"schema": "lossscope.frame/5", "command": {}, "parts": [{"key": "a", "rows": 1}]}', "the key 'part'"),
+    ('{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "a", "rows": -1}]}', "at least 0"),
+    (
+        '{"schema": "lossscope.frame/4", "command": {}, "parts": [{"key": "", "rows": 1}, {"key": "", "rows": 1}]}',
+        "must have different keys",
+    ),
+])  # fmt: skip
 def test_a_damaged_manifest_is_refused(text: str, fragment: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(InputError, match=fragment):
@@ -129,7 +127,7 @@ def test_a_part_of_another_frame_is_refused(tmp_path: Path) -> None:
             frame.read(kind)
 
 
-@pytest.mark.parametrize(("column", "value"), [("mean", "1.0"), ("source", 3), ("W_neg", [1.0]), ("curve", 1.0)])
+@each("column, value", [("mean", "1.0"), ("source", 3), ("W_neg", [1.0]), ("curve", 1.0)])
 def test_a_part_with_columns_of_other_types_is_refused(column: str, value: object, tmp_path: Path) -> None:
     """A column of texts ended in ValueError in the summary."""
     frame = Frame.open(tmp_path, COMMAND)

@@ -9,6 +9,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.limits import MAX_DEPTH, require_bounded, require_shallow
+from tests.each import each
 
 
 def nested(levels: int) -> list[Any]:
@@ -25,7 +26,7 @@ def doubled(levels: int) -> Any:
     return value
 
 
-@pytest.mark.parametrize("check", [lambda value: require_shallow(value, "a.json"), require_bounded])
+@each("check", [lambda value: require_shallow(value, "a.json"), require_bounded])
 def test_nesting_up_to_the_limit_passes_and_deeper_is_refused(check: Any) -> None:
     check(nested(MAX_DEPTH))
     with pytest.raises(InputError, match="100 levels"):
@@ -56,7 +57,7 @@ def test_a_container_in_itself_is_refused() -> None:
         require_bounded(value)
 
 
-@pytest.mark.parametrize("value", ["\ud800", ["a\udfff"], {"\ud800": 1}, ({"a": "\udc80 b"},)])
+@each("value", ["\ud800", ["a\udfff"], {"\ud800": 1}, ({"a": "\udc80 b"},)])
 def test_halves_of_surrogate_pairs_are_refused(value: Any) -> None:
     with pytest.raises(InputError, match="its texts must be of letters of Unicode; got "):
         require_bounded([value])

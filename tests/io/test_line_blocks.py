@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lossscope.errors import InputError
 from lossscope.io import line_blocks
 from lossscope.io.line_blocks import iter_line_blocks
+from tests.each import each
 
 
 def lines_of(path: Path) -> list[str]:
@@ -43,13 +44,10 @@ def test_a_mark_at_the_beginning_is_left_out(tmp_path: Path) -> None:
     assert lines_of(tmp_path / "a") == ["{}\r", "", "{}"]
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"one\ntwo\nth\xffree\n", r"a must be UTF-8 text; got the byte 0xff in line 3"),
-        (b"one\nt\0wo\n", r"a must be text; got a NUL byte in line 2"),
-    ],
-)
+@each("content, says", [
+    (b"one\ntwo\nth\xffree\n", r"a must be UTF-8 text; got the byte 0xff in line 3"),
+    (b"one\nt\0wo\n", r"a must be text; got a NUL byte in line 2"),
+])  # fmt: skip
 def test_bytes_that_are_no_text_are_refused_by_line(content: bytes, says: str, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(content)
     with pytest.raises(InputError, match=says):

@@ -12,15 +12,8 @@ import fsspec
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.io.locations import (
-    is_url,
-    join_location,
-    list_files,
-    location_exists,
-    open_location,
-    size_of,
-    suffix_of,
-)
+from lossscope.io.locations import is_url, join_location, list_files, location_exists, open_location, size_of, suffix_of
+from tests.each import each
 
 
 def content_of(location: str) -> bytes:
@@ -78,7 +71,7 @@ def test_a_pipe_is_refused_at_once_behind_a_url_too(tmp_path: Path) -> None:
     assert join_location(f"file://{tmp_path}", "a.jsonl") == str(tmp_path / "a.jsonl")
 
 
-@pytest.mark.parametrize(("protocol", "package"), [("s3", "s3fs"), ("gs", "gcsfs"), ("abfs", "adlfs")])
+@each("protocol, package", [("s3", "s3fs"), ("gs", "gcsfs"), ("abfs", "adlfs")])
 def test_a_url_without_its_package_names_it(protocol: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, protocol, raising=False)
@@ -88,15 +81,12 @@ def test_a_url_without_its_package_names_it(protocol: str, package: str, monkeyp
         content_of(f"{protocol}://bucket/train.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("location", "says"),
-    [
-        ("memory://nowhere/a.jsonl", "memory://nowhere/a.jsonl must exist; there is no such file"),
-        ("nothing://a/b.jsonl", "must be a URL that fsspec opens; got Protocol not known"),
-        ("nowhere/a.jsonl", "nowhere/a.jsonl must exist; there is no such file"),
-        ("x" * 5000, "must be a file; .*too long|must be a readable file; got File name too long"),
-    ],
-)
+@each("location, says", [
+    ("memory://nowhere/a.jsonl", "memory://nowhere/a.jsonl must exist; there is no such file"),
+    ("nothing://a/b.jsonl", "must be a URL that fsspec opens; got Protocol not known"),
+    ("nowhere/a.jsonl", "nowhere/a.jsonl must exist; there is no such file"),
+    ("x" * 5000, "must be a file; .*too long|must be a readable file; got File name too long"),
+])  # fmt: skip
 def test_what_is_not_there_is_named(location: str, says: str, memory: fsspec.AbstractFileSystem) -> None:
     with pytest.raises(InputError, match=says):
         content_of(location)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lossscope.errors import InputError
 from lossscope.io.manifests import read_manifest, write_manifest
+from tests.each import each
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False) | st.text(max_size=5),
@@ -30,9 +31,7 @@ def test_entries_come_back(entries: dict[str, Any], tmp_path_factory: pytest.Tem
     assert read_manifest(file) == entries
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("eps", 0.02), ("eps", "0.01"), ("parts", [2, 1]), ("done", 0), ("more", None), ("none", False)]
-)
+@each("name, value", [("eps", 0.02), ("eps", "0.01"), ("parts", [2, 1]), ("done", 0), ("more", None), ("none", False)])
 def test_a_changed_entry_is_refused(name: str, value: object, tmp_path: Path) -> None:
     file = tmp_path / "manifest.json"
     write_manifest(file, {"eps": 0.01, "parts": (1, 2), "done": False, "none": None, 1: "one"})  # type: ignore[dict-item]

@@ -10,21 +10,19 @@ import pytest
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.reading import naming, reading, show_path
 from lossscope.visible_text import show_text
+from tests.each import each
 
 
-@pytest.mark.parametrize(
-    ("error", "says"),
-    [
-        (KeyError("rows"), "must be a frame; got KeyError: 'rows'. Copy it again; --debug shows where"),
-        (MemoryError(), "must fit into memory while it is read; there is too little"),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "must fit into memory"),
-        (OSError(errno.ENOMEM, "Cannot allocate memory"), "must fit into memory"),
-        (PermissionError(errno.EACCES, "Permission denied"), "must be a readable file; got Permission denied"),
-        (RecursionError(), "nested too deep"),
-        (ValueError("x" * 9000), "got ValueError: xxx"),
-        (InputError("a.x must be mine"), "^a.x must be mine$"),
-    ],
-)
+@each("error, says", [
+    (KeyError("rows"), "must be a frame; got KeyError: 'rows'. Copy it again; --debug shows where"),
+    (MemoryError(), "must fit into memory while it is read; there is too little"),
+    (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "must fit into memory"),
+    (OSError(errno.ENOMEM, "Cannot allocate memory"), "must fit into memory"),
+    (PermissionError(errno.EACCES, "Permission denied"), "must be a readable file; got Permission denied"),
+    (RecursionError(), "nested too deep"),
+    (ValueError("x" * 9000), "got ValueError: xxx"),
+    (InputError("a.x must be mine"), "^a.x must be mine$"),
+])  # fmt: skip
 def test_an_exception_becomes_a_message_that_names_the_file(error: Exception, says: str) -> None:
     with pytest.raises(InputError, match=says) as problem, reading("a.x", "a frame"):
         raise error
@@ -32,7 +30,7 @@ def test_an_exception_becomes_a_message_that_names_the_file(error: Exception, sa
     assert len(str(problem.value)) < 500
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, Interrupted])
+@each("error", [KeyboardInterrupt, Interrupted])
 def test_what_the_user_does_is_no_damage(error: type[BaseException]) -> None:
     with pytest.raises(error), reading("a.x", "a frame"):
         raise error
@@ -64,15 +62,11 @@ def test_a_message_that_names_its_file_stays_as_it_is() -> None:
     assert str(raised.value) == f"a.pt must be readable; {message}"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\ud800\udcff", r"\ud800\xff"),
-        ("\u202ea\u2066\u2028", r"\u202ea\u2066\u2028"),
-        ("\x9b2J\x7f\r\x00", r"\x9b2J\x7f\r\x00"),
-        ("\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e", "\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e"),
-    ],
-    ids=ascii,
-)
+@each("text, shown", [
+    ("\ud800\udcff", r"\ud800\xff"),
+    ("\u202ea\u2066\u2028", r"\u202ea\u2066\u2028"),
+    ("\x9b2J\x7f\r\x00", r"\x9b2J\x7f\r\x00"),
+    ("\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e", "\u65e5\u672c \u00e9\u00a0\u0645\u06cc\u200c\u062e"),
+])  # fmt: skip
 def test_what_steers_a_terminal_is_written_out_and_letters_are_kept(text: str, shown: str) -> None:
     assert show_text(text) == shown and show_text(f"{text}\n", "\n") == f"{shown}\n"

@@ -18,6 +18,7 @@ from lossscope.io.csv_rows import iter_csv_rows
 from lossscope.io.json_lines import iter_json_lines
 from lossscope.io.parquet_rows import iter_parquet_rows
 from lossscope.io.saved_datasets import iter_saved_rows
+from tests.each import each
 
 Reader = Callable[[str, Keep, Only], Iterator[ColumnBlock]]
 ROWS = [{"query": f"q{row} ä", "positive": f'p{row},\n"x"', "other": "-"} for row in range(5000)]
@@ -45,7 +46,7 @@ def write_all(folder: Path) -> dict[str, tuple[Reader, Path]]:
     }
 
 
-@pytest.mark.parametrize("kind", "jcpa")
+@each("kind", "jcpa")
 def test_every_format_gives_the_rows(kind: str, tmp_path: Path) -> None:
     reader, path = write_all(tmp_path)[kind]
     blocks = list(reader(str(path), keep, None))
@@ -60,7 +61,7 @@ def test_every_format_gives_the_rows(kind: str, tmp_path: Path) -> None:
     assert lines == ([2 + 2 * row for row in range(5000)] if kind == "c" else list(range(1, 5001)))
 
 
-@pytest.mark.parametrize("kind", "jcpa")
+@each("kind", "jcpa")
 def test_blocks_that_are_not_wanted_are_passed_over(kind: str, tmp_path: Path) -> None:
     reader, path = write_all(tmp_path)[kind]
     blocks = list(reader(str(path), keep, None))
@@ -72,21 +73,18 @@ def jsonl(folder: Path, *lines: str) -> Callable[[], Any]:
     return lambda: list(iter_json_lines(str(folder / "a.jsonl"), keep, None))
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("no JSON", r"line 3 of .*a\.jsonl must be whole JSON; got Expecting value at column 1"),
-        ('{"query": "q"', "line 3 of .* must be whole JSON; got Expecting ',' delimiter at column 14"),
-        ('["q", "p"]', "line 3 of .* must be an object; got"),
-        ('{"query": 1} {}', "line 3 of .* must be whole JSON; got Extra data"),
-        ('{"query": "a", "query": "b"}', "line 3 of .* must give each key of an object once; got 'query' twice"),
-        (r'{"query": "\ud800"}', "texts of line 3 of .* must be of letters of Unicode; got .*half of a pair"),
-        (r'{"query": "\\ud83d\ude00"}', "texts of line 3 of .* must be of letters of Unicode"),
-        (r'{"query": ["\ude00\ud83d"]}', "texts of line 3 of .* must be of letters of Unicode"),
-        ("[" * 100_000, "line 3 of .* must be JSON of ordinary depth"),
-        ('{"query": ' + "9" * 5000 + "}", "line 3 of .* must be JSON of ordinary numbers"),
-    ],
-)
+@each("line, says", [
+    ("no JSON", r"line 3 of .*a\.jsonl must be whole JSON; got Expecting value at column 1"),
+    ('{"query": "q"', "line 3 of .* must be whole JSON; got Expecting ',' delimiter at column 14"),
+    ('["q", "p"]', "line 3 of .* must be an object; got"),
+    ('{"query": 1} {}', "line 3 of .* must be whole JSON; got Extra data"),
+    ('{"query": "a", "query": "b"}', "line 3 of .* must give each key of an object once; got 'query' twice"),
+    (r'{"query": "\ud800"}', "texts of line 3 of .* must be of letters of Unicode; got .*half of a pair"),
+    (r'{"query": "\\ud83d\ude00"}', "texts of line 3 of .* must be of letters of Unicode"),
+    (r'{"query": ["\ude00\ud83d"]}', "texts of line 3 of .* must be of letters of Unicode"),
+    ("[" * 100_000, "line 3 of .* must be JSON of ordinary depth"),
+    ('{"query": ' + "9" * 5000 + "}", "line 3 of .* must be JSON of ordinary numbers"),
+])  # fmt: skip
 def test_a_line_that_is_no_object_is_named(line: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says):
         jsonl(tmp_path, '{"query": "a"}', "", line, '{"query": "b"}')()
@@ -103,20 +101,17 @@ def test_a_row_may_lack_a_key_that_others_have(tmp_path: Path) -> None:
     assert block.columns == {"neg": [None, None], "pos": [None, ["x"]], "query": ["a", None]}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "a.csv must be a whole CSV table; it has no header"),
-        ("query,positive\na\n", "rows of .*a.csv must have 2 values, as its header; got 1 in line 2"),
-        ("query,query\na,b\n", "columns of .* must have different names; got 'query' twice"),
-        (
-            'query,positive\na,"b\nc',
-            "a.csv must be a whole CSV table; got unexpected end of data in the row that begins in",
-        ),
-        ('query,positive\na,"b"c\n', "in the row that begins in line 2"),
-        (",".join(f"c{n}" for n in range(1001)), "must have at most 1000 columns that are read; got 1001"),
-    ],
-)
+@each("text, says", [
+    ("", "a.csv must be a whole CSV table; it has no header"),
+    ("query,positive\na\n", "rows of .*a.csv must have 2 values, as its header; got 1 in line 2"),
+    ("query,query\na,b\n", "columns of .* must have different names; got 'query' twice"),
+    (
+        'query,positive\na,"b\nc',
+        "a.csv must be a whole CSV table; got unexpected end of data in the row that begins in",
+    ),
+    ('query,positive\na,"b"c\n', "in the row that begins in line 2"),
+    (",".join(f"c{n}" for n in range(1001)), "must have at most 1000 columns that are read; got 1001"),
+])  # fmt: skip
 def test_a_csv_file_that_is_no_table_is_named(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(InputError, match=says):
@@ -131,8 +126,7 @@ def test_a_long_value_is_read_and_the_limit_of_the_process_is_left(tmp_path: Pat
     assert csv.field_size_limit() == before
 
 
-@pytest.mark.parametrize("kind", "pa")
-@pytest.mark.parametrize("cut", [0.3, 0.9, 0.999])
+@each("kind", "pa", "cut", [0.3, 0.9, 0.999])
 def test_a_truncated_file_is_refused(kind: str, cut: float, tmp_path: Path) -> None:
     reader, path = write_all(tmp_path)[kind]
     content = path.read_bytes()
@@ -148,18 +142,12 @@ def test_an_arrow_file_that_ends_between_batches_is_refused(tmp_path: Path) -> N
         list(reader(str(path), keep, None))
 
 
-@pytest.mark.parametrize(
-    ("column", "says"),
-    [
-        (pa.array([1.5]), "column query of .* must be of texts, whole numbers or lists of texts; got double"),
-        (pa.array([{"a": "b"}]), "must be of texts, whole numbers or lists of texts; got struct"),
-        (pa.array([[1]]), "must be of texts, whole numbers or lists of texts; got list"),
-        (
-            pa.StringArray.from_buffers(1, *pa.array([b"\xff\xfe"]).buffers()[1:]),
-            r"a\.arrow must be a whole file .*UTF8",
-        ),
-    ],
-)
+@each("column, says", [
+    (pa.array([1.5]), "column query of .* must be of texts, whole numbers or lists of texts; got double"),
+    (pa.array([{"a": "b"}]), "must be of texts, whole numbers or lists of texts; got struct"),
+    (pa.array([[1]]), "must be of texts, whole numbers or lists of texts; got list"),
+    (pa.StringArray.from_buffers(1, *pa.array([b"\xff\xfe"]).buffers()[1:]), r"a\.arrow must be a whole file .*UTF8"),
+])  # fmt: skip
 def test_columns_of_other_types_are_refused(column: pa.Array, says: str, tmp_path: Path) -> None:
     table = pa.table({"query": column})
     with pa.OSFile(str(tmp_path / "a.arrow"), "w") as sink, pa.ipc.new_stream(sink, table.schema) as stream:
@@ -168,18 +156,14 @@ def test_columns_of_other_types_are_refused(column: pa.Array, says: str, tmp_pat
         list(iter_saved_rows(str(tmp_path / "a.arrow"), keep))
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([["a", "b"], None, [], ["c", None]]),
-        pa.array([["a", "b"], None, [], ["c", None]], pa.large_list(pa.large_string())),
-        pa.array(["a", None, "", "b"]).dictionary_encode(),
-        pa.array(["a", None, "", "b"], pa.string_view()),
-        pa.array([None, 1, 2, 3]),
-        pa.nulls(4),
-    ],
-    ids=lambda column: str(column.type),
-)
+@each("column", [
+    pa.array([["a", "b"], None, [], ["c", None]]),
+    pa.array([["a", "b"], None, [], ["c", None]], pa.large_list(pa.large_string())),
+    pa.array(["a", None, "", "b"]).dictionary_encode(),
+    pa.array(["a", None, "", "b"], pa.string_view()),
+    pa.array([None, 1, 2, 3]),
+    pa.nulls(4),
+])  # fmt: skip
 def test_columns_of_texts_are_python_values(column: pa.Array, tmp_path: Path) -> None:
     table = pa.table({"query": column})
     with pa.OSFile(str(tmp_path / "a.arrow"), "w") as sink, pa.ipc.new_stream(sink, table.schema) as stream:

@@ -17,11 +17,11 @@ from lossscope.errors import InputError
 from lossscope.io import row_shards
 from lossscope.io.locations import local_path, url_of
 from lossscope.io.row_shards import RowShards
+from tests.each import each
 
 SIZES = (3, 0, 7, 1)
 
 
-@pytest.fixture(name="rows")
 def all_rows() -> Any:
     return np.random.default_rng(0).normal(size=(sum(SIZES), 4)).astype(np.float16)
 
@@ -42,16 +42,11 @@ def write(rows: Any, where: str) -> list[str]:
     return locations
 
 
-@pytest.fixture(params=["disk", "memory", "file"])
-def shards(request: pytest.FixtureRequest, tmp_path: Path, rows: Any) -> RowShards:
-    where = {"disk": str(tmp_path), "memory": f"memory://{tmp_path.name}", "file": f"file://{tmp_path}"}[request.param]
-    return RowShards.open(write(rows, where))
-
-
-@pytest.mark.parametrize("block", [1, 16, 1 << 26])
-def test_blocks_are_all_rows_in_order(
-    shards: RowShards, rows: Any, block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@each("kind", ["disk", "memory", "file"], "block", [1, 16, 1 << 26])
+def test_blocks_are_all_rows_in_order(kind: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, name = all_rows(), f"{tmp_path.parent.name}-{tmp_path.name}"
+    where = {"disk": str(tmp_path), "memory": f"memory://{name}", "file": f"file://{tmp_path}"}[kind]
+    shards = RowShards.open(write(rows, where))
     monkeypatch.setattr(row_shards, "BLOCK_BYTES", block)
     assert (len(shards), shards.width) == rows.shape
     for most in (2, 100):
@@ -91,9 +86,10 @@ def test_a_file_is_never_in_memory_as_a_whole(tmp_path: Path, monkeypatch: pytes
     assert peak < 1 << 20
 
 
-@pytest.mark.parametrize("where", ["disk", "memory"])
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "where",
+    ["disk", "memory"],
+    "content, message",
     [
         (npy(np.zeros((2, 3)))[:-1], "must be a whole .npy file of float64"),
         (npy(np.zeros((2, 3))) + b"x", "must be a whole .npy file of float64"),
@@ -123,7 +119,7 @@ def test_shards_of_two_widths_are_refused(tmp_path: Path) -> None:
         RowShards.open([str(tmp_path / "a.npy"), str(tmp_path / "b.npy")])
 
 
-@pytest.mark.parametrize("scheme", ["", "memory://"])
+@each("scheme", ["", "memory://"])
 def test_a_file_that_is_cut_off_meanwhile_is_an_error(scheme: str, tmp_path: Path) -> None:
     where = f"{scheme}{tmp_path.name}" if scheme else str(tmp_path)
     shards = RowShards.open(write(np.zeros((sum(SIZES), 4)), where))
@@ -141,18 +137,15 @@ def test_another_content_has_another_fingerprint(tmp_path: Path) -> None:
     assert len(prints) == 4
 
 
-@pytest.mark.parametrize(
-    ("typed", "url"),
-    [
-        ("s3://bucket/a/b", "s3://bucket/a/b"),
-        ("memory://x", "memory://x"),
-        ("data/x", None),
-        ("file:///data/x", None),
-        ("simplecache::file:///data/x", "simplecache::file:///data/x"),
-        ("filecache::s3://bucket/a", "filecache::s3://bucket/a"),
-        ("zip://a::https://host/b.zip", "zip://a::https://host/b.zip"),
-    ],
-)
+@each("typed, url", [
+    ("s3://bucket/a/b", "s3://bucket/a/b"),
+    ("memory://x", "memory://x"),
+    ("data/x", None),
+    ("file:///data/x", None),
+    ("simplecache::file:///data/x", "simplecache::file:///data/x"),
+    ("filecache::s3://bucket/a", "filecache::s3://bucket/a"),
+    ("zip://a::https://host/b.zip", "zip://a::https://host/b.zip"),
+])  # fmt: skip
 def test_a_path_that_was_a_url(typed: str, url: str | None) -> None:
     assert url_of(Path(typed)) == url_of(typed) == url
 

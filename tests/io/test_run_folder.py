@@ -9,6 +9,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.run_folder import Run
+from tests.each import each
 
 
 def filled(tmp_path: Path) -> Run:
@@ -105,8 +106,8 @@ def _warmed_up(path: Path, objectives: list[str]) -> Run:
     return run
 
 
-@pytest.mark.parametrize(
-    ("objectives", "warmup"),
+@each(
+    "objectives, warmup",
     [
         (["triplet", "triplet", "triplet_sh"], [None, "triplet", "triplet", None]),
         (["triplet", "triplet"], [None, "triplet", "triplet"]),  # stopped before its own loss
@@ -161,7 +162,7 @@ def test_a_folder_that_is_no_run_is_named(tmp_path: Path) -> None:
         Run(tmp_path).curves()
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n", 'epoch,"x\n1,2,3\n'])
+@each("text", ["", "a,b\n1,2\n", 'epoch,"x\n1,2,3\n'])
 def test_a_damaged_table_is_named(tmp_path: Path, text: str) -> None:
     run = filled(tmp_path)
     run.metrics.write_text(text)

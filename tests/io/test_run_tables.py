@@ -8,6 +8,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.run_tables import RunTable
+from tests.each import each
 
 PLACES = [(1, 1), (1, 2), (2, 1)]
 
@@ -24,16 +25,13 @@ def test_a_whole_table_has_its_rows(tmp_path: Path) -> None:
     RunTable(tmp_path / "none.csv").require([], tmp_path / "last.pt")
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n", "got none in place of epoch 2 step 1 as row 3"),
-        ("epoch,step,loss\n1,1,0.5\n2,1,0.5\n", "got epoch 2 step 1 in place of epoch 1 step 2 as row 2"),
-        ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n2,1,0.5\n2,1,0.5\n", "got epoch 2 step 1 in place of none as row 4"),
-        ("", "got none in place of epoch 1 step 1 as row 1"),
-        ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n2,1,0.", "got none in place of epoch 2 step 1"),
-    ],
-)
+@each("text, says", [
+    ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n", "got none in place of epoch 2 step 1 as row 3"),
+    ("epoch,step,loss\n1,1,0.5\n2,1,0.5\n", "got epoch 2 step 1 in place of epoch 1 step 2 as row 2"),
+    ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n2,1,0.5\n2,1,0.5\n", "got epoch 2 step 1 in place of none as row 4"),
+    ("", "got none in place of epoch 1 step 1 as row 1"),
+    ("epoch,step,loss\n1,1,0.5\n1,2,0.5\n2,1,0.", "got none in place of epoch 2 step 1"),
+])  # fmt: skip
 def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) -> None:
     """Rows lost from the end at a power cut made the epoch's loss another number."""
     own = table(tmp_path)
@@ -42,19 +40,16 @@ def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) ->
         own.require(PLACES, tmp_path / "last.pt")
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"epoch,step\n1\n", "rows of other lengths than the header"),
-        (b"epoch,step\n1,2,3\n", "rows of other lengths than the header"),
-        (b"epoch,step\n1,x\n", "without whole numbers in epoch and step"),
-        (b"epoch,step\n1,-1\n", "without whole numbers"),
-        (b"epoch,step\n1," + b"9" * 5000 + b"\n", "without whole numbers"),
-        (b"a,b\n1,2\n", "without whole numbers"),
-        (b"epoch,step\n1,\xff\n", "foreign byte"),
-        (b'epoch,step\n1,"2\n', "unexpected end of data"),
-    ],
-)
+@each("content, says", [
+    (b"epoch,step\n1\n", "rows of other lengths than the header"),
+    (b"epoch,step\n1,2,3\n", "rows of other lengths than the header"),
+    (b"epoch,step\n1,x\n", "without whole numbers in epoch and step"),
+    (b"epoch,step\n1,-1\n", "without whole numbers"),
+    (b"epoch,step\n1," + b"9" * 5000 + b"\n", "without whole numbers"),
+    (b"a,b\n1,2\n", "without whole numbers"),
+    (b"epoch,step\n1,\xff\n", "foreign byte"),
+    (b'epoch,step\n1,"2\n', "unexpected end of data"),
+])  # fmt: skip
 def test_a_damaged_table_is_named(tmp_path: Path, content: bytes, says: str) -> None:
     own = RunTable(tmp_path / "probes.csv")
     own.path.write_bytes(content)

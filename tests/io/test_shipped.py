@@ -9,6 +9,7 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.io.shipped import find_shipped, require_source, shipped_files
 from lossscope.sources.base import find_source
+from tests.each import each
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +19,7 @@ def test_the_files_are_those_of_the_repository() -> None:
     assert set(shipped_files("studies")) == {path.stem for path in (ROOT / "studies").glob("*.toml")}
 
 
-@pytest.mark.parametrize("name", ["tiny", "tiny.pt", "checkpoints/tiny.pt"])
+@each("name", ["tiny", "tiny.pt", "checkpoints/tiny.pt"])
 def test_a_name_is_a_file_in_any_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert require_source(name).read_bytes() == (ROOT / "checkpoints" / "tiny.pt").read_bytes()

@@ -13,6 +13,7 @@ from lossscope.errors import InputError
 from lossscope.io.csv_tables import read_csv
 from lossscope.io.frames import read_rows
 from lossscope.io.parquet_tables import read_parquet
+from tests.each import each
 
 
 def write(path: Path, content: str) -> Path:
@@ -26,20 +27,17 @@ def test_a_table_comes_back(tmp_path: Path) -> None:
     assert table["b"].tolist()[0] == "x, y"
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        ("a,b\n1,2\n3\n", "must have 2 values, as its header; got 1 in line 3"),
-        ("a,b\n1,2,3\n", "must have 2 values, as its header; got 3 in line 2"),
-        ("a,a\n1,2\n", "different names; got 'a' twice"),
-        ("", "no header"),
-        ("a,b\n1,\0\n", "NUL byte"),
-        ("a,b\n1,\udcff\n", "UTF-8"),
-        ('a,b\n1,"2\n', "whole CSV table"),
-        ("a,b\nx,2\n", "column a of .* must be of numbers"),
-        ("a,b\nTrue,2\n", "column a of .* must be of numbers"),
-    ],
-)
+@each("content, says", [
+    ("a,b\n1,2\n3\n", "must have 2 values, as its header; got 1 in line 3"),
+    ("a,b\n1,2,3\n", "must have 2 values, as its header; got 3 in line 2"),
+    ("a,a\n1,2\n", "different names; got 'a' twice"),
+    ("", "no header"),
+    ("a,b\n1,\0\n", "NUL byte"),
+    ("a,b\n1,\udcff\n", "UTF-8"),
+    ('a,b\n1,"2\n', "whole CSV table"),
+    ("a,b\nx,2\n", "column a of .* must be of numbers"),
+    ("a,b\nTrue,2\n", "column a of .* must be of numbers"),
+])  # fmt: skip
 def test_a_table_that_is_not_whole_is_refused(content: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says) as problem:
         read_csv(write(tmp_path / "a.csv", content), {"a": "number"})
@@ -86,7 +84,7 @@ def test_more_rows_than_a_file_can_hold_are_refused(tmp_path: Path) -> None:
         read_parquet(path)
 
 
-@pytest.mark.parametrize("column", ["mean", "n", "eps"])
+@each("column", ["mean", "n", "eps"])
 def test_summary_rows_of_other_types_are_refused(column: str, tmp_path: Path) -> None:
     pd.DataFrame({column: ["x"], "statistic": ["recall"]}).to_parquet(tmp_path / "a.parquet")
     with pytest.raises(InputError, match=rf"column {column} of .*a\.parquet must be of numbers"):

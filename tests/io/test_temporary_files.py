@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-import pytest
-
 from lossscope.io.files import write_atomically, write_text
 from lossscope.io.temporary_files import remove_leftovers, reserve, temporary_file
+from tests.each import each
 
 
 def names(folder: Path) -> list[str]:
@@ -22,7 +21,7 @@ def test_the_next_writer_of_a_file_removes_what_a_killed_one_left(tmp_path: Path
     assert names(tmp_path) == [".best.pt.abcdefgh.part", ".last.pt.mine.part", ".last.ptx.abcdefgh.part", "last.pt"]
 
 
-@pytest.mark.parametrize("name", ["a[1].csv", "a*.csv", "a?.csv"])
+@each("name", ["a[1].csv", "a*.csv", "a?.csv"])
 def test_names_with_the_signs_of_patterns_are_names(tmp_path: Path, name: str) -> None:
     (tmp_path / f".{name}.abcdefgh.part").touch()
     (tmp_path / ".a1.csv.abcdefgh.part").touch()

@@ -11,6 +11,7 @@ import threading
 import pytest
 
 from lossscope.io.termination import clean_up_on_sigterm
+from tests.each import each
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 PROGRAM = """
@@ -40,8 +41,8 @@ def run(work: str = "pass", cleaning: str = "pass") -> tuple[int, list[str]]:
     return done.returncode, done.stdout.splitlines()
 
 
-@pytest.mark.parametrize(
-    ("work", "cleaning", "lines"),
+@each(
+    "work, cleaning, lines",
     [
         ("raise_signal()", "pass", ["cleaned up"]),
         ("pass", "raise_signal()", ["worked", "cleaned up"]),

@@ -16,6 +16,7 @@ from lossscope.io.run_tables import RunTable
 from lossscope.io.text_files import read_utf8
 from lossscope.text.subwords import Subwords
 from lossscope.text.vocabulary import is_vocabulary
+from tests.each import each
 
 
 def write(path: Path, content: bytes) -> Path:
@@ -27,7 +28,7 @@ def test_text_comes_back_as_it_is(tmp_path: Path) -> None:
     assert read_utf8(write(tmp_path / "a", "\ufeffdrie\r\n\u00e9".encode())) == "\ufeffdrie\r\n\u00e9"
 
 
-@pytest.mark.parametrize(("content", "says"), [(b"ab\xff", "foreign byte at 2"), (b"ab\0c", "NUL byte at 2")])
+@each("content, says", [(b"ab\xff", "foreign byte at 2"), (b"ab\0c", "NUL byte at 2")])
 def test_bytes_that_are_no_text_are_refused_by_place(content: bytes, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says):
         read_utf8(write(tmp_path / "a", content))
@@ -45,20 +46,16 @@ def test_a_name_with_a_nul_byte_is_refused() -> None:
         read_utf8("a\0b")
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"[" * 100_000, "nested levels"),
-        (b"[" * 150 + b"]" * 150, "nested at most 100 levels"),
-        (b'{"a": 1, "b": 2, "a": 3}', "each key of an object once; got 'a' twice"),
-        (b'{"a": ' + b"9" * 5000 + b"}", "ordinary numbers"),
-        (b'{"a": 1', "must be whole JSON"),
-        (b"[]", "must be an object"),
-        (rb'{"a": ["\ud83d x"]}', r"must be of letters of Unicode; got \\ud83d, half of a pair"),
-        (rb'{"\udcFF": 1}', r"got \\udcff, half of a pair"),
-    ],
-    ids=["endless", "deep", "double", "digits", "cut", "list", "half", "half of a key"],
-)
+@each("content, says", [
+    (b"[" * 100_000, "nested levels"),
+    (b"[" * 150 + b"]" * 150, "nested at most 100 levels"),
+    (b'{"a": 1, "b": 2, "a": 3}', "each key of an object once; got 'a' twice"),
+    (b'{"a": ' + b"9" * 5000 + b"}", "ordinary numbers"),
+    (b'{"a": 1', "must be whole JSON"),
+    (b"[]", "must be an object"),
+    (rb'{"a": ["\ud83d x"]}', r"must be of letters of Unicode; got \\ud83d, half of a pair"),
+    (rb'{"\udcFF": 1}', r"got \\udcff, half of a pair"),
+])  # fmt: skip
 def test_json_is_read_strictly(content: bytes, says: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=says) as problem:
         read_json(write(tmp_path / "a.json", content))
@@ -73,7 +70,7 @@ def test_nan_is_read_as_json_writes_it(tmp_path: Path) -> None:
     assert str(read_json_value(write(tmp_path / "a.json", b"[NaN, Infinity]"))) == "[nan, inf]"
 
 
-@pytest.mark.parametrize("content", [b"a = " + b"[" * 3000 + b"]" * 3000, b"a = " + b"9" * 5000, b"[x\0]"])
+@each("content", [b"a = " + b"[" * 3000 + b"]" * 3000, b"a = " + b"9" * 5000, b"[x\0]"])
 def test_toml_beyond_the_limits_is_refused(content: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.toml must be a readable TOML file"):
         read_toml(write(tmp_path / "a.toml", content))

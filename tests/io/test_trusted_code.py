@@ -12,6 +12,7 @@ from lossscope.errors import InputError
 from lossscope.io.remembered_trust import remember_trust, remembered_trust, state_folder
 from lossscope.io.trusted_code import TrustedCode, is_trusted, plugin_files, require_trusted, trust, trusted_code
 from lossscope.registry import build
+from tests.each import each
 
 OWN = "open({trace!r}, 'w').close()\n\n\ndef loss(S):\n    return (1 - S.diagonal()).exp().mean()\n"
 
@@ -61,13 +62,10 @@ def test_trust_does_not_reach_a_thread_that_began_elsewhere() -> None:
     assert seen == [TrustedCode()]
 
 
-@pytest.mark.parametrize(
-    ("spec", "files"),
-    [
-        ("./a b.py:F:x=1", ["a b.py"]), ("NAME=/x/y.py:F", ["/x/y.py"]), ("ntxent:tau=0.1", []), ("a.py", []),
-        ("./a.py:é", ["a.py"]), ("./a.py:_f", ["a.py"]), (None, []),
-    ],
-)  # fmt: skip
+@each("spec, files", [
+    ("./a b.py:F:x=1", ["a b.py"]), ("NAME=/x/y.py:F", ["/x/y.py"]), ("ntxent:tau=0.1", []), ("a.py", []),
+    ("./a.py:é", ["a.py"]), ("./a.py:_f", ["a.py"]), (None, []),
+])  # fmt: skip
 def test_the_file_of_a_spec(spec: object, files: list[str]) -> None:
     assert plugin_files([spec]) == [Path(file) for file in files]
 

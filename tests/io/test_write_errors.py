@@ -20,6 +20,7 @@ from lossscope.errors import InputError, WriteError
 from lossscope.io.files import write_atomically, write_text
 from lossscope.io.run_tables import RunTable
 from lossscope.io.write_errors import explain_write_errors
+from tests.each import each
 
 MANY = 100_000
 
@@ -60,7 +61,7 @@ def _small_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_small_files")
-@pytest.mark.parametrize("writer", WRITERS)
+@each("writer", WRITERS)
 def test_whatever_writes_a_file_that_does_not_fit_raises_one_error(tmp_path: Path, writer: str) -> None:
     """torch raised RuntimeError and safetensors an error of its own, which were tracebacks."""
     path = tmp_path / "a"
@@ -80,14 +81,11 @@ def test_rows_that_do_not_fit_are_named_by_their_table(tmp_path: Path) -> None:
         table.append([{"epoch": 1, "step": step, "text": "x" * 900} for step in range(20)])
 
 
-@pytest.mark.parametrize(
-    ("number", "advice"),
-    [
-        (errno.ENOSPC, r"Make room there \(\d+ MB are free\)"),
-        (errno.EIO, "The disk failed"),
-        (errno.EROFS, "Choose another folder"),
-    ],
-)
+@each("number, advice", [
+    (errno.ENOSPC, r"Make room there \(\d+ MB are free\)"),
+    (errno.EIO, "The disk failed"),
+    (errno.EROFS, "Choose another folder"),
+])  # fmt: skip
 def test_the_advice_is_for_the_error(tmp_path: Path, number: int, advice: str) -> None:
     with pytest.raises(WriteError, match=advice), explain_write_errors(tmp_path / "a"):
         raise OSError(number, os.strerror(number))

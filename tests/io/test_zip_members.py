@@ -13,6 +13,7 @@ import torch
 from lossscope.errors import InputError
 from lossscope.io.arrays import read_npz
 from lossscope.io.files import read_torch
+from tests.each import each
 
 CONTENT = {"weights": {"a": torch.arange(300.0), "b": torch.ones(7, dtype=torch.int64)}, "epoch": 3}
 
@@ -28,8 +29,7 @@ def place_of(path: Path, member: str) -> int:
         return path.read_bytes().index(archive.read(member))
 
 
-@pytest.mark.parametrize("member", ["a/data/0", "a/data/1"])
-@pytest.mark.parametrize("bit", [0, 7])
+@each("member", ["a/data/0", "a/data/1"], "bit", [0, 7])
 def test_one_flipped_bit_in_the_numbers_is_an_error_that_names_the_part(member: str, bit: int, tmp_path: Path) -> None:
     path = tmp_path / "a.pt"
     whole, place = saved(path), place_of(path, member)
@@ -89,7 +89,7 @@ def test_a_tensor_that_states_more_numbers_than_the_file_holds_is_refused(tmp_pa
     assert read_torch(tmp_path / "a.pt")["a"].shape == (3, 50)
 
 
-@pytest.mark.parametrize("lost", [1, 2])
+@each("lost", [1, 2])
 def test_an_entry_that_takes_in_the_next_ones_is_an_error(tmp_path: Path, lost: int) -> None:
     """A flipped bit in the length of an entry's comment: zipfile lists fewer members, and optional arrays were gone."""
     path = tmp_path / "a.npz"
@@ -106,7 +106,7 @@ def test_an_entry_that_takes_in_the_next_ones_is_an_error(tmp_path: Path, lost: 
         read_npz(path)
 
 
-@pytest.mark.parametrize("more", [b"", b"behind it", b"\0" * 70_000])
+@each("more", [b"", b"behind it", b"\0" * 70_000])
 def test_members_are_counted_whatever_is_behind_the_archive(tmp_path: Path, more: bytes) -> None:
     path = tmp_path / "a.npz"
     np.savez(path, rows=np.arange(3))

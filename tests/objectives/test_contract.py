@@ -14,8 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, group_mask, pair_mask
@@ -31,6 +29,7 @@ from lossscope.objectives.counting.rows import WholeRows
 from lossscope.probes.base import reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 ORACLES = Path(__file__).parents[1] / "oracles"
@@ -46,9 +45,9 @@ def more_specs(name: str) -> list[str]:
     return []
 
 
-SPECS = [spec for name in NAMES for spec in (name, *more_specs(name))]
-LOSSES = [spec for spec in SPECS if isinstance(build("objectives", spec), Loss)]
-ONE = [spec for spec in SPECS if build("objectives", spec).positives == "one"]
+OBJECTIVES: list[Any] = [build("objectives", spec) for name in NAMES for spec in (name, *more_specs(name))]
+LOSSES = [one for one in OBJECTIVES if isinstance(one, Loss)]
+ONE = [one for one in OBJECTIVES if one.positives == "one"]
 
 
 def shift_free(objective: Objective) -> bool:
@@ -56,9 +55,9 @@ def shift_free(objective: Objective) -> bool:
     return objective.rows_sum_to_zero and getattr(objective, "triplet", "con") != "cir"
 
 
-TILED = [spec for spec in SPECS if build("objectives", spec).counting_rule is not None]
-DIFFERENCES = [spec for spec in SPECS if build("objectives", spec).rows_sum_to_zero]
-SHIFT_FREE = [spec for spec in SPECS if shift_free(build("objectives", spec))]
+TILED = [one for one in OBJECTIVES if one.counting_rule is not None]
+DIFFERENCES = [one for one in OBJECTIVES if one.rows_sum_to_zero]
+SHIFT_FREE = [one for one in OBJECTIVES if shift_free(one)]
 
 
 def random_batch(objective: Objective, seed: int = 0, queries: int = 7, candidates: int = 9) -> tuple[Tensor, Mask]:
@@ -84,17 +83,7 @@ def hyper(objective: Any) -> dict[str, Any]:
     return {item.name: getattr(objective, item.name) for item in dataclasses.fields(objective)}
 
 
-@pytest.fixture(params=SPECS)
-def objective(request: pytest.FixtureRequest) -> Any:
-    return build("objectives", request.param)
-
-
-@pytest.fixture(params=LOSSES)
-def loss(request: pytest.FixtureRequest) -> Any:
-    return build("objectives", request.param)
-
-
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_objective_has_an_oracle(name: str, oracle: Oracle) -> None:
     try:
         module = oracle(name)
@@ -104,6 +93,7 @@ def test_every_objective_has_an_oracle(name: str, oracle: Oracle) -> None:
     assert not missing, f"tests/oracles/{name}.py must define {missing}"
 
 
+@each("objective", OBJECTIVES)
 def test_w_has_the_shape_of_s_is_finite_and_zero_off_valid(objective: Objective) -> None:
     S, mask = random_batch(objective)
     weights = objective(S, mask)
@@ -115,6 +105,7 @@ def test_w_has_the_shape_of_s_is_finite_and_zero_off_valid(objective: Objective)
     assert not weights.W.requires_grad
 
 
+@each("objective", OBJECTIVES)
 def test_losses_have_a_value_per_query_and_gradients_none(objective: Objective) -> None:
     S, mask = random_batch(objective)
     values = objective(S, mask).values
@@ -122,7 +113,7 @@ def test_losses_have_a_value_per_query_and_gradients_none(objective: Objective) 
     assert values is None or (values.shape == (7,) and not values.requires_grad)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("objective", OBJECTIVES, "seed", range(3))
 def test_values_and_w_equal_the_oracle(objective: Objective, oracle: Oracle, seed: int) -> None:
     slow, options = oracle(objective_name(objective)), hyper(objective)
     S, mask = random_batch(objective, seed)
@@ -134,6 +125,7 @@ def test_values_and_w_equal_the_oracle(objective: Objective, oracle: Oracle, see
         assert_close(weights.values, expected)
 
 
+@each("objective", OBJECTIVES)
 def test_w_equals_the_oracle_among_many_ties(objective: Objective, oracle: Oracle) -> None:
     S, mask = random_batch(objective, seed=5)
     S = (S * 10).round() / 10
@@ -141,6 +133,7 @@ def test_w_equals_the_oracle_among_many_ties(objective: Objective, oracle: Oracl
     assert_close(objective(S, mask).W, expected)
 
 
+@each("objective", OBJECTIVES)
 def test_of_equal_negatives_the_first_has_at_least_as_much_weight(objective: Objective) -> None:
     S = torch.tensor([[0.4, 0.1, 0.3, 0.3]], dtype=torch.float64)
     match = torch.tensor([[True, False, False, False]])
@@ -148,8 +141,9 @@ def test_of_equal_negatives_the_first_has_at_least_as_much_weight(objective: Obj
     assert W[2] == W[3] or W[3] == 0
 
 
+@each("loss", LOSSES)
 def test_w_equals_central_differences_of_the_values(loss: Loss) -> None:
-    S, mask = random_batch(loss, seed=1)
+    S, mask = random_batch(loss, seed=1, queries=6, candidates=7)
     step, numeric = 1e-6, torch.zeros_like(S)
     with replay_stopped() as rewind:
         W = loss(S, mask).W
@@ -170,6 +164,7 @@ def value_of(loss: Loss, S: Tensor, mask: Mask) -> Tensor:
     return values.sum()
 
 
+@each("loss", LOSSES)
 def test_a_stated_gradient_is_that_of_the_values(loss: Loss) -> None:
     S, mask = random_batch(loss, seed=4)
     S, mask = S[mask.usable], mask.rows(mask.usable)
@@ -185,6 +180,7 @@ def test_a_stated_gradient_is_that_of_the_values(loss: Loss) -> None:
     )
 
 
+@each("objective", OBJECTIVES)
 def test_permuting_candidates_permutes_w(objective: Objective) -> None:
     S, mask = random_batch(objective)
     order = torch.randperm(S.shape[1], generator=torch.Generator().manual_seed(0))
@@ -192,6 +188,7 @@ def test_permuting_candidates_permutes_w(objective: Objective) -> None:
     assert_close(moved, objective(S, mask).W[:, order])
 
 
+@each("objective", OBJECTIVES)
 def test_rows_are_independent_unless_coupled(objective: Objective) -> None:
     S, mask = random_batch(objective)
     changed = S.clone()
@@ -200,13 +197,13 @@ def test_rows_are_independent_unless_coupled(objective: Objective) -> None:
     assert torch.equal(before, after) != objective.coupled
 
 
-@pytest.mark.parametrize("spec", DIFFERENCES)
-def test_rows_of_w_sum_to_zero_for_objectives_of_differences(spec: str) -> None:
-    objective = build("objectives", spec)
+@each("objective", DIFFERENCES)
+def test_rows_of_w_sum_to_zero_for_objectives_of_differences(objective: Objective) -> None:
     W = objective(*random_batch(objective)).W
     assert float(W.sum(1).abs().max()) <= 1e-12 * float(W.abs().max())
 
 
+@each("objective", OBJECTIVES)
 def test_float32_is_near_float64(objective: Objective) -> None:
     S, mask = random_batch(objective)
     S = S.float()
@@ -215,7 +212,7 @@ def test_float32_is_near_float64(objective: Objective) -> None:
     torch.testing.assert_close(fast.double(), exact, rtol=1e-4, atol=1e-4 * float(exact.abs().max()))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@each("objective", OBJECTIVES, "dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_computed_in_float32(objective: Objective, dtype: torch.dtype) -> None:
     S, mask = random_batch(objective)
     half = S.to(dtype)
@@ -226,6 +223,7 @@ def test_half_precision_is_computed_in_float32(objective: Objective, dtype: torc
     assert torch.equal(counted.above, objective.counts(half.float(), mask, 0.01).above)
 
 
+@each("objective", OBJECTIVES)
 def test_rows_without_positive_or_negative_are_skipped_with_zeros(objective: Objective) -> None:
     S, mask = random_batch(objective)
     weights, counts = objective(S, mask), objective.counts(S, mask, 0.01)
@@ -237,6 +235,7 @@ def test_rows_without_positive_or_negative_are_skipped_with_zeros(objective: Obj
         assert (column[[2, 4]] == 0).all()
 
 
+@each("objective", OBJECTIVES)
 def test_skipped_rows_change_nothing_for_the_others(objective: Objective) -> None:
     S, mask = random_batch(objective)
     all_rows, usable = objective(S, mask), mask.usable
@@ -245,6 +244,7 @@ def test_skipped_rows_change_nothing_for_the_others(objective: Objective) -> Non
     assert all_rows.values is None or alone.values is None or torch.equal(all_rows.values[usable], alone.values)
 
 
+@each("objective", OBJECTIVES)
 def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) -> None:
     S, mask = random_batch(objective)
     usable = mask.usable
@@ -263,7 +263,7 @@ def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) ->
     assert_close(gradient, both_ways.i2t.W / 3 + both_ways.t2i.W.T / 3)
 
 
-@pytest.mark.parametrize("filler", [0.99, -5.0, float("nan"), float("inf")])
+@each("objective", OBJECTIVES, "filler", [0.99, -5.0, float("nan"), float("inf")])
 def test_invalid_candidates_change_nothing_whatever_their_similarity(objective: Objective, filler: float) -> None:
     S, mask = random_batch(objective)
     other = S.masked_fill(~mask.valid, filler)
@@ -276,6 +276,7 @@ def test_invalid_candidates_change_nothing_whatever_their_similarity(objective: 
             assert torch.equal(getattr(expected, name), getattr(counts, name)), (convention, name)
 
 
+@each("objective", OBJECTIVES)
 def test_a_batch_with_nothing_usable_has_zeros(objective: Objective) -> None:
     mask = Mask(torch.zeros(3, 4, dtype=torch.bool), torch.ones(3, 4, dtype=torch.bool))
     weights, counts = objective(torch.rand(3, 4), mask), objective.counts(torch.rand(3, 4), mask, 0.01)
@@ -284,15 +285,15 @@ def test_a_batch_with_nothing_usable_has_zeros(objective: Objective) -> None:
     assert counts.skipped.all()
 
 
-@pytest.mark.parametrize("spec", ONE)
-def test_two_positives_raise_naming_the_row(spec: str) -> None:
+@each("objective", ONE)
+def test_two_positives_raise_naming_the_row(objective: Objective) -> None:
     match = torch.eye(3, 4, dtype=torch.bool)
     match[1, 3] = True
     with pytest.raises(InputError, match=r"one positive; row 1 has 2"):
-        build("objectives", spec)(torch.rand(3, 4), Mask(match, torch.ones_like(match)))
+        objective(torch.rand(3, 4), Mask(match, torch.ones_like(match)))
 
 
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@each("objective", OBJECTIVES, "bad", [float("nan"), float("inf")])
 def test_a_valid_similarity_that_is_not_finite_raises_naming_row_and_column(objective: Objective, bad: float) -> None:
     S = torch.rand(3, 3)
     S[1, 2] = bad
@@ -300,6 +301,7 @@ def test_a_valid_similarity_that_is_not_finite_raises_naming_row_and_column(obje
         objective(S, pair_mask(torch.arange(3)))
 
 
+@each("objective", OBJECTIVES)
 def test_wrong_shapes_and_types_raise(objective: Objective) -> None:
     mask = pair_mask(torch.arange(3))
     with pytest.raises(InputError, match=r"one shape; got \(3, 4\) and \(3, 3\)"):
@@ -308,6 +310,7 @@ def test_wrong_shapes_and_types_raise(objective: Objective) -> None:
         objective(torch.ones(3, 3, dtype=torch.int64), mask)
 
 
+@each("objective", OBJECTIVES)
 def test_similarities_are_left_as_they_are_and_need_no_graph(objective: Objective) -> None:
     S, mask = random_batch(objective)
     S.requires_grad_()
@@ -319,8 +322,7 @@ def test_similarities_are_left_as_they_are_and_need_no_graph(objective: Objectiv
         assert torch.equal(objective(before.clone(), mask).W, W)
 
 
-@pytest.mark.parametrize("eps", [0.0, 0.01, 0.3])
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
+@each("objective", OBJECTIVES, "eps", [0.0, 0.01, 0.3], "direction", ["i2t", "t2i"])
 def test_counts_equal_the_oracle(objective: Objective, oracle: Oracle, direction: str, eps: float) -> None:
     S, mask = square_batch(objective, direction)
     slow, options = oracle(objective_name(objective)), hyper(objective)
@@ -331,6 +333,7 @@ def test_counts_equal_the_oracle(objective: Objective, oracle: Oracle, direction
         assert_close(counts.mass_above, np.asarray(mass, float))
 
 
+@each("objective", OBJECTIVES)
 def test_counting_is_strict_and_splits_the_weight(objective: Objective) -> None:
     S, mask = random_batch(objective, seed=2)
     counted = objective.counted_weights(S, mask)
@@ -352,6 +355,7 @@ def test_a_probability_equal_to_eps_is_low_weight_but_in_neither_part_of_the_rel
         assert (float(counts.above), float(counts.mass_above), float(counts.mass_below)) == (0, 0, low)
 
 
+@each("objective", OBJECTIVES)
 def test_unsupported_conventions_raise(objective: Objective) -> None:
     S, mask = random_batch(objective)
     for convention in {*CONVENTIONS, "other"} - set(objective.conventions):
@@ -359,25 +363,19 @@ def test_unsupported_conventions_raise(objective: Objective) -> None:
             objective.counts(S, mask, 0.01, convention)  # type: ignore[arg-type]
 
 
-seeds = st.integers(0, 2**20)
-
-
-@settings(max_examples=150)
-@given(st.sampled_from(SHIFT_FREE), seeds, st.floats(-0.5, 0.5))
-def test_shifting_a_row_leaves_w_of_objectives_of_differences(spec: str, seed: int, shift: float) -> None:
-    objective = build("objectives", spec)
+@each("objective", SHIFT_FREE, "seed, shift", [(0, 0.5), (1, -0.31)])
+def test_shifting_a_row_leaves_w_of_objectives_of_differences(objective: Objective, seed: int, shift: float) -> None:
     S, mask = random_batch(objective, seed, 4, 6)
     moved = S.clone()
     moved[1] += shift
     assert_close(objective(moved, mask).W, objective(S, mask).W, 1e-8)
 
 
-@settings(max_examples=150)
-@given(st.sampled_from(SPECS), seeds, st.permutations(range(7)))
-def test_permuting_queries_permutes_rows(spec: str, seed: int, order: list[int]) -> None:
-    objective = build("objectives", spec)
+@each("objective", OBJECTIVES, "seed", range(2))
+def test_permuting_queries_permutes_rows(objective: Objective, seed: int) -> None:
     S, mask = random_batch(objective, seed)
-    weights, moved = objective(S, mask), objective(S[order], mask.rows(torch.tensor(order)))
+    order = torch.randperm(7, generator=torch.Generator().manual_seed(seed))
+    weights, moved = objective(S, mask), objective(S[order], mask.rows(order))
     assert_close(moved.W, weights.W[order])
     if weights.values is not None and moved.values is not None:
         assert_close(moved.values, weights.values[order])
@@ -396,11 +394,8 @@ def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
     return (S, mask) if direction == "i2t" else (S.T.contiguous(), mask.t())
 
 
-@pytest.mark.parametrize("spec", TILED)
-@pytest.mark.parametrize("eps", [0.0005, 0.01, 0.3])
-@pytest.mark.parametrize("width", [1e-3, 0.12, 0.6])
-def test_counting_by_sums_equals_counting_weights(spec: str, eps: float, width: float) -> None:
-    objective = build("objectives", spec)
+@each("objective", TILED, "eps", [0.0005, 0.01, 0.3], "width", [1e-3, 0.12, 0.6])
+def test_counting_by_sums_equals_counting_weights(objective: Objective, eps: float, width: float) -> None:
     S, mask = random_batch(objective, queries=9, candidates=60)
     S = 0.3 + (S - 0.3) * width / 0.12
     expected = objective.counted_weights(S, mask).threshold(eps)
@@ -411,10 +406,8 @@ def test_counting_by_sums_equals_counting_weights(spec: str, eps: float, width: 
     torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-6, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("spec", TILED)
-@pytest.mark.parametrize(("width", "candidates"), [(1e-3, 60), (0.12, 5), (0.6, 60)])
-def test_concentration_by_sums_equals_that_of_weights(spec: str, width: float, candidates: int) -> None:
-    objective = build("objectives", spec)
+@each("objective", TILED, "width, candidates", [(1e-3, 60), (0.12, 5), (0.6, 60)])
+def test_concentration_by_sums_equals_that_of_weights(objective: Objective, width: float, candidates: int) -> None:
     S, mask = random_batch(objective, queries=9, candidates=candidates)
     S = 0.3 + (S - 0.3) * width / 0.12
     expected = Concentration.from_weights(objective.counted_weights(S, mask))
@@ -443,26 +436,17 @@ def test_shared_rows_give_the_same_counts_in_any_order() -> None:
             torch.testing.assert_close(value, getattr(expected, name), rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("spec", TILED)
-@pytest.mark.parametrize("collect", [False, True])
-@given(
-    heights=st.integers(1, 9),
-    widths=st.integers(1, 25),
-    levels=st.integers(1, 40),
-    eps=st.sampled_from([1e-3, 0.05, 0.25]),
-)
-@settings(max_examples=4, deadline=None)
+@each("objective", TILED, "heights, widths, levels, collect", [(1, 9, 1, True), (5, 4, 6, False), (8, 25, 40, True)])
 def test_tiles_of_any_shape_give_the_counts_of_whole_rows(
-    spec: str, collect: bool, heights: int, widths: int, levels: int, eps: float
+    objective: Objective, heights: int, widths: int, levels: int, collect: bool
 ) -> None:
     """On a grid of few levels, so that there are ties and collapsed rows; for either direction of a tile."""
-    objective = build("objectives", spec)
     S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
     S = (S * levels).round().float() / 64
-    expected = objective.counting_rule.count_rows(WholeRows.from_rows(S, mask)).counts(eps)
+    thresholds, row_counts = (1e-3, 0.05, 0.25), objective.counting_rule.count_rows(WholeRows.from_rows(S, mask))
     for dim in (0, 1):
         accumulator = objective.counting_rule.accumulator(
-            WholeRows.from_rows(S, mask).query_positives, [eps], Buffers(), collect
+            WholeRows.from_rows(S, mask).query_positives, thresholds, Buffers(), collect
         )
         for add_tile in (accumulator.add, accumulator.recount):
             for top, left in product(range(0, 8, heights), range(0, 25, widths)):
@@ -471,13 +455,14 @@ def test_tiles_of_any_shape_give_the_counts_of_whole_rows(
                 add_tile((tile if dim == 1 else tile.T).contiguous(), rows, dim)
             if not accumulator.needs_second_pass:
                 break
-        actual = accumulator.counts(eps)
-        assert torch.equal(actual.above, expected.above)
-        assert torch.equal(actual.skipped, expected.skipped)
-        size = max(1, float(expected.positive.max()))
-        for name in ("mass_above", "mass_below", "positive"):
-            assert_close(getattr(actual, name), getattr(expected, name), 2e-6 * size)
-        torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
+        for eps in thresholds:
+            actual, expected = accumulator.counts(eps), row_counts.counts(eps)
+            assert torch.equal(actual.above, expected.above)
+            assert torch.equal(actual.skipped, expected.skipped)
+            size = max(1, float(expected.positive.max()))
+            for name in ("mass_above", "mass_below", "positive"):
+                assert_close(getattr(actual, name), getattr(expected, name), 2e-6 * size)
+            torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
 
 
 def dense_rows(S: Tensor, mask: Mask) -> DenseRows:
@@ -493,7 +478,7 @@ def assert_close(actual: Tensor, expected: Any, tolerance: float = 1e-10) -> Non
     torch.testing.assert_close(actual.double(), expected, rtol=0, atol=tolerance * scale)
 
 
-@pytest.mark.parametrize("spec", ["ntxent:tau=0.02", "vlc", "unified", "infonce:tau=0.01", "npair:scale=60"])
+@each("spec", ["ntxent:tau=0.02", "vlc", "unified", "infonce:tau=0.01", "npair:scale=60"])
 def test_pull_equals_push_where_p_plus_is_nearly_1(spec: str) -> None:
     """1 − p₊ was once computed from log p₊ in float32, which is 0 or a rounding error where p₊ is nearly 1."""
     objective = build("objectives", spec)
@@ -502,7 +487,7 @@ def test_pull_equals_push_where_p_plus_is_nearly_1(spec: str) -> None:
     torch.testing.assert_close(actual.diag().double(), exact.diag(), rtol=1e-4, atol=0)
 
 
-@pytest.mark.parametrize("spec", ["infonce:tau=0.01", "smoothap", "vlc", "unified", "dcl:tau=0.01"])
+@each("spec", ["infonce:tau=0.01", "smoothap", "vlc", "unified", "dcl:tau=0.01"])
 def test_n_eff_of_small_weights_does_not_underflow(spec: str) -> None:
     """Squares of small weights once underflowed in float32, and N_eff with them."""
     objective = build("objectives", spec)
@@ -523,8 +508,8 @@ def test_n_eff_of_small_weights_does_not_underflow(spec: str) -> None:
     torch.testing.assert_close(accumulator.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
 
 
-@pytest.mark.parametrize("spec", [spec for spec in TILED if spec in ONE])
-def test_counting_by_sums_also_requires_one_positive(spec: str) -> None:
+@each("objective", [one for one in TILED if one in ONE])
+def test_counting_by_sums_also_requires_one_positive(objective: Objective) -> None:
     mask = group_mask(torch.arange(3), torch.arange(3).repeat_interleave(2))
     with pytest.raises(InputError, match="each query must have one positive; row 0 has 2"):
-        dense_rows(torch.rand(3, 6), mask).counts(build("objectives", spec), 0.01)
+        dense_rows(torch.rand(3, 6), mask).counts(objective, 0.01)

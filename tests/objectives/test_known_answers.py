@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from lossscope.registry import build
 from lossscope.retrieval.metrics import retrieve
 from lossscope.sources.base import Request
 from lossscope.sources.dump import Dump
+from tests.each import each
 
+DATA = Path(__file__).parents[1] / "data"
 CASES = ("small_pairs", "early", "converged", "collapsed")
 NAMES = ("triplet", "triplet_sh", "ntxent", "smoothap")
 PUBLISHED = [pair for pair in product(CASES, NAMES) if pair != ("small_pairs", "smoothap")]
@@ -64,12 +67,12 @@ class Case:
         return self.images @ captions.T, pair_mask(rows), captions
 
 
-@pytest.fixture
-def case(request: pytest.FixtureRequest, data: Path) -> Case:
-    return Case(data, request.param)
+@cache
+def case_of(stem: str) -> Case:
+    return Case(DATA, stem)
 
 
-published = pytest.mark.parametrize(("case", "name"), PUBLISHED, indirect=["case"])
+published = each("stem, name", PUBLISHED)
 
 
 def gradients(objective: Objective, case: Case) -> tuple[Tensor | None, Tensor, Tensor]:
@@ -85,7 +88,8 @@ def assert_near(actual: Tensor, expected: npt.NDArray[Any], tolerance: float) ->
 
 
 @published
-def test_losses_and_gradients_are_the_released_ones(case: Case, name: str) -> None:
+def test_losses_and_gradients_are_the_released_ones(stem: str, name: str) -> None:
+    case = case_of(stem)
     value, images, captions = gradients(build("objectives", name), case)
     assert float(value if value is not None else np.nan) == pytest.approx(case.expected["losses"][name], rel=1e-5)
     tolerance = 5e-5 if (case.path.stem, name) == ("collapsed", "smoothap") else 1e-5
@@ -93,10 +97,9 @@ def test_losses_and_gradients_are_the_released_ones(case: Case, name: str) -> No
     assert_near(captions, case.arrays[f"grad_captions__{name}"], tolerance)
 
 
-@pytest.mark.parametrize("case", CASES, indirect=True)
-@pytest.mark.parametrize("triplet", ["con", "nca", "cir"])
-@pytest.mark.parametrize("pair", ["con", "lin", "sig", "lin-ms", "sig-ms"])
-def test_goal_states_the_released_gradients(case: Case, triplet: str, pair: str) -> None:
+@each("stem", CASES, "triplet", ["con", "nca", "cir"], "pair", ["con", "lin", "sig", "lin-ms", "sig-ms"])
+def test_goal_states_the_released_gradients(stem: str, triplet: str, pair: str) -> None:
+    case = case_of(stem)
     objective = build("objectives", f"goal:triplet={triplet},pair={pair},variant=released")
     value, images, captions = gradients(objective, case)
     assert value is None
@@ -129,7 +132,8 @@ def assert_counts(actual: dict[str, float], expected: dict[str, float]) -> None:
 
 
 @published
-def test_counts_equal_brute_force(case: Case, name: str) -> None:
+def test_counts_equal_brute_force(stem: str, name: str) -> None:
+    case = case_of(stem)
     actual = counted(case, build("objectives", name), "corrected")
     for direction in ("i2t", "t2i"):
         expected = case.expected["counts_corrected"][direction][name]
@@ -137,7 +141,8 @@ def test_counts_equal_brute_force(case: Case, name: str) -> None:
 
 
 @published
-def test_counts_of_an_objective_are_those_of_the_probe(case: Case, name: str) -> None:
+def test_counts_of_an_objective_are_those_of_the_probe(stem: str, name: str) -> None:
+    case = case_of(stem)
     objective: Objective = build("objectives", name)
     S, mask, _ = case.inputs_of(objective)
     for convention in objective.conventions:
@@ -154,24 +159,26 @@ def test_counts_of_an_objective_are_those_of_the_probe(case: Case, name: str) ->
 
 
 @published
-def test_convention_released_counts_as_the_released_counters_do(case: Case, name: str) -> None:
+def test_convention_released_counts_as_the_released_counters_do(stem: str, name: str) -> None:
+    case = case_of(stem)
     actual = counted(case, build("objectives", name), "released")
     for direction, keys in RELEASED[name].items():
         expected = {ours: case.expected["counts_released"][name][theirs] for ours, theirs in keys.items()}
         assert_counts(actual[direction], expected)
 
 
-@pytest.mark.parametrize("case", CASES[1:], indirect=True)
-def test_convention_text_counts_smoothap_as_printed(case: Case) -> None:
+@each("stem", CASES[1:])
+def test_convention_text_counts_smoothap_as_printed(stem: str) -> None:
+    case = case_of(stem)
     actual = counted(case, build("objectives", "smoothap"), "text")
     for direction in ("i2t", "t2i"):
         expected = case.expected["counts_corrected"][direction]["smoothap_text"]
         assert_counts(actual[direction], {k: v for k, v in expected.items() if k in actual[direction]})
 
 
-@published
-@pytest.mark.parametrize("convention", ["corrected", "released"])
-def test_a_sweep_over_the_dump_has_the_same_counts(case: Case, name: str, convention: str) -> None:
+@each("stem, name", PUBLISHED, "convention", ["corrected", "released"])
+def test_a_sweep_over_the_dump_has_the_same_counts(stem: str, name: str, convention: str) -> None:
+    case = case_of(stem)
     probe = f"cocos:eps={case.expected['eps']},convention={convention}"
     captions = "all" if name == "smoothap" else "first"
     sweep = Sweep((name,), (probe,), batch_size=None, shuffle=False, captions=captions)
@@ -187,8 +194,9 @@ def test_a_sweep_over_the_dump_has_the_same_counts(case: Case, name: str, conven
             assert close or actual[statistic] == pytest.approx(value, rel=1e-5, nan_ok=True), statistic
 
 
-@pytest.mark.parametrize("case", CASES, indirect=True)
-def test_retrieval_is_the_released_one(case: Case) -> None:
+@each("stem", CASES)
+def test_retrieval_is_the_released_one(stem: str) -> None:
+    case = case_of(stem)
     expected = case.expected["retrieval_released"]
     if expected is None:
         assert case.per_image == 1

@@ -20,21 +20,20 @@ pytest.importorskip("pytorch_metric_learning")
 
 from pytorch_metric_learning import distances, losses, miners, reducers
 
+from tests.each import each
+
 LABELS = torch.tensor([0, 0, 1, 1, 2, 3])
 CAPTION_LABELS = torch.tensor([0, 1, 1, 2, 2, 2, 3, 0, 3])
 
 
-@pytest.fixture(name="images", params=range(3))
-def image_embeddings(request: pytest.FixtureRequest) -> Tensor:
+def image_embeddings(seed: int) -> Tensor:
     """(6, 5) rows of any length, around a common direction so that similarities are mostly positive."""
-    vectors = torch.randn(6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(request.param)) + 0.8
+    vectors = torch.randn(6, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)) + 0.8
     return vectors.requires_grad_()
 
 
-@pytest.fixture(name="captions")
-def caption_embeddings() -> Tensor:
-    """(9, 5) rows of any length."""
-    return torch.randn(9, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(9)) + 0.8
+CAPTIONS = torch.randn(9, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(9)) + 0.8
+"""(9, 5) rows of any length."""
 
 
 def of(spec: str, images: Tensor, captions: Tensor) -> Weights:
@@ -69,35 +68,36 @@ def assert_same(weights: Weights, rows: Tensor, others: Tensor, per_row: Tensor,
     assert_agree(gradient_of(rows, weights.W, others), torch.autograd.grad(per_row.sum(), rows)[0], atol)
 
 
-def test_contrastive_on_cosines_equals_pml_with_neg_margin_1_minus_margin(images: Tensor, captions: Tensor) -> None:
+@each("seed", range(3))
+def test_contrastive_on_cosines_equals_pml_with_neg_margin_1_minus_margin(seed: int) -> None:
+    images = image_embeddings(seed)
     for margin in (1.0, 0.6):
         loss = losses.ContrastiveLoss(
             pos_margin=1, neg_margin=1 - margin, distance=distances.CosineSimilarity(), reducer=nothing()
         )
-        weights = of(f"contrastive:distance=cosine,margin={margin}", images, captions)
-        parts = theirs(loss, images, captions)
+        weights = of(f"contrastive:distance=cosine,margin={margin}", images, CAPTIONS)
+        parts = theirs(loss, images, CAPTIONS)
         total = parts["pos_loss"].sum() + parts["neg_loss"].sum()
         assert weights.values is not None
         assert_agree(weights.values.sum(), total.detach())
-        assert_agree(gradient_of(images, weights.W, captions), torch.autograd.grad(total, images)[0])
+        assert_agree(gradient_of(images, weights.W, CAPTIONS), torch.autograd.grad(total, images)[0])
 
 
-def test_contrastive_on_distances_is_half_the_squares_of_pml(images: Tensor, captions: Tensor) -> None:
-    weights = of("contrastive:margin=1.1", images, captions)
-    parts = theirs(losses.ContrastiveLoss(neg_margin=1.1, reducer=nothing()), images, captions)
+@each("seed", range(3))
+def test_contrastive_on_distances_is_half_the_squares_of_pml(seed: int) -> None:
+    images = image_embeddings(seed)
+    weights = of("contrastive:margin=1.1", images, CAPTIONS)
+    parts = theirs(losses.ContrastiveLoss(neg_margin=1.1, reducer=nothing()), images, CAPTIONS)
     total = (parts["pos_loss"].square().sum() + parts["neg_loss"].square().sum()) / 2
     assert weights.values is not None
     assert_agree(weights.values.sum(), total.detach())
-    assert_agree(gradient_of(images, weights.W, captions), torch.autograd.grad(total, images)[0])
+    assert_agree(gradient_of(images, weights.W, CAPTIONS), torch.autograd.grad(total, images)[0])
 
 
-@pytest.mark.parametrize(
-    ("spec", "loss", "power"),
-    [
-        ("contrastive", losses.ContrastiveLoss, 2),
-        ("lifted_structure:form=anchor", losses.GeneralizedLiftedStructureLoss, 1),
-    ],
-)
+@each("spec, loss, power", [
+    ("contrastive", losses.ContrastiveLoss, 2),
+    ("lifted_structure:form=anchor", losses.GeneralizedLiftedStructureLoss, 1),
+])  # fmt: skip
 def test_a_negative_at_distance_zero_has_no_gradient_here_or_in_pml(spec: str, loss: Any, power: int) -> None:
     image = torch.tensor([[1.0, 0.0]], dtype=torch.float64, requires_grad=True)
     captions = torch.tensor([[1.0, 0.0], [0.6, 0.8], [0.8, -0.6]], dtype=torch.float64)
@@ -109,74 +109,74 @@ def test_a_negative_at_distance_zero_has_no_gradient_here_or_in_pml(spec: str, l
     assert_agree(gradient_of(image, W, captions), torch.autograd.grad(total, image)[0])
 
 
-@pytest.mark.parametrize(("alpha", "beta", "lam"), [(2, 50, 0.5), (2, 50, 1), (2, 40, 0.5)])
-def test_multi_similarity_without_mining_equals_pml(
-    images: Tensor, captions: Tensor, alpha: float, beta: float, lam: float
-) -> None:
+@each("seed", range(3), "alpha, beta, lam", [(2, 50, 0.5), (2, 50, 1), (2, 40, 0.5)])
+def test_multi_similarity_without_mining_equals_pml(seed: int, alpha: float, beta: float, lam: float) -> None:
+    images = image_embeddings(seed)
     loss = losses.MultiSimilarityLoss(alpha=alpha, beta=beta, base=lam, reducer=nothing())
-    per_row = theirs(loss, images, captions)["loss"].squeeze(1)
-    weights = of(f"multi_similarity:mining=false,alpha={alpha},beta={beta},lam={lam}", images, captions)
-    assert_same(weights, images, captions, per_row)
+    per_row = theirs(loss, images, CAPTIONS)["loss"].squeeze(1)
+    weights = of(f"multi_similarity:mining=false,alpha={alpha},beta={beta},lam={lam}", images, CAPTIONS)
+    assert_same(weights, images, CAPTIONS, per_row)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, -0.1])
-def test_multi_similarity_with_mining_equals_pml_with_its_miner(
-    images: Tensor, captions: Tensor, epsilon: float
-) -> None:
-    mined = miners.MultiSimilarityMiner(epsilon=epsilon)(images, LABELS, captions, CAPTION_LABELS)
+@each("seed", range(3), "epsilon", [0.1, -0.1])
+def test_multi_similarity_with_mining_equals_pml_with_its_miner(seed: int, epsilon: float) -> None:
+    images = image_embeddings(seed)
+    mined = miners.MultiSimilarityMiner(epsilon=epsilon)(images, LABELS, CAPTIONS, CAPTION_LABELS)
     assert len(mined[0]) + len(mined[2]) < len(LABELS) * len(CAPTION_LABELS)
     loss = losses.MultiSimilarityLoss(reducer=nothing())
-    per_row = theirs(loss, images, captions, mined)["loss"].squeeze(1)
-    assert_same(of(f"multi_similarity:ms_eps={epsilon}", images, captions), images, captions, per_row)
+    per_row = theirs(loss, images, CAPTIONS, mined)["loss"].squeeze(1)
+    assert_same(of(f"multi_similarity:ms_eps={epsilon}", images, CAPTIONS), images, CAPTIONS, per_row)
 
 
-@pytest.mark.parametrize(("margin", "gamma"), [(0.4, 80), (0.25, 256), (0.25, 4)])
-def test_circle_equals_pml_up_to_its_softplus_which_is_linear_above_20(
-    images: Tensor, captions: Tensor, margin: float, gamma: float
-) -> None:
+@each("seed", range(3), "margin, gamma", [(0.4, 80), (0.25, 256), (0.25, 4)])
+def test_circle_equals_pml_up_to_its_softplus_which_is_linear_above_20(seed: int, margin: float, gamma: float) -> None:
+    images = image_embeddings(seed)
     loss = losses.CircleLoss(m=margin, gamma=gamma, reducer=nothing())
-    per_row = theirs(loss, images, captions)["loss"].squeeze(1)
-    weights = of(f"circle:margin={margin},gamma={gamma}", images, captions)
-    assert_same(weights, images, captions, per_row, atol=3e-9 * gamma)  # e^-20 = 2e-9
+    per_row = theirs(loss, images, CAPTIONS)["loss"].squeeze(1)
+    weights = of(f"circle:margin={margin},gamma={gamma}", images, CAPTIONS)
+    assert_same(weights, images, CAPTIONS, per_row, atol=3e-9 * gamma)  # e^-20 = 2e-9
 
 
-def test_the_attached_circle_has_the_values_of_pml_but_not_its_gradient(images: Tensor, captions: Tensor) -> None:
-    per_row = theirs(losses.CircleLoss(m=0.25, gamma=4, reducer=nothing()), images, captions)["loss"].squeeze(1)
-    weights = of("circle:gamma=4,factors=attached", images, captions)
+@each("seed", range(3))
+def test_the_attached_circle_has_the_values_of_pml_but_not_its_gradient(seed: int) -> None:
+    images = image_embeddings(seed)
+    per_row = theirs(losses.CircleLoss(m=0.25, gamma=4, reducer=nothing()), images, CAPTIONS)["loss"].squeeze(1)
+    weights = of("circle:gamma=4,factors=attached", images, CAPTIONS)
     assert weights.values is not None
     assert_agree(weights.values, per_row.detach())
     gradient = torch.autograd.grad(per_row.sum(), images)[0]
-    assert (gradient_of(images, weights.W, captions) - gradient).abs().max() > 0.01
+    assert (gradient_of(images, weights.W, CAPTIONS) - gradient).abs().max() > 0.01
 
 
-@pytest.mark.parametrize("margin", [1.0, 0.3])
-def test_the_anchor_form_of_lifted_structure_equals_the_generalised_one_of_pml(
-    images: Tensor, captions: Tensor, margin: float
-) -> None:
+@each("seed", range(3), "margin", [1.0, 0.3])
+def test_the_anchor_form_of_lifted_structure_equals_the_generalised_one_of_pml(seed: int, margin: float) -> None:
+    images = image_embeddings(seed)
     loss = losses.GeneralizedLiftedStructureLoss(neg_margin=margin, reducer=nothing())
-    per_row = theirs(loss, images, captions)["loss"].squeeze(1)
-    assert_same(of(f"lifted_structure:form=anchor,margin={margin}", images, captions), images, captions, per_row)
+    per_row = theirs(loss, images, CAPTIONS)["loss"].squeeze(1)
+    assert_same(of(f"lifted_structure:form=anchor,margin={margin}", images, CAPTIONS), images, CAPTIONS, per_row)
 
 
-@pytest.mark.parametrize("each", [1, 2])
-@pytest.mark.parametrize("margin", [1.0, 0.3])
+@each("seed", range(3), "per_image", [1, 2], "margin", [1.0, 0.3])
 def test_the_pair_form_of_lifted_structure_equals_pml_on_one_set_of_images_and_captions(
-    images: Tensor, each: int, margin: float
+    seed: int, per_image: int, margin: float
 ) -> None:
     """Given pairs across the two sides only, in both directions: so its sum holds each positive pair twice."""
-    mask = group_mask(torch.arange(6), torch.arange(6).repeat_interleave(each))
-    captions = torch.randn(6 * each, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(9)) + 0.8
+    images = image_embeddings(seed)
+    mask = group_mask(torch.arange(6), torch.arange(6).repeat_interleave(per_image))
+    captions = torch.randn(6 * per_image, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(9)) + 0.8
     crossed = [rows for kind in (mask.match, ~mask.match) for rows in both_ways(*kind.nonzero(as_tuple=True), 6)]
-    labels = torch.cat([torch.arange(6), torch.arange(6).repeat_interleave(each)])
+    labels = torch.cat([torch.arange(6), torch.arange(6).repeat_interleave(per_image)])
     loss = losses.LiftedStructureLoss(neg_margin=margin, reducer=nothing())
     per_pair = loss(torch.cat([images, captions]), labels, tuple(crossed))["loss"]["losses"]
 
     objective = build("objectives", f"lifted_structure:margin={margin}")
     S = normalise(images.detach()) @ normalise(captions).T
     weights = objective(S, mask)
-    assert_agree(each * weights.values.sum(), per_pair.detach().sum() / 2)
-    assert_agree(each * gradient_of(images, weights.W, captions), torch.autograd.grad(per_pair.sum() / 2, images)[0])
-    if each == 1:
+    assert_agree(per_image * weights.values.sum(), per_pair.detach().sum() / 2)
+    assert_agree(
+        per_image * gradient_of(images, weights.W, captions), torch.autograd.grad(per_pair.sum() / 2, images)[0]
+    )
+    if per_image == 1:
         training = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, 6).value
         assert training is not None
         assert_agree(training, per_pair.detach().mean())
@@ -197,8 +197,10 @@ def test_the_pair_form_of_pml_with_references_omits_the_other_negatives_of_the_c
     assert (pair > anchor.square() / 2).all()
 
 
-def test_ranked_list_values_equal_pml_up_to_its_constants_but_pml_differentiates_the_weights(images: Tensor) -> None:
+@each("seed", range(3))
+def test_ranked_list_values_equal_pml_up_to_its_constants_but_pml_differentiates_the_weights(seed: int) -> None:
     """Theirs takes one set of embeddings only; it adds 1e-5 to each weight of a denominator, zeros included."""
+    images = image_embeddings(seed)
     labels = torch.tensor([0, 0, 1, 1, 2, 2])
     match, valid = labels[:, None] == labels, ~torch.eye(6, dtype=torch.bool)
     weights = build("objectives", "ranked_list:T=5")(

@@ -12,7 +12,9 @@ from lossscope.core.similarity import Mask, cosine, normalise, pair_mask
 from lossscope.core.weights import both, reduce_weights
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
+losses = pytest.importorskip("pytorch_metric_learning.losses")
 B, WIDTH = 7, 5
 
 
@@ -36,11 +38,6 @@ class Result(NamedTuple):
     value: Tensor
     images: Tensor
     captions: Tensor
-
-
-@pytest.fixture(name="losses")
-def third_party_losses() -> Any:
-    return pytest.importorskip("pytorch_metric_learning.losses")
 
 
 def batch_of(image_labels: list[int], caption_labels: list[int], seed: int = 0) -> Batch:
@@ -68,11 +65,7 @@ def ours(spec: str, batch: Batch, mask: Mask | None = None) -> Result:
     assert weights.values is not None
     number = weights.usable.sum()
     G = weights.W / number
-    return Result(
-        weights.values.sum() / number,
-        tangent(G @ t, batch.images),
-        tangent(G.T @ v, batch.captions),
-    )
+    return Result(weights.values.sum() / number, tangent(G @ t, batch.images), tangent(G.T @ v, batch.captions))
 
 
 def tangent(gradient: Tensor, embeddings: Tensor) -> Tensor:
@@ -98,21 +91,18 @@ def assert_same(actual: Result, expected: Result, tolerance: float = 1e-12) -> N
         torch.testing.assert_close(ours, theirs, rtol=0, atol=tolerance * max(1.0, float(theirs.abs().max())))
 
 
-@pytest.mark.parametrize("name", ["ntxent", "infonce"])
-@pytest.mark.parametrize("tau", [0.05, 0.07, 0.5])
-def test_ntxent_and_infonce_are_pml_ntxent_on_pairs(losses: Any, name: str, tau: float) -> None:
+@each("name", ["ntxent", "infonce"], "tau", [0.05, 0.07, 0.5])
+def test_ntxent_and_infonce_are_pml_ntxent_on_pairs(name: str, tau: float) -> None:
     for seed in range(3):
         assert_same(ours(f"{name}:tau={tau}", pairs(seed)), theirs(losses.NTXentLoss(temperature=tau), pairs(seed)))
 
 
-def test_infonce_starts_at_the_temperature_of_pml_ntxent_and_ntxent_does_not(losses: Any) -> None:
+def test_infonce_starts_at_the_temperature_of_pml_ntxent_and_ntxent_does_not() -> None:
     assert losses.NTXentLoss().temperature == build("objectives", "infonce").tau == 0.07
     assert build("objectives", "ntxent").tau == losses.SupConLoss().temperature == 0.1
 
 
-def test_pml_ntxent_compares_each_of_several_positives_with_the_negatives_alone(
-    losses: Any,
-) -> None:
+def test_pml_ntxent_compares_each_of_several_positives_with_the_negatives_alone() -> None:
     batch = groups()
     anchors, captions = batch.mask.match.nonzero(as_tuple=True)
     repeated = batch._replace(images=batch.images[anchors])
@@ -125,25 +115,25 @@ def test_pml_ntxent_compares_each_of_several_positives_with_the_negatives_alone(
         ours("ntxent", batch)
 
 
-@pytest.mark.parametrize("tau", [0.05, 0.1, 1])
-def test_supcon_out_is_pml_supcon_on_pairs_and_on_groups(losses: Any, tau: float) -> None:
+@each("tau", [0.05, 0.1, 1])
+def test_supcon_out_is_pml_supcon_on_pairs_and_on_groups(tau: float) -> None:
     for seed in range(3):
         for batch in (pairs(seed), groups(seed)):
             assert_same(ours(f"supcon:tau={tau}", batch), theirs(losses.SupConLoss(temperature=tau), batch))
 
 
-def test_supcon_in_is_not_pml_supcon_where_a_query_has_several_positives(losses: Any) -> None:
+def test_supcon_in_is_not_pml_supcon_where_a_query_has_several_positives() -> None:
     inside, outside = ours("supcon:form=in", groups()), theirs(losses.SupConLoss(), groups())
     assert float(inside.value) < float(outside.value) - 0.1
     assert_same(ours("supcon:form=in", pairs()), theirs(losses.SupConLoss(), pairs()))
 
 
-def test_supcon_and_pml_supcon_both_leave_rows_without_a_positive_out_of_the_mean(losses: Any) -> None:
+def test_supcon_and_pml_supcon_both_leave_rows_without_a_positive_out_of_the_mean() -> None:
     batch = batch_of([0, 1, 8, 2, 9], [0, 0, 1, 2, 2, 7])
     assert_same(ours("supcon", batch), theirs(losses.SupConLoss(), batch))
 
 
-def test_pml_supcon_counts_rows_without_a_negative_which_are_skipped_here(losses: Any) -> None:
+def test_pml_supcon_counts_rows_without_a_negative_which_are_skipped_here() -> None:
     batch = batch_of([0, 1], [0, 0, 0])
     S = cosine(normalise(batch.images), normalise(batch.captions))
     weights = build("objectives", "supcon")(S, batch.mask)
@@ -152,16 +142,14 @@ def test_pml_supcon_counts_rows_without_a_negative_which_are_skipped_here(losses
     torch.testing.assert_close(theirs(losses.SupConLoss(), batch).value, logits.logsumexp(0) - logits.mean())
 
 
-def test_npair_is_pml_npairs_given_one_stack_as_it_takes_no_references(losses: Any) -> None:
+def test_npair_is_pml_npairs_given_one_stack_as_it_takes_no_references() -> None:
     for seed in range(3):
         assert_same(ours("npair", pairs(seed)), theirs(losses.NPairsLoss(), pairs(seed), stacked=True))
     with pytest.raises(ValueError, match="ref_emb is not supported"):
         theirs(losses.NPairsLoss(), pairs())
 
 
-def test_the_scale_of_npair_is_the_product_of_norms_of_pml_npairs_without_normalisation(
-    losses: Any,
-) -> None:
+def test_the_scale_of_npair_is_the_product_of_norms_of_pml_npairs_without_normalisation() -> None:
     from pytorch_metric_learning.distances import DotProductSimilarity
 
     batch = pairs()
@@ -181,15 +169,12 @@ def similarities(seed: int = 0) -> tuple[Tensor, Mask]:
     return cosine(normalise(batch.images), normalise(batch.captions)), pair_mask(torch.arange(B))
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("npair:scale=20", "vlc:gamma=20"),
-        ("supcon:tau=0.2", "ntxent:tau=0.2"),
-        ("supcon:tau=0.2,form=in", "ntxent:tau=0.2"),
-        ("infonce:tau=0.2", "ntxent:tau=0.2"),
-    ],
-)
+@each("one, other", [
+    ("npair:scale=20", "vlc:gamma=20"),
+    ("supcon:tau=0.2", "ntxent:tau=0.2"),
+    ("supcon:tau=0.2,form=in", "ntxent:tau=0.2"),
+    ("infonce:tau=0.2", "ntxent:tau=0.2"),
+])  # fmt: skip
 def test_losses_that_are_one_formula_on_pairs(one: str, other: str) -> None:
     actual, expected = (build("objectives", spec)(*similarities()) for spec in (one, other))
     torch.testing.assert_close(actual.values, expected.values, rtol=0, atol=1e-12)
@@ -228,7 +213,7 @@ def test_siglip_stays_exact_far_from_the_bend() -> None:
     assert (float(wrong.values), wrong.W.tolist()) == (600, [[-300, 300]])
 
 
-@pytest.mark.parametrize("learnt", [{"scale": 3.0, "bias": 0.0}, {"scale": 40.0, "bias": -12.0}])
+@each("learnt", [{"scale": 3.0, "bias": 0.0}, {"scale": 40.0, "bias": -12.0}])
 def test_siglip_is_a_function_of_scale_times_s_plus_bias(learnt: dict[str, float]) -> None:
     S, mask = similarities()
     at = build("objectives", "siglip").with_learnt(learnt)
@@ -239,7 +224,7 @@ def test_siglip_is_a_function_of_scale_times_s_plus_bias(learnt: dict[str, float
     torch.testing.assert_close(moved.W, learnt["scale"] * expected.W)
 
 
-@pytest.mark.parametrize("scale", [0.5, 14.0, 100.0])
+@each("scale", [0.5, 14.0, 100.0])
 def test_infonce_is_a_function_of_scale_times_s(scale: float) -> None:
     S, mask = similarities()
     at = build("objectives", "infonce").with_learnt({"scale": scale})
@@ -249,7 +234,7 @@ def test_infonce_is_a_function_of_scale_times_s(scale: float) -> None:
     torch.testing.assert_close(moved.W, scale * expected.W)
 
 
-@pytest.mark.parametrize("spec", ["infonce", "infonce:tau=0.3,scale_max=7", "siglip", "siglip:scale=3,bias=1"])
+@each("spec", ["infonce", "infonce:tau=0.3,scale_max=7", "siglip", "siglip:scale=3,bias=1"])
 def test_learnt_values_at_their_start_change_nothing(spec: str) -> None:
     objective = build("objectives", spec)
     S, mask = similarities()
@@ -270,20 +255,17 @@ def test_the_scale_of_infonce_is_clamped_and_can_be_set_to_the_bound() -> None:
         assert top.with_learnt(top.learnable) == top
 
 
-@pytest.mark.parametrize(
-    ("spec", "complaint"),
-    [
-        ("infonce:tau=0", "tau and scale_max must be > 0"),
-        ("infonce:scale_max=-1", "tau and scale_max must be > 0"),
-        ("infonce:tau=0.005", "tau must be >= 1/scale_max = 0.01 where it is learnt; got 0.005"),
-        ("siglip:scale=0", "scale must be > 0"),
-        ("supcon:tau=0", "tau must be > 0"),
-        ("dcl:tau=-1", "tau must be > 0"),
-        ("npair:scale=0", "scale must be > 0"),
-        ("cmpm:scale=0", "scale and floor must be > 0"),
-        ("cmpm:floor=0", "scale and floor must be > 0"),
-    ],
-)
+@each("spec, complaint", [
+    ("infonce:tau=0", "tau and scale_max must be > 0"),
+    ("infonce:scale_max=-1", "tau and scale_max must be > 0"),
+    ("infonce:tau=0.005", "tau must be >= 1/scale_max = 0.01 where it is learnt; got 0.005"),
+    ("siglip:scale=0", "scale must be > 0"),
+    ("supcon:tau=0", "tau must be > 0"),
+    ("dcl:tau=-1", "tau must be > 0"),
+    ("npair:scale=0", "scale must be > 0"),
+    ("cmpm:scale=0", "scale and floor must be > 0"),
+    ("cmpm:floor=0", "scale and floor must be > 0"),
+])  # fmt: skip
 def test_invalid_temperatures_and_scales_raise(spec: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         build("objectives", spec)

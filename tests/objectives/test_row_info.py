@@ -18,6 +18,7 @@ from lossscope.core.weights import both
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 Array = Any
@@ -87,8 +88,7 @@ def assert_near(actual: Tensor | None, expected: Any, tolerance: float = 1e-10) 
     torch.testing.assert_close(actual, torch.as_tensor(np.asarray(expected)).to(actual), rtol=0, atol=tolerance)
 
 
-@pytest.mark.parametrize("given", GIVEN)
-@pytest.mark.parametrize("gamma", [5.0, 60.0])
+@each("given", GIVEN, "gamma", [5.0, 60.0])
 def test_unified_with_weights_and_margins_of_rows_is_eq_24_and_26(given: str, gamma: float) -> None:
     unified = build("objectives", f"unified:gamma={gamma},margin=0.1")
     for seed in range(3):
@@ -99,7 +99,7 @@ def test_unified_with_weights_and_margins_of_rows_is_eq_24_and_26(given: str, ga
         assert_near(weights.W, expected, 1e-6)
 
 
-@pytest.mark.parametrize("given", GIVEN)
+@each("given", GIVEN)
 def test_w_of_unified_with_row_inputs_is_the_slope_of_its_own_values(given: str) -> None:
     unified = build("objectives", "unified:gamma=20")
     S, mask = batch(3, info_of(given))
@@ -151,15 +151,12 @@ def test_unified_with_margins_goes_to_the_ncr_hinge_of_eq_27_as_gamma_grows(orac
         assert_near(sharp.W, limit.W, 1e-6)
 
 
-@pytest.mark.parametrize(
-    ("spec", "margins"),
-    [
-        ("ncr", (0.0, 0.2 * (math.sqrt(10) - 1) / 9, 0.2)),
-        ("ncr:base=2,margin=0.3", (0.0, 0.3 * (math.sqrt(2) - 1), 0.3)),
-        ("ncr:map=linear", (0.0, 0.1, 0.2)),
-        ("ncr:map=sine", (0.0, 0.1, 0.2)),
-    ],
-)
+@each("spec, margins", [
+    ("ncr", (0.0, 0.2 * (math.sqrt(10) - 1) / 9, 0.2)),
+    ("ncr:base=2,margin=0.3", (0.0, 0.3 * (math.sqrt(2) - 1), 0.3)),
+    ("ncr:map=linear", (0.0, 0.1, 0.2)),
+    ("ncr:map=sine", (0.0, 0.1, 0.2)),
+])  # fmt: skip
 def test_ncr_margins_at_labels_0_half_and_1(spec: str, margins: tuple[float, ...]) -> None:
     S = torch.tensor([[0.5, 0.2, 0.45]], dtype=torch.float64).expand(3, 3)
     match = torch.tensor([[True, False, False]]).expand(3, 3)
@@ -169,7 +166,7 @@ def test_ncr_margins_at_labels_0_half_and_1(spec: str, margins: tuple[float, ...
     assert weights.W.tolist() == [[-1, 0, 1] if m > 0.05 else [0, 0, 0] for m in margins]
 
 
-@pytest.mark.parametrize("map", MAPS)
+@each("map", MAPS)
 def test_ncr_with_labels_equals_the_oracle(oracle: Oracle, map: str) -> None:
     label = random_numbers(Q, seed=4)
     for seed in range(3):
@@ -180,8 +177,7 @@ def test_ncr_with_labels_equals_the_oracle(oracle: Oracle, map: str) -> None:
         assert_near(weights.W, oracle("ncr").weights(*given, margin=0.3, map=map, label=label.numpy()))
 
 
-@pytest.mark.parametrize("map", MAPS)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@each("map", MAPS, "dtype", [torch.float32, torch.float64])
 def test_ncr_at_label_1_or_without_labels_is_triplet_sh_to_the_last_bit(map: str, dtype: torch.dtype) -> None:
     ncr, triplet = build("objectives", f"ncr:map={map}"), build("objectives", "triplet_sh")
     for seed in range(3):
@@ -194,7 +190,7 @@ def test_ncr_at_label_1_or_without_labels_is_triplet_sh_to_the_last_bit(map: str
                 assert torch.equal(actual.values, expected.values)
 
 
-@pytest.mark.parametrize("wrong", [-0.1, 1.2, math.nan])
+@each("wrong", [-0.1, 1.2, math.nan])
 def test_labels_outside_of_0_to_1_raise_saying_which(wrong: float) -> None:
     label = torch.tensor([0.5, wrong, 1.0])
     mask = Mask(torch.eye(3, dtype=torch.bool), torch.ones(3, 3, dtype=torch.bool), {"label": label})
@@ -202,20 +198,20 @@ def test_labels_outside_of_0_to_1_raise_saying_which(wrong: float) -> None:
         build("objectives", "ncr")(torch.rand(3, 3), mask)
 
 
-@pytest.mark.parametrize("shape", [(4,), (3, 1), (3, 3), ()])
+@each("shape", [(4,), (3, 1), (3, 3), ()])
 def test_labels_of_another_shape_raise(shape: tuple[int, ...]) -> None:
     mask = Mask(torch.eye(3, dtype=torch.bool), torch.ones(3, 3, dtype=torch.bool), {"label": torch.ones(shape)})
     with pytest.raises(InputError, match=r"must be one number a query, \(3,\); got"):
         build("objectives", "ncr")(torch.rand(3, 3), mask)
 
 
-@pytest.mark.parametrize("spec", ["ncr:margin=-1", "ncr:base=1", "ncr:base=0", "rsp:margin=-1", "ssp:margin=-0.1"])
+@each("spec", ["ncr:margin=-1", "ncr:base=1", "ncr:base=0", "rsp:margin=-1", "ssp:margin=-0.1"])
 def test_invalid_margins_and_bases_raise(spec: str) -> None:
     with pytest.raises(InputError, match="must be"):
         build("objectives", spec)
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.2, 0.5])
+@each("margin", [0.0, 0.2, 0.5])
 def test_rsp_with_the_identity_is_triplet_sh(margin: float) -> None:
     for seed in range(3):
         S, mask = batch(seed, {})
@@ -237,19 +233,16 @@ def one_row(objective: Objective, positive: float, negative: float) -> tuple[flo
     return float(W[0, 0]), float(W[0, 1])
 
 
-@pytest.mark.parametrize(
-    ("clamp", "negative", "weight"),
-    [
-        ("parts", 0.05, -0.31),
-        ("parts", 0.2, 0.0),
-        ("parts", 0.3, 0.0),
-        ("parts", 0.5, 0.5),
-        ("sum", 0.05, -0.31),
-        ("sum", 0.2, -0.04),
-        ("sum", 0.3, 0.14),
-        ("sum", 0.5, 0.5),
-    ],
-)
+@each("clamp, negative, weight", [
+    ("parts", 0.05, -0.31),
+    ("parts", 0.2, 0.0),
+    ("parts", 0.3, 0.0),
+    ("parts", 0.5, 0.5),
+    ("sum", 0.05, -0.31),
+    ("sum", 0.2, -0.04),
+    ("sum", 0.3, 0.14),
+    ("sum", 0.5, 0.5),
+])  # fmt: skip
 def test_ssp_pulls_easy_negatives_and_its_two_clamps_differ_in_between(
     clamp: str, negative: float, weight: float
 ) -> None:
@@ -257,7 +250,7 @@ def test_ssp_pulls_easy_negatives_and_its_two_clamps_differ_in_between(
     assert actual == pytest.approx((-0.66, weight))
 
 
-@pytest.mark.parametrize("clamp", ["parts", "sum"])
+@each("clamp", ["parts", "sum"])
 def test_ssp_is_0_without_a_violation_and_for_positives_at_1(clamp: str) -> None:
     ssp = build("objectives", f"ssp:clamp={clamp}")
     assert one_row(ssp, positive=0.7, negative=0.49) == (0, 0)

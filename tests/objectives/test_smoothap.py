@@ -13,6 +13,7 @@ from torch import Tensor
 from lossscope.core.similarity import Mask
 from lossscope.core.weights import Weights
 from lossscope.registry import build
+from tests.each import each
 
 TAU = 0.01
 
@@ -24,7 +25,7 @@ def evaluate(S: Tensor, positives: int) -> Weights:
     return weights
 
 
-@pytest.mark.parametrize("gap", [0.2, 0.5, 1.0, 1.5])
+@each("gap", [0.2, 0.5, 1.0, 1.5])
 def test_a_loss_far_below_the_rounding_of_one_has_all_its_digits(gap: float) -> None:
     result = evaluate(torch.tensor([[0.5, 0.5 - gap]], dtype=torch.float64), positives=1)
     step = math.exp(-gap / TAU) / (1 + math.exp(-gap / TAU))  # of the negative: e⁻²⁰ to e⁻¹⁵⁰
@@ -34,10 +35,7 @@ def test_a_loss_far_below_the_rounding_of_one_has_all_its_digits(gap: float) -> 
     assert result.W[0].tolist() == pytest.approx([-expected, expected], rel=1e-9, abs=0)
 
 
-@given(
-    st.lists(st.floats(-1, 1), min_size=2, max_size=4),
-    st.lists(st.floats(-1, 1), min_size=1, max_size=6),
-)
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=4), st.lists(st.floats(-1, 1), min_size=1, max_size=6))
 def test_weights_are_at_most_four_times_the_loss_over_tau(positives: list[float], negatives: list[float]) -> None:
     """Every sigmoid has a slope of at most itself / tau: C_i / R_i changes by as much with s_i, s_n and s_j each."""
     S = torch.tensor([[*positives, *negatives]], dtype=torch.float64)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 from torch import Tensor
 
 import lossscope
 from lossscope.core.similarity import Mask, pair_mask
+from tests.each import each
 
 B, TAU, ALPHA, BETA, LAM = 12, 10.0, 2.0, 10.0, 0.5
 SIG = f"alpha={ALPHA},beta={BETA},lam={LAM}"
@@ -17,10 +17,9 @@ PAIRS = ("con", "lin", "sig", "lin-ms", "sig-ms")
 LOSSES = {("con", pair) for pair in PAIRS} | {("nca", "con"), ("cir", "lin")}
 
 
-@pytest.fixture(name="S", params=range(3))
-def similarities(request: pytest.FixtureRequest) -> Tensor:
+def similarities(seed: int) -> Tensor:
     """(B, B) similarities between −0.4 and 0.9; some pairs violate the margin and some do not."""
-    random_numbers = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(request.param))
+    random_numbers = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     return random_numbers * 0.8 - 0.4 + 0.5 * torch.eye(B, dtype=torch.float64)
 
 
@@ -56,30 +55,36 @@ def relative_terms(weights: Tensor, S: Tensor) -> tuple[Tensor, Tensor]:
     return m_plus[on], m_minus.squeeze(1)[on]
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.1, 0.2])
-def test_con_con_is_triplet_sh_in_all_candidates_to_the_last_bit(S: Tensor, margin: float) -> None:
-    triplet = W(f"triplet_sh:margin={margin}", S)
-    assert torch.equal(W(f"goal:margin={margin}", S), triplet)
-    assert 0 < int(triplet.any(1).sum()) < B
+@each("seed", range(3), "margin", [0.0, 0.1, 0.2, 0.3])
+def test_con_con_is_triplet_sh_in_all_candidates_to_the_last_bit(seed: int, margin: float) -> None:
+    S = similarities(seed)
+    for values in (S, (S * 10).round() / 10, (S * 10).round().float() / 10):
+        triplet = W(f"triplet_sh:margin={margin}", values)
+        assert torch.equal(W(f"goal:margin={margin}", values), triplet)
+        assert triplet.any()
+    assert not triplet.any(1).all()
 
 
-def test_con_con_as_released_has_no_margin(S: Tensor) -> None:
+@each("seed", range(3))
+def test_con_con_as_released_has_no_margin(seed: int) -> None:
+    S = similarities(seed)
     assert bool(W("goal:variant=released", S).any(1).all())
     assert not torch.equal(W("goal:variant=released", S), W("triplet_sh:margin=0.2", S))
 
 
-@pytest.mark.parametrize("variant", ["paper", "released"])
-@pytest.mark.parametrize("tau", [1.0, TAU, 30.0])
-def test_nca_con_is_ntxent_of_two_candidates_up_to_tau(S: Tensor, tau: float, variant: str) -> None:
+@each("seed", range(3), "variant", ["paper", "released"], "tau", [1.0, TAU, 30.0])
+def test_nca_con_is_ntxent_of_two_candidates_up_to_tau(seed: int, tau: float, variant: str) -> None:
+    S = similarities(seed)
     goal = W(f"goal:triplet=nca,tau={tau},variant={variant}", S)
     assert same(W(f"ntxent:tau={1 / tau}", S, positive_and_hardest_mask(S)), tau * goal)
     assert not same(W(f"ntxent:tau={1 / tau}", S), tau * goal, 1e-3)
 
 
-@pytest.mark.parametrize(("variant", "margin", "other"), [("paper", 0.5**0.5, 0.5), ("released", 0.5, 0.5**0.5)])
+@each("seed", range(3), "variant, margin, other", [("paper", 0.5**0.5, 0.5), ("released", 0.5, 0.5**0.5)])
 def test_cir_lin_is_circle_of_two_candidates_with_attached_factors_up_to_two_tau(
-    S: Tensor, variant: str, margin: float, other: float
+    seed: int, variant: str, margin: float, other: float
 ) -> None:
+    S = similarities(seed)
     goal = 2 * TAU * W(f"goal:triplet=cir,pair=lin,tau={TAU},variant={variant}", S)
     circle = f"circle:gamma={TAU},margin={{}},factors={{}}"
     assert same(W(circle.format(margin, "attached"), S, positive_and_hardest_mask(S)), goal)
@@ -98,7 +103,9 @@ def test_cir_lin_is_circle_only_above_minus_the_margin() -> None:
     assert float(goal[0, 1]) < 0
 
 
-def test_con_sig_has_the_weights_of_binomial_deviance_up_to_alpha_and_beta_where_con_is_one(S: Tensor) -> None:
+@each("seed", range(3))
+def test_con_sig_has_the_weights_of_binomial_deviance_up_to_alpha_and_beta_where_con_is_one(seed: int) -> None:
+    S = similarities(seed)
     deviance = W(f"binomial_deviance:alpha={ALPHA},cost={BETA / ALPHA},beta={LAM}", S, positive_and_hardest_mask(S))
     scale = torch.full_like(S, BETA).fill_diagonal_(ALPHA)
     assert same(deviance, scale * W(f"goal:pair=sig,{SIG},variant=released", S))
@@ -109,15 +116,18 @@ def test_con_sig_has_the_weights_of_binomial_deviance_up_to_alpha_and_beta_where
     assert bool(deviance.any(1).all())
 
 
-def test_binomial_deviance_itself_weights_all_negatives(S: Tensor) -> None:
+@each("seed", range(3))
+def test_binomial_deviance_itself_weights_all_negatives(seed: int) -> None:
+    S = similarities(seed)
     spread = W(f"binomial_deviance:alpha={ALPHA},cost={BETA / ALPHA},beta={LAM}", S)
     alone = W(f"binomial_deviance:alpha={ALPHA},cost={BETA / ALPHA},beta={LAM}", S, positive_and_hardest_mask(S))
     assert same((B - 1) * spread.gather(1, hardest(S)), alone.gather(1, hardest(S)))
     assert bool((spread > 0).sum(1).eq(B - 1).all())
 
 
-@pytest.mark.parametrize("mining", ["true", "false"])
-def test_con_sig_ms_never_has_the_m_of_multi_similarity_on_the_negative(S: Tensor, mining: str) -> None:
+@each("seed", range(3), "mining", ["true", "false"])
+def test_con_sig_ms_never_has_the_m_of_multi_similarity_on_the_negative(seed: int, mining: str) -> None:
+    S = similarities(seed)
     similar = W(f"multi_similarity:{SIG},mining={mining}", S)
     m_plus, m_minus = relative_terms(similar, S)
     assert same(m_plus, torch.ones_like(m_plus))
@@ -129,7 +139,9 @@ def test_con_sig_ms_never_has_the_m_of_multi_similarity_on_the_negative(S: Tenso
     assert bool((goal.gather(1, column)[on] > similar.gather(1, column)[on]).all())
 
 
-def test_con_sig_ms_has_the_form_of_multi_similarity_at_its_m(S: Tensor) -> None:
+@each("seed", range(3))
+def test_con_sig_ms_has_the_form_of_multi_similarity_at_its_m(seed: int) -> None:
+    S = similarities(seed)
     similar = W(f"multi_similarity:{SIG}", S)
     _, m_minus = relative_terms(similar, S)
     rows = similar.any(1).nonzero().squeeze(1).tolist()
@@ -140,8 +152,7 @@ def test_con_sig_ms_has_the_form_of_multi_similarity_at_its_m(S: Tensor) -> None
         assert all(math.isclose(float(given[c]), float(similar[row, c]), abs_tol=1e-9) for c in kept)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("triplet", ["con", "nca", "cir"])
+@each("pair", PAIRS, "triplet", ["con", "nca", "cir"])
 def test_which_weights_are_the_gradient_of_a_loss_of_two_similarities(triplet: str, pair: str) -> None:
     """∂w₊/∂s_n* = ∂w₋/∂s₊, by central differences, where T_con is 1."""
     options = "variant=released," if triplet == "con" else ""

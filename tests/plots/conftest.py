@@ -9,8 +9,22 @@ import numpy.typing as npt
 import pytest
 from matplotlib.axes import Axes
 
+from lossscope.plots import naming
+
 Values = npt.NDArray[np.float64]
 Histogram = Callable[[Axes], tuple[Values, Values]]
+
+
+@pytest.fixture
+def fitted() -> None:
+    """Legends are fitted, as everywhere else."""
+
+
+@pytest.fixture(autouse=True)
+def _unfitted(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Legends are not fitted, which takes most of the time, but where tests ask where things stand."""
+    if "fitted" not in request.fixturenames:
+        monkeypatch.setattr(naming, "_FITS", 0)
 
 
 @pytest.fixture

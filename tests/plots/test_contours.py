@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 
 from lossscope.plots import contours, style
+from tests.each import each
 
 AXIS = np.linspace(-1, 1, 81)
 
 
-@pytest.mark.parametrize(
-    ("largest", "levels"),
-    [
-        (1.0, [0.2, 0.4, 0.6, 0.8]),
-        (10.0, [2, 4, 6, 8]),
-        (14.3, [2.5, 5, 7.5, 10, 12.5]),
-        (576.0, [100, 200, 300, 400, 500]),
-    ],
-)
+@each("largest, levels", [
+    (1.0, [0.2, 0.4, 0.6, 0.8]),
+    (10.0, [2, 4, 6, 8]),
+    (14.3, [2.5, 5, 7.5, 10, 12.5]),
+    (576.0, [100, 200, 300, 400, 500]),
+])  # fmt: skip
 def test_levels_are_round_and_within_the_weights(largest, levels):
     assert contours.round_levels(largest, 6) == levels
 

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from lossscope.errors import InputError
-from lossscope.plots import count_recall, style
+from lossscope.plots import count_recall
 
 COUNTS = {"triplet": 6.0, "triplet_sh": 1.0}
 
@@ -88,26 +87,3 @@ def test_unknown_numbers_are_left_out_and_alt_states_the_number_of_seeds():
     assert "a: Triplet i2t 6.9 with rsum 301.5 (n = 2), Triplet t2i 7.6 with rsum 301.0 (n = 3)" in count_recall.alt(
         frame
     )
-
-
-@pytest.mark.parametrize("context", [style.paper, style.screen])
-def test_everything_is_inside_the_picture(context):
-    with context():
-        fig = count_recall.draw_many(_frame(["a long name of a panel", *"bcd"], seeds=2))
-        fig.draw_without_rendering()
-        assert fig.get_tightbbox().y1 <= fig.get_figheight() + 0.02
-        assert fig.get_tightbbox().x1 <= fig.get_figwidth() + 0.02
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="Add panel"):
-        count_recall.draw(frame.drop(columns="panel"))
-    with pytest.raises(InputError, match="one panel; got a, b"):
-        count_recall.draw(frame)
-    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both, or .*; got sideways"):
-        count_recall.draw_many(frame.assign(direction="sideways"))
-    with pytest.raises(InputError, match="got some twice"):
-        count_recall.draw_many(pd.concat([frame, frame]))
-    with pytest.raises(InputError, match="both count and rsum; got none"):
-        count_recall.draw_many(frame.assign(rsum=np.nan))

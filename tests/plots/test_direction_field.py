@@ -8,8 +8,8 @@ import pytest
 from matplotlib.quiver import Quiver
 
 from lossscope.engine.weight_fields import weight_field
-from lossscope.errors import InputError
 from lossscope.plots import direction_field, style
+from tests.each import each
 
 
 def _frame(w_pos, w_neg, points=33, name="own"):
@@ -56,7 +56,7 @@ def test_points_without_a_gradient_are_dots():
     assert len(p) + len(still) == direction_field.ARROWS**2
 
 
-@pytest.mark.parametrize(("points", "side"), [(2, 2), (17, 17), (18, 9), (33, 17), (41, 14), (201, 16)])
+@each("points, side", [(2, 2), (17, 17), (18, 9), (33, 17), (41, 14), (201, 16)])
 def test_of_any_grid_at_most_17_arrows_a_side_evenly_spaced(points, side):
     arrows = _arrows(direction_field.draw(_frame(lambda p, n: -1 + 0 * p, lambda p, n: 1 + 0 * p, points)))
     across = np.unique(arrows.get_offsets()[:, 0])
@@ -91,15 +91,3 @@ def test_saved_in_both_styles(tmp_path):
         with context():
             fig = direction_field.draw_many(weight_field("triplet", points=21))
             assert style.save(fig, tmp_path / f"{name}.pdf").stat().st_size < 60_000
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame(lambda p, n: -1 + 0 * p, lambda p, n: 1 + 0 * p, 5)
-    with pytest.raises(InputError, match="Add w_pos"):
-        direction_field.draw(frame.drop(columns="w_pos"))
-    with pytest.raises(InputError, match="each point of a grid"):
-        direction_field.draw(frame.iloc[1:])
-    with pytest.raises(InputError, match="must be finite"):
-        direction_field.draw(frame.assign(w_neg=np.nan))
-    with pytest.raises(InputError, match="one objective"):
-        direction_field.draw(pd.concat([frame, frame.assign(objective="b")]))

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from lossscope.core.sides import Sides
 from lossscope.errors import InputError
 from lossscope.plots import count_recall, directions, eps_curve, weight_mass, what_if
+from tests.each import each
 
 BOTH = "both directions, in one gradient"
 LOSSES = (("clip_loss", "both"), ("ntxent:tau=0.07", "i2t"), ("ntxent:tau=0.07", "t2i"))
@@ -60,23 +61,20 @@ def test_other_directions_are_refused() -> None:
         directions.require_directions(frame_of(direction="sideways"))
 
 
-@pytest.mark.parametrize("labels", [("i2t", "q2d"), ("i2t", "t2i", "d2i"), ("2d",), ("qq2d",)])
+@each("labels", [("i2t", "q2d"), ("i2t", "t2i", "d2i"), ("2d",), ("qq2d",)])
 def test_directions_of_several_sides_are_refused(labels: tuple[str, ...]) -> None:
     with pytest.raises(InputError, match="direction must be i2t, t2i, both, or those of other sides"):
         directions.require_directions(pd.DataFrame({"direction": labels}))
 
 
-@pytest.mark.parametrize(
-    ("labels", "sides", "names"),
-    [
-        (("q2d", "d2q"), None, ["query to document", "document to query"]),
-        (("u2i", "i2u"), "user/item", ["user to item", "item to user"]),
-        (("a2b", "b2a"), "view 1/view 2", ["view 1 to view 2", "view 2 to view 1"]),
-        (("all",), "product", ["product to product"]),
-        (("x2y", "y2x"), None, ["x2y", "y2x"]),
-        (("t2i", "i2t"), None, ["image to text", "text to image"]),
-    ],
-)
+@each("labels, sides, names", [
+    (("q2d", "d2q"), None, ["query to document", "document to query"]),
+    (("u2i", "i2u"), "user/item", ["user to item", "item to user"]),
+    (("a2b", "b2a"), "view 1/view 2", ["view 1 to view 2", "view 2 to view 1"]),
+    (("all",), "product", ["product to product"]),
+    (("x2y", "y2x"), None, ["x2y", "y2x"]),
+    (("t2i", "i2t"), None, ["image to text", "text to image"]),
+])  # fmt: skip
 def test_directions_are_named_after_the_sides(labels: tuple[str, ...], sides: str | None, names: list[str]) -> None:
     frame = pd.DataFrame({"direction": labels, **({"sides": sides} if sides else {})})
     directions.require_directions(frame)

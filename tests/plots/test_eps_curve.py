@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from lossscope.errors import InputError
 from lossscope.plots import eps_curve, style
+from tests.each import each
 
 WORDS = {"triplet:margin=0.2": "Triplet, margin 0.2", "ntxent:tau=0.1": "NT-Xent, temperature τ = 0.1"}
 EPS = 10.0 ** np.arange(-8, 3)
@@ -92,6 +92,7 @@ def test_a_flat_line_can_be_drawn():
     assert low < 0.01 < high
 
 
+@pytest.mark.usefixtures("fitted")
 def test_the_legend_is_inside_the_picture(tmp_path):
     with style.screen():
         ax = eps_curve.draw(_frame("unified:margin=0.2,gamma=60", "triplet"))
@@ -106,17 +107,7 @@ def test_alt_states_the_counts_at_the_threshold():
     assert text == "Samples per query with a weight above eps, against eps. Triplet i2t: 0.01 at 0.01."
 
 
-def test_frames_that_do_not_fit():
-    frame = _frame("triplet")
-    with pytest.raises(InputError, match="Add mean"):
-        eps_curve.draw(frame.drop(columns="mean"))
-    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both, or .*; got sideways"):
-        eps_curve.draw(frame.assign(direction="sideways"))
-    with pytest.raises(InputError, match="Every query was skipped"):
-        eps_curve.draw(frame.assign(mean=np.nan))
-
-
-@pytest.mark.parametrize("flat", [False, True])
+@each("flat", [False, True])
 def test_an_eps_of_zero_is_not_marked_on_the_logarithmic_axis(flat):
     frame = _frame("triplet").assign(mean=1.0) if flat else _frame("triplet")
     ax = eps_curve.draw(frame, at=0.0)

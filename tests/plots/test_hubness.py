@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import hubness, style
 
 
@@ -53,12 +51,3 @@ def test_a_new_figure_has_its_legend_below_and_other_axes_inside():
 def test_alt_states_the_share_of_the_first_tenth_and_the_never_chosen():
     text = hubness.alt(_frame([5] + [1] * 5 + [0] * 4))
     assert "the tenth chosen most often is the hardest negative of 50% of the queries, 40% are never chosen" in text
-
-
-def test_frames_that_do_not_fit():
-    with pytest.raises(InputError, match="Add count"):
-        hubness.draw(_frame([1]).drop(columns="count"))
-    with pytest.raises(InputError, match="numbers >= 0"):
-        hubness.draw(_frame([1, -1]))
-    with pytest.raises(InputError, match=r"a.pt i2t must have a chosen candidate"):
-        hubness.draw(_frame([0, 0]))

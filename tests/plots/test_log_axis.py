@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.plots import log_axis, style
+from tests.each import each
 
 NUMBERS = st.floats(1e-12, 1e12)
 RATIOS = st.floats(1.0, 1e15)
@@ -25,12 +25,12 @@ def test_a_wide_axis_has_at_least_two_numbers_and_not_too_many(low: float, wide:
     assert low <= shown[0] <= shown[-1] <= high
 
 
-@pytest.mark.parametrize(("low", "high"), [(0.0, 5.0), (-1.0, 5.0), (1.0, math.inf), (math.nan, 1.0), (1.0, 9.9)])
+@each("low, high", [(0.0, 5.0), (-1.0, 5.0), (1.0, math.inf), (math.nan, 1.0), (1.0, 9.9)])
 def test_numbers_without_a_decade_above_0_are_linear(low: float, high: float) -> None:
     assert not log_axis.is_wide(low, high)
 
 
-@pytest.mark.parametrize("which", ["x", "y"])
+@each("which", ["x", "y"])
 def test_the_numbers_are_at_the_ticks_and_nowhere_else(which: str) -> None:
     ax = style.axes_or_new(None)
     ax.plot([2, 41], [2, 41])

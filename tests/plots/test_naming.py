@@ -5,8 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import pytest
 
 from lossscope.plots import naming, style
+
+pytestmark = pytest.mark.usefixtures("fitted")
 
 
 def test_a_legend_below_is_inside_the_picture_and_wrapped():

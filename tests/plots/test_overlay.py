@@ -12,8 +12,8 @@ from matplotlib.contour import ContourSet
 from matplotlib.path import Path
 
 from lossscope.engine.weight_fields import weight_field
-from lossscope.errors import InputError
 from lossscope.plots import overlay, style, triplet_field
+from tests.each import each
 
 
 def _frame(x, y, source="a.pt", epoch=np.nan, size=128.0, split="train"):
@@ -41,7 +41,7 @@ def _inside(paths, frame):
     return shares
 
 
-@pytest.mark.parametrize("number", [200, 4000])
+@each("number", [200, 4000])
 def test_lines_hold_their_share_of_the_queries(number):
     frame = _normal(number)
     (lines,) = _contours(overlay.draw(frame))
@@ -56,7 +56,7 @@ def test_two_clouds_of_one_source_are_two_rings():
     assert len(lines.get_paths()[0].to_polygons()) >= 2
 
 
-@pytest.mark.parametrize("slope", [0.0, 0.7, np.inf])
+@each("slope", [0.0, 0.7, np.inf])
 def test_points_on_a_line_have_a_contour_around_it(slope):
     """Their covariance is singular, so that a kernel density raises an error or is empty."""
     t = np.linspace(0.1, 0.9, 400)
@@ -131,7 +131,8 @@ def test_every_epoch_of_a_long_path_has_a_contour_and_some_are_in_the_legend():
     assert "epochs 1 to 30" in ax.figure.legends[0].get_title().get_text().replace("\n", " ")
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
+@pytest.mark.usefixtures("fitted")
+@each("context", [style.paper, style.screen])
 def test_the_legend_states_source_split_and_batch_and_is_inside_the_picture(context):
     with context():
         frame = pd.concat([_normal(200), _normal(300, source="runs/" + "long" * 12, size=np.nan, split=None)])
@@ -162,17 +163,3 @@ def test_alt_states_the_medians():
         frame
     )
     assert "after" not in overlay.alt(frame.assign(epoch=np.nan))
-
-
-def test_frames_that_do_not_fit():
-    frame = _normal(60)
-    with pytest.raises(InputError, match="Add s_neg"):
-        overlay.draw(frame.drop(columns="s_neg"))
-    with pytest.raises(InputError, match="must be finite"):
-        overlay.draw(frame.assign(s_pos=np.nan))
-    with pytest.raises(InputError, match=r"one epoch of each source; got several. Use overlay.draw_path"):
-        overlay.draw(pd.concat([frame.assign(epoch=1.0), frame.assign(epoch=2.0)]))
-    with pytest.raises(InputError, match="two epochs or more; got 0"):
-        overlay.draw_path(frame)
-    with pytest.raises(InputError, match="one source"):
-        overlay.draw_path(pd.concat([frame, frame.assign(source="b")]))

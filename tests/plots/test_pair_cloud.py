@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from lossscope.engine.weight_fields import weights_at
-from lossscope.errors import InputError
 from lossscope.plots import pair_cloud, style
+from tests.each import each
 
 
 def _data(number=1000, source="a.pt"):
@@ -22,7 +22,7 @@ def _hidden(ax):
     return hidden
 
 
-@pytest.mark.parametrize(("side", "weight"), [("positive", lambda s: 1 - s), ("negative", lambda s: s)])
+@each("side, weight", [("positive", lambda s: 1 - s), ("negative", lambda s: s)])
 def test_weights_that_depend_on_one_similarity_are_a_line(side, weight):
     frame = weights_at("goal:triplet=con,pair=lin,variant=released", _data())
     ax = pair_cloud.draw(frame, side=side)
@@ -86,7 +86,7 @@ def test_a_sample_of_one_objective_is_stated_and_the_histogram_is_of_all(histogr
     )
 
 
-@pytest.mark.parametrize("number", [1, 4, 12])
+@each("number", [1, 4, 12])
 def test_few_queries_have_few_medians(number):
     frame = weights_at("ntxent", _data(number))
     (line,) = pair_cloud.draw(frame).lines
@@ -109,15 +109,3 @@ def test_alt_states_means_and_zeros():
     data = pd.DataFrame({"source": "a.pt", "s_pos": [0.9, 0.5], "s_neg": [0.1, 0.6]})
     text = pair_cloud.alt(weights_at("triplet:margin=0.2", data))
     assert "Triplet, margin 0.2 on a: mean pull 0.5, mean push 0.5, 50% of 2 queries push nothing" in text
-
-
-def test_frames_that_do_not_fit():
-    frame = weights_at("triplet", _data(20))
-    with pytest.raises(InputError, match="Add w_neg"):
-        pair_cloud.draw(frame.drop(columns="w_neg"))
-    with pytest.raises(InputError, match="side must be positive or negative; got 'left'"):
-        pair_cloud.draw(frame, side="left")
-    with pytest.raises(InputError, match="must be finite"):
-        pair_cloud.draw_many(frame.assign(w_pos=np.nan))
-    with pytest.raises(InputError, match="one source"):
-        pair_cloud.draw(pd.concat([frame, frame.assign(source="b")]))

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import pair_curves, style
+from tests.each import each
 
 S = np.linspace(0, 1, 11)
 
@@ -46,7 +46,8 @@ def test_one_side_alone():
     assert len(pair_curves.draw_many(frame[frame["side"] == "negative"]).axes) == 1
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
+@pytest.mark.usefixtures("fitted")
+@each("context", [style.paper, style.screen])
 def test_long_names_are_below_and_leave_the_panels_their_width(context):
     """Specs beside the panels once left these a tenth of a paper's column."""
     frame = _frame().replace({"label": {"lin": "goal:triplet=cir,pair=lin (other: s₋ 0.77, s₊ 0.79)"}})
@@ -60,11 +61,3 @@ def test_long_names_are_below_and_leave_the_panels_their_width(context):
 
 def test_alt_states_the_ends():
     assert "linear, positive: 1 at similarity 0.00, 0 at 1.00" in pair_curves.alt(_frame())
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="side must be positive or negative; got left"):
-        pair_curves.draw(frame.assign(side="left"))
-    with pytest.raises(InputError, match="Add weight"):
-        pair_curves.draw_many(frame.drop(columns="weight"))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import power, style
 
 
@@ -73,14 +71,3 @@ def test_alt_states_both_ends():
     text = power.alt(frame())
     assert text.startswith("Smallest difference that n seeds or images can show. ")
     assert "rsum, NT-Xent against Triplet: 17.3 (8.66 to 52) with 3 seeds, 9.49 (4.74 to 28.5) with 10 seeds" in text
-
-
-def test_frames_that_do_not_fit():
-    with pytest.raises(InputError, match="one over; got seeds, images"):
-        power.draw(frame())
-    with pytest.raises(InputError, match="Add mdd_low"):
-        power.draw(frame().drop(columns="mdd_low"))
-    with pytest.raises(InputError, match="must have a smallest difference; got none"):
-        power.draw_many(frame().assign(mdd=np.nan))
-    with pytest.raises(InputError, match="each pair and n once"):
-        power.draw_many(pd.concat([frame(), frame()]))

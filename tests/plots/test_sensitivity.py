@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import sensitivity, style
 
 REFERENCE = pd.DataFrame({"label": ["Triplet-HN"] * 3 + ["VLC"], "rsum": [469.0, 470, 471, 480]})
@@ -80,23 +79,3 @@ def test_alt_states_the_best():
     text = sensitivity.alt(_frame(), REFERENCE)
     assert "margin: 451.0 at 0, 461.0 at 0.1, 471.0 at 0.2; best 0.2" in text
     assert text.endswith("For comparison Triplet-HN 470.0, VLC 480.0.")
-
-
-def test_saved_in_both_styles(tmp_path):
-    for name, context in (("p", style.paper), ("s", style.screen)):
-        with context():
-            assert style.save(sensitivity.draw_many(_frame(), REFERENCE), tmp_path / f"{name}.pdf").is_file()
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="Add seed"):
-        sensitivity.draw(frame.drop(columns="seed"))
-    with pytest.raises(InputError, match="one parameter"):
-        sensitivity.draw(frame)
-    with pytest.raises(InputError, match="got some twice"):
-        sensitivity.draw_many(pd.concat([frame, frame]))
-    with pytest.raises(InputError, match="known rsum; got none"):
-        sensitivity.draw_many(frame.assign(rsum=np.nan))
-    with pytest.raises(InputError, match="sensitivity, reference must have the columns label, rsum"):
-        sensitivity.draw(_margin(), reference=REFERENCE.drop(columns="rsum"))

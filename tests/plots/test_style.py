@@ -11,6 +11,7 @@ from PIL import Image
 
 from lossscope.errors import InputError
 from lossscope.plots import style
+from tests.each import each
 
 
 def _figure():
@@ -19,7 +20,7 @@ def _figure():
     return fig
 
 
-@pytest.mark.parametrize(("suffix", "start"), [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")])
+@each("suffix, start", [("pdf", b"%PDF"), ("svg", b"<?xml"), ("png", b"\x89PNG")])
 def test_the_suffix_is_the_format_and_files_are_reproducible(tmp_path, suffix, start):
     first = style.save(_figure(), tmp_path / f"a.{suffix}").read_bytes()
     second = style.save(_figure(), tmp_path / f"b.{suffix.upper()}").read_bytes()
@@ -62,7 +63,7 @@ def test_the_description_is_in_a_pdf(tmp_path):
     assert wide in data
 
 
-@pytest.mark.parametrize("suffix", style.FORMATS)
+@each("suffix", style.FORMATS)
 def test_files_with_a_description_are_reproducible_and_differ_from_those_without(tmp_path, suffix):
     first = _save(tmp_path, suffix).read_bytes()
     assert first == _save(tmp_path, suffix).read_bytes()
@@ -79,7 +80,7 @@ def test_fonts_of_a_pdf_are_type_42(tmp_path):
         assert b"/Type3" not in data
 
 
-@pytest.mark.parametrize("name", ["a.jpg", "a"])
+@each("name", ["a.jpg", "a"])
 def test_other_suffixes_are_refused(tmp_path, name):
     with pytest.raises(InputError, match=r"must end in .pdf, .png or .svg; got"):
         style.save(_figure(), tmp_path / name)
@@ -148,16 +149,12 @@ def test_a_figure_is_at_most_two_columns_wide():
         assert style.new_figure(width=5).get_figwidth() == pytest.approx(7, abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("values", "deviation"), [([1.0], None), ([2.0, 2.0, 2.0], None), ([0.3, 0.1 + 0.2], None), ([1.0, 3.0], 2**0.5)]
-)
+@each("values, deviation", [([1.0], None), ([2.0, 2.0, 2.0], None), ([0.3, 0.1 + 0.2], None), ([1.0, 3.0], 2**0.5)])
 def test_equal_or_single_values_have_no_deviation(values, deviation):
     assert style.deviation(pd.Series(values)) == (None if deviation is None else pytest.approx(deviation))
 
 
-@pytest.mark.parametrize(
-    ("epochs", "ticks"), [([1, 2, 3], [1, 2, 3]), ([0.5, 1, 4], [0, 1, 2, 3, 4]), (range(13), list(range(13)))]
-)
+@each("epochs, ticks", [([1, 2, 3], [1, 2, 3]), ([0.5, 1, 4], [0, 1, 2, 3, 4]), (range(13), list(range(13)))])
 def test_epochs_have_a_tick_each_from_the_first(epochs, ticks):
     ax = style.new_figure().add_subplot()
     style.set_epochs(ax, epochs)

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from lossscope.errors import InputError
 from lossscope.plots import style, tangent
+from tests.each import each
 
 
 def _frame(values, label="ntxent"):
@@ -51,15 +51,13 @@ def test_one_far_value_does_not_press_the_others_together(histogram):
     assert share.max() < 0.3
 
 
-@pytest.mark.parametrize("values", [[0.0, 0.0], [0.5], [0.7] * 9])
+@each("values", [[0.0, 0.0], [0.5], [0.7] * 9])
 def test_few_or_equal_norms(values, histogram):
     share, _ = histogram(tangent.draw(_frame(values)))
     assert share.sum() == pytest.approx(np.mean(np.array(values) > 0))
 
 
-@pytest.mark.parametrize(
-    ("zeros", "percent"), [(0, "0 %"), (1, "under 0.1 %"), (9999, "over 99.9 %"), (10000, "100 %")]
-)
+@each("zeros, percent", [(0, "0 %"), (1, "under 0.1 %"), (9999, "over 99.9 %"), (10000, "100 %")])
 def test_none_and_all_are_stated_only_if_exact(zeros, percent):
     values = np.ones(10000)
     values[:zeros] = 0
@@ -92,23 +90,6 @@ def test_a_panel_each_on_its_own_axis():
     assert left.get_xlim()[1] < 3 < right.get_xlim()[1]
 
 
-def test_saved_in_both_styles(tmp_path):
-    for name, context in (("p", style.paper), ("s", style.screen)):
-        with context():
-            assert style.save(tangent.draw_many(_frame(np.arange(9.0))), tmp_path / f"{name}.pdf").is_file()
-
-
-def test_frames_that_do_not_fit():
-    with pytest.raises(InputError, match="Add value"):
-        tangent.draw(_frame([1.0]).drop(columns="value"))
-    with pytest.raises(InputError, match="known norm; got none"):
-        tangent.draw(_frame([np.nan]))
-    with pytest.raises(InputError, match="numbers >= 0"):
-        tangent.draw(_frame([1.0, -1.0]))
-    with pytest.raises(InputError, match="one label"):
-        tangent.draw(pd.concat([_frame([1.0]), _frame([1.0], "b")]))
-
-
 def test_panels_have_the_colours_of_all_their_labels_together():
     """A panel chose its colour alone, so that two losses had one, and other pictures another."""
     names = ["NT-Xent", "ntxent:tau=0.05", "InfoNCE", "goal:triplet=cir", "Circle", "unified:gamma=20", "triplet"]
@@ -118,6 +99,7 @@ def test_panels_have_the_colours_of_all_their_labels_together():
     assert drawn == [colour.lower() for colour in style.colours(names).values()] and len(set(drawn)) == len(names)
 
 
+@pytest.mark.usefixtures("fitted")
 def test_no_text_touches_another_with_many_losses():
     """Titles ran into those of the next panel, and numbers of a wide axis into one another."""
     rng = np.random.default_rng(0)

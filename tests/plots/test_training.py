@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import pytest
 
-from lossscope.errors import InputError
-from lossscope.plots import style, training
+from lossscope.plots import training
+from tests.each import each
 
 SCALES = {"ntxent:tau=0.1": 5.0, "triplet": 400.0}
 
@@ -48,9 +47,7 @@ def _numbered(ax):
     return [tick for tick in ax.yaxis.get_major_ticks() if tick.label1.get_text() and low <= tick.get_loc() <= high]
 
 
-@pytest.mark.parametrize(
-    ("fall", "scale"), [(0.4, "linear"), (1.0, "linear"), (3.2, "linear"), (3.3, "log"), (99, "log")]
-)
+@each("fall, scale", [(0.4, "linear"), (1.0, "linear"), (3.2, "linear"), (3.3, "log"), (99, "log")])
 def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(fall, scale):
     """A loss that fell to 0.7 of its first value had a logarithmic axis with the number 1 alone."""
     for ax in (training.draw(_frame(fall=fall), value="loss"), training.draw_many(_frame(fall=fall)).axes[0]):
@@ -128,21 +125,3 @@ def test_runs_are_named_by_what_distinguishes_their_paths():
     frame = _frame({f"/somewhere/runs/scenes--vse--{loss}--seed0/run": 1.0 for loss in ("triplet-sh", "nt-xent")})
     names = {text.get_text() for text in training.draw_many(frame).legends[0].get_texts()}
     assert names == {"Triplet SH", "NT-Xent"}
-
-
-@pytest.mark.parametrize("context", [style.paper, style.screen])
-def test_the_legend_is_inside_the_picture(context):
-    with context():
-        fig = training.draw_many(_frame())
-        fig.draw_without_rendering()
-        assert fig.legends[0].get_window_extent().x1 <= fig.bbox.x1
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="Add rsum"):
-        training.draw_many(frame.drop(columns="rsum"))
-    with pytest.raises(InputError, match="value must be loss or rsum; got 'mean'"):
-        training.draw(frame, value="mean")
-    with pytest.raises(InputError, match="a loss or an rsum; got none"):
-        training.draw(frame.assign(loss=np.nan, rsum=np.nan))

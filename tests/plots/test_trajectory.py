@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.errors import InputError
 from lossscope.plots import trajectory
+from tests.each import each
 
 
 def _frame(runs=("a", "b"), epochs=4, loss=1.0):
@@ -16,12 +16,7 @@ def _frame(runs=("a", "b"), epochs=4, loss=1.0):
         for epoch in range(epochs):
             for split in ("train", "val"):
                 is_val = split == "val"
-                row = {
-                    "run": run,
-                    "epoch": float(epoch),
-                    "split": split,
-                    "loss": loss * (place + 1) / (epoch + 1),
-                }
+                row = {"run": run, "epoch": float(epoch), "split": split, "loss": loss * (place + 1) / (epoch + 1)}
                 row["rsum"] = 100.0 * (place + 1) + epoch if is_val else np.nan
                 for side, level in (("pos", 0.8), ("neg", 0.4)):
                     values = dict(zip(trajectory.PARTS, (level, level - 0.2, level + 0.01, level + 0.1), strict=True))
@@ -56,7 +51,7 @@ def test_many_share_axes_but_not_the_loss():
     np.testing.assert_allclose(rsum.lines[1].get_ydata(), [200, 201, 202, 203])
 
 
-@pytest.mark.parametrize(("epochs", "scale"), [(9, "linear"), (10, "log"), (400, "log")])
+@each("epochs, scale", [(9, "linear"), (10, "log"), (400, "log")])
 def test_the_loss_is_logarithmic_from_a_decade_on_and_has_several_numbers(epochs, scale):
     fig = trajectory.draw_many(_frame(("a",), epochs=epochs))
     fig.draw_without_rendering()
@@ -120,7 +115,7 @@ def test_a_loss_that_is_not_positive_is_linear():
     assert axes[1].get_yscale() == "linear"
 
 
-@pytest.mark.parametrize("runs", [1, 4, 7])
+@each("runs", [1, 7])
 def test_any_number_of_runs_and_unknown_values(runs):
     frame = _frame([f"run{k}" for k in range(runs)], epochs=1)
     frame[["loss", "rsum"]] = np.nan
@@ -129,10 +124,3 @@ def test_any_number_of_runs_and_unknown_values(runs):
 
 def test_alt_states_the_last_similarities_and_the_best_rsum():
     assert "a: at epoch 3 positives 0.80, hardest negatives 0.40, best rsum 103.0" in trajectory.alt(_frame())
-
-
-def test_frames_that_do_not_fit():
-    with pytest.raises(InputError, match="draw_many"):
-        trajectory.draw(_frame())
-    with pytest.raises(InputError, match="Add neg_q90"):
-        trajectory.draw_many(_frame().drop(columns="neg_q90"))

@@ -8,8 +8,8 @@ import pytest
 from matplotlib.colors import to_rgb
 from matplotlib.contour import ContourSet
 
-from lossscope.errors import InputError
 from lossscope.plots import contours, style, triplet_field
+from tests.each import each
 
 AXIS = np.linspace(0, 1, 101)
 
@@ -94,7 +94,7 @@ def test_lines_are_labelled_in_the_unit_of_the_colour_bar():
     assert len(ax.texts) >= 3
 
 
-@pytest.mark.parametrize("pale", [False, True])
+@each("pale", [False, True])
 def test_labels_are_readable_on_every_colour(pale):
     """Black text once stood on dark blue."""
     ax = triplet_field.draw(_frame(lambda p, n: 5 * _nca(p / 4, n / 4)), pale=pale)
@@ -152,20 +152,6 @@ def test_many_of_one_style(tmp_path):
 def test_alt_states_where_the_largest_weight_is():
     text = triplet_field.alt(_frame(_nca))
     assert "nca: largest weight 1 at positive similarity 0.00 and negative similarity 1.00" in text
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame(_nca)
-    with pytest.raises(InputError, match="Add s_neg"):
-        triplet_field.draw(frame.drop(columns="s_neg"))
-    with pytest.raises(InputError, match="at least one row"):
-        triplet_field.draw(frame.iloc[:0])
-    with pytest.raises(InputError, match="full grid"):
-        triplet_field.draw(frame.iloc[1:])
-    with pytest.raises(InputError, match="each"):
-        triplet_field.draw(pd.concat([frame, frame]))
-    with pytest.raises(InputError, match="draw_many"):
-        triplet_field.draw(pd.concat([frame, _frame(_cir, "cir")]))
 
 
 def test_panels_share_one_colour_map_when_one_of_them_pulls() -> None:

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from matplotlib.collections import QuadMesh
 
-from lossscope.errors import InputError
 from lossscope.plots import style, weight_field
+from tests.each import each
 
 AXIS = np.linspace(-1, 1, 41)
 
@@ -89,8 +89,8 @@ def test_lines_are_labelled_in_the_unit_of_the_colour_bar():
         assert 10 * _nca(x, y) == pytest.approx(float(text.get_text()), rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("push", "text_range"),
+@each(
+    "push, text_range",
     [(_flat, "2 everywhere"), (lambda p, n: 0 * p, "0 everywhere"), (lambda p, n: 1e-9 + n**2, "0 to 1")],
 )
 def test_ranges_are_stated(push, text_range):
@@ -107,16 +107,3 @@ def test_saved_with_few_colours(tmp_path):
     with style.paper():
         path = style.save(weight_field.draw(_frame(_nca, _nca)), tmp_path / "a.png")
     assert path.stat().st_size < 120_000
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame(_nca, _nca)
-    with pytest.raises(InputError, match="Add w_pos"):
-        weight_field.draw(frame.drop(columns="w_pos"))
-    for broken in (frame.iloc[1:], pd.concat([frame, frame]), frame[frame["s_neg"] == 1]):
-        with pytest.raises(InputError, match="each point of a grid"):
-            weight_field.draw(broken)
-    with pytest.raises(InputError, match="must be finite"):
-        weight_field.draw(frame.assign(w_neg=np.nan))
-    with pytest.raises(InputError, match=r"one objective; got nca, b"):
-        weight_field.draw(pd.concat([frame, _frame(_nca, _nca, "b")]))

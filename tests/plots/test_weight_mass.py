@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from lossscope.errors import InputError
 from lossscope.plots import style, weight_mass
+from tests.each import each
 
 MASS = {
     "ntxent": {"W_pos": 0.75, "W_neg": 0.5, "W_low": 0.25, "N_eff": 12.0},
@@ -119,7 +119,8 @@ def test_a_query_without_weight_has_no_bar():
     assert all(width == 0 for bars in _bars(weight_mass.draw(frame, share=True)).values() for _, width in bars)
 
 
-@pytest.mark.parametrize("context", [style.paper, style.screen])
+@pytest.mark.usefixtures("fitted")
+@each("context", [style.paper, style.screen])
 def test_other_axes_or_a_new_figure(context):
     with context():
         fig = style.new_figure()
@@ -132,23 +133,11 @@ def test_other_axes_or_a_new_figure(context):
         assert box.x0 >= 0 and box.x1 <= figure.bbox.x1
 
 
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="Add mean"):
-        weight_mass.draw(frame.drop(columns="mean"))
-    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both, or .*; got sideways"):
-        weight_mass.draw(frame.assign(direction="sideways"))
-    with pytest.raises(InputError, match="Run the probe weight_mass"):
-        weight_mass.draw(frame.assign(statistic="C_0"))
-    with pytest.raises(InputError, match="got some twice"):
-        weight_mass.draw_many(pd.concat([frame, frame]))
-
-
 LONG = ("unified:margin=0.2,gamma=20", "goal:triplet=cir,pair=sig-ms", "multi_similarity:alpha=2,beta=50", "Triplet")
 
 
-@pytest.mark.parametrize("draw", [weight_mass.draw, weight_mass.draw_many])
-@pytest.mark.parametrize("use", [style.screen, style.paper])
+@pytest.mark.usefixtures("fitted")
+@each("draw", [weight_mass.draw, weight_mass.draw_many], "use", [style.screen, style.paper])
 def test_names_of_many_losses_do_not_overlap(draw, use):
     """Names of four lines stood in rows as high as two."""
     parts = ("W_neg", "W_low")

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.errors import InputError
-from lossscope.plots import style, what_if
+from lossscope.plots import what_if
+from tests.each import each
 
 TAU = np.array([0.02, 0.05, 0.1, 0.2])
 
@@ -58,7 +58,7 @@ def _band_text(fig):
     return fig.legends[0].get_title().get_text().replace("\n", " ")
 
 
-@pytest.mark.parametrize(("column", "n"), [("n", 1), ("n_spread", 1)])
+@each("column, n", [("n", 1), ("n_spread", 1)])
 def test_one_batch_has_no_band(column, n):
     fig = what_if.draw_many(_frame().assign(**{column: n}))
     assert not any(ax.collections for ax in fig.axes)
@@ -85,23 +85,3 @@ def test_unknown_means_are_left_out():
 
 def test_alt_states_both_ends():
     assert "C_neg i2t: 2 at 0.02, 20 at 0.2" in what_if.alt(_frame())
-
-
-def test_saved_in_both_styles(tmp_path):
-    for name, context in (("p", style.paper), ("s", style.screen)):
-        with context():
-            assert style.save(what_if.draw_many(_frame(), at=0.1), tmp_path / f"{name}.pdf").is_file()
-
-
-def test_frames_that_do_not_fit():
-    frame = _frame()
-    with pytest.raises(InputError, match="Add std"):
-        what_if.draw(frame.drop(columns="std"))
-    with pytest.raises(InputError, match="one statistic"):
-        what_if.draw(frame)
-    with pytest.raises(InputError, match="got some twice"):
-        what_if.draw_many(pd.concat([frame, frame]))
-    with pytest.raises(InputError, match=r"direction must be i2t, t2i, both, or .*; got sideways"):
-        what_if.draw_many(frame.assign(direction="sideways"))
-    with pytest.raises(InputError, match="known mean; got none"):
-        what_if.draw_many(frame.assign(mean=np.nan))

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+
+from tests.each import each
+from tests.probes import lab
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_the_statistic_equals_the_oracle(many: bool, lab: Any, oracle: Oracle) -> None:
+@each("many", [False, True])
+def test_the_statistic_equals_the_oracle(many: bool, oracle: Oracle) -> None:
     batches = lab.random_batches(many=many)
     actual = lab.measure("alignment", batches)
     for b, batch in enumerate(batches.single_batches()):
@@ -23,27 +23,17 @@ def test_the_statistic_equals_the_oracle(many: bool, lab: Any, oracle: Oracle) -
         assert {name: v[b] for name, v in actual.items()} == pytest.approx(expected, rel=1e-12)
 
 
-def test_it_is_a_squared_distance_of_unit_vectors(lab: Any) -> None:
+def test_it_is_a_squared_distance_of_unit_vectors() -> None:
     batch = lab.random_batches(k=1, gaps=False)
     difference = batch.queries[0] - batch.candidates[0, :6]
     assert lab.columns(lab.run("alignment", batch))["alignment"] == pytest.approx(difference.square().sum(1).numpy())
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_stacks_and_panels_give_the_same_results(many: bool, lab: Any) -> None:
-    lab.assert_invariant_to_cuts("alignment", lab.random_batches(many=many))
-
-
-@given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
-def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
-    batches = lab.random_batches(many=True)
-    lab.assert_same(lab.measure("alignment", batches.permute(queries, candidates)), lab.measure("alignment", batches))
-
-
-def test_degenerate_batches_give_no_infinity(degenerate: Any, lab: Any, request: pytest.FixtureRequest) -> None:
-    (values,) = lab.measure("alignment", degenerate).values()
+@each("kind", lab.DEGENERATE)
+def test_degenerate_batches_give_no_infinity(kind: str) -> None:
+    (values,) = lab.measure("alignment", lab.degenerate(kind)).values()
     expected = {"all skipped": np.nan, "collapsed": 0, "separated": 0, "opposite": 4}
     assert not np.isinf(values).any()
     for name, value in expected.items():
-        if name in request.node.name:
+        if name in kind:
             assert values == pytest.approx(value, abs=1e-5, nan_ok=True)

@@ -9,14 +9,12 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from lossscope.core.counts import CountedWeights
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.core.types import Convention
-from lossscope.engine.run_probes import ProbeResult, merge_parts, plan_probes, run_probes
+from lossscope.engine.run_probes import ProbeResult, plan_probes, run_probes
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulator, Reducer, Statistic, concatenate, reduce_column
@@ -24,6 +22,8 @@ from lossscope.probes.cocos import Cocos
 from lossscope.probes.views.eps_histogram import EDGES
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
+from tests.each import each
+from tests.probes import lab
 
 NAN = float("nan")
 
@@ -56,33 +56,8 @@ def statistics(result: ProbeResult) -> dict[str, float]:
     return {s.name: float(reduce_column(s, columns, 1)) for s in result.statistics()}
 
 
-@settings(max_examples=30)
-@given(cuts=st.sets(st.integers(1, 11)), seed=st.integers(0, 1000))
-@pytest.mark.parametrize("objective", [Entrywise(), build("objectives", "ntxent"), build("objectives", "triplet")])
-def test_concatenated_panels_equal_the_whole_batch(objective: Objective, cuts: set[int], seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    S = torch.rand(12, 12, generator=generator).double() * 0.03
-    mask = replace(pair_mask(torch.arange(12)), valid=torch.rand(12, 12, generator=generator) < 0.8)
-    parts = torch.tensor_split(torch.arange(12), sorted(cuts))
-    plan = plan_probes([objective], [Cocos(curve=True)])
-    panels = [next(iter(run_probes(rows(S[part], mask.rows(part), has_all_queries=False), plan))) for part in parts]
-    result, all_at_once = merge_parts(panels, rows(S, mask).shape), count(objective, S, mask, Cocos(curve=True))
-    columns = all_at_once.columns()
-    assert result.columns().keys() == columns.keys()
-    for name, column in result.columns().items():
-        torch.testing.assert_close(column, columns[name], rtol=1e-12, atol=0, equal_nan=True)
-    for statistic in result.statistics():
-        torch.testing.assert_close(
-            reduce_column(statistic, result.columns(), 1),
-            reduce_column(statistic, columns, 1),
-            rtol=1e-12,
-            atol=0,
-            equal_nan=True,
-        )
-
-
-@pytest.mark.parametrize(
-    ("objective", "convention", "panels"),
+@each(
+    "objective, convention, panels",
     [
         ("triplet", "corrected", True),
         ("triplet", "released", False),  # counts of a query depend on other queries (E1, E2)
@@ -92,7 +67,7 @@ def test_concatenated_panels_equal_the_whole_batch(objective: Objective, cuts: s
         ("smoothap:tau=0.3", "released", False),
     ],
 )
-def test_a_stack_has_the_counts_of_its_batches(objective: str, convention: str, panels: bool, lab: Any) -> None:
+def test_a_stack_has_the_counts_of_its_batches(objective: str, convention: str, panels: bool) -> None:
     batches = lab.random_batches(c=6, many=objective.startswith("smoothap"), gaps=False)
     batches = replace(batches, direction="t2i")
     lab.assert_invariant_to_cuts(f"cocos:eps=0.02,convention={convention}", batches, objective, panels)
@@ -118,7 +93,7 @@ def test_each_objective_reports_what_its_paper_counts() -> None:
     assert reported("smoothap") == ["C_q", "C_q_all", "C_0", "N_eff", "skipped"]
 
 
-@pytest.mark.parametrize("name", names("objectives"))
+@each("name", names("objectives"))
 def test_every_objective_can_be_counted(name: str) -> None:
     result = count(build("objectives", name), torch.rand(6, 6, dtype=torch.float64))
     assert all(len(column) == 6 for column in result.columns().values())
@@ -152,8 +127,8 @@ def test_a_batch_of_skipped_queries_has_no_mean() -> None:
     assert (values["skipped"], values["C_0"]) == (3, 0)
 
 
-@pytest.mark.parametrize("objective", ["ntxent", "triplet", "smoothap:tau=0.3"])
-def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> None:
+@each("objective", ["ntxent", "triplet", "smoothap:tau=0.3"])
+def test_the_curve_is_the_count_at_every_threshold(objective: str) -> None:
     batches = lab.random_batches(many=objective.startswith("smoothap")).rows()
     result = lab.run("cocos:curve=true", batches, objective)
     curve = result.columns()["curve"]
@@ -167,29 +142,26 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str, lab: Any) -> 
         np.testing.assert_allclose(mean[b], curve.view(3, 6, -1)[b, usable[b]].mean(0))
 
 
-@pytest.mark.parametrize(
-    ("reducer", "expected"),
-    [
-        ("mean", 2.0),
-        ("mean_nonzero", 3.0),
-        ("sum", 6.0),
-        ("zeros", 1.0),
-        ("true", NAN),
-        ("std", 2**0.5),
-        ("min", 0.0),
-        ("max", 3.0),
-        ("q10", 0.0),
-        ("q50", 3.0),
-        ("q90", 3.0),
-    ],
-)
+@each("reducer, expected", [
+    ("mean", 2.0),
+    ("mean_nonzero", 3.0),
+    ("sum", 6.0),
+    ("zeros", 1.0),
+    ("true", NAN),
+    ("std", 2**0.5),
+    ("min", 0.0),
+    ("max", 3.0),
+    ("q10", 0.0),
+    ("q50", 3.0),
+    ("q90", 3.0),
+])  # fmt: skip
 def test_undefined_and_skipped_entries_are_left_out(reducer: Reducer, expected: float) -> None:
     columns = {"x": torch.tensor([0.0, 3.0, NAN, 3.0, 9.0]), "skipped": torch.tensor([0, 0, 0, 0, 1])}
     statistic = Statistic("x", "x", reducer, "1")
     assert float(reduce_column(statistic, columns, 1)) == pytest.approx(expected, nan_ok=True)
 
 
-@pytest.mark.parametrize("reducer", ["mean", "mean_nonzero", "std", "min", "max", "q10", "q50", "q90"])
+@each("reducer", ["mean", "mean_nonzero", "std", "min", "max", "q10", "q50", "q90"])
 def test_without_elements_the_statistic_is_nan(reducer: Reducer) -> None:
     columns = {"x": torch.tensor([NAN, 1.0, NAN, 2.0]), "skipped": torch.tensor([0, 1, 0, 0])}
     first, second = reduce_column(Statistic("x", "x", reducer, "1"), columns, 2).tolist()
@@ -197,8 +169,7 @@ def test_without_elements_the_statistic_is_nan(reducer: Reducer) -> None:
     assert second == (0.0 if reducer == "std" else 2.0)
 
 
-@pytest.mark.parametrize(("merge", "expected"), [("sum", [5, 7]), ("max", [4, 5]), ("min", [1, 2])])
-@pytest.mark.parametrize("axis", ["candidate", "batch", "layer"])
+@each("merge, expected", [("sum", [5, 7]), ("max", [4, 5]), ("min", [1, 2])], "axis", ["candidate", "batch", "layer"])
 def test_views_of_the_same_elements_are_merged_by_their_accumulator(
     axis: Any, merge: Any, expected: Sequence[float]
 ) -> None:
@@ -211,7 +182,7 @@ def test_queries_of_other_views_are_other_elements() -> None:
     assert concatenate("query", [{"x": a}, {"x": b}])["x"].value.tolist() == [1, 5, 4]
 
 
-@pytest.mark.parametrize("eps", [-0.01, NAN])
+@each("eps", [-0.01, NAN])
 def test_a_threshold_below_zero_raises(eps: float) -> None:
     with pytest.raises(InputError, match="eps must be a number >= 0"):
         Cocos(eps=eps)

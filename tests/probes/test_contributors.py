@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,14 +15,15 @@ from hypothesis import strategies as st
 from lossscope.errors import InputError
 from lossscope.probes.contributors import Contributors
 from lossscope.registry import build
+from tests.each import each
+from tests.probes import lab
 
 Oracle = Callable[[str], ModuleType]
 OBJECTIVES = ["ntxent", "triplet", "triplet_sh", "smoothap:tau=0.3"]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("seed", range(3))
-def test_the_statistics_equal_the_oracle(seed: int, objective: str, lab: Any, oracle: Oracle) -> None:
+@each("objective", OBJECTIVES, "seed", range(3))
+def test_the_statistics_equal_the_oracle(seed: int, objective: str, oracle: Oracle) -> None:
     batches = lab.random_batches(seed, q=8, c=12, many=objective.startswith("smoothap"))
     actual = lab.measure("contributors", batches, objective)
     for b, batch in enumerate(batches.single_batches()):
@@ -33,13 +33,8 @@ def test_the_statistics_equal_the_oracle(seed: int, objective: str, lab: Any, or
         assert {name: v[b] for name, v in actual.items()} == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> None:
-    lab.assert_invariant_to_cuts("contributors", lab.random_batches(many=objective.startswith("smoothap")), objective)
-
-
 @given(weights=st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda w: sum(w) > 1e-3))
-def test_how_the_numbers_bound_each_other(weights: list[float], lab: Any) -> None:
+def test_how_the_numbers_bound_each_other(weights: list[float]) -> None:
     """1 <= N_eff <= perplexity <= number of entries (Hill numbers decrease with their order); 1 / N_eff <= top1."""
     batch = lab.random_batches(k=1, q=1, c=len(weights) + 1, d=1, gaps=False)
     S = torch.tensor([0.0, *weights], dtype=torch.float64).log().clamp(min=-700)
@@ -49,7 +44,7 @@ def test_how_the_numbers_bound_each_other(weights: list[float], lab: Any) -> Non
     assert 1 / actual["N_eff"] <= actual["top1"] * (1 + 1e-9) <= actual["top5"] * (1 + 2e-9) <= 1 + 3e-9
 
 
-def test_n_eff_of_equal_weights_is_their_number(lab: Any) -> None:
+def test_n_eff_of_equal_weights_is_their_number() -> None:
     batch = lab.random_batches(k=1, q=2, c=7, gaps=False)
     batch = replace(
         batch, queries=batch.queries[:, :1].expand(1, 2, 4), candidates=batch.queries[:, :1].expand(1, 7, 4)
@@ -61,7 +56,7 @@ def test_n_eff_of_equal_weights_is_their_number(lab: Any) -> None:
     assert actual["top5"] == pytest.approx([5 / 6])
 
 
-def test_weights_whose_squares_underflow_are_still_counted(lab: Any) -> None:
+def test_weights_whose_squares_underflow_are_still_counted() -> None:
     """Squares of softmax probabilities of e^-60 underflow in float32."""
     batch = lab.random_batches(k=1, q=1, c=4, d=1, gaps=False)
     candidates = torch.tensor([0.9, 0.3, 0.3, 0.3])[None, :, None]
@@ -71,24 +66,14 @@ def test_weights_whose_squares_underflow_are_still_counted(lab: Any) -> None:
     assert actual["perplexity"] == pytest.approx([3], rel=1e-5)
 
 
-@given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
-def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
-    batches = lab.random_batches()
-    lab.assert_same(
-        lab.measure("contributors", batches.permute(queries, candidates)), lab.measure("contributors", batches)
-    )
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_degenerate_batches_give_no_infinity(
-    objective: str, degenerate: Any, lab: Any, request: pytest.FixtureRequest
-) -> None:
-    actual = lab.measure("contributors", degenerate, objective)
+@each("kind", lab.DEGENERATE, "objective", OBJECTIVES)
+def test_degenerate_batches_give_no_infinity(objective: str, kind: str) -> None:
+    actual = lab.measure("contributors", lab.degenerate(kind), objective)
     assert not any(np.isinf(values).any() for values in actual.values())
-    nothing = "all skipped" in request.node.name or ("separated" in request.node.name and "triplet" in objective)
+    nothing = "all skipped" in kind or ("separated" in kind and "triplet" in objective)
     if nothing:
         assert all(np.isnan(values).all() for values in actual.values())
-    elif "one negative" in request.node.name and objective == "ntxent":
+    elif "one negative" in kind and objective == "ntxent":
         assert all(values.tolist() == pytest.approx([1, 1]) for values in actual.values())
 
 

@@ -16,6 +16,7 @@ from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.registry import build, names
 from lossscope.sources.base import load
+from tests.each import each
 
 WITHOUT_MODEL = tuple(name for name in names("probes") if name != "parameter_gradients")
 KEYS = ["objective", "direction", "probe", "statistic"]
@@ -78,7 +79,7 @@ def test_a_source_without_a_model_has_no_gradients(embedded: SplitEmbeddings) ->
         run_sweep(embedded, "parameter_gradients")
 
 
-@pytest.mark.parametrize("name", names("probes"))
+@each("name", names("probes"))
 def test_the_attributes_of_a_probe(name: str) -> None:
     probe = build("probes", name)
     statistics = probe.statistics(build("objectives", "ntxent") if probe.needs_objective else None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.core.embedded import SplitEmbeddings
@@ -21,6 +21,8 @@ from lossscope.engine import large_batches
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.probes.false_negatives import FalseNegatives
+from tests.each import each
+from tests.probes import lab
 
 Oracle = Callable[[str], ModuleType]
 
@@ -40,9 +42,8 @@ def with_images_and_keys(batches: Any, texts: int = 5) -> Any:
     return replace(batches.rows(), candidate_keys=keys, related=related)
 
 
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize("near", [-0.2, 0.5, 0.95])
-def test_the_counts_equal_the_oracle(near: float, many: bool, lab: Any, oracle: Oracle) -> None:
+@each("many", [False, True], "near", [-0.2, 0.5, 0.95])
+def test_the_counts_equal_the_oracle(near: float, many: bool, oracle: Oracle) -> None:
     batches = lab.random_batches(many=many, d=2)
     rows = with_images_and_keys(batches)
     of_queries, of_candidates = random_images(*batches.match.shape)
@@ -62,8 +63,8 @@ def test_the_counts_equal_the_oracle(near: float, many: bool, lab: Any, oracle: 
             assert {name: actual[name][6 * b + q] for name in expected} == expected
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_panels_give_the_same_results(many: bool, lab: Any) -> None:
+@each("many", [False, True])
+def test_panels_give_the_same_results(many: bool) -> None:
     rows = with_images_and_keys(lab.random_batches(k=1, many=many, d=2))
     whole = lab.run("false_negatives:near=0.5", rows)
     for sizes in ([5, 1], [1, 2, 3]):
@@ -71,7 +72,7 @@ def test_panels_give_the_same_results(many: bool, lab: Any) -> None:
         lab.assert_same(lab.columns(parts), lab.columns(whole))
 
 
-def test_by_hand(lab: Any) -> None:
+def test_by_hand() -> None:
     """Two pairs of image 3, then images 5 and 7, which have one caption in common; caption 3 is close to caption 0."""
     batch = lab.random_batches(k=1, q=4, c=4, d=4, gaps=False)
     captions = torch.eye(4, dtype=torch.float64)
@@ -87,7 +88,7 @@ def test_by_hand(lab: Any) -> None:
     assert actual["near"].tolist() == [1, 0, 0, 1]
 
 
-def test_copies_of_the_same_image_are_no_duplicates(lab: Any) -> None:
+def test_copies_of_the_same_image_are_no_duplicates() -> None:
     """t2i: the image of two captions of one image is there twice, with one key."""
     batch = replace(lab.random_batches(k=1, q=3, c=3, gaps=False), direction="t2i")
     images = torch.tensor([3, 3, 5])
@@ -97,8 +98,9 @@ def test_copies_of_the_same_image_are_no_duplicates(lab: Any) -> None:
     assert actual["duplicates"].tolist() == [0, 0, 0]
 
 
+@settings(max_examples=15)
 @given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
-def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
+def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int]) -> None:
     batches = lab.random_batches(k=1, many=True, d=2)
     rows = with_images_and_keys(batches)
     moved = replace(
@@ -109,7 +111,7 @@ def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: li
     lab.assert_same(*(lab.measure("false_negatives:near=0.5", batch) for batch in (moved, rows)))
 
 
-def test_unknown_counts_are_nan(lab: Any) -> None:
+def test_unknown_counts_are_nan() -> None:
     rows = replace(with_images_and_keys(lab.random_batches()), candidate_keys=None, queries=None, candidates=None)
     actual = lab.measure("false_negatives", rows)
     assert np.isnan(actual["duplicates"]).all()
@@ -118,22 +120,23 @@ def test_unknown_counts_are_nan(lab: Any) -> None:
     assert np.isnan(lab.measure("false_negatives", lab.random_batches())["same_image"]).all()
 
 
-def test_degenerate_batches_give_no_infinity(degenerate: Any, lab: Any, request: pytest.FixtureRequest) -> None:
-    actual = lab.measure("false_negatives", with_images_and_keys(degenerate))
+@each("kind", lab.DEGENERATE)
+def test_degenerate_batches_give_no_infinity(kind: str) -> None:
+    actual = lab.measure("false_negatives", with_images_and_keys(lab.degenerate(kind)))
     assert not any(np.isinf(values).any() for values in actual.values())
-    if "all skipped" in request.node.name:
+    if "all skipped" in kind:
         assert all(np.isnan(values).all() for values in actual.values())
-    if "collapsed" in request.node.name:
+    if "collapsed" in kind:
         assert actual["near"].tolist() == [6, 6]
 
 
-@pytest.mark.parametrize("near", [-1, 1.01, float("nan")])
+@each("near", [-1, 1.01, float("nan")])
 def test_a_threshold_that_is_no_cosine_raises(near: float) -> None:
     with pytest.raises(InputError, match=r"near must be a cosine in \(-1, 1\]"):
         FalseNegatives(near=near)
 
 
-def test_exact_copies_are_near_at_one(lab: Any) -> None:
+def test_exact_copies_are_near_at_one() -> None:
     """The product of a float32 vector with its copy is 0.99999994 for many of them."""
     batch = lab.random_batches(k=1, q=40, c=40, d=24, gaps=False)
     half = batch.candidates[:, :20].float()
@@ -142,7 +145,7 @@ def test_exact_copies_are_near_at_one(lab: Any) -> None:
     assert lab.columns(lab.run("false_negatives:near=1", rows))["near"].tolist() == [1] * 40
 
 
-def test_an_audit_adds_the_number_of_false_negatives_to_expect(lab: Any, tmp_path: Path) -> None:
+def test_an_audit_adds_the_number_of_false_negatives_to_expect(tmp_path: Path) -> None:
     ids = [f"q{row}" for row in range(40)], [f"d{row}" for row in range(60)]
     random = np.random.default_rng(0)
     keys = random.choice(40 * 60, 300, replace=False)
@@ -162,7 +165,7 @@ def test_an_audit_adds_the_number_of_false_negatives_to_expect(lab: Any, tmp_pat
         )
 
 
-def test_the_part_of_false_negatives_that_an_audit_lists_is_called_a_part(lab: Any) -> None:
+def test_the_part_of_false_negatives_that_an_audit_lists_is_called_a_part() -> None:
     """Pairs below 0.05 are in no file; on hard data they are more than half of the number to expect."""
     said = " ".join(str(FalseNegatives.__doc__).split())
     assert f"that it lists: those of {LEAST} or more" in said
@@ -190,7 +193,7 @@ def test_an_audit_is_looked_up_in_panels_of_a_large_batch(tmp_path: Path, monkey
     np.testing.assert_allclose(tiled[tiled["statistic"] == "suspected"]["mean"], values, rtol=1e-6)
 
 
-def test_an_audit_is_of_the_items_of_two_sides(lab: Any, tmp_path: Path) -> None:
+def test_an_audit_is_of_the_items_of_two_sides(tmp_path: Path) -> None:
     empty = np.zeros(0, np.int64)
     KnownPairs(empty, empty, empty.astype(np.float32), ("a",), ("b",)).write(tmp_path / "mask.npz")
     with pytest.raises(InputError, match="looks items up by the ids of both sides, which are not known of views"):

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
+
+from tests.each import each
+from tests.probes import lab
 
 Oracle = Callable[[str], ModuleType]
 
 
-@pytest.mark.parametrize(("q", "c"), [(6, 7), (30, 4), (9, 250)])
-@pytest.mark.parametrize("many", [False, True])
-def test_the_statistics_equal_the_oracle(q: int, c: int, many: bool, lab: Any, oracle: Oracle) -> None:
+@each("q, c", [(6, 7), (30, 4), (9, 250)], "many", [False, True])
+def test_the_statistics_equal_the_oracle(q: int, c: int, many: bool, oracle: Oracle) -> None:
     batches = lab.random_batches(q=q, c=c, many=many)
     actual = lab.measure("hubness", batches)
     for b, batch in enumerate(batches.single_batches()):
@@ -26,7 +25,7 @@ def test_the_statistics_equal_the_oracle(q: int, c: int, many: bool, lab: Any, o
         assert {name: v[b] for name, v in actual.items()} == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
-def test_by_hand(lab: Any) -> None:
+def test_by_hand() -> None:
     batch = lab.random_batches(k=1, q=4, c=4, d=4, gaps=False)
     S = torch.tensor([[9, 1, 8, 0], [0, 9, 8, 1], [8, 1, 9, 0], [0, 1, 8, 9]], dtype=torch.float64) / 10
     batch = replace(batch, queries=S[None], candidates=torch.eye(4, dtype=torch.float64)[None])
@@ -35,22 +34,12 @@ def test_by_hand(lab: Any) -> None:
     assert actual["hub_skewness"] == pytest.approx([(8 - 1 - 1) / 4 / 1.5**1.5])
 
 
-@pytest.mark.parametrize("many", [False, True])
-def test_stacks_and_panels_give_the_same_results(many: bool, lab: Any) -> None:
-    lab.assert_invariant_to_cuts("hubness", lab.random_batches(many=many))
-
-
-@given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
-def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
-    batches = lab.random_batches(many=True)
-    lab.assert_same(lab.measure("hubness", batches.permute(queries, candidates)), lab.measure("hubness", batches))
-
-
-def test_degenerate_batches_give_no_infinity(degenerate: Any, lab: Any, request: pytest.FixtureRequest) -> None:
-    actual = lab.measure("hubness", degenerate)
+@each("kind", lab.DEGENERATE)
+def test_degenerate_batches_give_no_infinity(kind: str) -> None:
+    actual = lab.measure("hubness", lab.degenerate(kind))
     assert not any(np.isinf(values).any() for values in actual.values())
-    if "all skipped" in request.node.name:
+    if "all skipped" in kind:
         assert all(np.isnan(values).all() for values in actual.values())
-    if "one negative" in request.node.name:
+    if "one negative" in kind:
         assert np.isnan(actual["hub_skewness"]).all()
         assert actual["hub_share"].tolist() == [0.5, 0.5]

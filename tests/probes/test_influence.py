@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.registry import build
+from tests.each import each
+from tests.probes import lab
 
 Oracle = Callable[[str], ModuleType]
 OBJECTIVES = ["ntxent", "triplet", "goal:pair=sig", "siglip", "smoothap:tau=0.3"]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_shares_equal_the_oracle(objective: str, lab: Any, oracle: Oracle) -> None:
+@each("objective", OBJECTIVES)
+def test_the_shares_equal_the_oracle(objective: str, oracle: Oracle) -> None:
     batches = lab.random_batches(many=objective.startswith("smoothap"))
     for batch in batches.single_batches():
         actual, rows = lab.columns(lab.run("influence", batch, objective)), batch.rows()
@@ -34,7 +35,7 @@ def test_the_shares_equal_the_oracle(objective: str, lab: Any, oracle: Oracle) -
             assert shares == pytest.approx(expected, rel=1e-7, abs=1e-9, nan_ok=True)
 
 
-def test_by_hand(lab: Any) -> None:
+def test_by_hand() -> None:
     """Both negatives violate: g = n + m − 2 p = (−1.04, 1.28), |g|² = 2.72; m is close to p and acts against it."""
     candidates = torch.tensor([[[1.0, 0, 0], [0, 1, 0], [0.96, 0.28, 0]]], dtype=torch.float64)
     batch = lab.random_batches(k=1, q=1, c=3, d=3, gaps=False)
@@ -45,19 +46,8 @@ def test_by_hand(lab: Any) -> None:
     assert actual == pytest.approx({**expected, "cancellation": 2.72**0.5 / 4, "undirected": 0})
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> None:
-    lab.assert_invariant_to_cuts("influence", lab.random_batches(many=objective.startswith("smoothap")), objective)
-
-
-@given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
-def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
-    batches = lab.random_batches()
-    lab.assert_same(lab.measure("influence", batches.permute(queries, candidates)), lab.measure("influence", batches))
-
-
 @given(seed=st.integers(0, 50))
-def test_bounds_of_the_statistics(seed: int, lab: Any) -> None:
+def test_bounds_of_the_statistics(seed: int) -> None:
     actual = lab.columns(lab.run("influence", lab.random_batches(seed, k=1, gaps=False)))
     np.testing.assert_allclose(actual["share_pos"] + actual["share_neg"], 1)
     assert (actual["opposed"] <= 0).all()
@@ -65,14 +55,12 @@ def test_bounds_of_the_statistics(seed: int, lab: Any) -> None:
     assert ((actual["cancellation"] > 0) & (actual["cancellation"] <= 1 + 1e-12)).all()
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_degenerate_batches_give_no_infinity(
-    objective: str, degenerate: Any, lab: Any, request: pytest.FixtureRequest
-) -> None:
-    actual = lab.measure("influence", degenerate, objective)
+@each("kind", lab.DEGENERATE, "objective", OBJECTIVES)
+def test_degenerate_batches_give_no_infinity(objective: str, kind: str) -> None:
+    actual = lab.measure("influence", lab.degenerate(kind), objective)
     assert not any(np.isinf(values).any() for values in actual.values())
-    if "collapsed" in request.node.name and objective in ("ntxent", "triplet"):
+    if "collapsed" in kind and objective in ("ntxent", "triplet"):
         assert np.isnan(actual["share_pos"]).all()
         assert actual["cancellation"] == pytest.approx([0, 0], abs=1e-6)
-    if "separated" in request.node.name and objective == "triplet":
+    if "separated" in kind and objective == "triplet":
         assert np.isnan(actual["cancellation"]).all()

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
+from tests.probes import lab
 
 
 def linear(G: Tensor) -> Mapping[str, Tensor]:
@@ -19,12 +21,12 @@ def linear(G: Tensor) -> Mapping[str, Tensor]:
     return {"image.fc": G.sum().abs(), "text.rnn": 2 * G[0].norm()}
 
 
-def one_batch(lab: Any, **more: Any) -> Any:
+def one_batch(**more: Any) -> Any:
     return replace(lab.random_batches(k=1, q=6, c=6, **more).rows(), gradients=linear)
 
 
-@pytest.mark.parametrize(
-    ("objective", "spec", "scale"),
+@each(
+    "objective, spec, scale",
     [
         ("triplet", "", 1.0),  # sum
         ("ntxent", "", 0.5 / 4),  # half the mean over the usable queries, of which two are missing
@@ -32,10 +34,11 @@ def one_batch(lab: Any, **more: Any) -> Any:
         ("triplet", ":reduction=pairs", 1 / 6),
         ("goal:pair=lin", ":reduction=cells", 1 / 60),
     ],
+    "direction",
+    ["i2t", "t2i"],
 )
-@pytest.mark.parametrize("direction", ["i2t", "t2i"])
-def test_dl_ds_is_reduced_as_in_training(objective: str, spec: str, scale: float, direction: Any, lab: Any) -> None:
-    rows = one_batch(lab)
+def test_dl_ds_is_reduced_as_in_training(objective: str, spec: str, scale: float, direction: Any) -> None:
+    rows = one_batch()
     rows = replace(rows, shape=replace(rows.shape, direction=direction))
     W = build("objectives", objective)(rows.S, rows.mask).W
     expected = {name: float(norm) * scale for name, norm in linear(W).items()}
@@ -44,8 +47,8 @@ def test_dl_ds_is_reduced_as_in_training(objective: str, spec: str, scale: float
     assert {name: float(v[0]) for name, v in result.items()} == pytest.approx({"gradient_norm": total, **expected})
 
 
-def test_the_total_is_a_statistic_and_so_is_every_layer(lab: Any) -> None:
-    result = lab.run("parameter_gradients", one_batch(lab))
+def test_the_total_is_a_statistic_and_so_is_every_layer() -> None:
+    result = lab.run("parameter_gradients", one_batch())
     assert [s.name for s in result.probe.statistics(None)] == ["gradient_norm"]
     layers = result.probe.layers(result.columns())
     assert [(s.name, s.column, s.reducer, s.unit) for s in layers] == [
@@ -54,23 +57,23 @@ def test_the_total_is_a_statistic_and_so_is_every_layer(lab: Any) -> None:
     assert lab.statistics(result)["gradient_norm"] == pytest.approx(float(result.columns()["gradient_norm"]))
 
 
-def test_a_batch_without_violations_has_no_gradient(lab: Any) -> None:
-    rows = one_batch(lab, gaps=False)
+def test_a_batch_without_violations_has_no_gradient() -> None:
+    rows = one_batch(gaps=False)
     rows = replace(rows, S=torch.eye(6, dtype=torch.float64))
     assert lab.measure("parameter_gradients", rows, "triplet")["gradient_norm"].tolist() == [0]
 
 
-def test_skipped_queries_alone_give_no_infinity(lab: Any) -> None:
-    rows = one_batch(lab)
+def test_skipped_queries_alone_give_no_infinity() -> None:
+    rows = one_batch()
     mask = replace(rows.mask, match=torch.zeros_like(rows.mask.match))
     assert lab.measure("parameter_gradients", replace(rows, mask=mask), "ntxent")["gradient_norm"].tolist() == [0]
 
 
-def test_a_source_without_a_model_raises(lab: Any) -> None:
+def test_a_source_without_a_model_raises() -> None:
     with pytest.raises(InputError, match="parameter_gradients needs the model itself, which this source does not have"):
         lab.measure("parameter_gradients", lab.random_batches(k=1))
 
 
-def test_a_batch_in_several_views_raises(lab: Any) -> None:
+def test_a_batch_in_several_views_raises() -> None:
     with pytest.raises(InputError, match=r"needs a batch in one piece; one of 6 candidates comes in several"):
-        lab.run_in_panels("parameter_gradients", one_batch(lab), [4, 2])
+        lab.run_in_panels("parameter_gradients", one_batch(), [4, 2])

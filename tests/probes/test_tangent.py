@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
+from tests.probes import lab
 
 Oracle = Callable[[str], ModuleType]
 OBJECTIVES = ["ntxent", "triplet", "unified:gamma=5", "goal:pair=sig", "siglip", "smoothap:tau=0.3"]
@@ -25,8 +27,8 @@ def weights_of(batch: Any, objective: str) -> Any:
     return build("objectives", objective)(rows.S, rows.mask).W.numpy()
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_tangent_of_queries_equals_the_oracle(objective: str, lab: Any, oracle: Oracle) -> None:
+@each("objective", OBJECTIVES)
+def test_the_tangent_of_queries_equals_the_oracle(objective: str, oracle: Oracle) -> None:
     batches, slow = lab.random_batches(many=objective.startswith("smoothap")), oracle("probes_gradient")
     for batch in batches.single_batches():
         actual, W = lab.columns(lab.run("tangent", batch, objective)), weights_of(batch, objective)
@@ -38,8 +40,8 @@ def test_the_tangent_of_queries_equals_the_oracle(objective: str, lab: Any, orac
             assert {name: actual[name][q] for name in expected} == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_tangent_of_candidates_equals_the_oracle(objective: str, lab: Any, oracle: Oracle) -> None:
+@each("objective", OBJECTIVES)
+def test_the_tangent_of_candidates_equals_the_oracle(objective: str, oracle: Oracle) -> None:
     batches, slow = lab.random_batches(many=objective.startswith("smoothap")), oracle("probes_gradient")
     for batch in batches.single_batches():
         actual, W = lab.columns(lab.run("tangent:of=candidate", batch, objective)), weights_of(batch, objective)
@@ -50,7 +52,7 @@ def test_the_tangent_of_candidates_equals_the_oracle(objective: str, lab: Any, o
             assert {name: actual[name][c] for name in expected} == pytest.approx(expected, rel=1e-9, nan_ok=True)
 
 
-def test_it_is_the_gradient_of_the_loss_with_respect_to_unnormalised_vectors(lab: Any) -> None:
+def test_it_is_the_gradient_of_the_loss_with_respect_to_unnormalised_vectors() -> None:
     """It is what autograd propagates through the normalisation of a vector of length 1."""
     batch, objective = lab.random_batches(k=1, c=6, gaps=False), build("objectives", "ntxent")
     v, t = batch.queries[0].clone().requires_grad_(), batch.candidates[0].clone().requires_grad_()
@@ -63,47 +65,28 @@ def test_it_is_the_gradient_of_the_loss_with_respect_to_unnormalised_vectors(lab
     np.testing.assert_allclose(candidates, t.grad.norm(dim=1), rtol=1e-9)
 
 
-@pytest.mark.parametrize("objective", ["triplet_sh", "unified:gamma=1", "unified:gamma=60"])
-def test_one_negative_makes_the_bound_exact(objective: str, lab: Any) -> None:
+@each("objective", ["triplet_sh", "unified:gamma=1", "unified:gamma=60"])
+def test_one_negative_makes_the_bound_exact(objective: str) -> None:
     """Eq. (11) and (17) are the norm itself when there is one term."""
     batch = lab.random_batches(k=5, q=2, c=2, gaps=False)
     actual = lab.columns(lab.run("tangent", batch, objective))
     np.testing.assert_allclose(actual["bound_17"], actual["tangent"], rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@each("objective", OBJECTIVES)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 50))
-def test_the_bound_is_a_bound(objective: str, seed: int, lab: Any) -> None:
+def test_the_bound_is_a_bound(objective: str, seed: int) -> None:
     batches = lab.random_batches(seed, k=1, many=objective.startswith("smoothap"))
     actual = lab.columns(lab.run("tangent", batches, objective))
     assert (actual["bound_17"] >= actual["tangent"] * (1 - 1e-9) - 1e-12).all()
 
 
-@pytest.mark.parametrize("of", ["query", "candidate"])
-@pytest.mark.parametrize("objective", ["ntxent", "smoothap:tau=0.3"])
-def test_stacks_and_panels_give_the_same_results(objective: str, of: str, lab: Any) -> None:
-    lab.assert_invariant_to_cuts(
-        f"tangent:of={of}", lab.random_batches(many=objective.startswith("smoothap")), objective
-    )
-
-
-@pytest.mark.parametrize("of", ["query", "candidate"])
-@given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
-def test_the_order_of_a_batch_does_not_matter(of: str, queries: list[int], candidates: list[int], lab: Any) -> None:
-    batches = lab.random_batches()
-    lab.assert_same(
-        *(lab.measure(f"tangent:of={of}", batch) for batch in (batches.permute(queries, candidates), batches))
-    )
-
-
-@pytest.mark.parametrize("of", ["query", "candidate"])
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_degenerate_batches_give_no_infinity(
-    objective: str, of: str, degenerate: Any, lab: Any, request: pytest.FixtureRequest
-) -> None:
-    actual = lab.measure(f"tangent:of={of}", degenerate, objective)
+@each("kind", lab.DEGENERATE, "of", ["query", "candidate"], "objective", OBJECTIVES)
+def test_degenerate_batches_give_no_infinity(objective: str, of: str, kind: str) -> None:
+    actual = lab.measure(f"tangent:of={of}", lab.degenerate(kind), objective)
     assert not any(np.isinf(values).any() for values in actual.values())
-    if "collapsed" in request.node.name:
+    if "collapsed" in kind:
         name = "tangent" if of == "query" else "candidate_tangent"
         assert actual[name] == pytest.approx([0, 0], abs=1e-3)
         if objective in ("ntxent", "triplet") and of == "query":
@@ -111,7 +94,7 @@ def test_degenerate_batches_give_no_infinity(
             assert actual["bound_17"] == pytest.approx([0, 0], abs=1e-5)
 
 
-def test_close_candidates_keep_their_digits_in_the_bound(lab: Any, oracle: Oracle) -> None:
+def test_close_candidates_keep_their_digits_in_the_bound(oracle: Oracle) -> None:
     """In float32, 1e-3 apart: 2 − 2 t·t' would have two digits left."""
     batch = lab.random_batches(k=1, q=6, c=7, gaps=False)
     near = torch.nn.functional.normalize(batch.candidates[:, :1] + 1e-3 * batch.candidates, dim=2)

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lossscope.errors import InputError
 from lossscope.probes.weight_mass import WeightMass
 from lossscope.registry import build
+from tests.each import each
+from tests.probes import lab
 
 Oracle = Callable[[str], ModuleType]
 OBJECTIVES = ["ntxent", "triplet", "triplet_sh", "unified:gamma=5", "smoothap:tau=0.3", "goal:pair=sig"]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("eps", [0, 0.03, 1.5])
-def test_the_statistics_equal_the_oracle(objective: str, eps: float, lab: Any, oracle: Oracle) -> None:
+@each("objective", OBJECTIVES, "eps", [0, 0.03, 1.5])
+def test_the_statistics_equal_the_oracle(objective: str, eps: float, oracle: Oracle) -> None:
     batches = lab.random_batches(many=objective.startswith("smoothap"))
     actual = lab.measure(f"weight_mass:eps={eps}", batches, objective)
     for b, batch in enumerate(batches.single_batches()):
@@ -35,35 +33,20 @@ def test_the_statistics_equal_the_oracle(objective: str, eps: float, lab: Any, o
         assert {name: v[b] for name, v in actual.items()} == pytest.approx(expected, rel=1e-6, nan_ok=True)
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_stacks_and_panels_give_the_same_results(objective: str, lab: Any) -> None:
-    lab.assert_invariant_to_cuts("weight_mass", lab.random_batches(many=objective.startswith("smoothap")), objective)
-
-
-def test_they_are_the_weights_of_cocos_where_it_reports_them(lab: Any) -> None:
+def test_they_are_the_weights_of_cocos_where_it_reports_them() -> None:
     batches = lab.random_batches(gaps=False)
     ours, cocos = (lab.measure(f"{name}:eps=0.02", batches, "ntxent") for name in ("weight_mass", "cocos"))
     for name in ("W_neg", "W_low", "W_pos"):
         np.testing.assert_array_equal(ours[name], cocos[name])
 
 
-@given(queries=st.permutations(range(6)), candidates=st.permutations(range(7)))
-def test_the_order_of_a_batch_does_not_matter(queries: list[int], candidates: list[int], lab: Any) -> None:
-    batches = lab.random_batches()
-    lab.assert_same(
-        lab.measure("weight_mass", batches.permute(queries, candidates)), lab.measure("weight_mass", batches)
-    )
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_degenerate_batches_give_no_infinity(
-    objective: str, degenerate: Any, lab: Any, request: pytest.FixtureRequest
-) -> None:
-    actual = lab.measure("weight_mass", degenerate, objective)
+@each("kind", lab.DEGENERATE, "objective", OBJECTIVES)
+def test_degenerate_batches_give_no_infinity(objective: str, kind: str) -> None:
+    actual = lab.measure("weight_mass", lab.degenerate(kind), objective)
     assert not any(np.isinf(values).any() for values in actual.values())
-    if "all skipped" in request.node.name:
+    if "all skipped" in kind:
         assert all(np.isnan(values).all() for values in actual.values())
-    if "separated" in request.node.name and objective == "triplet":
+    if "separated" in kind and objective == "triplet":
         assert np.isnan(actual["share_above"]).all()
         assert actual["W_neg"].tolist() == [0, 0]
 

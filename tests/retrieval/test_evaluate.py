@@ -23,6 +23,7 @@ from lossscope.io.frames import SUMMARY
 from lossscope.retrieval import metrics as module
 from lossscope.retrieval.evaluate import evaluate, metric_values
 from lossscope.retrieval.metrics import Retrieval, retrieve, retrieve_by_tiles
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 Rows = npt.NDArray[np.int64]
@@ -66,7 +67,7 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("images", "captions", "levels"), SHAPES)
+@each("images, captions, levels", SHAPES)
 def test_retrieval_equals_sorting_every_row(images: int, captions: int, levels: int | None, oracle: Oracle) -> None:
     slow = oracle("retrieval")
     S, owner = random_similarities(images, captions, levels=levels)
@@ -83,8 +84,7 @@ def test_retrieval_equals_sorting_every_row(images: int, captions: int, levels: 
                 assert retrieval.average_precision(k, divisor) == pytest.approx(float(expected))
 
 
-@pytest.mark.parametrize("levels", [None, 5])
-@pytest.mark.parametrize("tile", [1, 100, 1000])
+@each("levels", [None, 5], "tile", [1, 100, 1000])
 def test_the_size_of_tiles_changes_nothing(monkeypatch: pytest.MonkeyPatch, tile: int, levels: int | None) -> None:
     S, owner = random_similarities(40, 70, seed=1, levels=levels)
     whole = retrieve(S, owner)
@@ -101,8 +101,8 @@ def of_hits(ranks: list[int], relevant: int = 5) -> Retrieval:
     return Retrieval(first, np.zeros(1, np.int64), hits, np.array([relevant]))
 
 
-@pytest.mark.parametrize(
-    ("ranks", "by_hits", "standard"),
+@each(
+    "ranks, by_hits, standard",
     [([1], 1, 1 / 5), ([2], 0.5, 0.5 / 5), ([1, 3], (1 + 2 / 3) / 2, (1 + 2 / 3) / 5), ([], 0, 0), ([6], 0, 0)],
 )
 def test_average_precision_at_5_by_hand(ranks: list[int], by_hits: float, standard: float) -> None:
@@ -116,7 +116,7 @@ def test_standard_average_precision_divides_by_the_most_hits_there_can_be() -> N
     assert of_hits([1, 2, 3, 4, 5], relevant=8).average_precision(5) == 1.0
 
 
-@pytest.mark.parametrize(("k", "divisor"), [(0, "hits"), (11, "relevant"), (5, "all")])
+@each("k, divisor", [(0, "hits"), (11, "relevant"), (5, "all")])
 def test_average_precision_beyond_ten_or_by_another_divisor_raises(k: int, divisor: str) -> None:
     with pytest.raises(InputError, match=r"k must be 1\.\.10 and divisor relevant or hits"):
         of_hits([1]).average_precision(k, divisor)
@@ -188,7 +188,7 @@ def test_folds_are_runs_of_images_whose_metrics_are_averaged() -> None:
     assert set(rows["sampling"]) == {"3 folds"}
 
 
-@pytest.mark.parametrize("folds", [0, 5, -1])
+@each("folds", [0, 5, -1])
 def test_folds_must_divide_the_images(folds: int) -> None:
     with pytest.raises(InputError, match=f"divide the number of images, 12; got {folds}"):
         evaluate([embedded()], folds)
@@ -210,15 +210,12 @@ def test_an_ensemble_is_the_mean_of_similarities() -> None:
     assert not rows["mean"].equals(evaluate([sources[0]])["mean"])
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"caption_ids": ["x"] * 24},
-        {"caption_image": np.repeat(np.arange(12), 2)[::-1]},
-        {"image_ids": [str(i) for i in reversed(range(12))]},
-        {"image_ids": [str(i) for i in range(13)], "images": torch.eye(13, 6).double()},
-    ],
-)
+@each("changes", [
+    {"caption_ids": ["x"] * 24},
+    {"caption_image": np.repeat(np.arange(12), 2)[::-1]},
+    {"image_ids": [str(i) for i in reversed(range(12))]},
+    {"image_ids": [str(i) for i in range(13)], "images": torch.eye(13, 6).double()},
+])  # fmt: skip
 def test_an_ensemble_of_different_items_raises(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="must hold the same items; source 0 and source 1 differ"):
         evaluate([embedded(), embedded(seed=1, **changes)])
@@ -231,8 +228,7 @@ def test_nan_is_refused_rather_than_ranked_first() -> None:
         retrieve(S, np.arange(3))
 
 
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("levels", [None, 3])
+@each("seed", range(4), "levels", [None, 3])
 def test_tiles_give_the_ranks_of_the_whole_matrix(
     seed: int, levels: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,7 +246,7 @@ def test_tiles_give_the_ranks_of_the_whole_matrix(
             np.testing.assert_array_equal(getattr(retrieval, name), getattr(expected, name), err_msg=name)
 
 
-@pytest.mark.parametrize("tiled", [True, False])
+@each("tiled", [True, False])
 def test_a_fold_without_captions_is_refused(tiled: bool) -> None:
     owner = np.repeat(np.arange(8), 3)
     source = embedded(caption_image=owner)
@@ -284,7 +280,7 @@ def test_recall_is_zero_where_no_positive_was_scored() -> None:
         }  # fmt: skip
 
 
-@pytest.mark.parametrize(("floors", "medr"), [(True, 1.0), (False, 1.5)])
+@each("floors, medr", [(True, 1.0), (False, 1.5)])
 def test_a_source_says_whether_its_median_rank_is_rounded(floors: bool, medr: float) -> None:
     S = torch.tensor([[0.9, 0.1], [0.8, 0.7]])  # captions of rank 1 and 1, images of rank 1 and 2
     embedded = SplitEmbeddings(

@@ -22,6 +22,7 @@ from lossscope.io.frames import SUMMARY
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.judged import PROBE, evaluate_judged, match_judgements
 from lossscope.tables import judged_retrieval
+from tests.each import each
 
 from ..datasets.judgements import judged_files
 
@@ -72,7 +73,7 @@ def means(rows: pd.DataFrame, probe: str, direction: str) -> dict[str, float]:
 PAIRS = [(0, 5, True), (0, 6, False), (3, 0, True), (3, 35, True), (7, 21, True), (7, 22, False), (11, 1, True)]
 
 
-@pytest.mark.parametrize("judged_only", [False, True])
+@each("judged_only", [False, True])
 def test_statistics_are_those_of_sorting_every_row(judged_only: bool) -> None:
     judged = match_judgements(source(), [judgements(PAIRS)])
     rows = evaluate_judged([source()], judged, judged_only=judged_only)
@@ -88,10 +89,7 @@ def test_statistics_are_those_of_sorting_every_row(judged_only: bool) -> None:
     for side in (0, 1):
         queries[side][[pair[side] for pair in PAIRS] if judged_only else slice(None)] = True
     for probe, match in (("recall", own), (PROBE, wider)):
-        for direction, oracle in (
-            ("i2t", expected(S, match, queries[0])),
-            ("t2i", expected(S.T, match.T, queries[1])),
-        ):
+        for direction, oracle in (("i2t", expected(S, match, queries[0])), ("t2i", expected(S.T, match.T, queries[1]))):
             got = means(rows, probe, direction)
             assert {name: got[name] for name in oracle} == pytest.approx(oracle)
     assert set(rows.loc[rows["direction"] == "t2i", "n"]) == {int(queries[1].sum())}

@@ -21,6 +21,7 @@ from lossscope.retrieval import metrics
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.measures import NEVER, measures
 from lossscope.retrieval.per_query import per_query
+from tests.each import each
 from tests.retrieval.random_sides import Kind, labelled, queries, texts
 
 Oracle = Callable[[str], ModuleType]
@@ -34,9 +35,7 @@ def directions(source: SplitEmbeddings) -> list[tuple[str, str]]:
     return list(zip(source.sides.labels, ("i2t", "t2i"), strict=False))
 
 
-@pytest.mark.parametrize("levels", [None, 1, 0])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("maker", MAKERS)
+@each("levels", [None, 1, 0], "kind", KINDS, "maker", MAKERS)
 @settings(max_examples=6)
 @given(seed=st.integers(0, 10**6), tile=st.integers(3, 50))
 def test_every_query_has_the_measures_of_its_sorted_list(
@@ -57,8 +56,7 @@ def test_every_query_has_the_measures_of_its_sorted_list(
         pd.testing.assert_frame_equal(own[list(frame)], frame, check_names=False, rtol=1e-12)
 
 
-@pytest.mark.parametrize("maker", MAKERS)
-@pytest.mark.parametrize("levels", [None, 1])
+@each("maker", MAKERS, "levels", [None, 1])
 def test_queries_with_very_many_positives_are_ranked_alike(
     maker: str, levels: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,7 +67,7 @@ def test_queries_with_very_many_positives_are_ranked_alike(
         pd.testing.assert_frame_equal(per_query(source), expected)
 
 
-@pytest.mark.parametrize("maker", MAKERS)
+@each("maker", MAKERS)
 def test_summaries_are_means_over_queries_and_count_ties(maker: str, oracle: Oracle) -> None:
     slow = oracle("ranked_lists")
     for levels in (None, 1):
@@ -115,7 +113,7 @@ def test_a_perfect_ranking_has_one_everywhere_and_no_score_has_zero() -> None:
         assert (perfect, none) == (100.0 if name.startswith(("R@", "recall@")) else 1.0, 0.0)
 
 
-@pytest.mark.parametrize("cutoffs", [(0,), (5, -1)])
+@each("cutoffs", [(0,), (5, -1)])
 def test_a_cut_off_below_one_is_refused(cutoffs: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match="cut-offs k must be at least 1; got"):
         evaluate([texts(0)], cutoffs=cutoffs)
@@ -136,9 +134,7 @@ def judged(source: SplitEmbeddings, direction: str) -> tuple[list[Qrel], list[Sc
     return qrels, run
 
 
-@pytest.mark.parametrize("levels", [None, 1])
-@pytest.mark.parametrize("maker", MAKERS)
-@pytest.mark.parametrize("seed", range(5))
+@each("levels", [None, 1], "maker", MAKERS, "seed", range(5))
 def test_measures_are_those_of_ir_measures(seed: int, maker: str, levels: int | None) -> None:
     """With ties too: trec_eval's rule among equals is made ours by the names of the documents.
 
@@ -170,7 +166,7 @@ def test_measures_are_those_of_ir_measures(seed: int, maker: str, levels: int | 
             assert {query: values[query] for query in ours.index} == pytest.approx(ours.to_dict()), name
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_map_at_r_and_r_precision_are_those_of_pytorch_metric_learning(seed: int) -> None:
     """Items that are alone in their class are no queries, there as here."""
     from pytorch_metric_learning.distances import CosineSimilarity

@@ -21,6 +21,7 @@ from lossscope.retrieval.evaluate import evaluate, metric_values
 from lossscope.retrieval.per_query import COLUMNS, per_query
 from lossscope.retrieval.trec import write_run_files
 from lossscope.tables import retrieval as table
+from tests.each import each
 from tests.retrieval.random_sides import labelled, queries, texts
 
 FURTHER = ["recall@1", "recall@5", "recall@10", "nDCG@5", "nDCG@10", "MRR@5", "MRR@10", "MAP@R", "R-precision"]
@@ -78,7 +79,7 @@ def test_images_and_captions_have_further_measures_only_with_cut_offs() -> None:
     assert len(evaluate([renamed(source, Sides())], folds=3, cutoffs=(5,))) > len(evaluate([source], folds=3))
 
 
-@pytest.mark.parametrize("kind", ["vectors", "matrix", "scorer"])
+@each("kind", ["vectors", "matrix", "scorer"])
 def test_one_set_has_one_direction_and_no_item_finds_itself(kind: str) -> None:
     source = labelled(3, kind)  # type: ignore[arg-type]
     rows = per_query(source)
@@ -143,9 +144,7 @@ def renamed_sides(source: SplitEmbeddings) -> SplitEmbeddings:
     return replace(source, relations=replace(source.relations, sides=Sides("user", "item")))
 
 
-@pytest.mark.parametrize(
-    ("source", "names"), [(texts(0), "queries and documents"), (labelled(0), "items")], ids=["texts", "labelled"]
-)
+@each("source, names", [(texts(0), "queries and documents"), (labelled(0), "items")])
 def test_folds_are_of_images_and_captions(source: SplitEmbeddings, names: str) -> None:
     with pytest.raises(InputError, match=f"--folds cuts images with their captions; x has {names}. Leave it out"):
         evaluate([source], folds=5)
@@ -160,7 +159,7 @@ def test_a_split_without_a_positive_is_refused() -> None:
         evaluate([replace(labelled(0), relations=Relations.of_labels(np.arange(30), "item"))])
 
 
-@pytest.mark.parametrize(("side", "field"), [("query", "image_ids"), ("document", "caption_ids")])
+@each("side, field", [("query", "image_ids"), ("document", "caption_ids")])
 def test_repeated_ids_are_refused_by_the_name_of_their_side(side: str, field: str, tmp_path: Path) -> None:
     source = texts(0)
     repeated = replace(source, **{field: ["a"] * len(getattr(source, field))})
@@ -175,8 +174,7 @@ def test_run_files_are_named_after_the_directions(tmp_path: Path) -> None:
     assert [path.name for path in write_run_files(labelled(3), tmp_path / "set", None)] == ["all.run", "all.qrels"]
 
 
-@pytest.mark.parametrize("levels", [None, 1])
-@pytest.mark.parametrize("kind", ["vectors", "matrix", "scorer"])
+@each("levels", [None, 1], "kind", ["vectors", "matrix", "scorer"])
 def test_run_files_say_what_was_ranked(tmp_path: Path, kind: str, levels: int | None) -> None:
     import ir_measures
     from ir_measures import NumRel, NumRet, Rprec

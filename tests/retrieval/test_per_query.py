@@ -15,6 +15,7 @@ from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.per_query import COLUMNS, per_query
+from tests.each import each
 
 OWNER = np.array([4, 0, 0, 2, 4, 4, 2, 5])  # images 1 and 3 have no caption; in no order
 
@@ -51,7 +52,7 @@ def as_scorer() -> SplitEmbeddings:
 SOURCES = {"vectors": embedded, "matrix": as_matrix, "scorer": as_scorer}
 
 
-@pytest.mark.parametrize("kind", SOURCES)
+@each("kind", SOURCES)
 def test_means_over_queries_are_the_numbers_of_evaluate(kind: str) -> None:
     source = SOURCES[kind]()
     rows, summary = per_query(source), evaluate([source])
@@ -64,7 +65,7 @@ def test_means_over_queries_are_the_numbers_of_evaluate(kind: str) -> None:
     assert tuple(rows.columns) == COLUMNS
 
 
-@pytest.mark.parametrize("kind", SOURCES)
+@each("kind", SOURCES)
 def test_images_without_a_caption_are_no_queries_and_ids_stay_in_order(kind: str) -> None:
     rows = per_query(SOURCES[kind]()).set_index("direction")
     assert rows.loc["i2t", "query"].tolist() == rows.loc["i2t", "image"].tolist() == ["a", "c", "e", "f"]
@@ -88,7 +89,7 @@ def test_vectors_and_their_products_give_the_same_rows() -> None:
     pd.testing.assert_frame_equal(per_query(embedded()), per_query(as_matrix()))
 
 
-@pytest.mark.parametrize(("what", "ids"), [("image", list("abcdea")), ("caption", [f"c{i % 7}" for i in range(8)])])
+@each("what, ids", [("image", list("abcdea")), ("caption", [f"c{i % 7}" for i in range(8)])])
 def test_repeated_ids_are_refused(what: str, ids: list[str]) -> None:
     first = ids[0]
     with pytest.raises(InputError, match=f"{what} ids of x must be unique .*; got '{first}' 2 times"):

@@ -17,6 +17,7 @@ from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.trec import write_run_files
+from tests.each import each
 
 Run = dict[str, list[tuple[str, int, float]]]
 FILES = ["i2t.qrels", "i2t.run", "t2i.qrels", "t2i.run"]
@@ -58,7 +59,7 @@ def ranks(run: Run, relevant: dict[str, set[str]]) -> list[float]:
     return counts
 
 
-@pytest.mark.parametrize("levels", [None, 2])
+@each("levels", [None, 2])
 def test_recalls_and_mrr_of_the_files_are_those_of_evaluate(tmp_path: Path, levels: int | None) -> None:
     source = embedded(levels)
     assert sorted(p.name for p in write_run_files(source, tmp_path / "new", None, "our tag")) == FILES
@@ -101,7 +102,7 @@ def test_scores_are_printed_with_all_their_digits(tmp_path: Path) -> None:
         np.testing.assert_allclose([score for _, score in ordered], S[row], rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("block", [1, 64, 10_000])
+@each("block", [1, 64, 10_000])
 def test_the_size_of_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     source = embedded(2)
     write_run_files(source, tmp_path / "whole")

@@ -13,6 +13,7 @@ from safetensors.torch import save_file as save_torch_file
 
 from lossscope.errors import InputError
 from lossscope.sources.base import from_arrays, load
+from tests.each import each
 
 
 def unit(n: int, d: int = 6, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -47,7 +48,7 @@ def test_queries_and_documents(tmp_path: Path) -> None:
     assert any("1 of 4 queries of" in notice for notice in split.notices)
 
 
-@pytest.mark.parametrize("names", [("user", "item"), ("users", "items")])
+@each("names", [("user", "item"), ("users", "items")])
 def test_any_two_names_may_be_declared(tmp_path: Path, names: tuple[str, str]) -> None:
     arrays = {names[0]: PAIRS["queries"], names[1]: PAIRS["documents"], "positives": POSITIVES}
     split = load(dumped(tmp_path, sides=np.array(["user", "item"]), **arrays))
@@ -115,7 +116,7 @@ def test_names_that_are_bytes_are_texts(tmp_path: Path) -> None:
     assert split.sides.labels == ("q2d", "d2q")
 
 
-@pytest.mark.parametrize("name", ["positives", "negatives", "labels", "sides", "query_offsets"])
+@each("name", ["positives", "negatives", "labels", "sides", "query_offsets"])
 def test_tensors_of_types_that_numpy_lacks_are_one_message(tmp_path: Path, name: str) -> None:
     """A TypeError escaped: numpy has no bfloat16."""
     usual: dict[str, Any] = {"query_offsets": TOKENS, "labels": {"embeddings": unit(4)}}
@@ -131,7 +132,7 @@ def test_rows_of_equal_sides_are_pairs_and_it_is_said(tmp_path: Path) -> None:
     assert "row i of queries and row i of documents are taken as a pair" in split.notices[0]
 
 
-@pytest.mark.parametrize("labels", [np.array([4, 4, 9, 9]), np.array(["a", "a", "b", "b"])])
+@each("labels", [np.array([4, 4, 9, 9]), np.array(["a", "a", "b", "b"])])
 def test_one_labelled_set(tmp_path: Path, labels: Any) -> None:
     split = load(dumped(tmp_path, embeddings=unit(4), labels=labels))
     assert split.sides.labels == ("all",)
@@ -164,7 +165,7 @@ def maxsim(arrays: dict[str, Any], query: int, document: int) -> float:
     return sum(max(float(Q[i].astype(float) @ D[j].astype(float)) for j in rows[1]) for i in rows[0])
 
 
-@pytest.mark.parametrize("entries", [1, 20, 1 << 24])
+@each("entries", [1, 20, 1 << 24])
 def test_late_interaction_is_the_sum_of_best_tokens(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entries: int
 ) -> None:
@@ -177,56 +178,47 @@ def test_late_interaction_is_the_sum_of_best_tokens(
     assert any("so they are no cosines" in notice for notice in split.notices)
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"documents": unit(5, d=3)}, "queries and documents of .* must have one width; got 6 and 3"),
-        ({"documents": None}, "must hold `queries` and `documents`, or `similarity`; got positives, queries"),
-        ({"positives": None}, r"must hold positives, \(n, 2\) rows of queries and documents, unless row i"),
-        ({"positives": np.array([[0, 5]])}, "documents in positives of .* must be rows 0..4; entry 0 is 5"),
-        ({"positives": np.array([[1, 1], [4, 1]])}, "queries in positives of .* must be rows 0..3; entry 1 is 4"),
-        ({"positives": np.array([[0.0, 1.0]])}, r"positives of .* must be \(n, 2\) rows"),
-        ({"positives": np.array([[0, 1], [0, 1]])}, "must have each pair once; 1 rows are copies of others"),
-        ({"negatives": np.zeros((3, 2), int)}, "one row for each of 4 queries, -1 for none; got"),
-        ({"negatives": np.full((4, 1), 9)}, "documents in negatives of .* must be rows 0..4; entry 0 is 9"),
-        ({"labels": np.arange(4)}, "it has labels, which are of one set"),
-        ({"sides": np.array(["a", "b", "c"])}, "sides of .* must be two names, or one of a set; got 3"),
-        ({"sides": np.array(["x", "x"])}, "sides must have two names; got 'x' twice"),
-        ({"queries": np.full((4, 6), np.nan, np.float32)}, "queries of .* must be finite; row 0 is not"),
-        ({"query_id": np.array(["a"])}, "query_id of .* must have 4 entries; got 1"),
-    ],
-)
+@each("changes, says", [
+    ({"documents": unit(5, d=3)}, "queries and documents of .* must have one width; got 6 and 3"),
+    ({"documents": None}, "must hold `queries` and `documents`, or `similarity`; got positives, queries"),
+    ({"positives": None}, r"must hold positives, \(n, 2\) rows of queries and documents, unless row i"),
+    ({"positives": np.array([[0, 5]])}, "documents in positives of .* must be rows 0..4; entry 0 is 5"),
+    ({"positives": np.array([[1, 1], [4, 1]])}, "queries in positives of .* must be rows 0..3; entry 1 is 4"),
+    ({"positives": np.array([[0.0, 1.0]])}, r"positives of .* must be \(n, 2\) rows"),
+    ({"positives": np.array([[0, 1], [0, 1]])}, "must have each pair once; 1 rows are copies of others"),
+    ({"negatives": np.zeros((3, 2), int)}, "one row for each of 4 queries, -1 for none; got"),
+    ({"negatives": np.full((4, 1), 9)}, "documents in negatives of .* must be rows 0..4; entry 0 is 9"),
+    ({"labels": np.arange(4)}, "it has labels, which are of one set"),
+    ({"sides": np.array(["a", "b", "c"])}, "sides of .* must be two names, or one of a set; got 3"),
+    ({"sides": np.array(["x", "x"])}, "sides must have two names; got 'x' twice"),
+    ({"queries": np.full((4, 6), np.nan, np.float32)}, "queries of .* must be finite; row 0 is not"),
+    ({"query_id": np.array(["a"])}, "query_id of .* must have 4 entries; got 1"),
+])  # fmt: skip
 def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     arrays = {name: array for name, array in {**PAIRS, **changes}.items() if array is not None}
     with pytest.raises(InputError, match=says):
         load(dumped(tmp_path, **arrays))
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"labels": np.arange(3)}, "labels of .* must be 4 whole numbers or texts, one an item"),
-        ({"labels": np.ones(4)}, "labels of .* must be 4 whole numbers or texts"),
-        ({"embeddings": None}, "must hold `embeddings`, or `similarity`; got labels"),
-        ({"similarity": np.ones((3, 4)), "embeddings": None}, "must be square for one set of items; got 3 x 4"),
-    ],
-)
+@each("changes, says", [
+    ({"labels": np.arange(3)}, "labels of .* must be 4 whole numbers or texts, one an item"),
+    ({"labels": np.ones(4)}, "labels of .* must be 4 whole numbers or texts"),
+    ({"embeddings": None}, "must hold `embeddings`, or `similarity`; got labels"),
+    ({"similarity": np.ones((3, 4)), "embeddings": None}, "must be square for one set of items; got 3 x 4"),
+])  # fmt: skip
 def test_labelled_sets_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     arrays = {"embeddings": unit(4), "labels": np.array([0, 0, 1, 1]), **changes}
     with pytest.raises(InputError, match=says):
         load(dumped(tmp_path, **{name: array for name, array in arrays.items() if array is not None}))
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"query_offsets": None}, r"must hold query_tokens \(T, d\) and query_offsets"),
-        ({"query_offsets": np.array([0, 2, 2, 7])}, "must rise from 0 to 7, the number of tokens, by 1 or more"),
-        ({"query_offsets": np.array([0, 2, 3, 8])}, "must rise from 0 to 7"),
-        ({"query_offsets": np.array([0.0, 7.0])}, "must be .* whole numbers"),
-        ({"document_tokens": unit(12, d=3)}, "tokens of both sides of .* must have one width; got 6 and 3"),
-    ],
-)
+@each("changes, says", [
+    ({"query_offsets": None}, r"must hold query_tokens \(T, d\) and query_offsets"),
+    ({"query_offsets": np.array([0, 2, 2, 7])}, "must rise from 0 to 7, the number of tokens, by 1 or more"),
+    ({"query_offsets": np.array([0, 2, 3, 8])}, "must rise from 0 to 7"),
+    ({"query_offsets": np.array([0.0, 7.0])}, "must be .* whole numbers"),
+    ({"document_tokens": unit(12, d=3)}, "tokens of both sides of .* must have one width; got 6 and 3"),
+])  # fmt: skip
 def test_tokens_that_do_not_fit_are_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     arrays = {name: array for name, array in {**TOKENS, **changes}.items() if array is not None}
     with pytest.raises(InputError, match=says):

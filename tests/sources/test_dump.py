@@ -19,6 +19,7 @@ from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.sources.base import find_source, load
 from lossscope.sources.dump import Dump
+from tests.each import each
 
 N, M, D = 6, 12, 4
 OWNERS = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5])
@@ -68,7 +69,7 @@ FORMATS = [npz, compressed, tensors, folder]
 Write = Callable[[Path, Arrays], Path]
 
 
-@pytest.mark.parametrize("write", FORMATS)
+@each("write", FORMATS)
 def test_every_format_gives_the_same_embeddings(write: Write, tmp_path: Path) -> None:
     embedded = load(write(tmp_path, arrays()))
     assert isinstance(embedded, SplitEmbeddings)
@@ -81,7 +82,7 @@ def test_every_format_gives_the_same_embeddings(write: Write, tmp_path: Path) ->
     assert embedded.image_ids == [str(row) for row in range(N)]
 
 
-@pytest.mark.parametrize("write", FORMATS)
+@each("write", FORMATS)
 def test_similarities_alone_are_a_dump(write: Write, tmp_path: Path) -> None:
     S = unit(N, 0) @ unit(M, 1).T
     embedded = load(write(tmp_path, {"similarity": S, "caption_image": OWNERS}))
@@ -90,7 +91,7 @@ def test_similarities_alone_are_a_dump(write: Write, tmp_path: Path) -> None:
     assert np.array_equal(block.numpy(), S[[2, 0]][:, [5, 1, 0]])
 
 
-@pytest.mark.parametrize("write", FORMATS)
+@each("write", FORMATS)
 def test_embeddings_and_their_similarities_give_the_same_counts(write: Write, tmp_path: Path) -> None:
     (tmp_path / "S").mkdir()
     S = unit(N, 0) @ unit(M, 1).T
@@ -100,7 +101,7 @@ def test_embeddings_and_their_similarities_give_the_same_counts(write: Write, tm
     assert np.allclose(a, b, rtol=1e-4, equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.longdouble, ">f4"])
+@each("dtype", [np.float16, np.float64, np.longdouble, ">f4"])
 def test_other_floats_are_read(dtype: Any, tmp_path: Path) -> None:
     embedded = load(npz(tmp_path, arrays(images=unit(N, 0).astype(dtype))))
     assert embedded.images is not None
@@ -183,32 +184,26 @@ def unit_with(n: int, row: int, value: float) -> np.ndarray[Any, Any]:
     return rows
 
 
-@pytest.mark.parametrize(
-    ("changes", "fragment"),
-    [
-        ({"images": unit_with(N, 4, np.nan)}, r"images of .* must be finite; row 4 is not \(1 such rows\)"),
-        ({"captions": unit_with(M, 7, np.inf)}, r"captions of .* must be finite; row 7"),
-        ({"images": unit(N, 0) * (np.arange(N) != 3)[:, None]}, "images of .* must not be zero; row 3 is"),
-        ({"images": np.array([None] * N)}, "plain numbers or texts, not pickled objects"),
-        ({"images": np.array(["a"] * N)}, "must be numbers; got <U1"),
-        ({"images": np.arange(N)}, r"must be a matrix of floats; got \(6,\) of torch.int64"),
-        ({"images": np.ones((N, D, 2), np.float32)}, "must be a matrix of floats"),
-        ({"images": np.ones((N, D), np.complex64)}, "must be numbers; got complex64"),
-        ({"captions": np.eye(M, 5, dtype=np.float32) + 1}, "must have one width; got 4 and 5"),
-        ({"images": None}, "must hold `images` and `captions`, or `similarity`; got caption_image, captions"),
-        ({"caption_image": None, "captions": unit(11, 1)}, "got 11 captions for 6 images"),
-        ({"caption_image": OWNERS[:5]}, r"caption_image of .* must be 12 integers; got \(5,\)"),
-        ({"caption_image": OWNERS.astype(float)}, "must be 12 integers; got .* of float64"),
-        ({"caption_image": OWNERS + 1}, r"must be rows 0\.\.5; got 1\.\.6"),
-        ({"caption_image": OWNERS - 1}, r"must be rows 0\.\.5; got -1\.\.4"),
-        ({"image_id": np.arange(4)}, "image_id of .* must have 6 entries; got 4"),
-        ({"images": unit(1, 0), "captions": unit(1, 1), "caption_image": None}, "at least 2 images and 2 captions"),
-        (
-            {"images": unit(0, 0), "caption_image": None},
-            r"images of .* must hold numbers; got \(0, 4\), which has none",
-        ),
-    ],
-)
+@each("changes, fragment", [
+    ({"images": unit_with(N, 4, np.nan)}, r"images of .* must be finite; row 4 is not \(1 such rows\)"),
+    ({"captions": unit_with(M, 7, np.inf)}, r"captions of .* must be finite; row 7"),
+    ({"images": unit(N, 0) * (np.arange(N) != 3)[:, None]}, "images of .* must not be zero; row 3 is"),
+    ({"images": np.array([None] * N)}, "plain numbers or texts, not pickled objects"),
+    ({"images": np.array(["a"] * N)}, "must be numbers; got <U1"),
+    ({"images": np.arange(N)}, r"must be a matrix of floats; got \(6,\) of torch.int64"),
+    ({"images": np.ones((N, D, 2), np.float32)}, "must be a matrix of floats"),
+    ({"images": np.ones((N, D), np.complex64)}, "must be numbers; got complex64"),
+    ({"captions": np.eye(M, 5, dtype=np.float32) + 1}, "must have one width; got 4 and 5"),
+    ({"images": None}, "must hold `images` and `captions`, or `similarity`; got caption_image, captions"),
+    ({"caption_image": None, "captions": unit(11, 1)}, "got 11 captions for 6 images"),
+    ({"caption_image": OWNERS[:5]}, r"caption_image of .* must be 12 integers; got \(5,\)"),
+    ({"caption_image": OWNERS.astype(float)}, "must be 12 integers; got .* of float64"),
+    ({"caption_image": OWNERS + 1}, r"must be rows 0\.\.5; got 1\.\.6"),
+    ({"caption_image": OWNERS - 1}, r"must be rows 0\.\.5; got -1\.\.4"),
+    ({"image_id": np.arange(4)}, "image_id of .* must have 6 entries; got 4"),
+    ({"images": unit(1, 0), "captions": unit(1, 1), "caption_image": None}, "at least 2 images and 2 captions"),
+    ({"images": unit(0, 0), "caption_image": None}, r"images of .* must hold numbers; got \(0, 4\), which has none"),
+])  # fmt: skip
 def test_invalid_arrays_are_refused_by_name(changes: Arrays, fragment: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=fragment):
         load(npz(tmp_path, arrays(**changes)))
@@ -221,7 +216,7 @@ def test_a_similarity_that_is_not_finite_is_refused(tmp_path: Path) -> None:
         load(npz(tmp_path, {"similarity": S}))
 
 
-@pytest.mark.parametrize("write", [npz, compressed])
+@each("write", [npz, compressed])
 def test_damaged_archives_are_input_errors(write: Write, tmp_path: Path) -> None:
     whole = write(tmp_path, arrays()).read_bytes()
     path = tmp_path / "bad.npz"
@@ -229,7 +224,7 @@ def test_damaged_archives_are_input_errors(write: Write, tmp_path: Path) -> None
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"bad\.npz must be a whole \.npz file"):
             load(path)
-    for place in range(0, len(whole), 9):
+    for place in range(0, len(whole), 19):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x15]) + whole[place + 1 :])
         with contextlib.suppress(InputError):
             load(path)
@@ -242,7 +237,7 @@ def test_an_array_under_the_name_of_an_archive_is_refused(tmp_path: Path) -> Non
         load(tmp_path / "a.npz")
 
 
-@pytest.mark.parametrize("content", [b"", b"a text", b"\x93NUMPY\x01\x00"])
+@each("content", [b"", b"a text", b"\x93NUMPY\x01\x00"])
 def test_damaged_shards_and_tables_are_refused_by_name(content: bytes, tmp_path: Path) -> None:
     home = folder(tmp_path, arrays())
     whole = (home / "metadata.parquet").read_bytes()
@@ -294,7 +289,7 @@ def test_large_shards_are_concatenated_once_in_the_cache(tmp_path: Path, monkeyp
     assert torch.equal(load(folder).images, before)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("scale", [1e20, 1e-25, 3e37, 1e-38])
+@each("scale", [1e20, 1e-25, 3e37, 1e-38])
 def test_rows_whose_squares_over_or_underflow_are_normalised(scale: float, tmp_path: Path) -> None:
     images = unit(N, 0)
     images[2:] *= np.float32(scale)
@@ -306,7 +301,7 @@ def test_rows_whose_squares_over_or_underflow_are_normalised(scale: float, tmp_p
     assert [notice[:8] for notice in embedded.notices] == ["4 of 6 r", "12 of 12"]
 
 
-@pytest.mark.parametrize("name", ["image_id", "caption_id", "caption", "caption_image", "images"])
+@each("name", ["image_id", "caption_id", "caption", "caption_image", "images"])
 def test_an_array_of_no_dimension_is_refused_by_name(name: str, tmp_path: Path) -> None:
     rows = np.eye(4, dtype=np.float32)
     held: dict[str, Any] = {"images": rows, "captions": rows, "caption_image": np.arange(4), name: np.array(2)}

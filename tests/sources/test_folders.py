@@ -16,6 +16,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.base import load
 from lossscope.text.subwords import Subwords
+from tests.each import each
 
 SMALL = "scenes:train=12,val=6,test=6,size=16"
 TOWER = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
@@ -89,7 +90,7 @@ def run(*arguments: str) -> Any:
     return CliRunner().invoke(app, list(arguments))
 
 
-@pytest.mark.parametrize(("make", "objective"), [(clip, "infonce"), (siglip, "siglip"), (texts, "ntxent:tau=0.05")])
+@each("make, objective", [(clip, "infonce"), (siglip, "siglip"), (texts, "ntxent:tau=0.05")])
 def test_a_folder_is_probed_by_its_path_alone(tmp_path: Path, make: Callable[[Path], Path], objective: str) -> None:
     folder = make(tmp_path / "model")
     result = run("cocos", str(folder), "--split", "test", "--format", "json")
@@ -117,22 +118,19 @@ def test_a_text_model_compares_captions(tmp_path: Path) -> None:
     assert embedded.caption_image[4] == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
-    [
-        ("[]", "must name at least one module"),
-        ("{}", r"modules\.json, the modules, must be a list; got \{\}"),
-        ("[5]", r"each module of .*modules\.json must be an object; got 5"),
-        ('[{"path": ""}]', "must be sentence_transformers' own; got None, not run"),
-        ('[{"type": "os.system"}]', "must be sentence_transformers' own; got 'os.system', not run"),
-        ("[", r"modules\.json must be whole JSON"),
-        (100_000 * "[", r"modules\.json must be JSON of ordinary depth"),
-        *(
-            (f'[{{"type": "sentence_transformers.models.Transformer", "path": {path}}}]', "must lie in its folder; got")
-            for path in ('"/etc"', '"../other"', '"a/../../other"', "5")
-        ),
-    ],
-)
+@each("text, fragment", [
+    ("[]", "must name at least one module"),
+    ("{}", r"modules\.json, the modules, must be a list; got \{\}"),
+    ("[5]", r"each module of .*modules\.json must be an object; got 5"),
+    ('[{"path": ""}]', "must be sentence_transformers' own; got None, not run"),
+    ('[{"type": "os.system"}]', "must be sentence_transformers' own; got 'os.system', not run"),
+    ("[", r"modules\.json must be whole JSON"),
+    (100_000 * "[", r"modules\.json must be JSON of ordinary depth"),
+    *(
+        (f'[{{"type": "sentence_transformers.models.Transformer", "path": {path}}}]', "must lie in its folder; got")
+        for path in ('"/etc"', '"../other"', '"a/../../other"', "5")
+    ),
+])  # fmt: skip
 def test_modules_that_are_not_the_librarys_are_refused(tmp_path: Path, text: str, fragment: str) -> None:
     (tmp_path / "modules.json").write_text(text)
     with pytest.raises(InputError, match=fragment):
@@ -174,7 +172,7 @@ def test_flat_indices_are_a_dump(tmp_path: Path) -> None:
         load(folder)
 
 
-@pytest.mark.parametrize("suffix", ["npy", "txt"])
+@each("suffix", ["npy", "txt"])
 def test_image_rows_of_captions_can_be_given_in_a_file(tmp_path: Path, suffix: str) -> None:
     rng = np.random.default_rng(0)
     np.savez(tmp_path / "dump.npz", images=rng.normal(size=(6, 4)), captions=rng.normal(size=(11, 4)))

@@ -14,6 +14,7 @@ import torch
 from lossscope.errors import InputError, SpecError
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint, verify
+from tests.each import each
 
 WEIGHT = "text.rnn.bias_ih_l0"
 DAMAGE: dict[str, Callable[[Checkpoint], dict[str, Any]]] = {
@@ -28,8 +29,7 @@ DAMAGE: dict[str, Callable[[Checkpoint], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("read", [load, verify])
-@pytest.mark.parametrize("damage", DAMAGE)
+@each("read", [load, verify], "damage", DAMAGE)
 def test_a_message_on_a_part_names_the_file(damage: str, read: Any, tiny_checkpoint: Path, tmp_path: Path) -> None:
     whole, path = Checkpoint.load(tiny_checkpoint), tmp_path / "a.pt"
     assert WEIGHT in whole.weights

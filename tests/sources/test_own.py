@@ -17,6 +17,7 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.sources.checkpoints.embed import embed, read_cache, write_cache
+from tests.each import each
 
 
 def entries() -> list[Path]:
@@ -89,7 +90,7 @@ def test_without_a_cache_nothing_is_kept(tiny_checkpoint: Path) -> None:
     assert entries() == []
 
 
-@pytest.mark.parametrize("content", [b"", b"junk"])
+@each("content", [b"", b"junk"])
 def test_a_damaged_entry_is_computed_again(content: bytes, tiny_checkpoint: Path) -> None:
     first = load(tiny_checkpoint, split="val")
     entry = entries()[0]

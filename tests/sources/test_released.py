@@ -13,6 +13,7 @@ from lossscope.sources._released import notices_of_released, words_key
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.text import word_tokenisers
 from lossscope.text.vocabulary import SPECIAL
+from tests.each import each
 
 CONVERTED = {"converted_from": "model_best.pth.tar", "ignored": []}
 
@@ -38,9 +39,7 @@ def test_the_share_of_unknown_tokens_is_said_of_released_models_only(split: Spli
     assert notices_of_released(checkpoint(training={}), split) == ()
 
 
-@pytest.mark.parametrize(
-    "changed", [{"word_tokeniser": "words"}, {"item_shape": [3, 8, 8], "vocabulary": [], "tokeniser": "{}"}]
-)
+@each("changed", [{"word_tokeniser": "words"}, {"item_shape": [3, 8, 8], "vocabulary": [], "tokeniser": "{}"}])
 def test_a_file_converted_before_is_to_be_converted_again(changed: dict[str, Any], split: Split) -> None:
     (notice,) = notices_of_released(checkpoint(**changed), split)
     assert notice.startswith("WARNING: it was converted by an earlier lossscope")

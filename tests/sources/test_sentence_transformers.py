@@ -18,10 +18,13 @@ from lossscope.sources.base import load
 from tests.authors.answers import TOLERANCE
 from tests.authors.clip_files import CAPTIONS, PER_PICTURE, SIDES, write_data
 from tests.authors.test_hugging_face import SHORT, TEXT, VISION, write_model, write_tokeniser
+from tests.each import each
 from tests.sources.test_folders import texts
 
-library = pytest.importorskip("sentence_transformers")
-transformers = pytest.importorskip("transformers")
+
+def library() -> Any:
+    """Return sentence_transformers, whose import takes seconds."""
+    return pytest.importorskip("sentence_transformers")
 
 
 def pooling(mode: str) -> Any:
@@ -61,9 +64,9 @@ CHAINS: dict[str, tuple[Callable[[], list[Any]], dict[str, Any], dict[str, Any]]
 def write_chain(folder: Path, case: str) -> Path:
     """Write a folder with the modules of a case."""
     modules, settings, options = CHAINS[case]
-    first = library.SentenceTransformer(str(texts(folder / "first")), device="cpu")[0]
+    first = library().SentenceTransformer(str(texts(folder / "first")), device="cpu")[0]
     torch.manual_seed(1)
-    library.SentenceTransformer(modules=[first, *modules()], device="cpu", **options).save(str(folder / "model"))
+    library().SentenceTransformer(modules=[first, *modules()], device="cpu", **options).save(str(folder / "model"))
     changed = folder / "model" / "sentence_bert_config.json"
     changed.write_text(json.dumps({**json.loads(changed.read_text()), **settings}))
     stored = folder / "model" / "config_sentence_transformers.json"
@@ -75,12 +78,12 @@ def unit(vectors: Tensor) -> Tensor:
     return torch.nn.functional.normalize(vectors.float(), dim=1)
 
 
-@pytest.mark.parametrize("case", CHAINS)
+@each("case", CHAINS)
 def test_vectors_of_a_chain_are_those_of_the_library(case: str, tmp_path: Path) -> None:
     folder, data = write_chain(tmp_path, case), write_data(tmp_path / "data")
     embedded = load(folder, split="test", data=data, cache=False, batch_size=5)
     options = CHAINS[case][2]
-    model = library.SentenceTransformer(str(folder), device="cpu", truncate_dim=options.get("truncate_dim"))
+    model = library().SentenceTransformer(str(folder), device="cpu", truncate_dim=options.get("truncate_dim"))
     expected = unit(model.encode(CAPTIONS, convert_to_tensor=True))
     first = torch.arange(0, len(CAPTIONS), PER_PICTURE)
     rest = torch.tensor([row for row in range(len(CAPTIONS)) if row % PER_PICTURE])
@@ -94,6 +97,7 @@ def test_vectors_of_a_chain_are_those_of_the_library(case: str, tmp_path: Path) 
 
 def write_clip(folder: Path) -> Path:
     """Write a folder with a CLIP as its one module."""
+    transformers = pytest.importorskip("transformers")
     tokeniser = write_tokeniser(folder)
     ends = {"eos_token_id": tokeniser.eos_token_id, "bos_token_id": tokeniser.bos_token_id, "pad_token_id": 1}
     config = transformers.CLIPConfig(text_config={**TEXT, **ends}, vision_config=VISION, projection_dim=16)
@@ -121,7 +125,7 @@ def write_chain_file(folder: Path, *kinds: str) -> None:
 def test_vectors_of_a_clip_are_those_of_the_library(tmp_path: Path) -> None:
     folder, data = write_clip(tmp_path / "model"), write_data(tmp_path / "data")
     embedded = load(folder, split="test", data=data, cache=False)
-    model = library.SentenceTransformer(str(folder), device="cpu")
+    model = library().SentenceTransformer(str(folder), device="cpu")
     pictures = [Image.open(tmp_path / "data" / "images" / f"{k}.png") for k in range(len(SIDES))]
     assert embedded.images is not None and embedded.captions is not None
     images, captions = (unit(model.encode(items, convert_to_tensor=True)) for items in (pictures, CAPTIONS))
@@ -129,16 +133,13 @@ def test_vectors_of_a_clip_are_those_of_the_library(tmp_path: Path) -> None:
     assert float((embedded.captions - captions).abs().max()) <= TOLERANCE
 
 
-@pytest.mark.parametrize(
-    ("kinds", "settings", "message"),
-    [
-        (("CLIPModel", "Dense"), {}, "must be a CLIP, then Normalize or none; got CLIPModel, Dense"),
-        (("Asym",), {}, "must be a CLIP, then Normalize or none; got Asym"),
-        (("CLIPModel",), {"similarity_fn_name": "dot"}, "similarity_fn_name of .* must be cosine; got 'dot'"),
-        (("CLIPModel",), {"truncate_dim": 8}, "truncate_dim of .* must be null for a CLIP; got 8"),
-        (("CLIPModel",), {"default_prompt_name": "q"}, "default_prompt_name of .* must be null for a CLIP; got 'q'"),
-    ],
-)
+@each("kinds, settings, message", [
+    (("CLIPModel", "Dense"), {}, "must be a CLIP, then Normalize or none; got CLIPModel, Dense"),
+    (("Asym",), {}, "must be a CLIP, then Normalize or none; got Asym"),
+    (("CLIPModel",), {"similarity_fn_name": "dot"}, "similarity_fn_name of .* must be cosine; got 'dot'"),
+    (("CLIPModel",), {"truncate_dim": 8}, "truncate_dim of .* must be null for a CLIP; got 8"),
+    (("CLIPModel",), {"default_prompt_name": "q"}, "default_prompt_name of .* must be null for a CLIP; got 'q'"),
+])  # fmt: skip
 def test_what_is_not_done_with_a_clip_is_refused_by_name(
     kinds: tuple[str, ...], settings: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
@@ -149,7 +150,7 @@ def test_what_is_not_done_with_a_clip_is_refused_by_name(
         load(folder, split="test", data=write_data(tmp_path / "data"), cache=False)
 
 
-@pytest.mark.parametrize("content", ["5", "[]", 100_000 * "["], ids=["number", "list", "deep"])
+@each("content", ["5", "[]", 100_000 * "["])
 def test_a_configuration_that_is_no_object_is_refused(content: str, tmp_path: Path) -> None:
     folder = write_chain(tmp_path, "mean")
     (folder / "config.json").write_text(content)

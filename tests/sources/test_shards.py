@@ -18,6 +18,7 @@ from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.io import row_shards
 from lossscope.sources.base import load
+from tests.each import each
 
 IMAGES, CAPTIONS, WIDTH = 90, 3, 10
 TILES = ("cocos", "weight_mass", "similarity", "recall")
@@ -59,10 +60,10 @@ def assert_near(actual: pd.DataFrame, expected: pd.DataFrame) -> None:
         assert actual[column].to_numpy() == pytest.approx(expected[column].to_numpy(), rel=1e-5, abs=1e-6, nan_ok=True)
 
 
-@pytest.mark.parametrize("kind", ["disk", "memory"])
-@pytest.mark.parametrize("sampling", ["pairs", "images"])
-@pytest.mark.parametrize("queries", [25, 1000])
-@pytest.mark.parametrize("scale", [1.0, 3.0])
+@each("kind, sampling, queries, scale", [
+    ("disk", "pairs", 25, 3.0), ("memory", "images", 25, 1.0), ("disk", "images", 1000, 1.0),
+    ("memory", "pairs", 1000, 3.0), ("disk", "images", 25, 3.0),
+])  # fmt: skip
 def test_shards_are_the_arrays_in_memory(kind: str, sampling: Any, queries: int, scale: float, tmp_path: Path) -> None:
     folder = write_shards(tmp_path / "shards", arrays(scale))
     np.savez(tmp_path / "dump.npz", **arrays(scale))
@@ -126,7 +127,7 @@ def test_shards_in_another_order_than_the_pairs_are_refused(tmp_path: Path) -> N
         Sweep(("ntxent",), batch_size=None, queries=20).run(load(folder, sharded=True))
 
 
-@pytest.mark.parametrize("row", [0, 50])
+@each("row", [0, 50])
 def test_a_row_that_is_not_finite_is_an_error(row: int, tmp_path: Path) -> None:
     values = arrays()
     values["captions"][row, 3] = np.nan
@@ -170,7 +171,7 @@ def test_other_sides_are_refused_and_columns_that_are_not_read_are_noticed(tmp_p
     )
 
 
-@pytest.mark.parametrize(("value", "message"), [(np.nan, "must be finite; row 59 is not"), (0, "zero; row 59 is")])
+@each("value, message", [(np.nan, "must be finite; row 59 is not"), (0, "zero; row 59 is")])
 def test_a_wrong_row_is_named_by_its_row_in_the_set(value: float, message: str, tmp_path: Path) -> None:
     """Not by its place in the sample, nor in its block."""
     values = arrays()
@@ -182,8 +183,8 @@ def test_a_wrong_row_is_named_by_its_row_in_the_set(value: float, message: str, 
             read()
 
 
-@pytest.mark.parametrize(
-    ("probes", "options"),
+@each(
+    "probes, options",
     [(("cocos", "recall"), {"engine": "tiled"}), (("cocos", "uniformity", "modality_gap"), {}), (TILES, {})],
 )
 def test_a_full_sweep_reads_shards_into_memory(probes: tuple[str, ...], options: Any, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -42,9 +44,17 @@ def text_encoder(folder: Path, kind: str = "bert", positions: int = 128) -> Path
             is used).
         positions: of the network.
     """
+    made = _made(kind, positions)
+    shutil.copytree(made.name, folder, dirs_exist_ok=True)
+    return folder
+
+
+@cache
+def _made(kind: str, positions: int) -> TemporaryDirectory[str]:
     import transformers
 
-    size = len(words())
+    made = TemporaryDirectory(prefix="text-encoder-")
+    folder, size = Path(made.name), len(words())
     configs: dict[str, Any] = {
         "bert": lambda: transformers.BertConfig(**SIZES, vocab_size=size, max_position_embeddings=positions),
         "distilbert": lambda: transformers.DistilBertConfig(
@@ -66,7 +76,7 @@ def text_encoder(folder: Path, kind: str = "bert", positions: int = 128) -> Path
     special = {name: token for name, token in SPECIAL.items() if kind != "gpt2" or name != "pad_token"}
     settings = {**special, "tokenizer_class": "PreTrainedTokenizerFast"}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
-    return folder
+    return made
 
 
 def change_config(folder: Path, **changes: Any) -> Path:

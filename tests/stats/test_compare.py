@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,7 @@ from lossscope.stats.compare import COLUMNS, compare, significance
 from lossscope.stats.paired_tests import Resampling, SeedTest, holm, images_test, seeds_test
 from lossscope.stats.per_image import METRICS, parse_metric, per_image
 from lossscope.tables import comparison
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 QUICK = Resampling(resamples=199)
@@ -29,7 +31,11 @@ TESTS = ("p_images", "p_t", "p_flips")
 
 def run(trained: str, seed: float | None = 0, shift: float = 0.0, images: int = 10, **more: Any) -> pd.DataFrame:
     """Return a run with ranks drawn for its system and seed, on images with different numbers of captions."""
-    name = f"{trained}-{seed}"
+    return _run(trained, seed, shift, images).assign(**more)
+
+
+@cache
+def _run(trained: str, seed: float | None, shift: float, images: int) -> pd.DataFrame:
     rng = np.random.default_rng([sum(map(ord, trained)), 0 if seed is None else int(seed)])
     rows = []
     for image in range(images):
@@ -39,8 +45,8 @@ def run(trained: str, seed: float | None = 0, shift: float = 0.0, images: int = 
             rank = int(hard * rng.random() + shift)
             rows.append((direction, query, f"i{image}", rank, 1 / (1 + rank), 1))
     frame = pd.DataFrame(rows, columns=["direction", "query", "image", "rank", "ap5", "relevant"])
-    columns = {"run": name, "data": "scenes", "encoder": "VSE++", "objective_label": trained, "seed": seed}
-    return frame.assign(**{**columns, **more})
+    names = {"run": f"{trained}-{seed}", "data": "scenes", "encoder": "VSE++", "objective_label": trained}
+    return frame.assign(**names, seed=seed)
 
 
 def runs(*systems: str, seeds: int = 3, **more: Any) -> pd.DataFrame:
@@ -56,7 +62,7 @@ def only(frame: pd.DataFrame, **values: str) -> pd.Series[Any]:
     return frame.iloc[0]
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each("name", METRICS)
 def test_means_over_images_are_the_metric_also_with_unequal_numbers_of_captions(name: str, oracle: Oracle) -> None:
     frame, metric = runs("a", "b", seeds=2), parse_metric(name)
     assert metric.name == name
@@ -165,7 +171,7 @@ def test_swapping_systems_mirrors_every_number() -> None:
         assert forward[name] == pytest.approx(-backward[name], rel=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@each("seed", range(3))
 def test_order_of_rows_and_names_of_ids_do_not_matter(seed: int) -> None:
     frame = runs("a", "b", "c")
     expected = compare(frame, ["rsum", "i2t_R@1", "t2i_R@5"], baseline="a", resampling=QUICK)
@@ -326,10 +332,7 @@ BAD = [
         lambda f: f.assign(data=f["objective_label"]),
         "at least two systems with the same data and encoder; got a .a, .*; b .b",
     ),
-    (
-        lambda f: f.assign(seed=f["seed"].replace(2, 1)),
-        "runs of a must have different seeds; a-1 and a-2 both have 1",
-    ),
+    (lambda f: f.assign(seed=f["seed"].replace(2, 1)), "runs of a must have different seeds; a-1 and a-2 both have 1"),
     (
         lambda f: f[(f["objective_label"] == "a") & (f["seed"] < 2) | (f["seed"] == 2) & (f["objective_label"] == "b")],
         "systems must have a seed in common to be paired; got none. b and a: seed 2 of b, seed 0 of a, seed 1 of a",
@@ -337,7 +340,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "message"), BAD, ids=[message[:40] for _, message in BAD])
+@each("spoil, message", BAD)
 def test_bad_input_is_refused_by_name(spoil: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
     with pytest.raises(InputError, match=message):
         compare(spoil(runs("a", "b")), resampling=QUICK)
@@ -375,7 +378,7 @@ def test_the_table_shows_both_tests_side_by_side() -> None:
     assert table.rows[0][4].text == f"[{rows['ci_low'][0]:.2f}, {rows['ci_high'][0]:.2f}]".replace("-", "−")
 
 
-@pytest.mark.parametrize("format", ["text", "markdown", "latex", "html"])
+@each("format", ["text", "markdown", "latex", "html"])
 def test_one_seed_is_told_of_no_test_and_no_deviation_over_seeds(format: str) -> None:
     table = comparison.build(compare(runs("a", "b", seeds=1), resampling=QUICK))
     printed = " ".join(getattr(table, f"to_{format}")().split())
@@ -431,7 +434,7 @@ def test_tests_keep_their_level_with_images_as_units_and_not_with_captions() -> 
 
 
 def test_p_over_seeds_is_calibrated_too() -> None:
-    rng, trials = np.random.default_rng(6), 1000
+    rng, trials = np.random.default_rng(6), 500
     tests = [seeds_test(*rng.normal(300, 4, (2, 6)), QUICK) for _ in range(trials)]
     for name, level in (("p", 0.05), ("flips", 2 / 64)):
         rejected = sum(getattr(test, name) <= level + 1e-12 for test in tests)

@@ -19,6 +19,7 @@ from lossscope.stats.per_image import parse_metric, per_image
 from lossscope.stats.power import power_of
 from lossscope.stats.superiority import superiority
 from lossscope.tables import comparison
+from tests.each import each
 from tests.stats.test_compare import only, run, runs
 
 QUICK = Resampling(resamples=9999)
@@ -128,7 +129,7 @@ def test_a_table_of_one_seed_says_nothing_of_seeds() -> None:
     assert "P(A > B)" not in text and "times with" not in text
 
 
-@pytest.mark.parametrize("seeds", [1, 3])
+@each("seeds", [1, 3])
 def test_a_csv_of_rows_makes_the_same_table(seeds: int, tmp_path: Path) -> None:
     rows = compare(runs("a", "b", seeds=seeds, images=60), resampling=Resampling(199))
     (tmp_path / "rows.csv").write_text(format_csv(rows), encoding="utf-8")

@@ -10,6 +10,7 @@ from lossscope.errors import InputError
 from lossscope.stats.compare import compare
 from lossscope.stats.paired_tests import Resampling, images_test
 from lossscope.tables import comparison
+from tests.each import each
 
 
 def queries(*systems: str, images: int = 40) -> pd.DataFrame:
@@ -43,7 +44,7 @@ def test_the_bound_is_printed_after_holm_and_rows_keep_the_number() -> None:
     assert table.to_frame()["images p"].tolist() == pytest.approx([0.03] * 3)
 
 
-@pytest.mark.parametrize("typed", ["Triplet", "triplet", "Triplet, tau 0.2"])
+@each("typed", ["Triplet", "triplet", "Triplet, tau 0.2"])
 def test_a_baseline_that_there_is_not_names_those_there_are_and_the_nearest(typed: str) -> None:
     frame = queries("NT-Xent", "Triplet, margin 0.2", "VLC, tau 0.1")
     with pytest.raises(InputError) as error:

@@ -74,11 +74,7 @@ def test_a_model_of_unknown_training_is_named_after_its_file() -> None:
 def test_only_systems_that_share_what_is_shown_elsewhere_are_distinguished() -> None:
     models = [model("a"), model("b", data="scenes:train=10", lr=0.1), model("c", lr=0.1)]
     assert label_systems(models[:2], within=("data",)) == ["ntxent", "ntxent"]
-    assert label_systems(models, within=("data",)) == [
-        "ntxent, lr 0.001",
-        "ntxent",
-        "ntxent, lr 0.1",
-    ]
+    assert label_systems(models, within=("data",)) == ["ntxent, lr 0.001", "ntxent", "ntxent, lr 0.1"]
 
 
 def test_models_that_cannot_be_compared_are_refused() -> None:

@@ -14,6 +14,7 @@ from lossscope.stats.metric_names import METRICS, RECALLS, extra_cutoffs, is_met
 from lossscope.stats.paired_tests import Resampling, images_test
 from lossscope.stats.per_image import headline_metrics, metrics_of, parse_metric, per_image
 from lossscope.tables import comparison
+from tests.each import each
 from tests.stats.test_compare import run as run_of_images
 
 QUICK = Resampling(resamples=199)
@@ -56,7 +57,7 @@ def test_a_report_tests_few_metrics() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["q2d_nDCG@10", "d2q_MAP@R", "q2d_recall@100", "q2d_R@5", "d2q_MRR"])
+@each("name", ["q2d_nDCG@10", "d2q_MAP@R", "q2d_recall@100", "q2d_R@5", "d2q_MRR"])
 def test_a_query_is_what_is_resampled(name: str) -> None:
     frame = runs("a", "b")
     row = compare(frame, [name], resampling=QUICK).iloc[0]
@@ -116,15 +117,12 @@ def test_the_table_speaks_of_queries() -> None:
     assert "Values" not in one.notes[0] and "over queries. d: mean" in one.notes[0]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda f: f.assign(direction="sideways"), "direction of queries must be such as q2d and d2q"),
-        (lambda f: f[(f["query"] != "q3") | (f["run"] != "b-2")], "the same queries to be paired; a-0 and b-2 were"),
-        (lambda f: f[(f["direction"] == "q2d") | (f["run"] != "b-2")], "the same queries to be paired; a-0 and b-2"),
-        (lambda f: f.assign(direction=f["direction"].replace({"q2d": "i2t", "d2q": "t2i"})), "Add image"),
-    ],
-)  # fmt: skip
+@each("spoil, message", [
+    (lambda f: f.assign(direction="sideways"), "direction of queries must be such as q2d and d2q"),
+    (lambda f: f[(f["query"] != "q3") | (f["run"] != "b-2")], "the same queries to be paired; a-0 and b-2 were"),
+    (lambda f: f[(f["direction"] == "q2d") | (f["run"] != "b-2")], "the same queries to be paired; a-0 and b-2"),
+    (lambda f: f.assign(direction=f["direction"].replace({"q2d": "i2t", "d2q": "t2i"})), "Add image"),
+])  # fmt: skip
 def test_bad_rows_are_refused(spoil: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         compare(spoil(runs("a", "b")), resampling=QUICK)

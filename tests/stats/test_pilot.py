@@ -13,6 +13,7 @@ from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.per_image import parse_metric, per_image
 from lossscope.stats.pilot import COLUMNS, PlanOptions, plan
 from lossscope.stats.power import Design, power_of
+from tests.each import each
 from tests.stats.test_compare import run, runs
 from tests.stats.test_other_sides import runs as runs_of_texts
 
@@ -152,15 +153,12 @@ def test_progress_counts_pairs() -> None:
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"seeds": (1, 3)}, "numbers of seeds must be at least 2; got 1, 3"),
-        ({"images": (0,)}, "numbers of images must be at least 2; got 0"),
-        ({"difference": 0.0}, "difference must be above 0; got 0"),
-        ({"difference": float("nan")}, "difference must be above 0; got nan"),
-    ],
-)
+@each("options, message", [
+    ({"seeds": (1, 3)}, "numbers of seeds must be at least 2; got 1, 3"),
+    ({"images": (0,)}, "numbers of images must be at least 2; got 0"),
+    ({"difference": 0.0}, "difference must be above 0; got 0"),
+    ({"difference": float("nan")}, "difference must be above 0; got nan"),
+])  # fmt: skip
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         PlanOptions(**options)

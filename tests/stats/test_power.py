@@ -14,27 +14,25 @@ from scipy import stats
 
 from lossscope.errors import InputError
 from lossscope.stats.power import Design, pairs_needed, power_of, sd_interval, smallest_effect
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 DESIGNS = (Design(), Design(0.9, 0.01), Design(0.5, 0.2), Design(0.8, 0.05 / 45))
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 20, 400])
-@pytest.mark.parametrize("alpha", [0.05, 0.001])
-@pytest.mark.parametrize("noncentrality", [0.0, 1.0, 3.0, 8.0])
+@each("n", [2, 3, 5, 20, 400], "alpha", [0.05, 0.001], "noncentrality", [0.0, 1.0, 3.0, 8.0])
 def test_power_is_the_sum_over_sample_deviations(n: int, alpha: float, noncentrality: float, oracle: Oracle) -> None:
     effect, critical = noncentrality / math.sqrt(n), float(stats.t.isf(alpha / 2, n - 1))
     assert power_of(effect, n, alpha) == pytest.approx(oracle("power").power(effect, n, critical), abs=2e-4)
 
 
-@pytest.mark.parametrize(("effect", "pairs"), [(0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10)])
+@each("effect, pairs", [(0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10)])
 def test_pairs_needed_are_those_of_the_textbooks(effect: float, pairs: int) -> None:
     """Of power.t.test(type = "paired", power = 0.8) in R: 198.2, 33.4, 14.3 and 9.94 pairs."""
     assert pairs_needed(effect, Design()) == pairs_needed(-effect, Design()) == pairs
 
 
-@pytest.mark.parametrize("design", DESIGNS, ids=str)
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 10, 20, 1000, 5000, 10**6, 10**9])
+@each("design", DESIGNS, "n", [2, 3, 4, 5, 10, 20, 1000, 5000, 10**6, 10**9])
 def test_the_smallest_effect_has_the_power_and_takes_n_pairs(n: int, design: Design) -> None:
     effect = smallest_effect(n, design)
     assert power_of(effect, n, design.alpha) == pytest.approx(design.power, abs=1e-9)
@@ -72,16 +70,13 @@ def test_a_standard_deviation_of_two_or_three_seeds_is_hardly_known() -> None:
     assert np.isnan(sd_interval(1.0, 1, 0.95)).all()
 
 
-@pytest.mark.parametrize(
-    ("power", "alpha", "message"),
-    [
-        (0.8, 0.0, "alpha must be between 0 and 1; got 0"),
-        (0.8, math.nan, "alpha must be between 0 and 1; got nan"),
-        (0.05, 0.05, "power must be between alpha, 0.05, and 1; got 0.05"),
-        (1.0, 0.05, "power must be between alpha, 0.05, and 1; got 1"),
-        (math.nan, 0.05, "power must be between alpha, 0.05, and 1; got nan"),
-    ],
-)
+@each("power, alpha, message", [
+    (0.8, 0.0, "alpha must be between 0 and 1; got 0"),
+    (0.8, math.nan, "alpha must be between 0 and 1; got nan"),
+    (0.05, 0.05, "power must be between alpha, 0.05, and 1; got 0.05"),
+    (1.0, 0.05, "power must be between alpha, 0.05, and 1; got 1"),
+    (math.nan, 0.05, "power must be between alpha, 0.05, and 1; got nan"),
+])  # fmt: skip
 def test_designs_out_of_range(power: float, alpha: float, message: str) -> None:
     with pytest.raises(InputError, match=message):
         Design(power, alpha)
@@ -95,12 +90,12 @@ def test_what_has_no_answer_is_an_error() -> None:
             pairs_needed(effect, Design())
 
 
-@pytest.mark.parametrize("effect", [1e-9, 1e-12, 1e-160])
+@each("effect", [1e-9, 1e-12, 1e-160])
 def test_an_effect_that_takes_more_than_2_to_53_pairs_is_an_error(effect: float) -> None:
     with pytest.raises(InputError, match=r"power is not reached by 9\.0072e\+15; give a larger --difference"):
         pairs_needed(effect, Design())
 
 
-@pytest.mark.parametrize("effect", [1e7, 1e12, 1e160, 1e300])
+@each("effect", [1e7, 1e12, 1e160, 1e300])
 def test_a_huge_effect_takes_two_pairs(effect: float) -> None:
     assert power_of(effect, 2, 0.05) == 1.0 and pairs_needed(effect, Design()) == 2

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lossscope.errors import InputError
 from lossscope.stats.rank_association import COLUMNS, FEWER, MORE, OPEN, TOO_FEW, association, taus
+from tests.each import each
 
 Runs = tuple[list[float], list[float], list[int]]
 
@@ -88,10 +89,7 @@ FEW = {"few": [1.0, 1.1, 1.2, 1.3, 1.4], "many": [9.0, 9.1, 9.2, 9.3, 9.4]}
 GOOD, BAD = [200.0, 201.0, 202.0, 203.0, 204.0], [100.0, 101.0, 102.0, 103.0, 104.0]
 
 
-@pytest.mark.parametrize(
-    ("rsums", "tau", "verdict"),
-    [({"few": GOOD, "many": BAD}, -1.0, FEWER), ({"few": BAD, "many": GOOD}, 1.0, MORE)],
-)
+@each("rsums, tau, verdict", [({"few": GOOD, "many": BAD}, -1.0, FEWER), ({"few": BAD, "many": GOOD}, 1.0, MORE)])
 def test_an_order_that_holds_for_every_pair_is_decided(rsums: dict[str, list[float]], tau: float, verdict: str) -> None:
     (row,) = association(frame(FEW, rsums)).to_dict("records")
     assert {name: row[name] for name in COLUMNS} == {
@@ -111,7 +109,7 @@ def test_the_same_runs_give_the_same_interval() -> None:
     assert association(rows, seed=1)["tau"].equals(association(rows)["tau"])
 
 
-@pytest.mark.parametrize("runs", [1, 2, 3, 4])
+@each("runs", [1, 2, 3, 4])
 def test_with_few_runs_of_a_loss_there_is_no_interval(runs: int) -> None:
     few = frame({**FEW, "few": FEW["few"][:runs]}, {"few": GOOD[:runs], "many": BAD})
     (row,) = association(few).to_dict("records")
@@ -123,7 +121,7 @@ def test_one_loss_has_no_tau() -> None:
     assert row["losses"] == 1 and math.isnan(row["tau"]) and row["verdict"] == TOO_FEW
 
 
-@pytest.mark.parametrize("column", ["count", "rsum"])
+@each("column", ["count", "rsum"])
 def test_runs_without_a_number_are_no_pairs(column: str) -> None:
     whole = frame(FEW, {"few": GOOD, "many": BAD})
     broken = pd.concat([whole, whole.assign(**{column: math.nan, "label": "broken"})], ignore_index=True)

@@ -10,6 +10,7 @@ from scipy import stats
 
 from lossscope.stats import paired_tests
 from lossscope.stats.paired_tests import Resampling, images_test
+from tests.each import each
 
 
 def p_of_scipy(rows: np.ndarray, resampling: Resampling) -> list[float]:
@@ -21,9 +22,7 @@ def p_of_scipy(rows: np.ndarray, resampling: Resampling) -> list[float]:
     return p
 
 
-@pytest.mark.parametrize("n", [14, 60, 300])
-@pytest.mark.parametrize("kind", ["normal", "recalls", "ranks", "equal", "zero"])
-@pytest.mark.parametrize("at_a_time", [999, 200_000])
+@each("n", [14, 60, 300], "kind", ["normal", "recalls", "ranks", "equal", "zero"], "at_a_time", [999, 200_000])
 def test_p_is_that_of_scipy(n: int, kind: str, at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, resampling = np.random.default_rng(1), Resampling(199, seed=3)
     rows = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lossscope.stats.superiority import superiority
+from tests.each import each
 
 Oracle = Callable[[str], ModuleType]
 
@@ -23,14 +24,14 @@ def of_wins(wins: int, n: int, ties: int = 0, level: float = 0.95) -> tuple[floa
     return better.p, better.low, better.high
 
 
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 30])
+@each("n", [2, 3, 5, 10, 30])
 def test_the_interval_is_the_binomial_one(n: int, oracle: Oracle) -> None:
     for wins in range(n + 1):
         assert of_wins(wins, n)[1:] == pytest.approx(oracle("power").binomial_interval(wins, n, 0.95), abs=1e-9)
         assert of_wins(wins, n)[0] == wins / n
 
 
-@pytest.mark.parametrize("n", range(2, 13))
+@each("n", range(2, 13))
 def test_the_interval_holds_for_every_share(n: int) -> None:
     """The exact coverage, a sum over all numbers of wins; no simulation is needed."""
     ends = [of_wins(wins, n)[1:] for wins in range(n + 1)]
@@ -39,7 +40,7 @@ def test_the_interval_holds_for_every_share(n: int) -> None:
         assert stats.binom.pmf(np.arange(n + 1), n, share) @ held >= 0.95 - 1e-12
 
 
-@pytest.mark.parametrize("n", range(2, 9))
+@each("n", range(2, 9))
 def test_the_interval_holds_where_there_are_ties(n: int) -> None:
     """Of P(A > B) + P(A = B) / 2, by the exact coverage over all numbers of wins and ties."""
     cells = [(wins, ties) for wins in range(n + 1) for ties in range(n + 1 - wins)]

@@ -18,6 +18,7 @@ from lossscope.tables import _latex_text, formats
 from lossscope.tables._grid import one_line
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell, mark_best
+from tests.each import each
 
 # the expected float, character by character
 LATEX = r"""\begin{table}[htbp]
@@ -123,7 +124,7 @@ def test_ties_as_printed_are_marked_alike():
     assert [row[0].second for row in done] == [False, False, True, True, False]
 
 
-@pytest.mark.parametrize("sense", ["higher", None])
+@each("sense", ["higher", None])
 def test_no_winner_without_a_contest(sense):
     assert not any(row[0].best for row in mark_best([[Cell(mean=1.0)], [Cell(mean=1.0)]], (sense,)))
 
@@ -188,7 +189,7 @@ def test_no_label_breaks_a_format(label):
     assert pd.read_csv(io.StringIO(table.to_csv()), keep_default_na=False, dtype=str).shape == (1, 2)
 
 
-@pytest.mark.parametrize("format", ["text", "markdown", "html"])
+@each("format", ["text", "markdown", "html"])
 def test_the_sign_of_a_number_is_a_minus_and_zero_has_none(format):
     """Intervals had a minus, numbers a hyphen, and a number that was rounded to 0 kept its sign."""
     row = (Cell(text="triplet-sh"), Cell(mean=-0.093, digits=2), Cell(mean=-0.04, std=0.1), Cell(text="[−1, 2]"))

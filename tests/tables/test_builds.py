@@ -9,25 +9,13 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.tables import cocos_smoothap, cocos_softmax, cocos_triplet, retrieval
+from tests.each import each
 
 
 def _row(objective, direction, probe, statistic, mean, **more):
-    defaults = {
-        "source": "run.pt",
-        "std": None,
-        "n": 10,
-        "n_defined": 10,
-        "unit": "",
-        "convention": "corrected",
-    }
+    defaults = {"source": "run.pt", "std": None, "n": 10, "n_defined": 10, "unit": "", "convention": "corrected"}
     defaults |= {"eps": 0.01, "batch_size": 128, "sampling": "pairs", "seed": 0}
-    row = {
-        "objective": objective,
-        "direction": direction,
-        "probe": probe,
-        "statistic": statistic,
-        "mean": mean,
-    }
+    row = {"objective": objective, "direction": direction, "probe": probe, "statistic": statistic, "mean": mean}
     return {**defaults, **row, **more}
 
 
@@ -94,13 +82,7 @@ def test_triplet_table_shows_conventions_side_by_side():
     assert table.headings[2:5] == ("i2t C_q", "i2t C_B", "i2t C_0")
     assert _cell(table, 0, "t2i C_B").plain() == "768.92 ± 0.50"
     assert any("summed per image" in note for note in table.notes)
-    for text in (
-        "eps 0.01",
-        "batch size 128",
-        "sampling pairs",
-        "seed 0",
-        "n = 10 batches",
-    ):
+    for text in ("eps 0.01", "batch size 128", "sampling pairs", "seed 0", "n = 10 batches"):
         assert text in table.caption
     assert any(line.startswith("C_q: ") and "queries with any" in line for line in table.legend)
 
@@ -141,7 +123,7 @@ def test_a_single_batch_has_no_deviation():
     assert "one measurement" in table.caption
 
 
-@pytest.mark.parametrize("build", [retrieval.build, cocos_triplet.build, cocos_softmax.build, cocos_smoothap.build])
+@each("build", [retrieval.build, cocos_triplet.build, cocos_softmax.build, cocos_smoothap.build])
 def test_missing_columns_and_rows_are_named(build):
     frame = pd.DataFrame(_recall("triplet", 1.0))
     with pytest.raises(InputError, match="Add probe"):

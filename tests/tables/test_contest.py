@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -12,8 +11,8 @@ from lossscope.errors import InputError
 from lossscope.tables import bleeker2022_1, bleeker2022_2
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell, mark_best, mark_best_of_column
+from tests.tables.invented import study
 
-Study = Callable[..., pd.DataFrame]
 BEST = "SmoothAP"  # of the rows of the fixture
 
 
@@ -31,14 +30,14 @@ def _marks(table: Table, heading: str) -> dict[str | None, str]:
     return {row[0].text: row[table.headings.index(heading)].mark for row in table.rows}
 
 
-def test_without_tests_there_is_no_mark_and_the_caption_says_so(study: Study) -> None:
+def test_without_tests_there_is_no_mark_and_the_caption_says_so() -> None:
     for table in bleeker2022_1.build(study()):
         assert "No significance test was made." in table.caption
         assert not any("†" in cell.mark for row in table.rows for cell in row)
     assert "test was made" not in bleeker2022_2.build(study())[0].caption  # nothing is better there
 
 
-def test_what_differs_from_the_best_is_marked(study: Study) -> None:
+def test_what_differs_from_the_best_is_marked() -> None:
     tests = _tests({"Triplet": 0.001, "Triplet SH": 0.049, "NT-Xent": 0.05}, test="images")
     i2t, t2i = bleeker2022_1.build(study(), tests)
     assert _marks(t2i, "rsum ours") == {"Triplet": "†", "Triplet SH": "†", "NT-Xent": "", BEST: ""}
@@ -48,7 +47,7 @@ def test_what_differs_from_the_best_is_marked(study: Study) -> None:
     assert "No significance test of these numbers was made." in i2t.caption
 
 
-def test_each_kind_of_test_has_its_sign(study: Study) -> None:
+def test_each_kind_of_test_has_its_sign() -> None:
     both = [
         _tests({"Triplet": 0.001, "NT-Xent": 0.2}, test="images"),
         _tests({"Triplet": 0.01, "NT-Xent": 0.01}, test="seeds"),
@@ -59,7 +58,7 @@ def test_each_kind_of_test_has_its_sign(study: Study) -> None:
     assert table.notes[0] == "[a] Triplet SH was not tested against SmoothAP."
 
 
-def test_a_test_without_a_p_is_no_test(study: Study) -> None:
+def test_a_test_without_a_p_is_no_test() -> None:
     nan = _tests({"Triplet": math.nan}, test="seeds")
     table = bleeker2022_1.build(
         study(), pd.concat([_tests({"Triplet": 0.001}, test="images"), nan], ignore_index=True)
@@ -70,23 +69,23 @@ def test_a_test_without_a_p_is_no_test(study: Study) -> None:
     assert set(_marks(alone, "rsum ours").values()) <= {"", "a", "b", "c"}
 
 
-def test_tests_against_another_than_the_best_mark_nothing(study: Study) -> None:
+def test_tests_against_another_than_the_best_mark_nothing() -> None:
     table = bleeker2022_1.build(study(), _tests({"Triplet": 0.001}, against="NT-Xent"))[1]
     assert not any("†" in mark for mark in _marks(table, "rsum ours").values())
 
 
-def test_a_test_may_have_the_best_on_either_side(study: Study) -> None:
+def test_a_test_may_have_the_best_on_either_side() -> None:
     tests = _tests({BEST: 0.001}, against="Triplet")
     assert _marks(bleeker2022_1.build(study(), tests)[1], "rsum ours")["Triplet"] == "†"
     assert "a test without a name" in bleeker2022_1.build(study(), tests)[1].caption
 
 
-def test_tests_of_another_block_mark_nothing(study: Study) -> None:
+def test_tests_of_another_block_mark_nothing() -> None:
     tests = _tests({"Triplet": 0.001}).assign(encoder="VSRN")
     assert not any(_marks(bleeker2022_1.build(study(), tests)[1], "rsum ours").values())
 
 
-def test_tests_without_their_columns_are_refused(study: Study) -> None:
+def test_tests_without_their_columns_are_refused() -> None:
     with pytest.raises(InputError, match=r"tests must have the columns .*Add p_holm"):
         bleeker2022_1.build(study(), _tests({"Triplet": 0.1}).drop(columns="p_holm"))
 

@@ -10,8 +10,9 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.tables import xuan2023_3, xuan2023_4, xuan2023_5
 from lossscope.tables.published import base as published
+from tests.each import each
+from tests.tables.invented import study
 
-Study = Callable[..., pd.DataFrame]
 TUNED = {"VSE++ R152": "VSE++ (ResNet152, fine-tuned)"}
 PAIRS = ("con", "lin", "sig", "lin-ms", "sig-ms")
 GOAL = {
@@ -47,24 +48,24 @@ sig-ms & $38.5 \pm 0.7$ & $43.6 \pm 0.3$ & $48.5 \pm 0.7$ & $43.8 \pm 0.5$ & $\m
 """  # noqa: E501
 
 
-def _grid(study: Study, **more: object) -> pd.DataFrame:
+def _grid(**more: object) -> pd.DataFrame:
     return study(**{"specs": GOAL, "encoders": TUNED, "data": {"COCO": "mscoco"}, "seeds": (0, 1), **more})
 
 
-def test_latex_of_a_grid_is_golden(study: Study) -> None:
-    assert xuan2023_3.build(_grid(study))[0].to_latex() == LATEX
+def test_latex_of_a_grid_is_golden() -> None:
+    assert xuan2023_3.build(_grid())[0].to_latex() == LATEX
 
 
-def test_the_best_is_of_the_whole_grid_whatever_the_order(study: Study) -> None:
-    mixed = _grid(study).sample(frac=1.0, random_state=0)
+def test_the_best_is_of_the_whole_grid_whatever_the_order() -> None:
+    mixed = _grid().sample(frac=1.0, random_state=0)
     i2t, t2i = xuan2023_3.build(mixed)
-    assert [table.rows for table in xuan2023_3.build(_grid(study))] == [i2t.rows, t2i.rows]
+    assert [table.rows for table in xuan2023_3.build(_grid())] == [i2t.rows, t2i.rows]
     assert [cell.best for row in i2t.rows for cell in row].count(True) == 1
     assert [cell.second for row in i2t.rows for cell in row].count(True) == 1
 
 
-def test_combinations_without_a_run_are_dashes(study: Study) -> None:
-    frame = _grid(study)
+def test_combinations_without_a_run_are_dashes() -> None:
+    frame = _grid()
     table, _ = xuan2023_3.build(frame[frame["objective_label"].isin(["con, con", "cir, sig-ms"])])
     dashes = [
         (row[0].text, head)
@@ -76,9 +77,9 @@ def test_combinations_without_a_run_are_dashes(study: Study) -> None:
     assert all(head.endswith("ours") for _, head in dashes)
 
 
-@pytest.mark.parametrize(("build", "number"), [(xuan2023_3.build, 3), (xuan2023_4.build, 4), (xuan2023_5.build, 5)])
-def test_all_printed_grids_are_there_on_request(build: Callable[..., list], number: int, study: Study) -> None:
-    tables = build(_grid(study, encoders={"mine": None}), all_printed=True)
+@each("build, number", [(xuan2023_3.build, 3), (xuan2023_4.build, 4), (xuan2023_5.build, 5)])
+def test_all_printed_grids_are_there_on_request(build: Callable[..., list], number: int) -> None:
+    tables = build(_grid(encoders={"mine": None}), all_printed=True)
     cells = [
         c for t in tables for row in t.rows for c, (_, who) in zip(row, t.columns, strict=True) if who == "published"
     ]
@@ -87,18 +88,18 @@ def test_all_printed_grids_are_there_on_request(build: Callable[..., list], numb
     assert len(tables) == 6 and len({table.name for table in tables}) == 6
 
 
-def test_models_of_another_table_are_refused_or_named(study: Study) -> None:
+def test_models_of_another_table_are_refused_or_named() -> None:
     with pytest.raises(
         InputError, match=r"table xuan2023_4 must have models of it .*; got VSE\+\+ \(ResNet152, fine-tuned\)"
     ):
-        xuan2023_4.build(_grid(study))
-    both = _grid(study, encoders={**TUNED, "mine": None})
+        xuan2023_4.build(_grid())
+    both = _grid(encoders={**TUNED, "mine": None})
     assert all("VSE++ R152" not in table.caption for table in xuan2023_4.build(both))
 
 
-def test_other_parameters_make_another_grid(study: Study) -> None:
+def test_other_parameters_make_another_grid() -> None:
     more = {f"{name}, 5": spec.replace("tau=10", "tau=5") for name, spec in GOAL.items()}
-    tables = xuan2023_3.build(_grid(study, specs={**GOAL, **more}))
+    tables = xuan2023_3.build(_grid(specs={**GOAL, **more}))
     assert [table.name for table in tables] == [
         "xuan2023_3-1-i2t",
         "xuan2023_3-1-t2i",
@@ -109,23 +110,23 @@ def test_other_parameters_make_another_grid(study: Study) -> None:
     assert all(sum(cell.best for row in table.rows for cell in row) == 1 for table in tables)
 
 
-def test_two_objectives_for_one_cell_are_refused(study: Study) -> None:
+def test_two_objectives_for_one_cell_are_refused() -> None:
     with pytest.raises(
         InputError, match="each cell of table xuan2023_3 must be of one objective; got con, con and again"
     ):
-        xuan2023_3.build(_grid(study, specs={**GOAL, "again": GOAL["con, con"]}))
+        xuan2023_3.build(_grid(specs={**GOAL, "again": GOAL["con, con"]}))
 
 
-def test_a_missing_seed_marks_its_cell(study: Study) -> None:
-    frame = _grid(study)
+def test_a_missing_seed_marks_its_cell() -> None:
+    frame = _grid()
     table, _ = xuan2023_3.build(frame[frame["run"] != "COCO/VSE++ R152/nca, sig/1"])
     assert (table.rows[2][3].plain(), table.rows[2][3].mark) == ("44.0", "a")
     assert "[a] seed 1 of COCO, VSE++ R152, nca, sig missing: n = 1." in table.notes
 
 
-def test_tests_mark_cells_of_the_grid(study: Study) -> None:
+def test_tests_mark_cells_of_the_grid() -> None:
     where = {"data": "COCO", "encoder": "VSE++ R152", "statistic": "R@1", "direction": "i2t", "baseline": "cir, sig-ms"}
     tests = pd.DataFrame([{**where, "objective_label": name, "p_holm": 0.01} for name in GOAL if name != "cir, sig-ms"])
-    i2t, t2i = xuan2023_3.build(_grid(study), tests)
+    i2t, t2i = xuan2023_3.build(_grid(), tests)
     assert sum("†" in cell.mark for row in i2t.rows for cell in row) == 14
     assert "Differs from the best" in i2t.caption and "No significance test of these" in t2i.caption

@@ -11,7 +11,6 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pandas as pd
-import pytest
 
 from lossscope.io.csv_tables import format_csv, read_csv
 from lossscope.io.frames import summary_document
@@ -20,6 +19,7 @@ from lossscope.report.notes import Notes
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 from lossscope.visible_text import show_text
+from tests.each import each
 from tests.hostile_names import CONTROLS, HOSTILE, IN_FRAMES
 
 MADE = {"div", "table", "caption", "span", "thead", "tbody", "tr", "th", "td", "p"}
@@ -34,15 +34,14 @@ def _is_clean(text: str) -> bool:
     return not set(text) & set(CONTROLS)
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
-@pytest.mark.parametrize("width", [None, 40])
+@each("name", HOSTILE, "width", [None, 40])
 def test_a_terminal_gets_no_control_characters(name: str, width: int | None) -> None:
     text = _table(name).to_text(width)
     assert _is_clean(text)
     assert "\n2.0" not in text and "other" in text
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+@each("name", HOSTILE)
 def test_markdown_has_the_columns_that_it_had_and_no_markup_of_a_name(name: str) -> None:
     lines = _table(name).to_markdown().splitlines()
     assert _is_clean("".join(lines))
@@ -54,7 +53,7 @@ def test_markdown_has_the_columns_that_it_had_and_no_markup_of_a_name(name: str)
     )
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+@each("name", HOSTILE)
 def test_a_page_has_no_element_made_by_a_name(name: str) -> None:
     tags: list[str] = []
     parser = HTMLParser()
@@ -65,7 +64,7 @@ def test_a_page_has_no_element_made_by_a_name(name: str) -> None:
     assert ElementTree.fromstring(_table(name).to_html()).tag == "div"
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=ascii)
+@each("name", HOSTILE)
 def test_latex_has_no_command_of_a_name(name: str) -> None:
     source = _table(name).to_latex()
     assert _is_clean(source)
@@ -74,7 +73,7 @@ def test_latex_has_no_command_of_a_name(name: str) -> None:
     assert not re.search(r"(?<!\\)%(?!$)", source, re.MULTILINE) and "^^" not in source
 
 
-@pytest.mark.parametrize("name", IN_FRAMES, ids=ascii)
+@each("name", IN_FRAMES)
 def test_a_spreadsheet_gets_no_formula_and_lossscope_the_name(name: str, tmp_path: Path) -> None:
     rows = pd.DataFrame({"loss": [name, "other"], "mean": [-1.5, 2.0], "mixed": ["-2", name]})
     text = format_csv(rows)
@@ -86,7 +85,7 @@ def test_a_spreadsheet_gets_no_formula_and_lossscope_the_name(name: str, tmp_pat
     assert list(again["loss"]) == [shown, "other"] and list(again["mean"]) == [-1.5, 2.0]
 
 
-@pytest.mark.parametrize("name", ["=a", "'=a", "''=a", "'a", "-inf x", "＝a"])
+@each("name", ["=a", "'=a", "''=a", "'a", "-inf x", "＝a"])
 def test_an_apostrophe_of_a_name_is_kept(name: str, tmp_path: Path) -> None:
     (tmp_path / "rows.csv").write_text(format_csv(pd.DataFrame({"loss": [name]})), encoding="utf-8")
     assert read_csv(tmp_path / "rows.csv")["loss"].tolist() == [name]
@@ -97,7 +96,7 @@ def test_texts_that_are_numbers_stay_numbers() -> None:
     assert format_csv(pd.DataFrame({"value": values})).split() == ["value", *values]
 
 
-@pytest.mark.parametrize("name", IN_FRAMES, ids=ascii)
+@each("name", IN_FRAMES)
 def test_json_gives_the_name_back(name: str) -> None:
     document = json.loads(summary_document(pd.DataFrame({"source": [name]}), {"command": name}))
     assert document["rows"][0]["source"] == name

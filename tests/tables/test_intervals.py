@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import pandas as pd
-import pytest
 
 from lossscope.tables import probes, statistics
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
+from tests.each import each
 
 USUAL = {
     "source": "run.pt", "objective": "ntxent:tau=0.1", "probe": "cocos", "std": 0.5, "level": 0.95,
@@ -68,15 +68,12 @@ def test_levels_and_populations_are_those_of_the_rows() -> None:
     assert intervals.caption == "cocos, 99.9 % intervals: for other queries like these, two-way over 160 queries."
 
 
-@pytest.mark.parametrize(
-    ("form", "text"),
-    [
-        ("to_text", "−0.02 to 0.05"),
-        ("to_markdown", "−0.02 to 0.05"),
-        ("to_latex", "$-$0.02 to 0.05"),
-        ("to_html", "−0.02 to 0.05"),
-    ],
-)
+@each("form, text", [
+    ("to_text", "−0.02 to 0.05"),
+    ("to_markdown", "−0.02 to 0.05"),
+    ("to_latex", "$-$0.02 to 0.05"),
+    ("to_html", "−0.02 to 0.05"),
+])  # fmt: skip
 def test_ends_are_printed_as_numbers_are(form: str, text: str) -> None:
     cells = ((Cell(text="a"), Cell(interval=(-0.021, 0.049), digits=2)), (Cell(text="b"), Cell()))
     assert text in getattr(Table("t", "c", (("", "name"), ("", "C_neg")), cells), form)()

@@ -14,6 +14,7 @@ from lossscope.tables._latex_layout import HEIGHT, WIDTH, arrange_latex, float_h
 from lossscope.tables._latex_text import latex_text
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
+from tests.each import each
 from tests.pdflatex import compile_latex, keep_basic_packages, overfull
 
 DOCUMENT = rf"""\documentclass{{article}}
@@ -34,7 +35,7 @@ def table(columns: int, rows: int = 3, label: str = "loss", group: str = "") -> 
     return Table("t", "Counts.", (("", "loss"), *heads), tuple(body))
 
 
-@pytest.mark.parametrize(("columns", "size"), [(3, "small"), (6, "footnotesize"), (7, "scriptsize")])
+@each("columns, size", [(3, "small"), (6, "footnotesize"), (7, "scriptsize")])
 def test_letters_become_smaller_before_a_table_is_split(columns: int, size: str) -> None:
     text = table(columns, rows=9).to_latex()
     assert rf"\{size}\setlength" in text and text.count(r"\begin{tabular}") == 1
@@ -93,17 +94,14 @@ def test_no_sheet_is_wider_than_a_line(columns: int, rows: int, letters: int, gr
     assert layout.width <= WIDTH and layout.scale >= 0.7
 
 
-@pytest.mark.parametrize(
-    ("text", "latex"),
-    [
-        ("C_neg", r"$C_{\mathrm{neg}}$"),
-        ("C_q_all", r"$C_{q,\mathrm{all}}$"),
-        ("C_0, N_eff", r"$C_{0}$, $N_{\mathrm{eff}}$"),
-        ("W_low: s_pos", r"$W_{\mathrm{low}}$: $s_{\mathrm{pos}}$"),
-        ("mAP@5_hits hub_skewness C_negative", r"mAP@5\_hits hub\_skewness C\_negative"),
-        ("runs/scenes/ntxent-tau-0.1-seed0", r"runs/\allowbreak{}scenes/\allowbreak{}ntxent-tau-0.1-seed0"),
-    ],
-)
+@each("text, latex", [
+    ("C_neg", r"$C_{\mathrm{neg}}$"),
+    ("C_q_all", r"$C_{q,\mathrm{all}}$"),
+    ("C_0, N_eff", r"$C_{0}$, $N_{\mathrm{eff}}$"),
+    ("W_low: s_pos", r"$W_{\mathrm{low}}$: $s_{\mathrm{pos}}$"),
+    ("mAP@5_hits hub_skewness C_negative", r"mAP@5\_hits hub\_skewness C\_negative"),
+    ("runs/scenes/ntxent-tau-0.1-seed0", r"runs/\allowbreak{}scenes/\allowbreak{}ntxent-tau-0.1-seed0"),
+])  # fmt: skip
 def test_statistics_are_formulas_and_long_words_can_be_broken(text: str, latex: str) -> None:
     assert latex_text(text) == latex
 

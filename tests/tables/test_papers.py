@@ -8,16 +8,15 @@ from collections.abc import Callable
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from lossscope.errors import InputError
 from lossscope.tables import bleeker2022_1, bleeker2022_2, bleeker2022_3, bleeker2022_4, li2022_4, li2022_6, xuan2023_6
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 from lossscope.tables.published import base as published
+from tests.each import each
+from tests.tables.invented import study
 
-Study = Callable[..., pd.DataFrame]
 NAMES = [f"bleeker2022_{k}" for k in range(1, 5)] + [f"li2022_{k}" for k in range(1, 8)] + ["xuan2023_2", "xuan2023_6"]
 SPECS = {"Triplet": "triplet:margin=0.2", "Triplet SH": "triplet_sh:margin=0.2", "NT-Xent": "ntxent:tau=0.1"}
 UNIFIED = "unified:margin=0.2,gamma=60"
@@ -71,11 +70,11 @@ def _cell(table: Table, row: int | str, heading: str) -> Cell:
     return table.rows[place][table.headings.index(heading)]
 
 
-def test_latex_of_table_1_is_golden(study: Study) -> None:
+def test_latex_of_table_1_is_golden() -> None:
     assert bleeker2022_1.build(study())[1].to_latex() == LATEX
 
 
-def test_seeds_become_mean_and_sample_deviation(study: Study) -> None:
+def test_seeds_become_mean_and_sample_deviation() -> None:
     i2t, t2i = bleeker2022_1.build(study(seeds=(0, 1, 5)))
     cell = _cell(i2t, "Triplet", "i2t R@1 ours")
     assert (cell.mean, cell.std) == (32.0, pytest.approx(math.sqrt(7)))  # 30, 31, 35
@@ -84,22 +83,22 @@ def test_seeds_become_mean_and_sample_deviation(study: Study) -> None:
     assert "sample standard deviation over n = 3 runs (seeds 0, 1, 5)" in i2t.caption
 
 
-def test_one_run_has_no_deviation(study: Study) -> None:
+def test_one_run_has_no_deviation() -> None:
     for name in ("bleeker2022_1", "bleeker2022_2"):
         table = _build(name)(study(seeds=(7,)))[0]
         assert not any(cell.has_std for row in table.rows for cell in row[1::2] if cell.std_digits is None)
         assert "one run (seed 7)" in table.caption and "no deviation" in table.caption
 
 
-def test_published_numbers_stand_as_printed(study: Study) -> None:
+def test_published_numbers_stand_as_printed() -> None:
     i2t, t2i = bleeker2022_2.build(study())
     assert _cell(i2t, "Triplet SH", "i2t C_q published").plain() == "1 ± 0.0"
     assert _cell(i2t, "Triplet", "i2t C_B published").plain() == "768.92 ± 96.87"
     assert _cell(t2i, "Triplet SH", "t2i C_0 published").plain() == "29.75 ± 4.62"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_printed_number_is_there_on_request(name: str, study: Study) -> None:
+@each("name", NAMES)
+def test_every_printed_number_is_there_on_request(name: str) -> None:
     paper = next(paper for paper in published.PAPERS if name.startswith(paper.partition("_")[0]))
     printed = published.load(paper, int(name[-1])).dropna(subset=["mean"])
     objective = next(o for o in printed["objective"].dropna() if o != "goal")
@@ -117,7 +116,7 @@ def test_every_printed_number_is_there_on_request(name: str, study: Study) -> No
     assert not any(cell.best or cell.second for cell in cells)
 
 
-def test_conventions_stand_side_by_side_and_the_wrong_counters_are_marked(study: Study) -> None:
+def test_conventions_stand_side_by_side_and_the_wrong_counters_are_marked() -> None:
     i2t, t2i = bleeker2022_2.build(study())
     assert i2t.headings[1:4] == ("i2t C_q corrected", "i2t C_q released", "i2t C_q published")
     assert [_cell(i2t, 0, f"i2t C_q {who}").mark for who in ("corrected", "released", "published")] == ["", "", ""]
@@ -132,13 +131,13 @@ def test_conventions_stand_side_by_side_and_the_wrong_counters_are_marked(study:
     assert "at least 614 of 640" in smooth.notes[0]
 
 
-def test_the_wrong_counter_is_marked_without_a_published_row(study: Study) -> None:
+def test_the_wrong_counter_is_marked_without_a_published_row() -> None:
     _, t2i = bleeker2022_2.build(study(data={"mine": None}))
     assert _cell(t2i, "Triplet", "t2i C_q released").mark == "a"
     assert _cell(t2i, "Triplet", "t2i C_q published").plain() == "–"
 
 
-def test_numbers_known_to_be_wrong_are_marked(study: Study) -> None:
+def test_numbers_known_to_be_wrong_are_marked() -> None:
     frame = study({"NT-Xent": "ntxent:tau=0.1"}, {"VSRN": "VSRN"}, {"COCO": "mscoco"})
     _, t2i = bleeker2022_1.build(frame)
     assert _cell(t2i, 0, "t2i average recall published") == Cell(mean=54.6, std=0.1, std_digits=1, mark="a")
@@ -149,14 +148,14 @@ def test_numbers_known_to_be_wrong_are_marked(study: Study) -> None:
     assert t2i.notes[0] == "[a] 429.5 is printed; the printed recalls add up to 435.8."
 
 
-def test_the_papers_map_is_compared_with_the_same_quantity(study: Study) -> None:
+def test_the_papers_map_is_compared_with_the_same_quantity() -> None:
     i2t, _ = bleeker2022_1.build(study())
     assert _cell(i2t, 0, "i2t mAP@5_hits ours").mean == pytest.approx(0.4)
     assert _cell(i2t, 0, "i2t mAP@5_hits published").plain() == "0.41 ± 0.00"
     assert "i2t mAP@5 ours" in i2t.headings and "i2t mAP@5 published" not in i2t.headings
 
 
-def test_own_objectives_stand_in_table_1_only(study: Study) -> None:
+def test_own_objectives_stand_in_table_1_only() -> None:
     frame = study({"Triplet": "triplet:margin=0.2", "Mine": "./mine.py:Loss", "NT-Xent": "ntxent:tau=0.1"})
     i2t, _ = bleeker2022_1.build(frame)
     assert [row[0].text for row in i2t.rows] == ["Triplet", "NT-Xent", "Mine"]
@@ -164,7 +163,7 @@ def test_own_objectives_stand_in_table_1_only(study: Study) -> None:
     assert [row[0].text for row in bleeker2022_3.build(frame)[0].rows] == ["NT-Xent"]
 
 
-def test_best_and_second_are_of_ours_and_of_a_block(study: Study) -> None:
+def test_best_and_second_are_of_ours_and_of_a_block() -> None:
     frame = study(encoders={"VSE++": "VSE++ (ResNet50, frozen)", "VSRN": "VSRN"})
     i2t, _ = bleeker2022_1.build(frame)
     column = [row[i2t.headings.index("i2t R@1 ours")] for row in i2t.rows]
@@ -172,7 +171,7 @@ def test_best_and_second_are_of_ours_and_of_a_block(study: Study) -> None:
     assert [cell.second for cell in column] == [False, False, True, False] * 2
 
 
-def test_data_other_than_the_papers_is_named(study: Study) -> None:
+def test_data_other_than_the_papers_is_named() -> None:
     orientation = "stand for orientation"
     assert any(orientation in note for note in bleeker2022_1.build(study())[0].notes)
     same = bleeker2022_1.build(study(data={"Flickr30k": "flickr30k", "MS-COCO": "mscoco"}))[0]
@@ -181,7 +180,7 @@ def test_data_other_than_the_papers_is_named(study: Study) -> None:
     assert any(note.startswith("No row of Bleeker & de Rijke (2022) is of these") for note in none.notes)
 
 
-def test_parameters_that_differ_are_named(study: Study) -> None:
+def test_parameters_that_differ_are_named() -> None:
     i2t, _ = bleeker2022_3.build(study({"NT-Xent": "ntxent:tau=0.05"}))
     assert "NT-Xent (tau 0.05)" in i2t.caption
     assert any("NT-Xent: tau 0.05, printed 0.1" in note for note in i2t.notes)
@@ -192,7 +191,7 @@ def test_parameters_that_differ_are_named(study: Study) -> None:
     assert any("Triplet: margin 0.3, printed 0.2" in note for note in margin.notes)
 
 
-def test_learnt_scales_are_counted_and_named(study: Study) -> None:
+def test_learnt_scales_are_counted_and_named() -> None:
     frame = study({"NT-Xent": "ntxent:tau=0.1"}, seeds=(0,)).replace(
         {"objective": {"ntxent:tau=0.1": "ntxent:tau=0.07"}}
     )
@@ -202,14 +201,14 @@ def test_learnt_scales_are_counted_and_named(study: Study) -> None:
     assert any(note.endswith("NT-Xent/0: ntxent:tau=0.07.") for note in i2t.notes)
 
 
-def test_counts_with_another_objective_are_not_taken(study: Study) -> None:
+def test_counts_with_another_objective_are_not_taken() -> None:
     frame = study({"NT-Xent": "ntxent:tau=0.1"}, seeds=(0,))
     other = frame[frame["probe"] == "cocos"].assign(objective="ntxent:tau=0.05", mean=99.0)
     table = bleeker2022_3.build(pd.concat([frame, other], ignore_index=True))[0]
     assert _cell(table, 0, "i2t C_neg corrected").mean == 10.0
 
 
-def test_video_directions_are_ours(study: Study) -> None:
+def test_video_directions_are_ours() -> None:
     frame = study({"Unified": "unified:margin=0.2,gamma=50"}, {"CE": "CE"}, {"MSR-VTT": "msrvtt"})
     i2t, t2i = li2022_4.build(frame)
     printed = published.load("li2022_unified", 4).set_index(["row_id", "direction", "metric"])["mean"]
@@ -218,7 +217,7 @@ def test_video_directions_are_ours(study: Study) -> None:
     assert "rsum ours" in t2i.headings and "rsum published" not in t2i.headings
 
 
-def test_the_best_combination_of_each_block_is_added(study: Study) -> None:
+def test_the_best_combination_of_each_block_is_added() -> None:
     goal = {
         f"{t}/{p}": f"goal:triplet={t},pair={p},tau=10" for t, p in (("con", "con"), ("cir", "sig-ms"), ("nca", "sig"))
     }
@@ -234,7 +233,7 @@ def test_the_best_combination_of_each_block_is_added(study: Study) -> None:
     assert _cell(i2t, 1, "i2t R@1 published").plain() == "63.2"
 
 
-def test_runs_of_other_data_are_named(study: Study) -> None:
+def test_runs_of_other_data_are_named() -> None:
     frame = study({"Unified": UNIFIED}, {"VSE++": "VSE++ (BUTD)"}, {"Flickr30k": "flickr30k", "COCO": "mscoco"})
     table = li2022_6.build(frame)[0]
     assert len(table.rows) == 1 and "Not in this table: Unified on Flickr30k." in table.notes
@@ -242,7 +241,7 @@ def test_runs_of_other_data_are_named(study: Study) -> None:
         li2022_6.build(frame[frame["dataset"] == "flickr30k"])
 
 
-def test_thresholds_that_every_run_has_get_lines_of_their_own(study: Study) -> None:
+def test_thresholds_that_every_run_has_get_lines_of_their_own() -> None:
     frame = study({"NT-Xent": "ntxent:tau=0.1"})
     other = frame[frame["probe"] == "cocos"].assign(eps=0.05, mean=frame["mean"] - 5)
     table = bleeker2022_3.build(pd.concat([frame, other], ignore_index=True))[0]
@@ -251,9 +250,8 @@ def test_thresholds_that_every_run_has_get_lines_of_their_own(study: Study) -> N
     assert "eps" not in table.caption.partition("; C_0")[2].replace("above eps", "")
 
 
-@settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32 - 1))
-def test_the_order_of_rows_moves_blocks_only(seed: int, study: Study) -> None:
+@each("seed", range(2))
+def test_the_order_of_rows_moves_blocks_only(seed: int) -> None:
     specs = {name: SPECS[name] for name in ("Triplet SH", "Triplet", "NT-Xent")}
     frame = study(specs, {"VSE++": "VSE++ (ResNet50, frozen)", "VSRN": "VSRN"}, seeds=(0, 1))
     mixed = frame.sample(frac=1.0, random_state=seed)

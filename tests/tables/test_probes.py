@@ -10,6 +10,7 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.tables import probes, statistics
 from lossscope.tables.cells import decimals
+from tests.each import each
 
 
 def _rows(probe, objective, values, **more):
@@ -116,7 +117,7 @@ def test_skipped_is_shown_where_a_batch_was_skipped():
     assert [len(probes.build(frame)[0].rows) for frame in (never, sometimes)] == [1, 2]
 
 
-@pytest.mark.parametrize("write", ["to_text", "to_markdown", "to_latex", "to_html", "to_csv"])
+@each("write", ["to_text", "to_markdown", "to_latex", "to_html", "to_csv"])
 def test_it_is_written_in_every_format(write):
     frame = _frame(_rows("similarity", None, {"s_pos": 0.5}), _rows("cocos", "goal:pair=sig", {"C_neg": 2.0}))
     for table, word in zip(probes.build(frame), ("s_pos", "C_neg"), strict=True):
@@ -147,12 +148,11 @@ def test_directions_of_an_objective_stand_together():
     ]
 
 
-@pytest.mark.parametrize(
-    ("unit", "value", "digits"),
-    [("samples", 3.2, 2), ("%", 40.0, 1), ("weight", 0.5, 3), ("1", 0.0042, 4), ("1", 0.0, 3), ("1", None, 3),
-     ("1", math.nan, 3), ("1", 3e-12, 8), ("samples", 0.02, 3), ("rank", 2.0, 1), ("norm", 1184.6, 1),
-     ("norm", -99.9, 3)],
-)  # fmt: skip
+@each("unit, value, digits", [
+    ("samples", 3.2, 2), ("%", 40.0, 1), ("weight", 0.5, 3), ("1", 0.0042, 4), ("1", 0.0, 3), ("1", None, 3),
+    ("1", math.nan, 3), ("1", 3e-12, 8), ("samples", 0.02, 3), ("rank", 2.0, 1), ("norm", 1184.6, 1),
+    ("norm", -99.9, 3),
+])  # fmt: skip
 def test_decimals_are_those_of_the_unit_and_more_for_what_would_be_zero(unit, value, digits):
     assert decimals(unit, value) == digits
 

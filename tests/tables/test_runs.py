@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pandas as pd
 import pytest
@@ -13,8 +12,9 @@ from lossscope.tables import bleeker2022_1, bleeker2022_2, bleeker2022_3
 from lossscope.tables._footnotes import Footnotes, join_marks
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
+from tests.each import each
+from tests.tables.invented import study
 
-Study = Callable[..., pd.DataFrame]
 RUN = "scenes, ambiguity 0.1/VSE++/NT-Xent/1"
 NTXENT = {"NT-Xent": "ntxent:tau=0.1"}
 
@@ -23,7 +23,7 @@ def _cell(table: Table, heading: str, row: int = 0) -> Cell:
     return table.rows[row][table.headings.index(heading)]
 
 
-def test_a_missing_seed_is_marked_and_named(study: Study) -> None:
+def test_a_missing_seed_is_marked_and_named() -> None:
     frame = study()
     i2t, _ = bleeker2022_1.build(frame[frame["run"] != RUN])
     row = next(place for place, line in enumerate(i2t.rows) if line[0].text == "NT-Xent")
@@ -33,7 +33,7 @@ def test_a_missing_seed_is_marked_and_named(study: Study) -> None:
     assert "n = 2 to 3 runs" in i2t.caption
 
 
-def test_seeds_are_expected_of_the_same_data_only(study: Study) -> None:
+def test_seeds_are_expected_of_the_same_data_only() -> None:
     frame = pd.concat([study(), study(data={"Flickr8k": None}, seeds=(0,))], ignore_index=True)
     i2t, _ = bleeker2022_1.build(frame)
     assert not any("missing" in note for note in i2t.notes)
@@ -41,8 +41,8 @@ def test_seeds_are_expected_of_the_same_data_only(study: Study) -> None:
     assert "n = 1 to 3 runs" in i2t.caption and "where n = 1, no deviation" in i2t.caption
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, None])
-def test_what_is_not_defined_is_left_out_and_named(value: float | None, study: Study) -> None:
+@each("value", [math.nan, math.inf, None])
+def test_what_is_not_defined_is_left_out_and_named(value: float | None) -> None:
     frame = study(NTXENT)
     broken = (frame["run"] == RUN) & (frame["statistic"] == "C_neg") & (frame["direction"] == "i2t")
     frame.loc[broken, "mean"] = value
@@ -53,14 +53,14 @@ def test_what_is_not_defined_is_left_out_and_named(value: float | None, study: S
     assert _cell(t2i, "t2i C_neg corrected").plain() == "11.00 ± 1.00"
 
 
-def test_what_is_defined_nowhere_is_a_dash_with_a_reason(study: Study) -> None:
+def test_what_is_defined_nowhere_is_a_dash_with_a_reason() -> None:
     frame = study(NTXENT, seeds=(1,))
     frame.loc[frame["statistic"] == "W_neg", "mean"] = math.nan
     cell = _cell(bleeker2022_3.build(frame)[0], "i2t W_neg corrected")
     assert (cell.plain(), cell.mark) == ("–", "b")  # a: the doubt about the published number
 
 
-def test_a_statistic_that_one_run_lacks_is_named(study: Study) -> None:
+def test_a_statistic_that_one_run_lacks_is_named() -> None:
     frame = study(NTXENT)
     frame = frame[~((frame["run"] == RUN) & (frame["statistic"] == "R@5"))]
     i2t, _ = bleeker2022_1.build(frame)
@@ -68,13 +68,13 @@ def test_a_statistic_that_one_run_lacks_is_named(study: Study) -> None:
     assert i2t.notes[0] == f"[a] missing in run {RUN}: n = 2."
 
 
-def test_an_undefined_recall_makes_the_average_undefined(study: Study) -> None:
+def test_an_undefined_recall_makes_the_average_undefined() -> None:
     frame = study(NTXENT, seeds=(0,))
     frame.loc[frame["statistic"] == "R@5", "mean"] = math.nan
     assert _cell(bleeker2022_1.build(frame)[0], "i2t average recall ours").missing
 
 
-def test_batches_in_which_a_count_is_undefined_are_named(study: Study) -> None:
+def test_batches_in_which_a_count_is_undefined_are_named() -> None:
     frame = study({"Triplet": "triplet:margin=0.2"}, seeds=(0,))
     frame.loc[(frame["statistic"] == "C_q") & (frame["direction"] == "i2t"), "n_defined"] = 20
     assert any("i2t 20 of 24" in note for note in bleeker2022_2.build(frame)[0].notes)
@@ -85,49 +85,46 @@ def _refused(frame: pd.DataFrame, match: str) -> None:
         bleeker2022_3.build(frame)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "message"),
-    [
-        ("eps", 0.05, r"eps of the runs in one table must be the same; got 0.01 \(runs .*\); 0.05 \(run .*/1\)"),
-        ("batch_size", 64, r"batch size of the runs .* got 128 \(runs .*; 64 \(run .*/1\)"),
-        ("sampling", "images", r"sampling of the runs .* got pairs .*; images \(run .*/1\)"),
-        ("spec", "ntxent:tau=0.2", r"spec of .*NT-Xent must be one; got ntxent:tau=0.1 .*; ntxent:tau=0.2"),
-        ("dataset", "mscoco", r"dataset of scenes, ambiguity 0.1 must be one; got flickr30k .*; mscoco \(run .*/1\)"),
-        ("method", "VSRN", r"method of scenes, ambiguity 0.1, VSE\+\+ must be one"),
-        ("seed", 0, r"runs of .* must have different seeds; .* both have 0"),
-        ("seed", None, r"runs of .* must have different seeds; .* have 0 and none"),
-        ("data_fingerprint", "b", r"data_fingerprint of scenes, ambiguity 0.1 must be one; got a .*; b \(run .*/1\)"),
-    ],
-)
-def test_runs_that_cannot_be_averaged_are_refused(column: str, value: object, message: str, study: Study) -> None:
+@each("column, value, message", [
+    ("eps", 0.05, r"eps of the runs in one table must be the same; got 0.01 \(runs .*\); 0.05 \(run .*/1\)"),
+    ("batch_size", 64, r"batch size of the runs .* got 128 \(runs .*; 64 \(run .*/1\)"),
+    ("sampling", "images", r"sampling of the runs .* got pairs .*; images \(run .*/1\)"),
+    ("spec", "ntxent:tau=0.2", r"spec of .*NT-Xent must be one; got ntxent:tau=0.1 .*; ntxent:tau=0.2"),
+    ("dataset", "mscoco", r"dataset of scenes, ambiguity 0.1 must be one; got flickr30k .*; mscoco \(run .*/1\)"),
+    ("method", "VSRN", r"method of scenes, ambiguity 0.1, VSE\+\+ must be one"),
+    ("seed", 0, r"runs of .* must have different seeds; .* both have 0"),
+    ("seed", None, r"runs of .* must have different seeds; .* have 0 and none"),
+    ("data_fingerprint", "b", r"data_fingerprint of scenes, ambiguity 0.1 must be one; got a .*; b \(run .*/1\)"),
+])  # fmt: skip
+def test_runs_that_cannot_be_averaged_are_refused(column: str, value: object, message: str) -> None:
     frame = study(NTXENT).assign(data_fingerprint="a")
     frame[column] = frame[column].astype(object)
     frame.loc[frame["run"] == RUN, column] = value
     _refused(frame, message)
 
 
-def test_recall_of_other_queries_is_refused(study: Study) -> None:
+def test_recall_of_other_queries_is_refused() -> None:
     frame = study(NTXENT)
     frame.loc[frame["run"] == RUN, "n"] = 50
     with pytest.raises(InputError, match=r"number of queries of .*, i2t, test split must be one; got 100 .*; 50"):
         bleeker2022_1.build(frame)
 
 
-def test_ranks_within_batches_are_not_recall_of_the_split(study: Study) -> None:
+def test_ranks_within_batches_are_not_recall_of_the_split() -> None:
     frame = study(NTXENT)
     batches = frame[frame["probe"] == "recall"].assign(batch_size=128.0, mean=99.0)
     i2t, _ = bleeker2022_1.build(pd.concat([frame, batches], ignore_index=True))
     assert _cell(i2t, "i2t R@1 ours").mean == 31.0
 
 
-def test_a_number_that_is_there_twice_is_refused(study: Study) -> None:
+def test_a_number_that_is_there_twice_is_refused() -> None:
     frame = study(NTXENT)
     twice = pd.concat([frame, frame[frame["run"] == RUN].assign(mean=1.0)], ignore_index=True)
     _refused(twice, rf"must be there once; got {RUN.replace('+', '[+]')}, i2t C_neg, corrected twice")
     _refused(pd.concat([frame, frame], ignore_index=True), "must be there once")
 
 
-def test_two_objectives_of_one_name_are_refused(study: Study) -> None:
+def test_two_objectives_of_one_name_are_refused() -> None:
     frame = study(NTXENT)
     cocos = frame[frame["probe"] == "cocos"]
     both = [cocos.assign(objective=f"ntxent:tau={tau}") for tau in ("0.05", "0.07")]
@@ -136,7 +133,7 @@ def test_two_objectives_of_one_name_are_refused(study: Study) -> None:
     )
 
 
-def test_what_is_missing_is_named(study: Study) -> None:
+def test_what_is_missing_is_named() -> None:
     frame = study(NTXENT)
     _refused(frame.drop(columns=["objective_label", "seed"]), r"must have the columns .* Add seed, objective_label")
     _refused(frame.assign(encoder=None), "encoder of every row of a run must be given")

@@ -12,6 +12,7 @@ from lossscope.tables._specs import shorten
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 from lossscope.tables.choice import Choice
+from tests.each import each
 
 
 def table(*rows: tuple[str | float | None, ...], columns: str, **more: object) -> Table:
@@ -57,17 +58,14 @@ def test_conventions_that_print_the_same_numbers_are_one_row() -> None:
     assert len(one.to_frame()) == 3
 
 
-@pytest.mark.parametrize(
-    ("specs", "short"),
-    [
-        (["ntxent:tau=0.1"], ["ntxent:tau=0.1"]),
-        (["ntxent:tau=0.1", "ntxent:tau=0.05"], ["ntxent:tau=0.1", "ntxent:tau=0.05"]),
-        (["ntxent:tau=0.10", "triplet-sh:margin=0.3"], ["ntxent:tau=0.1", "triplet_sh:margin=0.3"]),
-        (["unified:gamma=5.0,margin=0.2"], ["unified:gamma=5"]),
-        (["./mine.py:Loss", "no spec"], ["./mine.py:Loss", "no spec"]),
-        (["goal:triplet=con,pair=con,tau=10.0", "goal:triplet=nca"], ["goal:triplet=con", "goal:triplet=nca"]),
-    ],
-)  # fmt: skip
+@each("specs, short", [
+    (["ntxent:tau=0.1"], ["ntxent:tau=0.1"]),
+    (["ntxent:tau=0.1", "ntxent:tau=0.05"], ["ntxent:tau=0.1", "ntxent:tau=0.05"]),
+    (["ntxent:tau=0.10", "triplet-sh:margin=0.3"], ["ntxent:tau=0.1", "triplet_sh:margin=0.3"]),
+    (["unified:gamma=5.0,margin=0.2"], ["unified:gamma=5"]),
+    (["./mine.py:Loss", "no spec"], ["./mine.py:Loss", "no spec"]),
+    (["goal:triplet=con,pair=con,tau=10.0", "goal:triplet=nca"], ["goal:triplet=con", "goal:triplet=nca"]),
+])  # fmt: skip
 def test_specs_have_only_what_tells_them_apart_or_is_no_default(specs: list[str], short: list[str]) -> None:
     shortened = shorten(specs, "objectives")
     assert [shortened.get(spec, spec) for spec in specs] == short

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.tables._sheets import transposed
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
+from tests.each import each
 
 NAMES = ("C_neg", "W_neg", "W_low", "W_pos", "C_0", "N_eff")
 
@@ -109,10 +109,7 @@ def test_many_rows_are_not_transposed() -> None:
     assert transposed(wide(rows=30).shown) is None
 
 
-cells = st.one_of(
-    st.builds(lambda mean: Cell(mean=mean, digits=3, std=0.1), st.floats(-1e4, 1e4)),
-    st.just(Cell()),
-)
+cells = st.one_of(st.builds(lambda mean: Cell(mean=mean, digits=3, std=0.1), st.floats(-1e4, 1e4)), st.just(Cell()))
 
 
 @settings(max_examples=80, deadline=None)
@@ -132,7 +129,7 @@ def test_no_line_is_wider_and_no_number_is_broken(
     assert all(number in joined for number in numbers)
 
 
-@pytest.mark.parametrize("width", [80, 100])
+@each("width", [80, 100])
 def test_best_and_second_stay_at_their_numbers(width: int) -> None:
     rows = ((Cell(text="a"), *(Cell(mean=1.0, best=True) for _ in range(14))),)
     table = Table("t", "c.", (("", "label"), *(("", f"statistic {k}") for k in range(14))), rows)

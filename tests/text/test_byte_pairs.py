@@ -9,13 +9,14 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.text.subwords import Subwords
+from tests.each import each
 
 pytest.importorskip("tokenizers")
 PACKED = gzip.compress(("#version\n" + "".join(f"{chr(97 + k % 26)} {k}\n" for k in range(2000))).encode())
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@each(
+    "content, message",
     [
         (b"no gzip", "must be packed UTF-8 text, a merge a line; Not a gzipped file"),
         (PACKED[:200], "must be packed UTF-8 text, a merge a line; Compressed file ended"),
@@ -24,7 +25,6 @@ PACKED = gzip.compress(("#version\n" + "".join(f"{chr(97 + k % 26)} {k}\n" for k
         (gzip.compress(b"#version\na b c\n"), "a merge of two parts on each line"),
         (gzip.compress(b"#version\na b\na b\n"), "must hold each merge once"),
     ],
-    ids=["no gzip", "cut", "deflate", "text", "three parts", "twice"],
 )
 def test_damaged_merges_are_refused(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "merges.txt.gz").write_bytes(content)

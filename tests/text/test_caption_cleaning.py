@@ -9,15 +9,16 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.text.caption_cleaning import clean
 from lossscope.text.subwords import Subwords
+from tests.each import each
 
 
-@pytest.mark.parametrize("caption", ["A man's T-shirt, 1,234 (red)!", "tabs\tand\nlines", "", "#tag @you <b> \\ ~"])
+@each("caption", ["A man's T-shirt, 1,234 (red)!", "tabs\tand\nlines", "", "#tag @you <b> \\ ~"])
 def test_plain_captions_need_no_ftfy(caption: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ftfy", None)
     assert clean(caption, "clip") == " ".join(caption.split()).lower()
 
 
-@pytest.mark.parametrize("caption", ["fish &amp; chips", "café", "it\u2019s", "\x1b[0m", "🐶"])
+@each("caption", ["fish &amp; chips", "café", "it\u2019s", "\x1b[0m", "🐶"])
 def test_other_captions_are_refused_without_ftfy(caption: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ftfy", None)
     with pytest.raises(InputError, match=r"repaired by ftfy, which is not installed; .* install lossscope\[hf\]"):

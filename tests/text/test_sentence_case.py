@@ -6,6 +6,7 @@ import pytest
 
 from lossscope.text.sentence_case import add_sentence_case, as_sentence
 from lossscope.text.subwords import Subwords
+from tests.each import each
 
 CAPTIONS = ["two men talk.", "a dog runs?", "was it a café!"] * 3
 
@@ -25,9 +26,7 @@ def cased(learnt: Subwords) -> Subwords:
     return Subwords(learnt.content.replace('"lowercase":true', '"lowercase":false'), 30)
 
 
-@pytest.mark.parametrize(
-    ("caption", "expected"), [(" a dog ", "a dog."), ("why?", "why?"), ("no!", "no!"), ("end.", "end."), (" ", "")]
-)
+@each("caption, expected", [(" a dog ", "a dog."), ("why?", "why?"), ("no!", "no!"), ("end.", "end."), (" ", "")])
 def test_a_full_stop_is_put_where_there_is_no_end(learnt: Subwords, caption: str, expected: str) -> None:
     assert as_sentence(caption) == expected
     assert normal(add_sentence_case(learnt, sentence=True, lower=False), caption) == expected

@@ -11,6 +11,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.text.subwords import SPECIAL, Subwords
+from tests.each import each
 
 transformers = pytest.importorskip("transformers")
 
@@ -120,17 +121,14 @@ def test_a_stored_tokeniser_is_read_back(bert: Path) -> None:
     assert [again.encode(c) for c in CAPTIONS] == [words.encode(c) for c in CAPTIONS]
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
-    [
-        ("no json", "a stored tokeniser must be whole JSON; .*; it must have tokeniser and max_length"),
-        ('{"tokeniser": "x"}', "must be JSON with tokeniser and max_length"),
-        ("[]", "must be JSON with tokeniser and max_length"),
-        ('{"tokeniser": 3, "max_length": 4}', "must hold text, and a whole number or null"),
-        ('{"tokeniser": "{}", "max_length": 1.5}', "must hold text, and a whole number or null"),
-        ('{"tokeniser": "{}", "max_length": 9}', "must be the tokenizers library's JSON"),
-    ],
-)
+@each("text, fragment", [
+    ("no json", "a stored tokeniser must be whole JSON; .*; it must have tokeniser and max_length"),
+    ('{"tokeniser": "x"}', "must be JSON with tokeniser and max_length"),
+    ("[]", "must be JSON with tokeniser and max_length"),
+    ('{"tokeniser": 3, "max_length": 4}', "must hold text, and a whole number or null"),
+    ('{"tokeniser": "{}", "max_length": 1.5}', "must hold text, and a whole number or null"),
+    ('{"tokeniser": "{}", "max_length": 9}', "must be the tokenizers library's JSON"),
+])  # fmt: skip
 def test_damaged_texts_are_refused(text: str, fragment: str) -> None:
     with pytest.raises(InputError, match=fragment):
         Subwords.from_json(text)

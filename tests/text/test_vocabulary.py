@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from lossscope.errors import InputError
 from lossscope.text.vocabulary import SPECIAL, Vocabulary, is_vocabulary, pad, read_vocabulary
 from lossscope.text.word_tokenisers import tokenise
+from tests.each import each
 
 WORDS = ("<pad>", "<start>", "<end>", "<unk>", "dog", "a")
 texts = st.text(max_size=40)
@@ -77,7 +78,7 @@ def test_tokens_are_lower_case_without_spaces(text: str) -> None:
 
 def test_tokens_of_hard_cases() -> None:
     assert tokenise("Men's T-shirt, size 38.5 -- 'quoted' don’t!") == [
-        *("men", "'s", "t", "shirt", "size", "38.5", "quoted", "don", "'t"),
+        *("men", "'s", "t", "shirt", "size", "38.5", "quoted", "don", "'t")
     ]
     assert tokenise("CAFÉ cafe\u0301 snake_case") == ["café", "café", "snake", "case"]
     assert tokenise(" .,!? ") == []
@@ -91,13 +92,10 @@ def test_pad_fills_up_and_counts() -> None:
     assert pad([])[0].shape == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ((*SPECIAL, "a", "a"), "must be unique; got 'a' 2 times"),
-        (("<pad>", "<start>", "<end>", "a"), "got none of <unk>"),
-    ],
-)
+@each("words, message", [
+    ((*SPECIAL, "a", "a"), "must be unique; got 'a' 2 times"),
+    (("<pad>", "<start>", "<end>", "a"), "got none of <unk>"),
+])  # fmt: skip
 def test_a_vocabulary_must_be_whole(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Vocabulary(words)
@@ -114,7 +112,7 @@ def test_special_words_are_identified_by_name(tmp_path: Path) -> None:
     assert read_vocabulary(path).encode("dog cat") == [4, 0, 1, 2]
 
 
-@pytest.mark.parametrize("module", ["__main__", "vocab", "vsepp.vocab"])
+@each("module", ["__main__", "vocab", "vsepp.vocab"])
 def test_original_pickles_keep_their_ids(module: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_pickle(tmp_path / "f30k_vocab.pkl", fields(), module, monkeypatch)
     assert read_vocabulary(path).words == WORDS
@@ -151,14 +149,11 @@ def test_a_pickle_with_another_global_is_refused_and_not_run(tmp_path: Path) -> 
     assert not trace.exists()
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        b"\x80\x02cbuiltins\neval\n(U\x011tR.",
-        b"\x80\x02cvocab\nos.system\n.",
-        b"\x80\x04\x8c\x05vocab\x8c\x13Vocabulary.__init__\x93.",
-    ],
-)
+@each("harm", [
+    b"\x80\x02cbuiltins\neval\n(U\x011tR.",
+    b"\x80\x02cvocab\nos.system\n.",
+    b"\x80\x04\x8c\x05vocab\x8c\x13Vocabulary.__init__\x93.",
+])  # fmt: skip
 def test_pickles_by_hand_are_refused(harm: bytes, tmp_path: Path) -> None:
     path = tmp_path / "vocab.pkl"
     path.write_bytes(harm)
@@ -204,42 +199,33 @@ def test_a_truncated_pickle_is_an_input_error(cut: int, tmp_path_factory: pytest
         read_vocabulary(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("v.pkl", b"just words\n", "must be a whole pickle"),
-        ("v.pkl", pickle.dumps({"idx": 1}, 2), "must hold a Vocabulary; got dict"),
-        ("v.json", b'{"word2idx": {', "must be whole JSON"),
-        ("v.json", b"hello", "must be whole JSON"),
-        ("v.json", b"\xff\xfe", "must be UTF-8 text"),
-        ("v.json", b"[" * 100_000, "must be"),
-        ("v.json", b"[1]", "must be an object; got"),
-        ("v.json", b'{"word2idx": {}}', "got no idx2word, idx"),
-        ("v.txt", b"", "must end in .pkl or .json"),
-    ],
-)
+@each("name, content, message", [
+    ("v.pkl", b"just words\n", "must be a whole pickle"),
+    ("v.pkl", pickle.dumps({"idx": 1}, 2), "must hold a Vocabulary; got dict"),
+    ("v.json", b'{"word2idx": {', "must be whole JSON"),
+    ("v.json", b"hello", "must be whole JSON"),
+    ("v.json", b"\xff\xfe", "must be UTF-8 text"),
+    ("v.json", b"[" * 100_000, "must be"),
+    ("v.json", b"[1]", "must be an object; got"),
+    ("v.json", b'{"word2idx": {}}', "got no idx2word, idx"),
+    ("v.txt", b"", "must end in .pkl or .json"),
+])  # fmt: skip
 def test_files_that_are_something_else(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_vocabulary(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"word2idx": {"a": 0, "b": 2}}, "from 0 to 1 without gaps; got none with 1"),
-        ({"word2idx": {"a": 0, "b": 0}}, "must be unique; got 0 for 'a' and for 'b'"),
-        ({"word2idx": {"a": 1.0}}, "whole numbers; got 1.0 for 'a'"),
-        ({"word2idx": ["a"]}, "must map words to ids; got list"),
-        ({"idx2word": []}, "must map ids to words; got list"),
-        ({"idx2word": {"0": "dog"}}, "the inverse of word2idx; got 'dog' for id 0"),
-        ({"idx": 5}, "must be the number of words, 6; got 5"),
-        (
-            {"word2idx": {"a": 0}, "idx2word": {"0": "a"}, "idx": 1},
-            r"got none of <pad>, <start>, <end>, <unk>",
-        ),
-    ],
-)
+@each("change, message", [
+    ({"word2idx": {"a": 0, "b": 2}}, "from 0 to 1 without gaps; got none with 1"),
+    ({"word2idx": {"a": 0, "b": 0}}, "must be unique; got 0 for 'a' and for 'b'"),
+    ({"word2idx": {"a": 1.0}}, "whole numbers; got 1.0 for 'a'"),
+    ({"word2idx": ["a"]}, "must map words to ids; got list"),
+    ({"idx2word": []}, "must map ids to words; got list"),
+    ({"idx2word": {"0": "dog"}}, "the inverse of word2idx; got 'dog' for id 0"),
+    ({"idx": 5}, "must be the number of words, 6; got 5"),
+    ({"word2idx": {"a": 0}, "idx2word": {"0": "a"}, "idx": 1}, r"got none of <pad>, <start>, <end>, <unk>"),
+])  # fmt: skip
 def test_fields_that_do_not_fit(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     path = tmp_path / "v.json"
     path.write_text(json.dumps({**fields(), **change}))

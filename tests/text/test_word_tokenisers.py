@@ -9,6 +9,7 @@ from lossscope.text import word_tokenisers
 from lossscope.text.vocabulary import Vocabulary
 from lossscope.text.word_tokenisers import has_punkt, may_hold_sentences, tokenise_treebank
 from tests.authors.answers import Answers
+from tests.each import each
 
 ANSWERS = Answers("words").content["rows"]
 
@@ -47,8 +48,8 @@ def test_sentences_are_those_of_punkt_where_it_is_installed(monkeypatch: pytest.
     assert tokenise_treebank("A dog runs.| It is wet.") == ["a", "dog", "runs", ".", "it", "is", "wet", "."]
 
 
-@pytest.mark.parametrize(
-    ("text", "doubtful"),
+@each(
+    "text, doubtful",
     [("A dog. A cat", True), ('"A dog." A cat', True), ("A dog.", False), ("3.5 m", False), ("A dog? A cat", False)],
 )
 def test_a_full_stop_inside_is_in_doubt(text: str, doubtful: bool) -> None:

@@ -10,13 +10,14 @@ from lossscope.encoders.xvlm import XVLM
 from lossscope.errors import InputError
 from lossscope.text.subwords import Subwords
 from lossscope.text.xvlm_captions import add_cleaning, clean_caption, clean_captions
+from tests.each import each
 
 pytest.importorskip("tokenizers")
 
 TEXTS = ["A man's T-shirt; <person> (red/blue)!", "  two   words ", "one", "", "a-b/c  D, e. f g h"]
 
 
-@pytest.mark.parametrize("words", [1, 2, 5, 30])
+@each("words", [1, 2, 5, 30])
 def test_the_steps_of_the_tokeniser_equal_the_plain_rules(words: int) -> None:
     assert clean_captions(TEXTS, words) == [clean_caption(text, words) for text in TEXTS]
     assert clean_captions(TEXTS, 0) == TEXTS

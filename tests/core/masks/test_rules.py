@@ -18,6 +18,7 @@ from lossscope.core.similarity import Mask
 from lossscope.engine.false_negatives import build_rule
 from lossscope.errors import InputError, SpecError
 from lossscope.registry import build, names
+from tests.each import each
 
 KNOWN = {(10, 101): 0.9, (12, 103): 0.5, (13, 108): 0.08, (14, 100): 1.0}  # pair of rows -> probability
 IDS = [f"q{row}" for row in range(20)], [f"d{row}" for row in range(120)]
@@ -102,8 +103,7 @@ ORACLES = {
 }
 
 
-@pytest.mark.parametrize("spec", ORACLES)
-@pytest.mark.parametrize("seed", range(5))
+@each("spec", ORACLES, "seed", range(5))
 def test_what_is_hidden_is_what_the_definition_says(spec: str, seed: int) -> None:
     rows = batch(seed)
     hidden = rows.mask.valid & ~hide_negatives(rows, [build("masks", spec)]).valid
@@ -117,7 +117,7 @@ def test_every_rule_has_an_oracle() -> None:
     assert {spec.partition(":")[0] for spec in ORACLES} == set(names("masks"))
 
 
-@pytest.mark.parametrize("name", [*(name for name in names("masks") if name != "pairs"), "pairs:file=mask.npz"])
+@each("name", [*(name for name in names("masks") if name != "pairs"), "pairs:file=mask.npz"])
 def test_positives_stay_and_a_row_without_one_stays_whole(name: str) -> None:
     rows = batch(1)
     mask = hide_negatives(rows, [build("masks", name)])
@@ -132,15 +132,12 @@ def test_a_negative_positive_moves_the_threshold_down() -> None:
     assert hide_negatives(rows, [build("masks", "percent")]).valid.tolist() == [[True, False, True]]
 
 
-@pytest.mark.parametrize(
-    ("name", "changes", "says"),
-    [
-        ("gist", {"guide": None}, "no guide is given. Name its embeddings: --guide SOURCE"),
-        ("same_text", {"candidate_keys": None}, "--mask same-text cannot be used: it needs the inputs"),
-        ("same_item", {"related": None}, "both sides in one set"),
-        ("pairs:file=mask.npz", {"items": None}, "--mask pairs cannot be used: it looks items up by the ids"),
-    ],
-)
+@each("name, changes, says", [
+    ("gist", {"guide": None}, "no guide is given. Name its embeddings: --guide SOURCE"),
+    ("same_text", {"candidate_keys": None}, "--mask same-text cannot be used: it needs the inputs"),
+    ("same_item", {"related": None}, "both sides in one set"),
+    ("pairs:file=mask.npz", {"items": None}, "--mask pairs cannot be used: it looks items up by the ids"),
+])  # fmt: skip
 def test_what_a_rule_needs_must_be_there(name: str, changes: dict[str, Any], says: str) -> None:
     rows = batch()
     given = {"related": rows.related, "candidate_keys": rows.candidate_keys, "guide": rows.guide, "items": rows.items}
@@ -149,13 +146,13 @@ def test_what_a_rule_needs_must_be_there(name: str, changes: dict[str, Any], say
         hide_negatives(MaskInputs(rows.S, rows.mask, **given), [build("masks", name)])
 
 
-@pytest.mark.parametrize("spec", ["above:margin=inf", "percent:share=0", "percent:share=1.1", "gist:margin=-1"])
+@each("spec", ["above:margin=inf", "percent:share=0", "percent:share=1.1", "gist:margin=-1"])
 def test_options_out_of_range_are_refused(spec: str) -> None:
     with pytest.raises((InputError, ValueError)):
         build("masks", spec)
 
 
-@pytest.mark.parametrize("threshold", ["0", "1.1", "-1"])
+@each("threshold", ["0", "1.1", "-1"])
 def test_a_threshold_that_is_no_probability_is_refused(threshold: str) -> None:
     with pytest.raises(InputError, match=r"threshold must be in \(0, 1\]"):
         build("masks", f"pairs:file=mask.npz,threshold={threshold}")
@@ -202,21 +199,18 @@ def test_numbers_of_rows_are_no_ids_of_another_split(tmp_path: Path) -> None:
         build("masks", f"pairs:file={tmp_path}/mask.npz").hidden(MaskInputs(S, Mask(S > 0, S == 0), items=items))
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"left": np.array([99])}, r"left of .* must be rows 0..1; got 99..99"),
-        ({"probability": np.array([1.5], np.float32)}, "must be numbers in 0..1"),
-        ({"probability": np.array([np.nan], np.float32)}, "must be numbers in 0..1"),
-        ({"left": np.array([0.5])}, "left of .* must be a column"),
-        ({"left_ids": np.array(["a", "x"])}, "ids of the left side of .* must be those that it was written with"),
-        ({"schema": np.array("lossscope.pairs/9")}, "must be a mask.npz of `lossscope audit`"),
-        ({"right": np.array([0, 1])}, "must be of one length"),
-        ({"least": np.array(1.5)}, "least of .* must be a number in 0..1"),
-        ({"least": np.array([0.1, 0.2])}, "least of .* must be a number in 0..1"),
-        ({"least": np.array(np.nan)}, "least of .* must be a number in 0..1"),
-    ],
-)
+@each("changes, says", [
+    ({"left": np.array([99])}, r"left of .* must be rows 0..1; got 99..99"),
+    ({"probability": np.array([1.5], np.float32)}, "must be numbers in 0..1"),
+    ({"probability": np.array([np.nan], np.float32)}, "must be numbers in 0..1"),
+    ({"left": np.array([0.5])}, "left of .* must be a column"),
+    ({"left_ids": np.array(["a", "x"])}, "ids of the left side of .* must be those that it was written with"),
+    ({"schema": np.array("lossscope.pairs/9")}, "must be a mask.npz of `lossscope audit`"),
+    ({"right": np.array([0, 1])}, "must be of one length"),
+    ({"least": np.array(1.5)}, "least of .* must be a number in 0..1"),
+    ({"least": np.array([0.1, 0.2])}, "least of .* must be a number in 0..1"),
+    ({"least": np.array(np.nan)}, "least of .* must be a number in 0..1"),
+])  # fmt: skip
 def test_a_damaged_file_of_pairs_is_refused(tmp_path: Path, changes: dict[str, Any], says: str) -> None:
     file = tmp_path / "mask.npz"
     KnownPairs(np.array([0]), np.array([1]), np.array([0.9], np.float32), ("a", "b"), ("c", "d")).write(file)
@@ -226,7 +220,7 @@ def test_a_damaged_file_of_pairs_is_refused(tmp_path: Path, changes: dict[str, A
         _ = build("masks", f"pairs:file={file}").known
 
 
-@pytest.mark.parametrize(("least", "threshold"), [(0.05, 0.04), (0.3, 0.1), (0.01, 0.005)])
+@each("least, threshold", [(0.05, 0.04), (0.3, 0.1), (0.01, 0.005)])
 def test_a_threshold_below_what_the_file_lists_is_refused(tmp_path: Path, least: float, threshold: float) -> None:
     """It would leave out less than it says."""
     file = tmp_path / "mask.npz"
@@ -245,7 +239,7 @@ def test_the_folder_of_an_audit_is_its_mask(audited: Path) -> None:
     assert rule_spec(".") == "pairs:file=."
 
 
-@pytest.mark.parametrize("typed", ["percent", "same-item", "Same_Item", "above:margin=0.2"])
+@each("typed", ["percent", "same-item", "Same_Item", "above:margin=0.2"])
 def test_a_folder_that_is_named_like_a_rule_does_not_replace_it(audited: Path, typed: str) -> None:
     name = typed.partition(":")[0]
     (audited.parent / name).mkdir(exist_ok=True)
@@ -254,7 +248,7 @@ def test_a_folder_that_is_named_like_a_rule_does_not_replace_it(audited: Path, t
     assert build_rule(f"./{name}") == build("masks", f"pairs:file={name}")
 
 
-@pytest.mark.parametrize("typed", ["", " ", ":threshold=0.5"])
+@each("typed", ["", " ", ":threshold=0.5"])
 def test_an_empty_rule_is_not_the_file_in_this_folder(typed: str) -> None:
     assert Path("mask.npz").is_file()
     with pytest.raises(SpecError):

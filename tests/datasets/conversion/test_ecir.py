@@ -17,6 +17,7 @@ from PIL import Image
 from lossscope.datasets.conversion.ecir import ConversionResult, convert
 from lossscope.datasets.karpathy import Karpathy
 from lossscope.errors import InputError
+from tests.each import each
 
 
 def jpeg(shade: int) -> bytes:
@@ -81,44 +82,32 @@ class Evil:
         return os.system, ("touch ran",)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ([], r"test_set\.p must be an object; got \[\]"),
-        ({"images": {}}, "must have the key 'captions'"),
-        (
-            _changed("images", 0, filename="../x.jpg"),
-            "'filename' of image 0 of .* must be a file's name without folders",
-        ),
-        (
-            _changed("images", 0, filename="1.jpg"),
-            "'filename' of image 1 of .* must be unique; got '1.jpg' a second time",
-        ),
-        (_changed("images", 0, image="text"), "'image' of image 0 of .* must be bytes; got 'text'"),
-        (_changed("captions", 1, imgid=99), "'imgid' of caption 1 of .* must be that of one of its images; got 99"),
-        (_changed("captions", 1, imgid=[0]), "'imgid' of caption 1"),
-        (_changed("captions", 1, caption=5), "'caption' of caption 1 of .* must be text"),
-        (_changed("captions", 1, tokens=[5]), "a token of caption 1 of .* must be text"),
-        (_changed("captions", 1, tokens=Evil()), "got posix.system, which was not run"),
-        ({"images": {0: 5}, "captions": {}}, "image 0 of .* must be an object"),
-        ({"images": {b"0": {}}, "captions": {}}, "id of an image of .* must be a whole number of 64 bits or text"),
-        ({"images": {10**5000: {}}, "captions": {}}, "it holds an integer of 2077 bytes"),
-        ({**one_set(0), "captions": {b"1": {}}}, "id of a caption of .* must be a whole number of 64 bits or text"),
-        (_changed("captions", 1, imgid=10**5000), "it holds an integer of 2077 bytes"),
-        (_changed("captions", 1, imgid=True), "'imgid' of caption 1 of .*; got True"),
-        (_changed("captions", 1, tokens=5), "'tokens' of caption 1 of .* must be a list; got 5"),
-        (_changed("captions", 1, caption="a\ud800"), r"texts must be of letters of Unicode; got \\ud800"),
-        (_changed("captions", 1, tokens=["a\ud800"]), r"texts must be of letters of Unicode; got \\ud800"),
-        (
-            _changed("images", 1, filename="a\ud800.jpg"),
-            "texts must be of letters of Unicode",
-        ),
-        (_changed("images", 1, filename="a" * 300), "'filename' of image 1 of .* must be of at most 200 bytes"),
-        (_changed("images", 1, filename="a/b.jpg"), "must be a file's name without folders; got 'a/b.jpg'"),
-        (_changed("images", 1, filename="a\\b.jpg"), "must be a file's name without folders"),
-        (_changed("images", 1, filename=".."), "must be a file's name without folders"),
-    ],
-)
+@each("content, message", [
+    ([], r"test_set\.p must be an object; got \[\]"),
+    ({"images": {}}, "must have the key 'captions'"),
+    (_changed("images", 0, filename="../x.jpg"), "'filename' of image 0 of .* must be a file's name without folders"),
+    (_changed("images", 0, filename="1.jpg"), "'filename' of image 1 of .* must be unique; got '1.jpg' a second time"),
+    (_changed("images", 0, image="text"), "'image' of image 0 of .* must be bytes; got 'text'"),
+    (_changed("captions", 1, imgid=99), "'imgid' of caption 1 of .* must be that of one of its images; got 99"),
+    (_changed("captions", 1, imgid=[0]), "'imgid' of caption 1"),
+    (_changed("captions", 1, caption=5), "'caption' of caption 1 of .* must be text"),
+    (_changed("captions", 1, tokens=[5]), "a token of caption 1 of .* must be text"),
+    (_changed("captions", 1, tokens=Evil()), "got posix.system, which was not run"),
+    ({"images": {0: 5}, "captions": {}}, "image 0 of .* must be an object"),
+    ({"images": {b"0": {}}, "captions": {}}, "id of an image of .* must be a whole number of 64 bits or text"),
+    ({"images": {10**5000: {}}, "captions": {}}, "it holds an integer of 2077 bytes"),
+    ({**one_set(0), "captions": {b"1": {}}}, "id of a caption of .* must be a whole number of 64 bits or text"),
+    (_changed("captions", 1, imgid=10**5000), "it holds an integer of 2077 bytes"),
+    (_changed("captions", 1, imgid=True), "'imgid' of caption 1 of .*; got True"),
+    (_changed("captions", 1, tokens=5), "'tokens' of caption 1 of .* must be a list; got 5"),
+    (_changed("captions", 1, caption="a\ud800"), r"texts must be of letters of Unicode; got \\ud800"),
+    (_changed("captions", 1, tokens=["a\ud800"]), r"texts must be of letters of Unicode; got \\ud800"),
+    (_changed("images", 1, filename="a\ud800.jpg"), "texts must be of letters of Unicode"),
+    (_changed("images", 1, filename="a" * 300), "'filename' of image 1 of .* must be of at most 200 bytes"),
+    (_changed("images", 1, filename="a/b.jpg"), "must be a file's name without folders; got 'a/b.jpg'"),
+    (_changed("images", 1, filename="a\\b.jpg"), "must be a file's name without folders"),
+    (_changed("images", 1, filename=".."), "must be a file's name without folders"),
+])  # fmt: skip
 def test_malformed_sets_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         convert(write(tmp_path, test=content), tmp_path / "out", "x")

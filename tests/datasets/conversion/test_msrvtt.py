@@ -14,6 +14,7 @@ from lossscope.datasets.conversion.msrvtt import Kind, convert
 from lossscope.datasets.formats.ragged import RaggedArrays
 from lossscope.datasets.msrvtt import MSRVTT
 from lossscope.errors import InputError
+from tests.each import each
 
 FACES = {
     "video0": np.ones((2, 3)),
@@ -64,31 +65,28 @@ def test_everything_converted_is_read_as_one_data_set(tmp_path: Path) -> None:
     assert test.images.shape["face.x"] == (30, 4)  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize(
-    ("kind", "content", "message"),
-    [
-        ("expert", {}, "must hold an entry for each video"),
-        ("expert", [], "must be an object"),
-        ("expert", {"a": np.ones((2, 3)), "b": np.ones((2, 4))}, r"must be of one width; got 3 \(a\) and 4 \(b\)"),
-        ("expert", {"a": float("nan")}, "got nothing but NaN"),
-        ("expert", {"a": "text"}, "'a' of .* must be an array .* got str"),
-        ("expert", {"a": 5.0}, "got float"),
-        ("expert", {"a": np.ones((1, 2, 3))}, "must be an array"),
-        ("expert", {"a": np.array(["x"])}, "must be an array"),
-        ("expert", {"a": np.array([[1, np.nan]])}, "must be finite and of 32 bits, or begin with NaN"),
-        ("expert", {5: np.ones((2, 3))}, "must be named by texts; got 5"),
-        ("words", {"a": 5}, "'a' of .* must be a list"),
-        ("captions", {"a": [["x", 5]]}, "caption 0 of 'a' .* must be text"),
-        ("captions", {"a": "x"}, "must be a list"),
-        ("chosen", {"a": -1}, "must be the number of a caption; got -1"),
-        ("chosen", {"a": [1, 2]}, "must be the number of a caption"),
-        ("chosen", {"a": True}, "must be the number of a caption"),
-        ("chosen", {"a": 10**5000}, "it holds an integer of 2077 bytes"),
-        ("expert", {"a": np.full((2, 3), 1e300)}, "must be finite and of 32 bits"),
-        ("expert", {"a\ud800": np.ones((2, 3))}, "texts must be of letters of Unicode"),
-        ("captions", {"a": ["x\ud800"]}, "texts must be of letters of Unicode"),
-    ],
-)
+@each("kind, content, message", [
+    ("expert", {}, "must hold an entry for each video"),
+    ("expert", [], "must be an object"),
+    ("expert", {"a": np.ones((2, 3)), "b": np.ones((2, 4))}, r"must be of one width; got 3 \(a\) and 4 \(b\)"),
+    ("expert", {"a": float("nan")}, "got nothing but NaN"),
+    ("expert", {"a": "text"}, "'a' of .* must be an array .* got str"),
+    ("expert", {"a": 5.0}, "got float"),
+    ("expert", {"a": np.ones((1, 2, 3))}, "must be an array"),
+    ("expert", {"a": np.array(["x"])}, "must be an array"),
+    ("expert", {"a": np.array([[1, np.nan]])}, "must be finite and of 32 bits, or begin with NaN"),
+    ("expert", {5: np.ones((2, 3))}, "must be named by texts; got 5"),
+    ("words", {"a": 5}, "'a' of .* must be a list"),
+    ("captions", {"a": [["x", 5]]}, "caption 0 of 'a' .* must be text"),
+    ("captions", {"a": "x"}, "must be a list"),
+    ("chosen", {"a": -1}, "must be the number of a caption; got -1"),
+    ("chosen", {"a": [1, 2]}, "must be the number of a caption"),
+    ("chosen", {"a": True}, "must be the number of a caption"),
+    ("chosen", {"a": 10**5000}, "it holds an integer of 2077 bytes"),
+    ("expert", {"a": np.full((2, 3), 1e300)}, "must be finite and of 32 bits"),
+    ("expert", {"a\ud800": np.ones((2, 3))}, "texts must be of letters of Unicode"),
+    ("captions", {"a": ["x\ud800"]}, "texts must be of letters of Unicode"),
+])  # fmt: skip
 def test_malformed_pickles_are_refused(kind: Kind, content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         convert(kind, write_pickle(tmp_path / "a", content), tmp_path / "out" / "x")
@@ -109,19 +107,16 @@ def test_a_saved_similarity_matrix_becomes_a_dump(tmp_path: Path) -> None:
         assert arrays["caption_image"].tolist() == [row // 5 for row in range(15)]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (np.ones((3, 15)), "must hold one pickled dict"),
-        (np.array([{}, {}]), "must hold one pickled dict"),
-        ([], "must hold one pickled dict"),
-        ({"npts": 3}, "must have the key 'sims'"),
-        ({"npts": 3, "sims": np.ones((3, 14))}, r"must be floats, \(npts, 5 npts\); got float64 \(3, 14\) for npts 3"),
-        ({"npts": "3", "sims": np.ones((3, 15))}, "for npts '3'"),
-        ({"npts": 1, "sims": np.full((1, 5), np.nan)}, "must be finite"),
-        ({"npts": 1, "sims": pickle.loads}, r"got _pickle\.loads, which was not run"),
-    ],
-)
+@each("content, message", [
+    (np.ones((3, 15)), "must hold one pickled dict"),
+    (np.array([{}, {}]), "must hold one pickled dict"),
+    ([], "must hold one pickled dict"),
+    ({"npts": 3}, "must have the key 'sims'"),
+    ({"npts": 3, "sims": np.ones((3, 14))}, r"must be floats, \(npts, 5 npts\); got float64 \(3, 14\) for npts 3"),
+    ({"npts": "3", "sims": np.ones((3, 15))}, "for npts '3'"),
+    ({"npts": 1, "sims": np.full((1, 5), np.nan)}, "must be finite"),
+    ({"npts": 1, "sims": pickle.loads}, r"got _pickle\.loads, which was not run"),
+])  # fmt: skip
 def test_malformed_matrices_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         vse_infinity.convert(write_npy(tmp_path / "r.npy", content), tmp_path / "out.npz")

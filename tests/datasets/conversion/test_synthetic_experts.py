@@ -13,6 +13,7 @@ from lossscope.datasets.conversion.synthetic_experts import EXPERTS, SyntheticEx
 from lossscope.datasets.formats.ragged import RaggedArrays
 from lossscope.datasets.formats.videos import ExpertFolder
 from lossscope.errors import InputError
+from tests.each import each
 
 NOUNS = ["dog", "cat", "car", "boat", "tree", "house", "river", "stone", "cloud", "horse", "piano", "spoon"]
 
@@ -89,9 +90,7 @@ def test_recall_is_above_chance_and_falls_with_noise(tmp_path: Path) -> None:
     assert recall_at_5(tmp_path / "b", noise=100.0) < 0.25
 
 
-@pytest.mark.parametrize(
-    "options", [{"frames": 0}, {"noise": -1.0}, {"missing": 1.0}, {"share": 0.0}, {"width": -1}, {"seed": -1}]
-)
+@each("options", [{"frames": 0}, {"noise": -1.0}, {"missing": 1.0}, {"share": 0.0}, {"width": -1}, {"seed": -1}])
 def test_options_out_of_range_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(InputError, match="must be"):
         SyntheticExperts(**options)  # type: ignore[arg-type]

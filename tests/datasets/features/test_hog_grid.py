@@ -9,6 +9,7 @@ from lossscope.datasets.features.base import Backbone
 from lossscope.datasets.features.hog_grid import HogGrid
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 3, 70, 90), dtype=np.uint8)
 
@@ -58,7 +59,7 @@ def test_the_histogram_is_of_lab_bins() -> None:
     assert not np.array_equal(rows[0], rows[1])
 
 
-@pytest.mark.parametrize("options", ["rows=0", "columns=0", "cell=15", "cell=17"])
+@each("options", ["rows=0", "columns=0", "cell=15", "cell=17"])
 def test_options_out_of_range_are_refused(options: str) -> None:
     with pytest.raises(InputError, match="hog-grid:rows and columns must be at least 1, cell even"):
         build("features", f"hog-grid:{options}")

@@ -15,6 +15,7 @@ from lossscope.datasets.features.resnet import ResnetMap
 from lossscope.datasets.features.transformers import TransformersFolder
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 
 transformers = pytest.importorskip("transformers")
 PIXELS = np.random.default_rng(0).integers(0, 256, (2, 3, 32, 32), dtype=np.uint8)
@@ -23,14 +24,18 @@ MEAN, DEVIATION = [0.5, 0.4, 0.3], [0.2, 0.3, 0.4]
 
 @pytest.fixture
 def vit(tmp_path: Path) -> Path:
+    return write_vit(tmp_path)
+
+
+def write_vit(path: Path) -> Path:
     torch.manual_seed(0)
     config = transformers.ViTConfig(
         hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=32, patch_size=16
     )
-    transformers.ViTModel(config).save_pretrained(tmp_path / "vit")
+    transformers.ViTModel(config).save_pretrained(path / "vit")
     normalisation = {"image_mean": MEAN, "image_std": DEVIATION}
-    (tmp_path / "vit" / "preprocessor_config.json").write_text(json.dumps(normalisation))
-    return tmp_path / "vit"
+    (path / "vit" / "preprocessor_config.json").write_text(json.dumps(normalisation))
+    return path / "vit"
 
 
 def test_tokens_of_a_vit_are_its_last_hidden_states(vit: Path) -> None:
@@ -70,19 +75,17 @@ def test_the_identity_depends_on_the_weights(vit: Path) -> None:
     assert TransformersFolder(vit).identity != before
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"preprocessor_config.json": None}, "must have image_mean and image_std; got no such file"),
-        ({"preprocessor_config.json": '{"image_mean": [1, 2], "image_std": [1, 1, 1]}'}, "must be three numbers"),
-        ({"preprocessor_config.json": '{"image_mean": [0, 0, 0], "image_std": [0, 1, 1]}'}, "must be three numbers"),
-        ({"preprocessor_config.json": '{"image_mean": [NaN, 0, 0], "image_std": [1, 1, 1]}'}, "must be three numbers"),
-        ({"config.json": None}, "must be a folder with config.json"),
-        ({"config.json": '{"model_type": "nothing"}'}, "must hold a model that transformers knows"),
-        ({"model.safetensors": None}, "must hold a model that transformers knows"),
-    ],
-)
-def test_folders_that_cannot_be_used_are_refused(change: dict[str, str | None], message: str, vit: Path) -> None:
+@each("change, message", [
+    ({"preprocessor_config.json": None}, "must have image_mean and image_std; got no such file"),
+    ({"preprocessor_config.json": '{"image_mean": [1, 2], "image_std": [1, 1, 1]}'}, "must be three numbers"),
+    ({"preprocessor_config.json": '{"image_mean": [0, 0, 0], "image_std": [0, 1, 1]}'}, "must be three numbers"),
+    ({"preprocessor_config.json": '{"image_mean": [NaN, 0, 0], "image_std": [1, 1, 1]}'}, "must be three numbers"),
+    ({"config.json": None}, "must be a folder with config.json"),
+    ({"config.json": '{"model_type": "nothing"}'}, "must hold a model that transformers knows"),
+    ({"model.safetensors": None}, "must hold a model that transformers knows"),
+])  # fmt: skip
+def test_folders_that_cannot_be_used_are_refused(change: dict[str, str | None], message: str, tmp_path: Path) -> None:
+    vit = write_vit(tmp_path)
     for name, content in change.items():
         (vit / name).unlink() if content is None else (vit / name).write_text(content)
     with pytest.raises(InputError, match=message):
@@ -105,9 +108,9 @@ def test_code_in_a_folder_is_refused_without_a_question(vit: Path, monkeypatch: 
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("value", [None, [], "x"])
-@pytest.mark.parametrize("name", ["hidden_size", "num_attention_heads", "num_hidden_layers", "hidden_act"])
-def test_a_damaged_configuration_is_refused(name: str, value: object, vit: Path) -> None:
+@each("name", ["hidden_size", "num_attention_heads", "num_hidden_layers", "hidden_act"], "value", [None, [], "x"])
+def test_a_damaged_configuration_is_refused(name: str, value: object, tmp_path: Path) -> None:
+    vit = write_vit(tmp_path)
     config = json.loads((vit / "config.json").read_text())
     (vit / "config.json").write_text(json.dumps({**config, name: value}))
     with pytest.raises(InputError, match="must hold a model that transformers knows"):

@@ -12,9 +12,10 @@ from PIL import Image
 from lossscope.datasets.formats.linear_pictures import LinearPictures, resize_linear
 from lossscope.errors import InputError
 from tests.authors.rule import write_pictures
+from tests.each import each
 
 
-@pytest.mark.parametrize(("height", "width", "size"), [(61, 97, 32), (20, 33, 64), (1, 5, 8), (40, 80, 40), (7, 7, 7)])
+@each("height, width, size", [(61, 97, 32), (20, 33, 64), (1, 5, 8), (40, 80, 40), (7, 7, 7)])
 def test_pixels_are_those_of_torchs_interpolation_without_antialiasing(height: int, width: int, size: int) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (height, width, 3)).astype(np.float32)
     planes = torch.from_numpy(pixels.transpose(2, 0, 1).copy())[None]

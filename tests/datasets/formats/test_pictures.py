@@ -13,6 +13,7 @@ from PIL import Image
 from lossscope.datasets.formats.decoding import Fit, Rgb, decode
 from lossscope.datasets.formats.pictures import PictureFiles
 from lossscope.errors import InputError
+from tests.each import each
 
 ORDERS: tuple[Rgb, ...] = ("first", "last")
 
@@ -50,8 +51,8 @@ def test_cropping_keeps_the_middle(tmp_path: Path) -> None:
     assert (squeezed[0, 4, 0], squeezed[0, 4, 4], squeezed[0, 4, 8]) == (0, 255, 0)
 
 
-@pytest.mark.parametrize(
-    ("sides", "rounded", "floor"),
+@each(
+    "sides, rounded, floor",
     [((10, 10), (0, 0), (0, 0)), ((12, 10), (1, 0), (1, 0)), ((13, 10), (2, 0), (1, 0)), ((10, 15), (0, 2), (0, 2))],
 )
 def test_the_middle_is_cut_out_after_the_short_side_is_resized(
@@ -73,7 +74,7 @@ def test_the_long_side_is_rounded_down(tmp_path: Path) -> None:
     assert np.array_equal(decode(tmp_path / "noise.png", 10, "short-side"), resized[:, 2:12].transpose(2, 0, 1))
 
 
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1", "CMYK"])
+@each("mode", ["L", "P", "RGBA", "LA", "1", "CMYK"])
 def test_every_mode_becomes_rgb(mode: str, tmp_path: Path) -> None:
     path = tmp_path / ("x.tif" if mode == "CMYK" else "x.png")
     Image.new("RGB", (9, 9), (255, 255, 255)).convert(mode).save(path)
@@ -109,7 +110,7 @@ def test_pictures_that_do_not_fit_in_memory_are_decoded_again(files: list[Path])
     assert images.readable_rows() == [0, 2, 3, 4]
 
 
-@pytest.mark.parametrize("suffix", ["jpg", "png"])
+@each("suffix", ["jpg", "png"])
 def test_damaged_files_are_refused_by_name(suffix: str, tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), dtype=np.uint8)
     cut, text, none = (tmp_path / f"{name}.{suffix}" for name in ("cut", "text", "none"))
@@ -121,7 +122,7 @@ def test_damaged_files_are_refused_by_name(suffix: str, tmp_path: Path) -> None:
             PictureFiles([path], 8).take(rows(0))
 
 
-@pytest.mark.parametrize("fit", ["short-side", "short-side-floor"])
+@each("fit", ["short-side", "short-side-floor"])
 def test_a_long_thin_picture_is_refused_before_it_is_resized(fit: Fit, tmp_path: Path) -> None:
     size = "1 x 60000, resized to 224 x 13440000"
     Image.new("1", (1, 60_000)).save(tmp_path / "thin.png")
@@ -175,7 +176,7 @@ def test_a_picture_is_resized_in_its_own_mode_where_it_becomes_rgb_last(tmp_path
     np.testing.assert_array_equal(last, expected.transpose(2, 0, 1))
 
 
-@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "LA", "1", "CMYK", "I;16", "I", "F"])
+@each("mode", ["L", "P", "RGBA", "LA", "1", "CMYK", "I;16", "I", "F"])
 def test_every_mode_becomes_rgb_after_it_is_resized(mode: str, tmp_path: Path) -> None:
     path = tmp_path / ("x.png" if mode in ("P", "LA") else "x.tif")
     white = Image.new("RGB", (9, 9), (255, 255, 255))

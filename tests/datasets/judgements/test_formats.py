@@ -11,6 +11,7 @@ from lossscope.datasets.judgements.any_format import read_judgements
 from lossscope.datasets.judgements.base import Judgements
 from lossscope.datasets.judgements.coco_ids import name_as_split, require_ids
 from lossscope.errors import InputError
+from tests.each import each
 
 from . import judged_files as files
 from .judged_files import CAPTIONS, IMAGES
@@ -75,8 +76,8 @@ def test_a_csv_file_of_your_own_names_the_sides(tmp_path: Path) -> None:
     assert "no column `positive`" in judged.rule
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "says"),
+@each(
+    "name, text, says",
     [
         ("a.txt", "a.jpg\tb.jpg\t1\t1\t1\n", r"line 1 of .*a.txt must be an image, a caption's FILE#k and three"),
         ("a.txt", "a.jpg\tb.jpg#1\t1\t1\n", "line 1 of"),

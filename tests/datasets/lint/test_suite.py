@@ -19,6 +19,7 @@ from lossscope.datasets.lint.targets import lint_sources
 from lossscope.datasets.rows.row_block import RowBlock, TextLists
 from lossscope.errors import InputError
 from lossscope.visible_text import show_text
+from tests.each import each
 
 Row = tuple[str, list[str], list[str]]
 IDS = [check.ID for check in CHECKS]
@@ -189,18 +190,15 @@ def test_progress_is_of_the_bytes_of_all_files(tmp_path: Path) -> None:
     assert done == sorted(done) and (done[-1], told[-1][2]) == (3, 3)
 
 
-@pytest.mark.parametrize(
-    ("target", "says"),
-    [
-        ("scenes:train=3,val=2,test=2", "split 'train' must be of two texts, such as queries and documents; it is not"),
-        ("{folder}/empty.jsonl", r"empty\.jsonl must have rows; there are none"),
-        ("{folder}/none.jsonl", r"none\.jsonl must exist"),
-        ("{folder}/bad.jsonl", r"line 2 of .*bad\.jsonl must be whole JSON"),
-        ("texts:fil=x", "did you mean 'file'"),
-        ("text:file=x", "data set must be one of .*; got 'text'; did you mean 'texts'"),
-        ("s3://bucket/a.jsonl", "s3:// needs s3fs, which is not: pip install s3fs"),
-    ],
-)
+@each("target, says", [
+    ("scenes:train=3,val=2,test=2", "split 'train' must be of two texts, such as queries and documents; it is not"),
+    ("{folder}/empty.jsonl", r"empty\.jsonl must have rows; there are none"),
+    ("{folder}/none.jsonl", r"none\.jsonl must exist"),
+    ("{folder}/bad.jsonl", r"line 2 of .*bad\.jsonl must be whole JSON"),
+    ("texts:fil=x", "did you mean 'file'"),
+    ("text:file=x", "data set must be one of .*; got 'text'; did you mean 'texts'"),
+    ("s3://bucket/a.jsonl", "s3:// needs s3fs, which is not: pip install s3fs"),
+])  # fmt: skip
 def test_what_cannot_be_looked_at(target: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "s3fs", None)
     (tmp_path / "empty.jsonl").write_text("\n")

@@ -13,6 +13,7 @@ from lossscope.datasets.rows.column_names import ColumnNames
 from lossscope.datasets.rows.row_files import RowFiles
 from lossscope.datasets.texts import TextRows
 from lossscope.errors import InputError
+from tests.each import each
 
 Row = tuple[str, list[str], list[str]]
 
@@ -30,22 +31,19 @@ def jsonl(folder: Path, *rows: dict[str, Any], name: str = "a.jsonl") -> str:
     return str(folder / name)
 
 
-@pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ({"query": "q", "positive": "p", "negative": "n"}, ("q", ["p"], ["n"])),
-        ({"query": "q", "positives": ["p", "r"], "negatives": ["n"]}, ("q", ["p", "r"], ["n"])),
-        ({"anchor": "q", "positive": "p", "negative_2": "m", "negative_1": "n"}, ("q", ["p"], ["n", "m"])),
-        ({"question": "q", "answer": "p"}, ("q", ["p"], [])),
-        ({"query": "q", "pos": ["p"], "neg": ["n", "m"]}, ("q", ["p"], ["n", "m"])),
-        ({"query": "q", "positive": "p", "positives": ["r"], "pos": "x"}, ("q", ["p", "r"], [])),
-        ({"query": "q", "anchor": "x", "positive": None, "negatives": None}, ("q", [], [])),
-        (
-            {"query": "q", "positive": "p", "negative_10": ["c"], "negative_9": None, "negative_2": "a"},
-            ("q", ["p"], ["a", "c"]),
-        ),
-    ],
-)
+@each("row, expected", [
+    ({"query": "q", "positive": "p", "negative": "n"}, ("q", ["p"], ["n"])),
+    ({"query": "q", "positives": ["p", "r"], "negatives": ["n"]}, ("q", ["p", "r"], ["n"])),
+    ({"anchor": "q", "positive": "p", "negative_2": "m", "negative_1": "n"}, ("q", ["p"], ["n", "m"])),
+    ({"question": "q", "answer": "p"}, ("q", ["p"], [])),
+    ({"query": "q", "pos": ["p"], "neg": ["n", "m"]}, ("q", ["p"], ["n", "m"])),
+    ({"query": "q", "positive": "p", "positives": ["r"], "pos": "x"}, ("q", ["p", "r"], [])),
+    ({"query": "q", "anchor": "x", "positive": None, "negatives": None}, ("q", [], [])),
+    (
+        {"query": "q", "positive": "p", "negative_10": ["c"], "negative_9": None, "negative_2": "a"},
+        ("q", ["p"], ["a", "c"]),
+    ),
+])  # fmt: skip
 def test_columns_by_their_usual_names(row: dict[str, Any], expected: Row, tmp_path: Path) -> None:
     assert rows_of(jsonl(tmp_path, row)) == [expected]
 
@@ -55,7 +53,7 @@ def test_columns_by_other_names(tmp_path: Path) -> None:
     assert rows_of(file, "query=title, positive=body,negative=hard") == [("t", ["b"], ["x", "y"])]
 
 
-@pytest.mark.parametrize("text", ["query", "query=", "title=query", "query=a,query=b", "query=" + "x" * 2000])
+@each("text", ["query", "query=", "title=query", "query=a,query=b", "query=" + "x" * 2000])
 def test_names_of_columns_that_cannot_be_read(text: str) -> None:
     with pytest.raises(InputError, match="columns must be"):
         ColumnNames.parse(text)
@@ -124,34 +122,29 @@ def test_several_files_are_read_in_their_order(tmp_path: Path) -> None:
     assert [query for query, _, _ in rows_of(str(tmp_path))] == ["c", "a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("row", "says"),
-    [
-        ({"positive": "p"}, r"line 3 of .*a\.jsonl must have a text as its query, 'query'; got None"),
-        ({"query": 5, "positive": "p"}, "line 3 of .* must have a text as its query, 'query'; got 5"),
-        ({"query": "q", "positive": 5}, "'positive' of line 3 of .* must be a text or a list of texts; got 5"),
-        ({"query": "q", "positives": ["p", None]}, "'positives' of line 3 of .* must be a text or a list of texts"),
-        ({"query": "q", "negative": {"text": "n"}}, "'negative' of line 3 of .* must be a text or a list of texts"),
-        ({"query": "q", "negatives": [["n"]]}, "'negatives' of line 3 of .* must be a text or a list of texts"),
-        ({"query": "q", "negatives": ["n"] * 70_000}, "line 3 of .* must have at most 65536 negatives; got 70000"),
-        (
-            {"query": "q", "positive": "p", "id": None},
-            "'id' of line 3 of .* must be a text or a whole number, .* got None",
-        ),
-        (
-            {"query": "q", "positive": "p", "id": True},
-            "'id' of line 3 of .* must be a text or a whole number, .* got True",
-        ),
-    ],
-)
+@each("row, says", [
+    ({"positive": "p"}, r"line 3 of .*a\.jsonl must have a text as its query, 'query'; got None"),
+    ({"query": 5, "positive": "p"}, "line 3 of .* must have a text as its query, 'query'; got 5"),
+    ({"query": "q", "positive": 5}, "'positive' of line 3 of .* must be a text or a list of texts; got 5"),
+    ({"query": "q", "positives": ["p", None]}, "'positives' of line 3 of .* must be a text or a list of texts"),
+    ({"query": "q", "negative": {"text": "n"}}, "'negative' of line 3 of .* must be a text or a list of texts"),
+    ({"query": "q", "negatives": [["n"]]}, "'negatives' of line 3 of .* must be a text or a list of texts"),
+    ({"query": "q", "negatives": ["n"] * 70_000}, "line 3 of .* must have at most 65536 negatives; got 70000"),
+    ({"query": "q", "positive": "p", "id": None}, "'id' of line 3 of .* must be a text or a whole number, .* got None"),
+    ({"query": "q", "positive": "p", "id": True}, "'id' of line 3 of .* must be a text or a whole number, .* got True"),
+])  # fmt: skip
 def test_a_value_of_another_kind_is_named(row: dict[str, Any], says: str, tmp_path: Path) -> None:
     good = {"query": "a", "positive": "b", **({"id": 1} if "id" in row else {})}
     with pytest.raises(InputError, match=says):
         rows_of(jsonl(tmp_path, good, good, row, good))
 
 
-@pytest.mark.parametrize("name", ["positive", "positives", "pos", "positive_1"])
-@pytest.mark.parametrize("cell", ["['a', 'b']", '["a", b]', '["a"', "['a' 'b']", '["a", 1]'])
+@each(
+    "name",
+    ["positive", "positives", "pos", "positive_1"],
+    "cell",
+    ["['a', 'b']", '["a", b]', '["a"', "['a' 'b']", '["a", 1]'],
+)
 def test_a_csv_cell_that_is_another_list_than_one_of_json_is_refused(tmp_path: Path, name: str, cell: str) -> None:
     """In columns whose name has no s at its end it became one text."""
     pd.DataFrame({"query": ["q"], name: [cell]}).to_csv(tmp_path / "a.csv", index=False)
@@ -159,14 +152,13 @@ def test_a_csv_cell_that_is_another_list_than_one_of_json_is_refused(tmp_path: P
         rows_of(str(tmp_path / "a.csv"))
 
 
-@pytest.mark.parametrize("name", ["positive", "positives"])
-@pytest.mark.parametrize("cell", ["[1]", "[sic] a text", "[a, b]", "[[1]]"])
+@each("name", ["positive", "positives"], "cell", ["[1]", "[sic] a text", "[a, b]", "[[1]]"])
 def test_a_csv_cell_in_other_brackets_is_text_in_every_column(tmp_path: Path, name: str, cell: str) -> None:
     pd.DataFrame({"query": ["q"], name: [cell]}).to_csv(tmp_path / "a.csv", index=False)
     assert rows_of(str(tmp_path / "a.csv")) == [("q", [cell], [])]
 
 
-@pytest.mark.parametrize("indent", [None, 1])
+@each("indent", [None, 1])
 def test_a_file_of_one_json_array_is_told_from_json_lines(indent: int | None, tmp_path: Path) -> None:
     """Its message was that of a file that is cut off."""
     text = json.dumps([{"query": "q", "positive": "p"}] * 2, indent=indent)
@@ -175,15 +167,12 @@ def test_a_file_of_one_json_array_is_told_from_json_lines(indent: int | None, tm
         rows_of(f"{tmp_path}/a.json")
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("{folder}/none.jsonl", r"none\.jsonl must exist; there is no such file"),
-        ("{folder}/a.txt", r"suffix of .*a\.txt must be one of .jsonl, .*; got .txt"),
-        ("{folder}", "suffix of .* must be one of .jsonl, .*; got .txt"),
-        (",", "file must name files of rows; got ','"),
-    ],
-)
+@each("text, says", [
+    ("{folder}/none.jsonl", r"none\.jsonl must exist; there is no such file"),
+    ("{folder}/a.txt", r"suffix of .*a\.txt must be one of .jsonl, .*; got .txt"),
+    ("{folder}", "suffix of .* must be one of .jsonl, .*; got .txt"),
+    (",", "file must name files of rows; got ','"),
+])  # fmt: skip
 def test_files_that_are_no_rows(text: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("no rows")
     with pytest.raises(InputError, match=says):

@@ -17,6 +17,7 @@ from lossscope.encoders.layers.chunked_scores import order_by_length, score_in_c
 from lossscope.encoders.types import EncodedBatch
 from lossscope.errors import InputError
 from lossscope.registry import build
+from tests.each import each
 from tests.encoders.examples import examples
 
 SMALL = "dim=6,words=3,word_init=1"
@@ -27,7 +28,7 @@ SPECS = [
     *(f"sgraf:module={module},sim_dim=5,dropout={p},{SMALL}" for module in ("sgr", "saf") for p in (0, 0.4)),
 ]
 LENGTHS = torch.tensor([2, 5, 3, 3, 6, 2, 4])
-every_spec = pytest.mark.parametrize("spec", SPECS)
+every_spec = each("spec", SPECS)
 
 
 def ids() -> Tensor:
@@ -85,8 +86,7 @@ def test_every_pairwise_encoder_of_regions_is_tested_here() -> None:
     assert pairwise_names() == tuple(sorted({spec.partition(":")[0] for spec in SPECS}))
 
 
-@every_spec
-@pytest.mark.parametrize("captions", [1, 3, 7])
+@each("spec", SPECS, "captions", [1, 3, 7])
 def test_the_gradient_is_that_of_one_pass(spec: str, captions: int) -> None:
     encoder = model(spec)
     images, texts = sides(encoder)
@@ -103,8 +103,7 @@ def test_the_gradient_is_that_of_one_pass(spec: str, captions: int) -> None:
     assert not expected["texts.local"][~mask_of(texts)].any(), "padding has no gradient"
 
 
-@every_spec
-@pytest.mark.parametrize("block", [1, 2])
+@each("spec", SPECS, "block", [1, 2])
 def test_blocks_of_images_change_nothing(spec: str, block: int) -> None:
     encoder = model(spec).eval()
     images, texts = sides(encoder)

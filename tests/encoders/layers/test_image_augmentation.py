@@ -8,6 +8,7 @@ from torch import Tensor
 
 from lossscope.encoders.layers import image_augmentation
 from lossscope.errors import InputError
+from tests.each import each
 
 
 def pictures(n: int = 3, height: int = 24, width: int = 32) -> Tensor:
@@ -21,9 +22,7 @@ def ramp(height: int = 60, width: int = 40) -> Tensor:
     return torch.stack([rows, columns, torch.full((height, width), 7.0)]).round().to(torch.uint8)[None]
 
 
-@pytest.mark.parametrize(
-    "view", [lambda x: image_augmentation.random_resized_crop(x, 16), image_augmentation.random_crop]
-)
+@each("view", [lambda x: image_augmentation.random_resized_crop(x, 16), image_augmentation.random_crop])
 def test_random_crops_keep_type_repeat_with_the_seed_and_differ_within_a_batch(view: object) -> None:
     one = pictures(1).expand(6, -1, -1, -1)
     torch.manual_seed(3)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import Tensor
 
 from lossscope.encoders.layers.netvlad import NetVLAD
+from tests.each import each
 
 MASK = torch.tensor([[1, 1, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], dtype=torch.bool)
 
@@ -71,7 +71,7 @@ def test_a_ghost_takes_its_share_and_is_dropped() -> None:
     assert torch.allclose(one, torch.nn.functional.normalize(expected, dim=0) / 2**0.5, atol=1e-6)
 
 
-@pytest.mark.parametrize("count", [0, 1])
+@each("count", [0, 1])
 def test_training_on_fewer_than_two_rows_uses_the_running_statistics(count: int) -> None:
     net, mask = pool().train(), torch.zeros(3, 4, dtype=torch.bool)
     mask[0, :count] = True

@@ -13,6 +13,7 @@ from lossscope.encoders.base import Encoder
 from lossscope.encoders.layers.pooled_resnet import DEPTHS, Resnet, identify_resnet
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
+from tests.each import each
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def tower(weights: Path | None, finetune: bool) -> Encoder:
     return VSEPP(image="resnet18", dim=8, words=4, weights=weights, finetune=finetune).build((3, 32, 32), 10)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+@each("name", ["resnet18", "resnet50"])
 def test_torchvisions_weights_give_torchvisions_features(
     name: str, oracle: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
@@ -101,7 +102,7 @@ def test_files_without_batch_counters_are_read(weights: Path, tmp_path: Path) ->
     assert int(net.bn1.num_batches_tracked) == 0
 
 
-@pytest.mark.parametrize("name", list(DEPTHS))
+@each("name", list(DEPTHS))
 def test_names_of_blocks_identify_the_network(name: str) -> None:
     with torch.device("meta"):
         names = list(Resnet(DEPTHS[name]).state_dict())

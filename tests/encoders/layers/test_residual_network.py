@@ -19,6 +19,7 @@ from lossscope.encoders.layers.grid_backbone import (
 )
 from lossscope.encoders.layers.residual_network import RESNETS, ResidualNetwork, ResnetConfig
 from lossscope.errors import InputError
+from tests.each import each
 
 SMALL = ResnetConfig((1, 1, 1, 1))
 
@@ -28,9 +29,8 @@ def shapes(name: str) -> dict[str, tuple[int, ...]]:
         return {k: tuple(v.shape) for k, v in ResidualNetwork(RESNETS[name]).state_dict().items()}
 
 
-@pytest.mark.parametrize(
-    ("name", "tensors"),
-    [("resnet50", 318), ("resnet101", 624), ("resnet152", 930), ("resnext101", 624), ("detector", 624)],
+@each(
+    "name, tensors", [("resnet50", 318), ("resnet101", 624), ("resnet152", 930), ("resnext101", 624), ("detector", 624)]
 )
 def test_the_number_of_tensors_is_the_originals(name: str, tensors: int) -> None:
     assert len(shapes(name)) == tensors
@@ -47,7 +47,7 @@ def test_names_and_shapes_are_torchvisions() -> None:
     assert shapes("resnet18")["layer4.1.conv2.weight"] == (512, 512, 3, 3)
 
 
-@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+@each("name", ["resnet18", "resnet50"])
 def test_maps_are_those_of_the_oracle(name: str, oracle: Callable[[str], ModuleType]) -> None:
     theirs = oracle("resnet").random(name)
     ours = ResidualNetwork(RESNETS[name]).eval()
@@ -68,7 +68,7 @@ def test_the_detectors_network_strides_in_the_first_convolution_and_pools_roundi
     assert (ours.maxpool.padding, ours.maxpool.ceil_mode) == (1, False)
 
 
-@pytest.mark.parametrize("caffe", [True, False])
+@each("caffe", [True, False])
 def test_a_picture_of_256_has_64_cells(caffe: bool) -> None:
     with torch.device("meta"):
         assert ResidualNetwork(ResnetConfig((1, 1, 1, 1), caffe=caffe))(torch.zeros(1, 3, 256, 256)).shape == (
@@ -135,32 +135,26 @@ def test_both_sets_of_names_of_a_trained_file_must_agree(monkeypatch: pytest.Mon
         drop_duplicate_backbone(other)
 
 
-@pytest.mark.parametrize(
-    ("network", "source", "expected"),
-    [
-        ("resnet101", "imagenet", "resnet101_caffe"),
-        ("resnet50", "imagenet_res50", "resnet50_caffe"),
-        ("resnet152", "imagenet_res152", "resnet152_caffe"),
-        ("detector", "detector", "detector"),
-        ("detector", "my_detector", "detector"),
-        ("resnext101", "wsl_resnext101", "resnext101"),
-        ("resnext101", "imagenet_resnext", "resnext101"),
-    ],
-)
+@each("network, source, expected", [
+    ("resnet101", "imagenet", "resnet101_caffe"),
+    ("resnet50", "imagenet_res50", "resnet50_caffe"),
+    ("resnet152", "imagenet_res152", "resnet152_caffe"),
+    ("detector", "detector", "detector"),
+    ("detector", "my_detector", "detector"),
+    ("resnext101", "wsl_resnext101", "resnext101"),
+    ("resnext101", "imagenet_resnext", "resnext101"),
+])  # fmt: skip
 def test_tensors_and_the_option_identify_the_backbone(network: str, source: str, expected: str) -> None:
     with torch.device("meta"):
         tower = {f"backbone.resnet.{k}": v for k, v in ResidualNetwork(RESNETS[network]).state_dict().items()}
     assert identify_backbone(tower, source) == expected
 
 
-@pytest.mark.parametrize(
-    ("network", "source", "message"),
-    [
-        ("resnext101", "detector", "backbone_source of the file must be of its tensors' resnext101; got 'detector'"),
-        ("resnet50", "imagenet", "must be of its tensors' resnet50; got 'imagenet'"),
-        ("resnet101", "imagenet_res200", "must be detector, imagenet, .*, or hold wsl; got 'imagenet_res200'"),
-    ],
-)
+@each("network, source, message", [
+    ("resnext101", "detector", "backbone_source of the file must be of its tensors' resnext101; got 'detector'"),
+    ("resnet50", "imagenet", "must be of its tensors' resnet50; got 'imagenet'"),
+    ("resnet101", "imagenet_res200", "must be detector, imagenet, .*, or hold wsl; got 'imagenet_res200'"),
+])  # fmt: skip
 def test_a_backbone_that_the_option_contradicts_is_refused(network: str, source: str, message: str) -> None:
     with torch.device("meta"):
         tower = {f"backbone.resnet.{k}": v for k, v in ResidualNetwork(RESNETS[network]).state_dict().items()}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
 from torch import nn
 
 from lossscope.encoders.layers.initialisation import build_embedding, init_xavier
 from lossscope.encoders.layers.scan_towers import gru_states, unit
+from tests.each import each
 
 
 def test_unit_adds_the_originals_epsilon_and_leaves_half_precision() -> None:
@@ -20,7 +20,7 @@ def test_unit_adds_the_originals_epsilon_and_leaves_half_precision() -> None:
     assert unit(torch.ones(1, 3, dtype=torch.float64)).dtype == torch.float64
 
 
-@pytest.mark.parametrize("both", [True, False])
+@each("both", [True, False])
 def test_states_are_those_of_each_caption_alone(both: bool) -> None:
     torch.manual_seed(0)
     rnn, words, lengths = nn.GRU(3, 4, batch_first=True, bidirectional=both), torch.randn(3, 6, 3), [4, 1, 5]

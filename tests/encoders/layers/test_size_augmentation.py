@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from lossscope.encoders.layers.size_augmentation import keep_cells, keep_regions, pack, perturb_words
+from tests.each import each
 
 N, LENGTH = 4000, 12
 
@@ -31,7 +32,7 @@ def test_cells_are_dropped_at_a_rate_of_each_picture() -> None:
     assert float(dropped.max()) > 0.2
 
 
-@pytest.mark.parametrize("keep", [keep_regions, keep_cells])
+@each("keep", [keep_regions, keep_cells])
 def test_an_item_of_which_nothing_would_stay_stays_whole(keep: object) -> None:
     present_rows = present(500, 3)
     present_rows[:, 2] = False

@@ -12,6 +12,7 @@ from lossscope.encoders.layers.vgg import Vgg19, adaptive_average
 from lossscope.encoders.layers.vit import VITS, Vit, VitConfig
 from lossscope.encoders.vsepp import VSEPP
 from lossscope.errors import InputError
+from tests.each import each
 
 TINY = VitConfig(width=32, depth=2, heads=4)
 
@@ -54,10 +55,7 @@ def test_the_class_token_is_that_of_transformers() -> None:
 
 def as_timm(state: dict[str, Tensor]) -> dict[str, Tensor]:
     names = {"layernorm_before": "norm1", "layernorm_after": "norm2", "attention.o_proj": "attn.proj"}
-    renamed = {
-        "cls_token": state["embeddings.cls_token"],
-        "pos_embed": state["embeddings.position_embeddings"],
-    }
+    renamed = {"cls_token": state["embeddings.cls_token"], "pos_embed": state["embeddings.position_embeddings"]}
     for end in ("weight", "bias"):
         renamed[f"patch_embed.proj.{end}"] = state[f"embeddings.patch_embeddings.projection.{end}"]
         renamed[f"norm.{end}"] = state[f"layernorm.{end}"]
@@ -102,7 +100,7 @@ def test_vgg_has_torchvisions_names_and_4096_features() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [(7, 7), (14, 21), (8, 8), (10, 3)])
+@each("size", [(7, 7), (14, 21), (8, 8), (10, 3)])
 def test_cells_of_vgg_are_those_of_adaptive_pooling_whose_gradient_is_not_deterministic(size: tuple[int, int]) -> None:
     maps = torch.randn(2, 3, *size, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
     averaged, expected = adaptive_average(maps, 7), torch.nn.functional.adaptive_avg_pool2d(maps, 7)

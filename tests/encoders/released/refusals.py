@@ -73,26 +73,18 @@ REFUSALS: list[Refusal] = [
                 {**CE_CONFIG, "data_loader": {"args": {"max_tokens": {"ocr": 2.5}}}},
                 "option ocr of the file must be a whole",
             ),
-            (
-                {**CE_CONFIG, "loss": {"args": {"margin": "0.2"}}},
-                "option margin of the file must be a finite number",
-            ),
+            ({**CE_CONFIG, "loss": {"args": {"margin": "0.2"}}}, "option margin of the file must be a finite number"),
         )
     ),
     Refusal("ce", r"left over \['ce.h_reason.0.weight'\]", add={"ce.h_reason.0.weight": torch.zeros(6)}),
     Refusal(
-        "ce",
-        "experts that are pooled must be among .*; got wind",
-        add={"pooling.wind.clusters2": torch.zeros(1, 3, 2)},
+        "ce", "experts that are pooled must be among .*; got wind", add={"pooling.wind.clusters2": torch.zeros(1, 3, 2)}
     ),
     Refusal("ce", r"must have plain names; got 'a\+b'", add={"pooling.a+b.clusters2": torch.zeros(1, 3, 2)}),
     *(
         Refusal("mmt", message, options)
         for options, message in (
-            (
-                with_architecture(MMT_CONFIG, out_tok="mnp"),
-                "option arch.args.out_tok of .* must be 'mxp'; got 'mnp'",
-            ),
+            (with_architecture(MMT_CONFIG, out_tok="mnp"), "option arch.args.out_tok of .* must be 'mxp'; got 'mnp'"),
             (
                 with_architecture(MMT_CONFIG, txt_agg="bertftnmxp"),
                 "option txt_agg of the file must be a BERT's first state",
@@ -121,11 +113,7 @@ REFUSALS: list[Refusal] = [
             ),
         )
     ),
-    Refusal(
-        "mmt",
-        "a multiple of 64; got 65",
-        add={"txt_bert.embeddings.word_embeddings.weight": torch.zeros(10, 65)},
-    ),
+    Refusal("mmt", "a multiple of 64; got 65", add={"txt_bert.embeddings.word_embeddings.weight": torch.zeros(10, 65)}),
     Refusal(
         "mmt",
         "experts of the file must be among .*; got scent",
@@ -146,11 +134,7 @@ REFUSALS: list[Refusal] = [
             ({"max_violation": 1}, "option max_violation of the file must be true or false; got 1"),
         )
     ),
-    Refusal(
-        "scan",
-        "image.fc.weight of the file must not be empty; got 0 x 4",
-        add={"fc.weight": torch.zeros(0, 4)},
-    ),
+    Refusal("scan", "image.fc.weight of the file must not be empty; got 0 x 4", add={"fc.weight": torch.zeros(0, 4)}),
     Refusal("scan", r"missing \['text.rnn.bias_hh_l1'", add={"rnn.weight_ih_l1": torch.zeros(2, 2)}, tower=1),
     Refusal("scan", r"left over \['text.rnn.weight_ih_l2'\]", add={"rnn.weight_ih_l2": torch.zeros(2, 2)}, tower=1),
     *(
@@ -184,10 +168,7 @@ REFUSALS: list[Refusal] = [
         )
     ),
     Refusal(
-        "vse_infty:bert",
-        r"missing \['text.bert.pooler.dense.bias'\]",
-        drop=r"^bert\.pooler\.dense\.bias$",
-        tower=1,
+        "vse_infty:bert", r"missing \['text.bert.pooler.dense.bias'\]", drop=r"^bert\.pooler\.dense\.bias$", tower=1
     ),
     *(
         Refusal("vsepp:image=resnet18", message, options)

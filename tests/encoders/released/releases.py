@@ -313,9 +313,7 @@ RELEASES: list[Release] = [
     replace(VSE_INFTY, spec="vse_infty:bert=1x64,bn_ignore_padding=false,dim=8", ignored="position_ids"),
     replace(VSEPP, spec=VSEPP_SPEC),
     replace(
-        VSEPP,
-        spec=f"{VSEPP_SPEC},measure=order,use_abs=true",
-        options={**MARGIN, "measure": "order", "use_abs": True},
+        VSEPP, spec=f"{VSEPP_SPEC},measure=order,use_abs=true", options={**MARGIN, "measure": "order", "use_abs": True}
     ),
     replace(VSEPP, spec=f"{VSEPP_SPEC},no_imgnorm=true", options={**MARGIN, "no_imgnorm": True}),
     replace(

@@ -9,7 +9,6 @@ import tarfile
 import types
 import zipfile
 from collections import OrderedDict
-from collections.abc import Iterator
 from pathlib import Path, PosixPath
 from typing import Any
 
@@ -20,6 +19,7 @@ import torch
 from lossscope.encoders.released.checkpoint_file import looks_released, read_released
 from lossscope.errors import InputError
 from lossscope.io.pickles.legacy_torch import read_legacy_torch
+from tests.each import each
 
 TOWERS = [OrderedDict(a=torch.ones(2, 3)), OrderedDict(b=torch.zeros(1))]
 
@@ -27,17 +27,6 @@ TOWERS = [OrderedDict(a=torch.ones(2, 3)), OrderedDict(b=torch.zeros(1))]
 class Evil:
     def __reduce__(self) -> tuple[Any, ...]:
         return (exec, ("raise SystemExit('ran')",))
-
-
-@pytest.fixture
-def foreign() -> Iterator[type[Any]]:
-    """Yield a class of a module that exists only while the file is written, as the authors' own classes do."""
-    module = types.ModuleType("parse_config")
-    cls = type("ConfigParser", (), {"__module__": "parse_config", "__qualname__": "ConfigParser"})
-    module.ConfigParser = cls  # type: ignore[attr-defined]
-    sys.modules["parse_config"] = module
-    yield cls
-    del sys.modules["parse_config"]
 
 
 def options(**more: Any) -> argparse.Namespace:
@@ -50,7 +39,7 @@ def write(path: Path, zipped: bool, **change: Any) -> Path:
     return path
 
 
-both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+both = each("zipped", [True, False])
 
 
 @both
@@ -74,24 +63,26 @@ def test_a_prefix_is_dropped_where_every_name_has_it(tmp_path: Path, zipped: boo
 
 
 @both
-def test_a_foreign_configuration_comes_as_plain_values(tmp_path: Path, zipped: bool, foreign: type[Any]) -> None:
-    config = foreign()
+def test_a_foreign_configuration_comes_as_plain_values(
+    tmp_path: Path, zipped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a class of a module that exists only while the file is written, as the authors' own classes do."""
+    module = types.ModuleType("parse_config")
+    module.ConfigParser = type("ConfigParser", (), {"__module__": "parse_config"})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "parse_config", module)
+    config = module.ConfigParser()
     config._config = OrderedDict(arch=OrderedDict(type="CENet"), path=PosixPath("/a/b"))
     config._args = options()
     config._save_dir = PosixPath("/x/y")
     path = tmp_path / "trained_model.pth"
     torch.save({"state_dict": TOWERS[0], "config": config, "epoch": 5}, path, _use_new_zipfile_serialization=zipped)
-    del sys.modules["parse_config"]
-    try:
-        released = read_released(path)
-    finally:
-        sys.modules["parse_config"] = types.ModuleType("parse_config")
+    monkeypatch.delitem(sys.modules, "parse_config")
+    released = read_released(path)
     assert released.options == {"arch": {"type": "CENet"}, "path": "/a/b"}
     assert list(released.towers[0]) == ["a"]
 
 
-@both
-@pytest.mark.parametrize("number", [np.float64(2.5), np.float32(2.5)])
+@each("zipped", [True, False], "number", [np.float64(2.5), np.float32(2.5)])
 def test_numpy_numbers_are_data(tmp_path: Path, zipped: bool, number: Any) -> None:
     assert read_released(write(tmp_path / "a.pth", zipped, best_rsum=number)).options["margin"] == 0.2
 
@@ -125,16 +116,13 @@ def test_long_texts_of_python_2_are_read_on_request(tmp_path: Path) -> None:
     assert read_released(path, old_pickle=True).options["note"] == "n" * 300
 
 
-@pytest.mark.parametrize(
-    ("content", "fragment"),
-    [
-        ([1, 2], "must hold a checkpoint; it holds list"),
-        ({"epoch": 1, "opt": 2}, "must hold weights"),
-        ({"model": [], "opt": 2}, "must hold weights"),
-        ({"model": [{"a": 1}]}, "must hold weights"),
-        ({"state_dict": {1: torch.ones(1)}}, "must hold weights"),
-    ],
-)
+@each("content, fragment", [
+    ([1, 2], "must hold a checkpoint; it holds list"),
+    ({"epoch": 1, "opt": 2}, "must hold weights"),
+    ({"model": [], "opt": 2}, "must hold weights"),
+    ({"model": [{"a": 1}]}, "must hold weights"),
+    ({"state_dict": {1: torch.ones(1)}}, "must hold weights"),
+])  # fmt: skip
 def test_a_file_without_weights_is_refused(tmp_path: Path, content: Any, fragment: str) -> None:
     torch.save(content, tmp_path / "a.pth")
     with pytest.raises(InputError, match=fragment):
@@ -163,15 +151,12 @@ def test_which_files_look_released(tmp_path: Path, zipped: bool) -> None:
     assert not looks_released(tmp_path / "none.pt", "lossscope.checkpoint")
 
 
-@pytest.mark.parametrize(
-    ("files", "fragment"),
-    [
-        ({}, "config.json must exist"),
-        ({"config.json": "{"}, "must be whole JSON"),
-        ({"config.json": "[]"}, "must be an object; got"),
-        ({"config.json": "{}"}, "must hold model.safetensors or pytorch_model.bin"),
-    ],
-)
+@each("files, fragment", [
+    ({}, "config.json must exist"),
+    ({"config.json": "{"}, "must be whole JSON"),
+    ({"config.json": "[]"}, "must be an object; got"),
+    ({"config.json": "{}"}, "must hold model.safetensors or pytorch_model.bin"),
+])  # fmt: skip
 def test_an_incomplete_folder_is_refused(tmp_path: Path, files: dict[str, str], fragment: str) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
@@ -189,15 +174,12 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
         read_released(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
-    [
-        ("not json", "must be whole JSON"),
-        ("[]", r"must be an object; got \[\]"),
-        ("{}", "must have the key 'weight_map'"),
-        ('{"weight_map": []}', r"'weight_map' of .* must be an object; got \[\]"),
-    ],
-)
+@each("text, fragment", [
+    ("not json", "must be whole JSON"),
+    ("[]", r"must be an object; got \[\]"),
+    ("{}", "must have the key 'weight_map'"),
+    ('{"weight_map": []}', r"'weight_map' of .* must be an object; got \[\]"),
+])  # fmt: skip
 def test_an_invalid_index_is_refused(tmp_path: Path, text: str, fragment: str) -> None:
     from safetensors.torch import save_file
 
@@ -218,16 +200,12 @@ def test_two_models_in_one_folder_are_not_mixed(tmp_path: Path) -> None:
         read_released(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "fragment"),
-    [
-        ("[" * 100_000, "must be JSON of ordinary depth"),
-        ('{"a": ' + "[" * 80 + "]" * 80 + "}", "more than 64 levels deep"),
-        ('{"a": ' + "1" * 5000 + "}", "must be JSON of ordinary numbers"),
-        ('{"a": ' + "1" * 100 + "}", "it holds a whole number of 330 bits"),
-    ],
-    ids=["deep", "nested", "digits", "great"],
-)
+@each("text, fragment", [
+    ("[" * 100_000, "must be JSON of ordinary depth"),
+    ('{"a": ' + "[" * 80 + "]" * 80 + "}", "more than 64 levels deep"),
+    ('{"a": ' + "1" * 5000 + "}", "must be JSON of ordinary numbers"),
+    ('{"a": ' + "1" * 100 + "}", "it holds a whole number of 330 bits"),
+])  # fmt: skip
 def test_a_configuration_too_deep_or_with_too_large_numbers_is_refused(
     tmp_path: Path, text: str, fragment: str
 ) -> None:
@@ -236,8 +214,7 @@ def test_a_configuration_too_deep_or_with_too_large_numbers_is_refused(
         read_released(tmp_path)
 
 
-@both
-@pytest.mark.parametrize("old", [True, False])
+@each("zipped", [True, False], "old", [True, False])
 def test_options_nested_in_themselves_are_refused(tmp_path: Path, zipped: bool, old: bool) -> None:
     endless: list[Any] = []
     endless.append(endless)
@@ -245,9 +222,7 @@ def test_options_nested_in_themselves_are_refused(tmp_path: Path, zipped: bool, 
         read_released(write(tmp_path / "a.pth", zipped, opt={"l": endless}), old_pickle=old)
 
 
-@both
-@pytest.mark.parametrize("old", [True, False])
-@pytest.mark.parametrize("number", [10**400, float("nan"), float("inf"), np.float64("nan")], ids=str)
+@each("zipped", [True, False], "old", [True, False], "number", [10**400, float("nan"), float("inf"), np.float64("nan")])
 def test_metrics_that_are_no_numbers_are_dropped(tmp_path: Path, zipped: bool, old: bool, number: Any) -> None:
     path = write(tmp_path / "a.pth", zipped, best_rsum=number, epoch=10**400)
     released = read_released(path, old_pickle=old)
@@ -264,7 +239,7 @@ def test_a_dict_with_values_on_its_methods_is_read_as_any_other(tmp_path: Path) 
         assert list(read_released(tmp_path / "a.pth", old_pickle=old).towers[0]) == ["a"]
 
 
-@pytest.mark.parametrize("tensor", [torch.eye(2).to_sparse(), torch.ones(2, device="meta")], ids=["sparse", "meta"])
+@each("tensor", [torch.eye(2).to_sparse(), torch.ones(2, device="meta")])
 def test_tensors_that_are_no_ordinary_ones_are_named(tmp_path: Path, tensor: torch.Tensor) -> None:
     torch.save({"model": [{"a": torch.ones(1), "odd": tensor}]}, tmp_path / "a.pth")
     with pytest.raises(
@@ -297,15 +272,15 @@ def test_a_tape_archive_is_not_released(tmp_path: Path) -> None:
     assert not looks_released(tmp_path / "shard-0000.tar", "lossscope.checkpoint")
 
 
-@pytest.mark.parametrize("name", ["args", "hparams", "config"])
+@each("name", ["args", "hparams", "config"])
 def test_options_under_another_name_are_read(name: str, tmp_path: Path) -> None:
     content = {"model": TOWERS, name: options()}
     torch.save(content, tmp_path / "a.pth")
     assert read_released(tmp_path / "a.pth").options["max_violation"] is True
 
 
-@pytest.mark.parametrize(
-    ("more", "got"),
+@each(
+    "more, got",
     [({"args": {"measure": "order"}}, "opt, args"), ({"settings": options()}, "opt, settings"), ({"opt": [1]}, "list")],
 )
 def test_options_that_are_not_in_one_known_place_are_refused(more: dict[str, Any], got: str, tmp_path: Path) -> None:

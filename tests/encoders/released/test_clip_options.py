@@ -12,6 +12,7 @@ from lossscope.encoders.released.known_options.siglip import OPTIONS as SIGLIP
 from lossscope.encoders.released.open_clip_models import Heads, Sizes, describe_model, find_heads
 from lossscope.encoders.released.option_table import OptionTable
 from lossscope.errors import InputError
+from tests.each import each
 
 OLDER_TOWER: dict[str, Any] = {
     "_name_or_path": "", "add_cross_attention": False, "architectures": None, "attention_dropout": 0.0,
@@ -76,7 +77,7 @@ KNOWN: list[tuple[str, OptionTable, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "table", "options"), KNOWN, ids=[name for name, _, _ in KNOWN])
+@each("name, table, options", KNOWN)
 def test_published_options_are_known_and_any_other_one_is_refused(
     name: str, table: OptionTable, options: dict[str, Any]
 ) -> None:
@@ -95,17 +96,14 @@ def test_options_that_transformers_saves_today_are_known() -> None:
         table.require_known(config.to_dict(), (), Path("config.json"))
 
 
-@pytest.mark.parametrize(
-    ("table", "part", "option"),
-    [
-        (CLIP, "text_config", {"pruned_heads": {"0": [1]}}),
-        (CLIP, "vision_config", {"is_decoder": True}),
-        (CLIP, "", {"auto_map": {"AutoModel": "x.Y"}}),
-        (CLIP, "", {"quantization_config": {"bits": 8}}),
-        (SIGLIP, "vision_config", {"vision_use_head": False}),
-        (SIGLIP, "vision_config", {"num_patches": 256}),
-    ],
-)
+@each("table, part, option", [
+    (CLIP, "text_config", {"pruned_heads": {"0": [1]}}),
+    (CLIP, "vision_config", {"is_decoder": True}),
+    (CLIP, "", {"auto_map": {"AutoModel": "x.Y"}}),
+    (CLIP, "", {"quantization_config": {"bits": 8}}),
+    (SIGLIP, "vision_config", {"vision_use_head": False}),
+    (SIGLIP, "vision_config", {"num_patches": 256}),
+])  # fmt: skip
 def test_options_of_other_models_are_refused_by_name(table: OptionTable, part: str, option: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(option))):
         table.require_known({part: option} if part else option, (), Path("config.json"))

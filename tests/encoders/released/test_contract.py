@@ -16,7 +16,8 @@ from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.encoders.types import OpenedModel, ReleasedFile
 from lossscope.errors import InputError
 from lossscope.registry import build, load, names, spec_of
-from tests.encoders.examples import captions, is_built_in, items_of
+from tests.each import each
+from tests.encoders.examples import captions, each_but_large, is_built_in, items_of
 from tests.encoders.released.files import Release
 from tests.encoders.released.refusals import FOREIGN, REFUSALS, Refusal
 from tests.encoders.released.releases import RELEASES, release_of
@@ -29,16 +30,7 @@ BARE = [release for release in RELEASES if not release.options and release.renam
 COUNTER = "num_batches_tracked"  # of a batch norm: torch before 0.4.1 wrote none
 
 
-def parameters(releases: list[Release]) -> pytest.MarkDecorator:
-    """Parametrise a test by releases."""
-    values = [
-        pytest.param(release, id=release.spec, marks=[pytest.mark.thorough] if release.slow else [])
-        for release in releases
-    ]
-    return pytest.mark.parametrize("release", values)
-
-
-every_release = parameters(RELEASES)
+every_release = each_but_large("release", RELEASES)
 
 
 def opened_by(file: ReleasedFile) -> dict[str, OpenedModel]:
@@ -149,19 +141,32 @@ def test_a_further_tensor_is_named(release: Release) -> None:
             open_file(release.name, with_tensor(file, index, name, torch.zeros(2)))
 
 
-@parameters(FIRST)
-def test_every_tensor_that_is_missing_is_named(release: Release) -> None:
-    file = release.file()
+@each("release", FIRST)
+def test_a_tensor_that_is_missing_or_of_another_shape_is_named(release: Release) -> None:
+    require_named(release, step=3)
+
+
+@pytest.mark.thorough
+@each("release", FIRST)
+def test_every_tensor_that_is_missing_or_of_another_shape_is_named(release: Release) -> None:
+    require_named(release, step=1)
+
+
+def require_named(release: Release, step: int) -> None:
+    """Open a file without a tensor, and with one of another shape: every `step`-th, and those that decide something."""
+    file, decide = release.file(), "|".join(filter(None, (release.family, release.sizes, *release.implied)))
     for index, tower in enumerate(file.towers):
-        for name in last_of_each_kind(tower):
-            if name.endswith(COUNTER) or (release.ignored and re.search(release.ignored, name)):
+        for place, name in enumerate(last_of_each_kind(tower)):
+            if (place % step and not re.search(decide, name)) or re.search(release.ignored or "$^", name):
                 continue
+            with pytest.raises(InputError, match=_other_shape(release, name, tower[name])):
+                open_file(release.name, with_tensor(file, index, name, tower[name][None]))
             changed = with_tensor(file, index, name, None)
             if release.family and re.search(release.family, name):
                 assert opened_by(changed) == {}, name
-                continue
-            with pytest.raises(InputError, match=_missing(release, name)):
-                open_file(release.name, changed)
+            elif not name.endswith(COUNTER):
+                with pytest.raises(InputError, match=_missing(release, name)):
+                    open_file(release.name, changed)
 
 
 def _missing(release: Release, name: str) -> str:
@@ -173,19 +178,12 @@ def _missing(release: Release, name: str) -> str:
     return rf"missing \['(\w+\.)?{ours}'\]|{ours} of the file must be a tensor of \d dimensions; got none"
 
 
-@parameters(FIRST)
-def test_every_tensor_of_another_shape_is_named(release: Release) -> None:
-    file = release.file()
-    for index, tower in enumerate(file.towers):
-        for name in last_of_each_kind(tower):
-            tensor = tower[name]
-            if release.ignored and re.search(release.ignored, name):
-                continue
-            ours, shape = re.escape(our_name(release, name)), re.escape(str(tuple(tensor[None].shape)))
-            expected = rf"{ours} must be {re.escape(str(tuple(tensor.shape)))}; got {shape}"
-            sized = rf"{ours} of the file must be a tensor of {tensor.ndim} dimensions; got one of shape {shape}"
-            with pytest.raises(InputError, match=f"{expected}|{sized}|{ours} of the file must be one number"):
-                open_file(release.name, with_tensor(file, index, name, tensor[None]))
+def _other_shape(release: Release, name: str, tensor: Tensor) -> str:
+    """Return the pattern of the message about a tensor with one more dimension."""
+    ours, shape = re.escape(our_name(release, name)), re.escape(str(tuple(tensor[None].shape)))
+    expected = rf"{ours} must be {re.escape(str(tuple(tensor.shape)))}; got {shape}"
+    sized = rf"{ours} of the file must be a tensor of {tensor.ndim} dimensions; got one of shape {shape}"
+    return f"{expected}|{sized}|{ours} of the file must be one number"
 
 
 DAMAGES: dict[str, Callable[[Tensor], Tensor]] = {
@@ -199,27 +197,39 @@ DAMAGES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
-@parameters([*FIRST, *BARE, release_of("vse_infty:bert"), release_of("vsepp:image=resnet18")])
+@each("release", [*FIRST, *BARE, release_of("vse_infty:bert")])
 def test_no_family_opens_a_file_whose_sizes_cannot_be_read(release: Release) -> None:
-    file = release.file()
+    require_unopened(release, every_damage=False)
+
+
+@pytest.mark.thorough
+@pytest.mark.filterwarnings("ignore:Initializing zero-element tensors")
+@each("release", [*FIRST, *BARE, release_of("vse_infty:bert"), release_of("vsepp:image=resnet18")])
+def test_no_family_opens_a_file_with_any_damage(release: Release) -> None:
+    require_unopened(release, every_damage=True)
+
+
+def require_unopened(release: Release, every_damage: bool) -> None:
+    """Damage each tensor that sizes are read from, in one way after the other or in each."""
+    file, ways = release.file(), list(DAMAGES)
     for index, tower in enumerate(file.towers):
-        for name in (name for name in tower if re.search(release.sizes, name)):
+        for place, name in enumerate(name for name in tower if re.search(release.sizes, name)):
             if release.ignored and re.search(release.ignored, name):
                 continue
-            for damage, change in DAMAGES.items():
+            for damage in ways if every_damage else (ways[place % 6], ways[(place + 3) % 6]):
                 try:
-                    models = opened_by(with_tensor(file, index, name, change(tower[name])))
+                    models = opened_by(with_tensor(file, index, name, DAMAGES[damage](tower[name])))
                 except InputError:
                     continue
                 assert models == {}, (name, damage)
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: f"{refusal.release}-{refusal.message}")
+@each("refusal", REFUSALS)
 def test_a_file_that_does_not_fit_is_refused_by_name(refusal: Refusal) -> None:
     with pytest.raises(InputError, match=refusal.message):
         open_file(refusal.release.partition(":")[0], refusal.file())
 
 
-@pytest.mark.parametrize("foreign", FOREIGN, ids=lambda foreign: f"{foreign.release}-{foreign.drop}{[*foreign.add]}")
+@each("foreign", FOREIGN)
 def test_a_file_of_another_family_is_not_opened(foreign: Refusal) -> None:
     assert open_file(foreign.release.partition(":")[0], foreign.file()) is None

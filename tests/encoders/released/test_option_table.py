@@ -19,6 +19,7 @@ from tests.authors.answers import Answers
 from tests.authors.vse_answers import VseAnswers
 from tests.authors.vse_files import write_checkpoint, write_features, write_vocabulary
 from tests.authors.xvlm_files import CONFIG
+from tests.each import each
 from tests.encoders.released.files import Release
 from tests.encoders.released.releases import RELEASES
 
@@ -46,20 +47,20 @@ def names_of(table: OptionTable) -> list[str]:
     return [*table.done, *table.refused, *table.without_effect]
 
 
-@pytest.mark.parametrize("release", FIRST.values(), ids=FIRST.keys())
+@each("release", FIRST.values())
 def test_an_option_in_no_list_is_refused_by_every_family(release: Release, tmp_path: Path) -> None:
     file = replace(release, options={**release.options, "a_new_switch": 3})
     with pytest.raises(InputError, match=r"got a_new_switch=3, which .* pass --accept-option a_new_switch"):
         open_released(file.write(tmp_path))
 
 
-@pytest.mark.parametrize("release", FIRST.values(), ids=FIRST.keys())
+@each("release", FIRST.values())
 def test_the_options_of_the_releases_are_in_the_lists(release: Release) -> None:
     for other in (other for other in WITH_OPTIONS if other.name == release.name):
         LISTED[release.name].require_known(other.options, (), FILE)
 
 
-@pytest.mark.parametrize("family", LISTED)
+@each("family", LISTED)
 def test_a_name_is_in_one_list_with_a_reason(family: str) -> None:
     names = names_of(LISTED[family])
     assert names
@@ -80,7 +81,7 @@ def test_options_of_the_lists_pass() -> None:
     require_known({"gate": None})
 
 
-@pytest.mark.parametrize("value", [True, 0, "no"])
+@each("value", [True, 0, "no"])
 def test_a_refused_option_must_have_a_value_that_changes_nothing(value: Any) -> None:
     with pytest.raises(InputError, match=r"option gate of .* must be False or None; got .*\. The gate is not built"):
         require_known({"gate": value})
@@ -102,7 +103,7 @@ def test_accepted_names_pass() -> None:
     require_known({"part": {"new": 1, "other": 2}}, "part.new", "part.other")
 
 
-@pytest.mark.parametrize("name", ["ne", "gate", "lr", "part.*"])
+@each("name", ["ne", "gate", "lr", "part.*"])
 def test_a_name_that_is_not_there_or_known_cannot_be_accepted(name: str) -> None:
     with pytest.raises(InputError, match=rf"--accept-option is for options .* not known here; got '{re.escape(name)}'"):
         require_known({"new": 1, "gate": True, "lr": 1, "part": {"new": 1}}, "new", name)
@@ -114,21 +115,18 @@ def test_a_long_value_is_cut_in_the_message() -> None:
     assert len(str(error.value)) < 500
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({}, []),
-        ({"a": {}}, [("a", {})]),
-        ({"a": [], "b": [1]}, [("a", []), ("b", [1])]),
-        ({"a": [{"b": 1}, {"b": 2, "c": 3}]}, [("a.b", 1), ("a.b", 2), ("a.c", 3)]),
-        ({"a": {"b": {"c": None}}}, [("a.b.c", None)]),
-    ],
-)
+@each("options, expected", [
+    ({}, []),
+    ({"a": {}}, [("a", {})]),
+    ({"a": [], "b": [1]}, [("a", []), ("b", [1])]),
+    ({"a": [{"b": 1}, {"b": 2, "c": 3}]}, [("a.b", 1), ("a.b", 2), ("a.c", 3)]),
+    ({"a": {"b": {"c": None}}}, [("a.b.c", None)]),
+])  # fmt: skip
 def test_options_inside_others_have_names_with_dots(options: dict[str, Any], expected: list[tuple[str, Any]]) -> None:
     assert list(flatten(options)) == expected
 
 
-@pytest.mark.parametrize("family", ["vsepp", "vsrn", "scan", "bfan", "sgraf", "vse_infty", "ce", "mmt", "open_clip"])
+@each("family", ["vsepp", "vsrn", "scan", "bfan", "sgraf", "vse_infty", "ce", "mmt", "open_clip"])
 def test_every_option_of_the_authors_is_in_a_list(family: str) -> None:
     table = LISTED["clip" if family == "open_clip" else family]
     for options in options_of_files(Answers(family).content):

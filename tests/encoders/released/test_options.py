@@ -19,29 +19,24 @@ from lossscope.encoders.released.options import (
     require_agreement,
 )
 from lossscope.errors import InputError
+from tests.each import each
 
 LONG = 10**5000  # more digits than Python writes
 Read = Callable[[Mapping[str, Any], str, Any], object]
 
 
-@pytest.mark.parametrize(
-    ("read", "value"), [(read_flag, True), (read_text, "a"), (read_number, 3), (read_number, 0.5), (read_count, 3)]
-)
+@each("read, value", [(read_flag, True), (read_text, "a"), (read_number, 3), (read_number, 0.5), (read_count, 3)])
 def test_options_are_read_or_have_a_default(read: Read, value: Any) -> None:
     assert read({"a": value}, "a", None) == value
     assert read({}, "a", value) == value
 
 
-@pytest.mark.parametrize(
-    ("read", "value"),
-    [
-        *((read_flag, value) for value in (1, "true", None, LONG)),
-        *((read_text, value) for value in (1, None, LONG, ["a"])),
-        *((read_number, value) for value in ("1", True, float("inf"), float("nan"), LONG, -LONG, [1])),
-        *((read_count, value) for value in ("1", True, 1.0, 0, -1, -LONG, [1])),
-    ],
-    ids=lambda value: getattr(value, "__name__", type(value).__name__),
-)
+@each("read, value", [
+    *((read_flag, value) for value in (1, "true", None, LONG)),
+    *((read_text, value) for value in (1, None, LONG, ["a"])),
+    *((read_number, value) for value in ("1", True, float("inf"), float("nan"), LONG, -LONG, [1])),
+    *((read_count, value) for value in ("1", True, 1.0, 0, -1, -LONG, [1])),
+])  # fmt: skip
 def test_values_of_other_types_are_refused(read: Read, value: Any) -> None:
     with pytest.raises(InputError, match=r"option a of the file must be .*; got"):
         read({"a": value}, "a", None)
@@ -54,7 +49,7 @@ def test_an_option_that_is_not_that_of_the_tensors_is_refused() -> None:
             require_agreement({"a": value}, {"a": 3})
 
 
-@pytest.mark.parametrize("value", [-1, "0.2", LONG, float("nan")], ids=["negative", "text", "long", "nan"])
+@each("value", [-1, "0.2", LONG, float("nan")])
 def test_a_margin_is_a_finite_number_from_0_on(value: Any) -> None:
     assert read_margin({"loss": {"args": {"margin": 1}}}, 0.05) == 1
     with pytest.raises(InputError, match="option margin of the file must be a finite number"):

@@ -21,6 +21,7 @@ from lossscope.io.pickles.callables import Constructor
 from lossscope.io.pickles.numpy_arrays import DtypeStub
 from lossscope.io.pickles.stubs import ConfigStub, PathStub
 from lossscope.io.pickles.unpickler import RestrictedUnpickler
+from tests.each import each
 
 
 class Words:
@@ -39,14 +40,14 @@ PLAIN_BUILTINS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each("name", TABLES)
 def test_every_name_stands_for_a_stand_in(name: str) -> None:
     for value in TABLES[name].values():
         assert isinstance(value, Constructor | str) or value in STAND_INS
     assert all(isinstance(stub, Constructor) or stub in STAND_INS for stub, _ in WEIGHTS_ONLY_GLOBALS)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each("name", TABLES)
 def test_no_name_of_a_module_that_could_run_something_is_in_a_table(name: str) -> None:
     modules = {module.partition(".")[0] for module, _ in TABLES[name]}
     assert modules <= {
@@ -56,18 +57,17 @@ def test_no_name_of_a_module_that_could_run_something_is_in_a_table(name: str) -
     assert {n for module, n in TABLES[name] if module in ("builtins", "__builtin__")} <= PLAIN_BUILTINS
 
 
-@pytest.mark.parametrize("name", TABLES)
+@each("name", TABLES)
 def test_every_other_builtin_is_refused(name: str) -> None:
     for function in sorted(set(dir(builtins)) - PLAIN_BUILTINS):
         _refuses(TABLES[name], "builtins", function)
 
 
-@pytest.mark.parametrize(
-    ("module", "function"),
-    [("os", "system"), ("posix", "system"), ("subprocess", "Popen"), ("importlib", "import_module"), ("torch", "load"),
-     ("numpy", "load"), ("numpy.core.multiarray", "fromfile"), ("collections", "namedtuple"), ("_codecs", "decode"),
-     ("builtins", "list.__class__"), ("pathlib", "os"), ("torch.storage", "_load_from_bytes")],
-)  # fmt: skip
+@each("module, function", [
+    ("os", "system"), ("posix", "system"), ("subprocess", "Popen"), ("importlib", "import_module"), ("torch", "load"),
+    ("numpy", "load"), ("numpy.core.multiarray", "fromfile"), ("collections", "namedtuple"), ("_codecs", "decode"),
+    ("builtins", "list.__class__"), ("pathlib", "os"), ("torch.storage", "_load_from_bytes"),
+])  # fmt: skip
 def test_what_reaches_code_is_refused(module: str, function: str) -> None:
     for table in TABLES.values():
         _refuses(table, module, function)

@@ -19,6 +19,7 @@ from lossscope.encoders.released.checkpoint_file import read_released
 from lossscope.errors import InputError
 from lossscope.io.pickles.legacy_torch import read_legacy_torch
 from lossscope.io.pickles.stubs import ConfigStub
+from tests.each import each
 
 MAGIC, PROTOCOL = 0x1950A86A20F9469CFC6C, 1001
 SYSTEM = {"protocol_version": 1001, "little_endian": True, "type_sizes": {"short": 2, "int": 4, "long": 4}}
@@ -55,7 +56,7 @@ def numbers(*values: float) -> bytes:
     return struct.pack("<q", len(values)) + struct.pack(f"<{len(values)}f", *values)
 
 
-@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@each("zipped", [True, False])
 def test_tensors_of_every_kind_and_layout_come_back(tmp_path: Path, zipped: bool) -> None:
     tensors = {kind: torch.tensor([[0, 1, 2], [3, 0, 5]]).to(getattr(torch, kind)) for kind in KINDS}
     matrix = torch.arange(12.0).reshape(3, 4)
@@ -85,19 +86,16 @@ def test_a_view_of_a_storage_is_the_part_it_names(tmp_path: Path) -> None:
         read_legacy_torch(legacy(tmp_path / "a.pth", tensor_dict(0, 2, 1, view=outside), ["0"], numbers(1, 2, 3, 4)))
 
 
-@pytest.mark.parametrize(
-    ("offset", "size", "stride", "message"),
-    [
-        (2, 3, 1, "must hold its tensors; one of shape .3,. reaches outside"),
-        (0, 2, 4, "reaches outside"),
-        (4, 1, 1, "reaches outside"),
-        (0, 5, 0, "reaches outside"),
-        (0, 1 << 61, 0, "reaches outside"),
-        (0, 2, -1, "no list of whole numbers >= 0"),
-        (-1, 2, 1, "no list of whole numbers >= 0"),
-        (0, -2, 1, "no list of whole numbers >= 0"),
-    ],
-)
+@each("offset, size, stride, message", [
+    (2, 3, 1, "must hold its tensors; one of shape .3,. reaches outside"),
+    (0, 2, 4, "reaches outside"),
+    (4, 1, 1, "reaches outside"),
+    (0, 5, 0, "reaches outside"),
+    (0, 1 << 61, 0, "reaches outside"),
+    (0, 2, -1, "no list of whole numbers >= 0"),
+    (-1, 2, 1, "no list of whole numbers >= 0"),
+    (0, -2, 1, "no list of whole numbers >= 0"),
+])  # fmt: skip
 def test_a_tensor_outside_of_its_storage_is_refused(
     tmp_path: Path, offset: int, size: int, stride: int, message: str
 ) -> None:
@@ -127,8 +125,7 @@ def test_a_storage_of_two_kinds_is_refused(tmp_path: Path) -> None:
         read_legacy_torch(legacy(tmp_path / "a.pth", two, ["0"], numbers(1, 2, 3, 4)))
 
 
-@pytest.mark.parametrize("old", [True, False])
-@pytest.mark.parametrize("inside", ["constants.pkl", "code/__torch__.py"])
+@each("old", [True, False], "inside", ["constants.pkl", "code/__torch__.py"])
 def test_a_torchscript_archive_is_refused_before_it_is_read(tmp_path: Path, inside: str, old: bool) -> None:
     with zipfile.ZipFile(tmp_path / "a.pt", "w") as archive:
         archive.writestr("archive/data.pkl", pickle.dumps({"a": 1}))

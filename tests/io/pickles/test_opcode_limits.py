@@ -15,6 +15,7 @@ from lossscope.io.files import read_torch
 from lossscope.io.pickles.allow_list import PLAIN_GLOBALS
 from lossscope.io.pickles.opcode_limits import require_buildable
 from lossscope.io.pickles.unpickler import RestrictedUnpickler, read_pickle
+from tests.each import each
 
 HEAD = b"\x80\x04"
 PREFIXES = (
@@ -36,7 +37,7 @@ ARGUMENTS = (
 )
 
 
-@pytest.mark.parametrize("opcode", pickletools.opcodes, ids=lambda opcode: opcode.name)
+@each("opcode", pickletools.opcodes)
 def test_every_opcode_is_followed_as_the_unpickler_does(opcode: pickletools.OpcodeInfo) -> None:
     """Whatever an opcode is given, what the unpickler builds has been followed to its end, and nothing else escapes."""
     built = 0
@@ -68,7 +69,7 @@ def _plain(content: bytes) -> RestrictedUnpickler:
     return RestrictedUnpickler(io.BytesIO(content), PLAIN_GLOBALS)
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each("protocol", range(6))
 def test_what_pickle_writes_is_followed_to_its_end(protocol: int) -> None:
     content = {"a": [1, (2, 3.5)], "b": {"c": {4}, "d": frozenset({5})}, 6: b"x" * 300, "e": 10**40, "f": ("g",) * 3}
     written = pickle.dumps(content, protocol)
@@ -115,7 +116,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+@each("bomb", BOMBS.values())
 def test_bombs_are_refused_at_once(bomb: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.p").write_bytes(bomb)
     begin = time.process_time()
@@ -124,7 +125,7 @@ def test_bombs_are_refused_at_once(bomb: bytes, tmp_path: Path) -> None:
     assert time.process_time() - begin < 2  # the processor's: others may use it, too
 
 
-@pytest.mark.parametrize("bomb", [nested_tuples(400_000), doubled_tuples(60)], ids=["deep", "doubled"])
+@each("bomb", [nested_tuples(400_000), doubled_tuples(60)])
 def test_torch_files_with_bombs_are_refused(bomb: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.pt").write_bytes(bomb)
     with pytest.raises(InputError, match="must hold plain data; it h"):

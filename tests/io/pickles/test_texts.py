@@ -11,15 +11,16 @@ import torch
 
 from lossscope.io.pickles import texts
 from lossscope.io.pickles.texts import is_of_python2, texts_of
+from tests.each import each
 
 
-@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@each("zipped", [True, False])
 def test_texts_of_both_containers_are_seen(zipped: bool, tmp_path: Path) -> None:
     torch.save({"state_dict": {"a": torch.ones(2)}}, tmp_path / "a.pt", _use_new_zipfile_serialization=zipped)
     assert {"state_dict", "a", "torch FloatStorage"} <= texts_of(tmp_path / "a.pt")
 
 
-@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+@each("zipped", [True, False])
 def test_a_damaged_file_raises_nothing(zipped: bool, tmp_path: Path) -> None:
     torch.save({"state_dict": {"a": torch.ones(2)}}, tmp_path / "a.pt", _use_new_zipfile_serialization=zipped)
     content = (tmp_path / "a.pt").read_bytes()
@@ -43,7 +44,7 @@ def test_a_zip_without_a_pickle_has_no_texts(tmp_path: Path) -> None:
     assert texts_of(tmp_path / "a.pt") == frozenset()
 
 
-@pytest.mark.parametrize("zipped", [True, False])
+@each("zipped", [True, False])
 def test_texts_of_python_2_are_told_by_their_opcodes(zipped: bool, tmp_path: Path) -> None:
     torch.save({"opt": "text"}, tmp_path / "3.pth", _use_new_zipfile_serialization=zipped)
     assert not is_of_python2(tmp_path / "3.pth")

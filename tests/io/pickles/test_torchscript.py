@@ -18,6 +18,7 @@ from lossscope.errors import InputError
 from lossscope.io.pickles import torchscript
 from lossscope.io.pickles.torch_zip import is_torchscript
 from lossscope.io.pickles.torchscript import read_torchscript
+from tests.each import each
 
 
 class Inner(nn.Module):
@@ -77,21 +78,18 @@ class Call:
         return self.call[0], self.call[1:]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (pickle.dumps(Call(print, "x"), 2), "it holds __builtin__.print, which is never loaded"),
-        (pickle.dumps(Call(getattr, "x", "y"), 2), "it holds __builtin__.getattr, which is never loaded"),
-        (pickle.dumps({"a": 1}, 2), "it holds no module but dict"),
-        (b"\x80\x02c__torch__.A\nB\n)\x81}X\x01\x00\x00\x00ah\x00s.", "whole TorchScript archive"),
-        (
-            b"\x80\x02c__torch__.A\nB\n)\x81q\x00}X\x01\x00\x00\x00ah\x00sb.",
-            "its modules must be in one place each; 'a' is in two",
-        ),
-        (b"\x80\x02c__torch__.A\nB\n)\x81]b.", "attributes are no dict"),
-        (b"", "must be a whole TorchScript archive"),
-    ],
-)
+@each("content, message", [
+    (pickle.dumps(Call(print, "x"), 2), "it holds __builtin__.print, which is never loaded"),
+    (pickle.dumps(Call(getattr, "x", "y"), 2), "it holds __builtin__.getattr, which is never loaded"),
+    (pickle.dumps({"a": 1}, 2), "it holds no module but dict"),
+    (b"\x80\x02c__torch__.A\nB\n)\x81}X\x01\x00\x00\x00ah\x00s.", "whole TorchScript archive"),
+    (
+        b"\x80\x02c__torch__.A\nB\n)\x81q\x00}X\x01\x00\x00\x00ah\x00sb.",
+        "its modules must be in one place each; 'a' is in two",
+    ),
+    (b"\x80\x02c__torch__.A\nB\n)\x81]b.", "attributes are no dict"),
+    (b"", "must be a whole TorchScript archive"),
+])  # fmt: skip
 def test_anything_but_modules_and_tensors_is_refused(archive: Path, content: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_torchscript(rewrite(archive, data_pkl=content))

@@ -16,6 +16,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.io.pickles.unpickler import RestrictedUnpickler, read_pickle, read_stream
+from tests.each import each
 
 PLAIN: dict[str, Any] = {
     "list": [1, 2.5, "text", b"\xff\x00 bytes", True, None, 10**30],
@@ -43,15 +44,16 @@ def write_pickle(path: Path, content: object, protocol: int = 4) -> Path:
     return path
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each("protocol", range(6))
 def test_plain_containers_come_back(protocol: int, tmp_path: Path) -> None:
     read = read_pickle(write_pickle(tmp_path / "a.p", PLAIN, protocol))
     assert read == PLAIN
     assert read["default"].default_factory is list
 
 
-@pytest.mark.parametrize("protocol", range(6))
-@pytest.mark.parametrize(
+@each(
+    "protocol",
+    range(6),
     "array",
     [
         np.arange(6, dtype=np.float32).reshape(2, 3),
@@ -63,7 +65,6 @@ def test_plain_containers_come_back(protocol: int, tmp_path: Path) -> None:
         np.float64(0.5),
         np.int64(3),
     ],
-    ids=str,
 )
 def test_arrays_come_back(array: Any, protocol: int, tmp_path: Path) -> None:
     read = read_pickle(write_pickle(tmp_path / "a.p", {"x": array}, protocol))["x"]
@@ -71,7 +72,7 @@ def test_arrays_come_back(array: Any, protocol: int, tmp_path: Path) -> None:
     assert read.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each("protocol", range(6))
 def test_arrays_of_objects_come_back(protocol: int, tmp_path: Path) -> None:
     array = np.empty(2, dtype=object)
     array[:] = [{"a": 1}, [2.0]]
@@ -88,7 +89,7 @@ def test_globals_of_python_2_and_of_old_numpy_are_known(tmp_path: Path) -> None:
     assert read_pickle(tmp_path / "c.p").tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("protocol", range(6))
+@each("protocol", range(6))
 def test_code_is_named_and_never_run(protocol: int, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     for number, evil in enumerate(
@@ -165,28 +166,25 @@ def array(state: Any) -> Crafted:
     return Crafted(RECONSTRUCT, (np.ndarray, (0,), b"b"), state)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (array((1, (1,), dtype("O", "|"), False, b"A" * 8)), "an array of 1 objects must hold a list of 1 values"),
-        (array((1, (3,), dtype("O", "|"), False, [1])), "an array of 3 objects must hold a list of 3 values"),
-        (array((1, (2,), dtype(), False, bytes(15))), "2 elements of float64 must be of 8 bytes each; got 15 bytes"),
-        (array((1, (2,), dtype(), False, [1.0, 2.0])), "got list"),
-        (array((1, (-1,), dtype(), False, b"")), "shapes of arrays must be whole numbers >= 0"),
-        (array((1, (1 << 62, 4), dtype(), False, b"")), "must be of 8 bytes each"),
-        (array((1, (1,), dtype(itemsize=16), False, bytes(8))), "a float64 with parts"),
-        (array((1, (1,), dtype(parts=("f8", (2,))), False, bytes(8))), "a float64 with parts"),
-        (array((1, (1,), dtype(order="?"), False, bytes(8))), "changed by hand"),
-        (array((1, (1,), np.dtype("M8[D]"), False, bytes(8))), "one of kind M8"),
-        (array((1, (1,), dtype("V8"), False, bytes(8))), "one of kind V8"),
-        (array((1, (1,), dtype("O,f8"), False, bytes(16))), "one of kind O,f8"),
-        (array((1, (1,), "f8", False, bytes(8))), "must state their dtype; got str"),
-        (Crafted(SCALAR, (dtype("O", "|"), b"A" * 8)), "it holds an object as one"),
-        (Crafted(SCALAR, (dtype(), b"A" * 7)), "must be of 8 bytes each; got 7 bytes"),
-        (Crafted(np.ndarray, ((2,),)), "it holds one without"),
-        (Crafted(RECONSTRUCT, (str, (0,), b"b")), "of another class"),
-    ],
-)
+@each("content, message", [
+    (array((1, (1,), dtype("O", "|"), False, b"A" * 8)), "an array of 1 objects must hold a list of 1 values"),
+    (array((1, (3,), dtype("O", "|"), False, [1])), "an array of 3 objects must hold a list of 3 values"),
+    (array((1, (2,), dtype(), False, bytes(15))), "2 elements of float64 must be of 8 bytes each; got 15 bytes"),
+    (array((1, (2,), dtype(), False, [1.0, 2.0])), "got list"),
+    (array((1, (-1,), dtype(), False, b"")), "shapes of arrays must be whole numbers >= 0"),
+    (array((1, (1 << 62, 4), dtype(), False, b"")), "must be of 8 bytes each"),
+    (array((1, (1,), dtype(itemsize=16), False, bytes(8))), "a float64 with parts"),
+    (array((1, (1,), dtype(parts=("f8", (2,))), False, bytes(8))), "a float64 with parts"),
+    (array((1, (1,), dtype(order="?"), False, bytes(8))), "changed by hand"),
+    (array((1, (1,), np.dtype("M8[D]"), False, bytes(8))), "one of kind M8"),
+    (array((1, (1,), dtype("V8"), False, bytes(8))), "one of kind V8"),
+    (array((1, (1,), dtype("O,f8"), False, bytes(16))), "one of kind O,f8"),
+    (array((1, (1,), "f8", False, bytes(8))), "must state their dtype; got str"),
+    (Crafted(SCALAR, (dtype("O", "|"), b"A" * 8)), "it holds an object as one"),
+    (Crafted(SCALAR, (dtype(), b"A" * 7)), "must be of 8 bytes each; got 7 bytes"),
+    (Crafted(np.ndarray, ((2,),)), "it holds one without"),
+    (Crafted(RECONSTRUCT, (str, (0,), b"b")), "of another class"),
+])  # fmt: skip
 def test_arrays_that_would_reach_outside_of_their_bytes_are_refused(content: Any, message: str, tmp_path: Path) -> None:
     for protocol in (2, 4):
         with pytest.raises(InputError, match=f"must hold plain containers and arrays; .*{message}"):
@@ -217,9 +215,7 @@ def test_booleans_of_other_bytes_are_true(tmp_path: Path) -> None:
     assert read_pickle(write_pickle(tmp_path / "a.p", content, 2)).view(np.uint8).tolist() == [0, 1, 1]
 
 
-@pytest.mark.parametrize(
-    "named", [b"c__builtin__\nlist\n", b"ccollections\nOrderedDict\n", b"cnumpy\ndtype\n", b"c_codecs\nencode\n"]
-)
+@each("named", [b"c__builtin__\nlist\n", b"ccollections\nOrderedDict\n", b"cnumpy\ndtype\n", b"c_codecs\nencode\n"])
 def test_a_pickle_cannot_change_the_globals_it_names(named: bytes, tmp_path: Path) -> None:
     for state in (b"}U\x08__name__U\x01xs", b"N}U\x0c__defaults__)s\x86"):
         (tmp_path / "a.p").write_bytes(b"\x80\x02" + named + state + b"b.")
@@ -244,7 +240,7 @@ def test_a_reader_knows_the_globals_of_its_table_and_no_others(tmp_path: Path) -
         read_stream(io.BytesIO(b"cbuiltins\nlist\n."), tmp_path / "a.p", {("shop", "Answer"): 42}, "an answer")
 
 
-@pytest.mark.parametrize(("module", "name"), [("numpy.core", "multiarray.scalar"), ("collections.abc", "OrderedDict")])
+@each("module, name", [("numpy.core", "multiarray.scalar"), ("collections.abc", "OrderedDict")])
 def test_a_global_of_the_table_is_known_by_its_module_and_name_together(module: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "a.p").write_bytes(f"c{module}\n{name}\n.".encode())
     with pytest.raises(InputError, match=re.escape(f"got {module}.{name}, which was not run")):

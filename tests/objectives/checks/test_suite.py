@@ -14,6 +14,7 @@ from lossscope.objectives.checks.finite_differences import check_finite_differen
 from lossscope.objectives.checks.suite import Verdict, check
 from lossscope.objectives.checks.trial_batches import add_easy_queries, random_batch
 from lossscope.registry import build, names
+from tests.each import each
 
 pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
 
@@ -249,7 +250,7 @@ def verdict_of(name: str, verdicts: Iterable[Verdict]) -> Verdict:
     return next(verdict for verdict in verdicts if verdict.name == name)
 
 
-@pytest.mark.parametrize("name", names("objectives"))
+@each("name", names("objectives"))
 def test_every_objective_passes(name: str) -> None:
     verdicts = check(name, processes=1)
     assert failed(verdicts) == {}
@@ -257,8 +258,7 @@ def test_every_objective_passes(name: str) -> None:
     assert all(verdict.evidence for verdict in verdicts)
 
 
-@pytest.mark.parametrize("seed", range(1, 4))
-@pytest.mark.parametrize("spec", ["smoothap", "unified", "goal:triplet=cir,pair=lin-ms", "ntxent:tau=0.01"])
+@each("seed", range(1, 4), "spec", ["smoothap", "unified", "goal:triplet=cir,pair=lin-ms", "ntxent:tau=0.01"])
 def test_other_seeds_pass(spec: str, seed: int) -> None:
     assert failed(check(spec, processes=1, seed=seed)) == {}
 
@@ -303,25 +303,22 @@ def test_nan_at_equal_similarities_fails_edge_cases() -> None:
     assert [evidence.partition(":")[0] for evidence in text[:2]] == ["all similarities -1", "all similarities 0"]
 
 
-@pytest.mark.parametrize("name", ["lossy", "grouped"])
+@each("name", ["lossy", "grouped"])
 def test_a_gather_that_loses_gradients_fails_processes(name: str) -> None:
     failures = failed(check(f"./planted.py:{name}", processes=2))
     assert set(failures) == {"processes"}
     assert "gather loses gradients: 1/2 of the gradient arrives on 2 processes" in failures["processes"]
 
 
-@pytest.mark.parametrize(
-    ("name", "where", "text"),
-    [
-        ("Averaged", "scale", "it averages over the queries: with 8 easy queries more W of the first 8 is 0.5 times"),
-        ("Scalar", "shapes", "values must be (8,), one loss per query; got ()"),
-        ("Unmasked", "padding", "3 more candidates that are not valid change W and values by"),
-        ("LastOfEquals", "ties", "those of row 0 have 0, 0, 0, 0, 0, 1, neither one weight nor all on the first"),
-        ("Unequal", "row sums", "it claims `rows_sum_to_zero`, but rows of W sum to at most"),
-        ("Coarse", "float32", "of the largest from those of the same rounded S in float64, more than 0.0001"),
-        ("Broken", "shapes", "'Tensor' object has no attribute 'no_such_thing' (planted.py, line"),
-    ],
-)
+@each("name, where, text", [
+    ("Averaged", "scale", "it averages over the queries: with 8 easy queries more W of the first 8 is 0.5 times"),
+    ("Scalar", "shapes", "values must be (8,), one loss per query; got ()"),
+    ("Unmasked", "padding", "3 more candidates that are not valid change W and values by"),
+    ("LastOfEquals", "ties", "those of row 0 have 0, 0, 0, 0, 0, 1, neither one weight nor all on the first"),
+    ("Unequal", "row sums", "it claims `rows_sum_to_zero`, but rows of W sum to at most"),
+    ("Coarse", "float32", "of the largest from those of the same rounded S in float64, more than 0.0001"),
+    ("Broken", "shapes", "'Tensor' object has no attribute 'no_such_thing' (planted.py, line"),
+])  # fmt: skip
 def test_each_fault_fails_its_check(name: str, where: str, text: str) -> None:
     failures = failed(check(f"./planted.py:{name}", processes=1))
     assert list(failures) == [where]
@@ -352,7 +349,7 @@ def test_a_stated_gradient_has_no_values_to_compare_with() -> None:
     assert verdict_of("finite differences", check("goal", processes=1)).outcome == "note"
 
 
-@pytest.mark.parametrize(("name", "kind"), [("clip", "averages"), ("averaging", "averages"), ("own_rows", "averages")])
+@each("name, kind", [("clip", "averages"), ("averaging", "averages"), ("own_rows", "averages")])
 def test_a_user_function_passes_and_its_reduction_is_reported(name: str, kind: str) -> None:
     verdicts = check(f"./planted.py:{name}", processes=1)
     assert failed(verdicts) == {}
@@ -361,13 +358,13 @@ def test_a_user_function_passes_and_its_reduction_is_reported(name: str, kind: s
     assert verdict_of("ties", verdicts).outcome == "skipped"
 
 
-@pytest.mark.parametrize("total", [True, False])
+@each("total", [True, False])
 def test_the_reduction_of_a_function_is_measured(total: bool) -> None:
     text = verdict_of("scale", check(f"./planted.py:own_rows:total={str(total).lower()}", processes=1)).evidence
     assert text.startswith(f"the loss {'sums' if total else 'averages'} over the batch")
 
 
-@pytest.mark.parametrize("spec", ["ntxent", "triplet_sh", "smoothap", "goal:pair=sig-ms"])
+@each("spec", ["ntxent", "triplet_sh", "smoothap", "goal:pair=sig-ms"])
 def test_two_processes_train_as_one_does(spec: str) -> None:
     verdicts = check(spec, processes=2)
     assert failed(verdicts) == {}
@@ -380,7 +377,7 @@ def test_three_processes_train_as_one_does() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["whole", "Placed"])
+@each("name", ["whole", "Placed"])
 def test_a_gather_with_gradients_passes(name: str) -> None:
     verdicts = check(f"./planted.py:{name}", processes=2)
     assert failed(verdicts) == {}
@@ -401,16 +398,13 @@ def test_a_sum_over_own_rows_is_noted() -> None:
     assert verdict.evidence.startswith("it adds up its own rows, so gradients averaged over 2 processes are 1/2 of")
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("cut", "its gather loses gradients: none arrives"),
-        ("own_rows", "on 2 processes the gradient has 0."),
-        ("falling", "it raised ValueError: rank 1 has no luck"),
-        ("dying", "rank 1 ended with exit code 7"),
-        ("killed", "rank 1 was killed from outside (SIGKILL), as when memory runs out: try again"),
-    ],
-)
+@each("name, text", [
+    ("cut", "its gather loses gradients: none arrives"),
+    ("own_rows", "on 2 processes the gradient has 0."),
+    ("falling", "it raised ValueError: rank 1 has no luck"),
+    ("dying", "rank 1 ended with exit code 7"),
+    ("killed", "rank 1 was killed from outside (SIGKILL), as when memory runs out: try again"),
+])  # fmt: skip
 def test_an_error_on_a_rank_is_a_verdict(name: str, text: str) -> None:
     failures = failed(check(f"./planted.py:{name}", processes=2))
     assert set(failures) == {"processes"}
@@ -418,9 +412,9 @@ def test_an_error_on_a_rank_is_a_verdict(name: str, text: str) -> None:
 
 
 def test_processes_that_wait_for_ever_time_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spawn, "TIMEOUT", 12.0)
+    monkeypatch.setattr(spawn, "TIMEOUT", 3.0)
     failures = failed(check("./planted.py:waiting", processes=2))
-    assert failures == {"processes": "no result after 12 s: one may wait for what another never sends"}
+    assert failures == {"processes": "no result after 3 s: one may wait for what another never sends"}
 
 
 def test_no_process_group_is_left_behind() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +12,7 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.effects import CountEffects
 from lossscope.objectives.counting.rows import WholeRows
 from lossscope.registry import build
+from tests.each import each
 
 COLUMNS = ("above", "mass_above", "mass_below", "positive", "n_eff")
 EXACT = ("triplet:margin=0.2", "triplet_sh:margin=0.2", "goal:triplet=cir,pair=lin", "ssp:margin=0.2")
@@ -52,7 +52,7 @@ def left_out(objective: Objective, whole: WholeRows, eps: float) -> dict[str, Te
     return found
 
 
-@pytest.mark.parametrize("spec", EXACT)
+@each("spec", EXACT)
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=15, deadline=None)
 def test_effects_of_a_hinge_and_of_the_hardest_negative_are_exact(spec: str, seed: int) -> None:
@@ -62,7 +62,7 @@ def test_effects_of_a_hinge_and_of_the_hardest_negative_are_exact(spec: str, see
         assert torch.allclose(getattr(stated, name).double(), expected, atol=1e-9, equal_nan=True), name
 
 
-@pytest.mark.parametrize("spec", SOFT)
+@each("spec", SOFT)
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=15, deadline=None)
 def test_effects_on_sums_of_a_softmax_and_of_a_smooth_rank_are_exact(spec: str, seed: int) -> None:
@@ -76,7 +76,7 @@ def test_effects_on_sums_of_a_softmax_and_of_a_smooth_rank_are_exact(spec: str, 
     assert torch.allclose(both.double(), measured["mass_above"] + measured["mass_below"], atol=1e-6)
 
 
-@pytest.mark.parametrize("spec", SOFT)
+@each("spec", SOFT)
 def test_effects_on_what_is_above_eps_are_right_on_average(spec: str) -> None:
     """Which weights cross eps is known from their number near it alone."""
     objective, whole = build("objectives", spec), rows(1, queries=600, candidates=60)
@@ -88,7 +88,7 @@ def test_effects_on_what_is_above_eps_are_right_on_average(spec: str) -> None:
         assert float((of_candidate[0].mean() - of_candidate[1].mean()).abs() / scale) < 0.1, name
 
 
-@pytest.mark.parametrize("spec", ["smoothap:tau=0.02", "unified:gamma=30,margin=0.1"])
+@each("spec", ["smoothap:tau=0.02", "unified:gamma=30,margin=0.1"])
 def test_effects_with_several_positives(spec: str) -> None:
     objective, whole = build("objectives", spec), rows(3, positives=3)
     stated, measured = effects(objective, whole, 0.01), left_out(objective, whole, 0.01)
@@ -98,7 +98,7 @@ def test_effects_with_several_positives(spec: str) -> None:
         assert not bool(getattr(stated, name)[~negatives].any())
 
 
-@pytest.mark.parametrize("spec", [*EXACT, *SOFT])
+@each("spec", [*EXACT, *SOFT])
 def test_a_query_without_negatives_has_no_effects(spec: str) -> None:
     match = torch.tensor([[True, False, False], [True, False, False]])
     whole = WholeRows.from_rows(
@@ -116,7 +116,7 @@ def test_effects_scale_with_weights() -> None:
     assert found.scale_weights(1.0) is found
 
 
-@pytest.mark.parametrize("spec", ["ntxent:tau=0.01", "ntxent:tau=0.05", "dcl:tau=0.01", "unified:gamma=60,margin=0.1"])
+@each("spec", ["ntxent:tau=0.01", "ntxent:tau=0.05", "dcl:tau=0.01", "unified:gamma=60,margin=0.1"])
 def test_effects_of_float32_similarities_are_those_of_float64(spec: str) -> None:
     """1 − p was rounding where one candidate has nearly all of the softmax; W_low had ten times its interval."""
     objective, whole = build("objectives", spec), rows(4, queries=400, candidates=32)

@@ -20,6 +20,7 @@ from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.large_entries import EntrySearch, LargeEntries
 from lossscope.probes.views.view import BatchShape
 from lossscope.registry import build
+from tests.each import each
 
 SPECS = ("ntxent:tau=0.05", "ntxent:tau=0.01", "dcl", "unified", "triplet", "triplet-sh")
 
@@ -39,7 +40,7 @@ def bounds_of(tile: Tensor, dim: int, seed: int) -> Tensor:
     return bound
 
 
-@pytest.mark.parametrize("dim", [0, 1])
+@each("dim", [0, 1])
 @given(rows=st.integers(1, 70), columns=st.integers(1, 90), seed=st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_the_entries_are_those_of_a_comparison_of_the_whole_tile(dim: int, rows: int, columns: int, seed: int) -> None:
@@ -90,7 +91,7 @@ def test_maxima_of_columns_are_exact_from_blocks() -> None:
     assert torch.equal(buffers.maxima(other, 0), other.amax(0)), "nothing of an earlier tile is left"
 
 
-@pytest.mark.parametrize("dim", [0, 1])
+@each("dim", [0, 1])
 def test_sums_of_squares(dim: int) -> None:
     tile = torch.rand(37, 5000, generator=torch.Generator().manual_seed(0))
     expected = tile.double().square().sum(dim)
@@ -118,7 +119,7 @@ def run_pass(embedded: SplitEmbeddings) -> Pair[TiledRows]:
     return tile_pass.run(TiledMatrix(embedded, batch.images, batch.captions), mask, shapes)
 
 
-@pytest.mark.parametrize("per_cluster", [1, 6, 40])
+@each("per_cluster", [1, 6, 40])
 def test_a_pass_gives_the_same_bits_whether_or_not_blocks_are_searched(
     per_cluster: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

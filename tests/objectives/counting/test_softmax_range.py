@@ -7,6 +7,7 @@ import torch
 
 import lossscope
 from lossscope.errors import InputError
+from tests.each import each
 
 
 def _counts(tau: float, S: torch.Tensor) -> float:
@@ -15,7 +16,7 @@ def _counts(tau: float, S: torch.Tensor) -> float:
     return float(row["i2t/C_neg"])
 
 
-@pytest.mark.parametrize("tau", [1e-8, 1e-7, 1e7, 1e38])
+@each("tau", [1e-8, 1e-7, 1e7, 1e38])
 def test_temperatures_that_floats_cannot_count_with_are_refused(tau: float) -> None:
     with pytest.raises(InputError, match=r"the scale of a softmax, 1/tau, must be in"):
         _counts(tau, torch.rand(4, 4))
@@ -26,7 +27,7 @@ def test_similarities_of_another_size_are_refused() -> None:
         _counts(0.1, 1e10 * (1 - torch.eye(4)))
 
 
-@pytest.mark.parametrize("tau", [1e-6, 1e-3, 1e3])
+@each("tau", [1e-6, 1e-3, 1e3])
 def test_the_hardest_negative_counts_at_every_temperature_that_is_taken(tau: float) -> None:
     S = torch.full((4, 4), 0.1)
     S[:, 0], S[0, 1] = 0.9, 0.9

@@ -16,6 +16,7 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.checks.trial_batches import random_batch
 from lossscope.objectives.counting.units import resolve_unit, saturated_weight, unit_factor
 from lossscope.registry import build, names
+from tests.each import each
 
 pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
 
@@ -60,7 +61,7 @@ def values(rows: pd.DataFrame, objective: str, direction: str, probe: str = "coc
     return dict(zip(chosen["statistic"], chosen["mean"], strict=True))
 
 
-@pytest.mark.parametrize("name", names("objectives"))
+@each("name", names("objectives"))
 def test_the_scale_of_the_paper_is_what_its_counted_weights_are_divided_by(name: str) -> None:
     objective: Objective = build("objectives", name)
     batch = random_batch(objective, 0)
@@ -72,8 +73,8 @@ def test_the_scale_of_the_paper_is_what_its_counted_weights_are_divided_by(name:
     torch.testing.assert_close(counted.weights[:, 0] * objective.paper_scale, W)
 
 
-@pytest.mark.parametrize(
-    ("spec", "weight"),
+@each(
+    "spec, weight",
     [("ntxent:tau=0.07", 1 / 0.07), ("triplet", 1.0), ("triplet-sh", 1.0), ("vlc:gamma=20", 20.0), ("siglip", 5.0)],
 )
 def test_the_saturated_weight_is_measured(spec: str, weight: float) -> None:
@@ -87,7 +88,7 @@ def test_a_loss_whose_weight_falls_again_has_no_relative_unit(embedded: SplitEmb
         summary(embedded, f"{losses}:flat")
 
 
-@pytest.mark.parametrize("batch_size", [20, 15])
+@each("batch_size", [20, 15])
 def test_a_row_wise_cross_entropy_counts_exactly_as_ntxent(
     embedded: SplitEmbeddings, losses: str, batch_size: int
 ) -> None:

@@ -24,6 +24,7 @@ from lossscope.objectives.custom.as_objective import as_objective, name_of_loss
 from lossscope.registry import build
 from lossscope.training.components import require_trainable
 from lossscope.training.recipe import Recipe
+from tests.each import each
 
 pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
 
@@ -63,7 +64,7 @@ def of_20_pairs(S: Tensor) -> Tensor:
     return softmax(S)
 
 
-@pytest.mark.parametrize(("loss", "pairs"), [(softmax, 6), (top_8, 16), (of_20_pairs, 64)])
+@each("loss, pairs", [(softmax, 6), (top_8, 16), (of_20_pairs, 64)])
 def test_a_loss_is_measured_on_as_many_pairs_as_it_needs(loss: Loss, pairs: int) -> None:
     objective: Any = as_objective(loss)
     assert objective.smallest_batch == pairs
@@ -136,7 +137,7 @@ class PlainTensor(nn.Module):
         return softmax(S @ self.eye[: len(S), : len(S)])
 
 
-@pytest.mark.parametrize("loss", [identity_in_float32, weights_in_float32, LayerOutside(), PlainTensor()])
+@each("loss", [identity_in_float32, weights_in_float32, LayerOutside(), PlainTensor()])
 def test_constants_in_float32_leave_the_precision_of_float64(loss: Loss) -> None:
     torch.testing.assert_close(weights(loss), EXPECTED, rtol=1e-12, atol=1e-14)
 
@@ -215,7 +216,7 @@ FORMS: dict[str, Callable[[], Loss]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each("form", FORMS)
 def test_every_way_of_writing_a_loss_gives_its_weights(form: str) -> None:
     loss = FORMS[form]()
     torch.testing.assert_close(weights(loss), EXPECTED)
@@ -271,18 +272,15 @@ def of_both(logits_per_image: Tensor, logits_per_text: Tensor) -> Tensor:
     return softmax(logits_per_image, 1.0) + softmax(logits_per_text, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("loss", "message"),
-    [
-        (of_anything, r"takes \(\*args, \*\*kwargs\)\. Say which .* `def loss\(S\): return of_anything\(S\)`"),
-        (by_name, r"takes \(S\)\. Say which .* `def loss\(S\): return by_name\(S=S\)`"),
-        (with_mask, r"without mask.*`def loss\(S\): return with_mask\(S, torch.eye\(len\(S\), dtype=torch.bool\)\)`"),
-        (with_labels, r"`def loss\(S\): return with_labels\(S / 0.05, torch.arange\(len\(S\)\)\)`"),
-        (nn.CrossEntropyLoss(), r"\(input, target\).*`def loss\(S\): return criterion\(S / 0.05, torch.arange"),
-        (of_logits, r"may be S or S / temperature. Say which: of_logits.lossscope_takes = 'S'"),
-        (of_both, r"`def loss\(S\): return of_both\(S / 0.05, S.T / 0.05\)`"),
-    ],
-)
+@each("loss, message", [
+    (of_anything, r"takes \(\*args, \*\*kwargs\)\. Say which .* `def loss\(S\): return of_anything\(S\)`"),
+    (by_name, r"takes \(S\)\. Say which .* `def loss\(S\): return by_name\(S=S\)`"),
+    (with_mask, r"without mask.*`def loss\(S\): return with_mask\(S, torch.eye\(len\(S\), dtype=torch.bool\)\)`"),
+    (with_labels, r"`def loss\(S\): return with_labels\(S / 0.05, torch.arange\(len\(S\)\)\)`"),
+    (nn.CrossEntropyLoss(), r"\(input, target\).*`def loss\(S\): return criterion\(S / 0.05, torch.arange"),
+    (of_logits, r"may be S or S / temperature. Say which: of_logits.lossscope_takes = 'S'"),
+    (of_both, r"`def loss\(S\): return of_both\(S / 0.05, S.T / 0.05\)`"),
+])  # fmt: skip
 def test_a_call_that_is_not_plain_is_refused_with_what_to_write(loss: Loss, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         as_objective(loss)

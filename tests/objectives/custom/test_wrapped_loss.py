@@ -26,6 +26,7 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import verify
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
+from tests.each import each
 
 pytestmark = pytest.mark.usefixtures("typed")  # Python files that specs name
 
@@ -129,22 +130,19 @@ def assert_trains_like(wrapped: Any, expected: Any, batch: tuple[Tensor, Mask], 
     torch.testing.assert_close(theirs.gradient, ours.gradient * times, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "form", "reduction", "expected"),
-    [
-        ("on_s", "S", "mean", "ntxent"),
-        ("on_s:tau=0.2", "S", "mean", "ntxent:tau=0.2"),
-        ("on_embeddings", "embeddings", "mean", "ntxent"),
-        ("unit_already:tau=0.05", "embeddings", "mean", "ntxent:tau=0.05"),
-        ("odd", "embeddings", "mean", "ntxent"),
-        ("ClipLoss:logit_scale=10", "features", "mean", "ntxent"),
-        ("Ranking", "sentences", "mean", "ntxent"),
-        ("Hinge:margin=0.3", "S", "sum", "triplet:margin=0.3"),
-        ("Hinge:margin=0.3,hardest=true", "S", "sum", "triplet_sh:margin=0.3"),
-        ("hinge", "S", "sum", "triplet:margin=0.3"),
-        ("SigLipLoss", "features", "mean", "siglip"),
-    ],
-)
+@each("name, form, reduction, expected", [
+    ("on_s", "S", "mean", "ntxent"),
+    ("on_s:tau=0.2", "S", "mean", "ntxent:tau=0.2"),
+    ("on_embeddings", "embeddings", "mean", "ntxent"),
+    ("unit_already:tau=0.05", "embeddings", "mean", "ntxent:tau=0.05"),
+    ("odd", "embeddings", "mean", "ntxent"),
+    ("ClipLoss:logit_scale=10", "features", "mean", "ntxent"),
+    ("Ranking", "sentences", "mean", "ntxent"),
+    ("Hinge:margin=0.3", "S", "sum", "triplet:margin=0.3"),
+    ("Hinge:margin=0.3,hardest=true", "S", "sum", "triplet_sh:margin=0.3"),
+    ("hinge", "S", "sum", "triplet:margin=0.3"),
+    ("SigLipLoss", "features", "mean", "siglip"),
+])  # fmt: skip
 def test_every_form_of_a_loss_trains_like_the_objective(
     losses: Path, batch: tuple[Tensor, Mask], name: str, form: str, reduction: str, expected: str
 ) -> None:
@@ -183,7 +181,7 @@ def test_a_declared_reduction_overrides_the_measured_one(losses: Path, batch: tu
     assert_trains_like(wrapped, build("objectives", "ntxent"), batch)
 
 
-@pytest.mark.parametrize(("name", "expected"), [("NTXentLoss:temperature=0.1", "ntxent:tau=0.1")])
+@each("name, expected", [("NTXentLoss:temperature=0.1", "ntxent:tau=0.1")])
 def test_a_loss_of_pytorch_metric_learning_works_unchanged(
     tmp_path: Path, batch: tuple[Tensor, Mask], name: str, expected: str
 ) -> None:
@@ -208,7 +206,7 @@ def test_similarities_alone_are_enough_where_unit_vectors_have_them(losses: Path
     )
 
 
-@pytest.mark.parametrize("fill", [1.0, 0.3, 0.0, -1.0])
+@each("fill", [1.0, 0.3, 0.0, -1.0])
 def test_vectors_are_of_unit_length_and_have_the_similarities(fill: float) -> None:
     S = torch.full((3, 4), fill, dtype=torch.float64)
     a, b = vectors_with_similarities(S)
@@ -221,24 +219,21 @@ def test_similarities_that_no_unit_vectors_have_raise() -> None:
         vectors_with_similarities(2 * torch.eye(9) - 1)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "message"),
-    [
-        ("three", SpecError, r"must be called as one of f\(S\); .* it takes \(a, b, c\)"),
-        (
-            "number",
-            SpecError,
-            "must be a function, a class or an object that computes a loss; got int. It defines on_s, .*, hinge: write",
-        ),
-        ("onn_s", SpecError, "must define onn_s; it does not. Did you mean on_s"),
-        ("Hinge", SpecError, "needs margin"),
-        ("on_s:tau=x", SpecError, "must be float; got 'x'"),
-        ("no_gradient", InputError, "has no gradient"),
-        ("a_matrix", InputError, r"one number, or one a query, \(6,\); got \(6, 6\)"),
-        ("raises", InputError, "raised RuntimeError: boom"),
-        ("is_nan", InputError, "finite numbers; got nan"),
-    ],
-)
+@each("name, kind, message", [
+    ("three", SpecError, r"must be called as one of f\(S\); .* it takes \(a, b, c\)"),
+    (
+        "number",
+        SpecError,
+        "must be a function, a class or an object that computes a loss; got int. It defines on_s, .*, hinge: write",
+    ),
+    ("onn_s", SpecError, "must define onn_s; it does not. Did you mean on_s"),
+    ("Hinge", SpecError, "needs margin"),
+    ("on_s:tau=x", SpecError, "must be float; got 'x'"),
+    ("no_gradient", InputError, "has no gradient"),
+    ("a_matrix", InputError, r"one number, or one a query, \(6,\); got \(6, 6\)"),
+    ("raises", InputError, "raised RuntimeError: boom"),
+    ("is_nan", InputError, "finite numbers; got nan"),
+])  # fmt: skip
 def test_what_cannot_be_a_loss_raises(
     losses: Path, batch: tuple[Tensor, Mask], name: str, kind: type[Exception], message: str
 ) -> None:
@@ -362,18 +357,12 @@ def file_of_others(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        (
-            "simclr",
-            "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views",
-        ),
-        ("views", "it does not pull pair i, which is on the diagonal of S"),
-        ("dropped", "two calls with one input give two values. Switch off its dropout"),
-        ("along_axes", "it changes when all embeddings are rotated together"),
-    ],
-)
+@each("name, message", [
+    ("simclr", "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views"),
+    ("views", "it does not pull pair i, which is on the diagonal of S"),
+    ("dropped", "two calls with one input give two values. Switch off its dropout"),
+    ("along_axes", "it changes when all embeddings are rotated together"),
+])  # fmt: skip
 def test_what_is_no_function_of_the_similarities_of_pairs_is_refused(others: Path, name: str, message: str) -> None:
     wrapped = build("objectives", f"{others}:{name}")
     with pytest.raises(UnsupportedLoss, match=message):
@@ -405,7 +394,7 @@ def test_weights_that_shrink_with_the_batch_or_grow_without_bound_have_no_relati
         saturated_weight(build("objectives", f"{others}:euclidean"))
 
 
-@pytest.mark.parametrize("reduction", ["pairs", "cells", "none"])
+@each("reduction", ["pairs", "cells", "none"])
 def test_only_sums_and_means_can_be_declared(reduction: str) -> None:
     def loss(S: Tensor) -> Tensor:
         return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))
@@ -450,12 +439,9 @@ def test_one_argument_that_may_be_embeddings_must_be_declared(others: Path) -> N
         build("objectives", f"{others}:all_views")
 
 
-@pytest.mark.parametrize(
-    ("name", "directions"),
-    [
-        ("rows", ("i2t",)), ("columns", ("t2i",)), ("both", ("both",)), ("pairs", ("i2t", "t2i")),
-        ("hardest", ("both",)), ("hinge_rows", ("i2t",)),
-    ],
-)  # fmt: skip
+@each("name, directions", [
+    ("rows", ("i2t",)), ("columns", ("t2i",)), ("both", ("both",)), ("pairs", ("i2t", "t2i")),
+    ("hardest", ("both",)), ("hinge_rows", ("i2t",)),
+])  # fmt: skip
 def test_directions_are_measured(others: Path, name: str, directions: tuple[str, ...]) -> None:
     assert build("objectives", f"{others}:{name}").counted_directions == directions

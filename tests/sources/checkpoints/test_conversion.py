@@ -21,6 +21,7 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.sources.checkpoints.conversion import open_released
 from lossscope.text.vocabulary import SPECIAL, Vocabulary
+from tests.each import each
 
 WORDS = (*SPECIAL, "a", "red", "dog", "cat", "runs", "sleeps", "on", "grass")
 CAPTIONS = [
@@ -61,8 +62,7 @@ FAMILIES = {
     "saf": Family("sgraf:module=saf,dim=8,words=4,sim_dim=6", {"module_name": "SAF"}, towers=THREE),
     "sgr": Family("sgraf:module=sgr,dim=8,words=4,sim_dim=6", {"module_name": "SGR"}, towers=THREE),
 }  # fmt: skip
-families = pytest.mark.parametrize("family", FAMILIES.values(), ids=FAMILIES.keys())
-both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
+families = each("family", FAMILIES.values())
 
 
 def model(family: Family) -> Encoder:
@@ -117,8 +117,7 @@ def expected(family: Family, data: Path) -> Tensor:
     return torch.cat(columns, 1)
 
 
-@both
-@families
+@each("family, zipped", [*((family, True) for family in FAMILIES.values()), (FAMILIES["vse_infty"], False)])
 def test_a_released_file_is_probed_and_converted_with_its_scores(tmp_path: Path, family: Family, zipped: bool) -> None:
     file = write(tmp_path / "model_best.pth.tar", family, zipped)
     words, data = vocabulary(tmp_path / "words.json"), folder(tmp_path / "data", family)
@@ -148,8 +147,7 @@ def test_a_vocabulary_of_another_size_is_refused(tmp_path: Path, family: Family)
         open_released(file)
 
 
-@families
-@pytest.mark.parametrize("change", ["missing", "left over", "must be"])
+@each("family", FAMILIES.values(), "change", ["missing", "left over", "must be"])
 def test_a_tensor_that_does_not_fit_is_refused_by_name(tmp_path: Path, family: Family, change: str) -> None:
     state = torch.load(write(tmp_path / "a.pth.tar", family), weights_only=False)
     tower = state["model"][1]
@@ -190,7 +188,7 @@ class Evil:
         return (exec, ("raise SystemExit('ran')",))
 
 
-@both
+@each("zipped", [True, False])
 def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path, zipped: bool) -> None:
     file = write(tmp_path / "a.pth.tar", FAMILIES["scan"], zipped, opt=Evil())
     with pytest.raises(InputError, match=r"must hold plain data; it holds .*exec"):
@@ -203,7 +201,7 @@ def test_a_file_of_no_family_is_refused_with_the_known_ones(tmp_path: Path) -> N
         open_released(tmp_path / "a.pth")
 
 
-@pytest.mark.parametrize("place", ["{}", "vocab"])
+@each("place", ["{}", "vocab"])
 def test_a_vocabulary_beside_the_file_is_read(tmp_path: Path, place: str) -> None:
     file = write(tmp_path / "a.pth.tar", FAMILIES["vsrn"])
     home = tmp_path / place.format("")

@@ -6,7 +6,7 @@ import json
 import sys
 import types
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path, PosixPath
 from typing import Any
 
@@ -19,6 +19,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.checkpoints.conversion import _ignored_notices, open_released
 from lossscope.text.subwords import Subwords
+from tests.each import each
 
 pytest.importorskip("transformers")
 CAPTIONS = ["a man talks to a dog", "two people dance", "a car drives on a road"] * 4
@@ -29,25 +30,21 @@ SPECS = {
     "ce": "ce:dim=8,clusters=ocr=3,text_clusters=4,word_dim=7,padded=true",
     "xvlm": "xvlm:embed=32,depths=2/2,window=4,patch=2,width=128,layers=3,fused=2,positions=64,dim=12",
 }
-every = pytest.mark.parametrize("name", SPECS)
-both = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "legacy"])
 
 
 def words() -> Subwords:
     return Subwords.train(CAPTIONS, 80, max_length=16)
 
 
-@pytest.fixture
-def configured() -> Iterator[Any]:
-    """Yield an object of the authors' ConfigParser, a class that does not exist when the file is read."""
+def configured(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return an object of the authors' ConfigParser, a class that does not exist when the file is read."""
     module = types.ModuleType("parse_config")
     module.ConfigParser = type("ConfigParser", (), {"__module__": "parse_config"})  # type: ignore[attr-defined]
-    sys.modules["parse_config"] = module
+    monkeypatch.setitem(sys.modules, "parse_config", module)
     config = module.ConfigParser()
     config._config = OrderedDict(experts=OrderedDict(modalities=sorted(WIDTHS)))
     config.cfg_fname, config._save_dir = PosixPath("/c.json"), PosixPath("/x/y")
-    yield config
-    sys.modules.pop("parse_config", None)
+    return config
 
 
 def shape(name: str) -> Any:
@@ -100,11 +97,12 @@ def write(folder: Path, name: str, zipped: bool, config: Any) -> Path:
     return path
 
 
-@both
-@every
-def test_a_released_file_has_the_scores_of_its_model(tmp_path: Path, configured: Any, name: str, zipped: bool) -> None:
-    path = write(tmp_path, name, zipped, configured)
-    sys.modules.pop("parse_config", None)
+@each("name", SPECS, "zipped", [True, False])
+def test_a_released_file_has_the_scores_of_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, zipped: bool
+) -> None:
+    path = write(tmp_path, name, zipped, configured(monkeypatch))
+    monkeypatch.delitem(sys.modules, "parse_config")
     checkpoint, _ = open_released(path)
     checkpoint.save(tmp_path / "ours.pt")
     checkpoint.save(tmp_path / "ours.safetensors")
@@ -115,8 +113,8 @@ def test_a_released_file_has_the_scores_of_its_model(tmp_path: Path, configured:
         torch.testing.assert_close(scores(name, loaded.model()), expected, atol=1e-6, rtol=1e-5)
 
 
-@every
-def test_a_missing_and_a_surplus_tensor_are_refused_by_name(tmp_path: Path, configured: Any, name: str) -> None:
+@each("name", SPECS)
+def test_a_missing_and_a_surplus_tensor_are_refused_by_name(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, name, True, {"experts": {"modalities": sorted(WIDTHS)}})
     content = torch.load(path, weights_only=True)
     state = content["model" if name == "xvlm" else "state_dict"]
@@ -138,10 +136,7 @@ def test_a_notice_names_a_few_of_many_tensors_that_are_left_out() -> None:
     assert _ignored_notices(("a", "b")) == ("left out on purpose: a, b",)
 
 
-@pytest.mark.parametrize(
-    ("options", "missing"),
-    [({}, "measure, use_abs, no_imgnorm"), ({"measure": "order", "use_abs": True}, "no_imgnorm")],
-)
+@each("options, missing", [({}, "measure, use_abs, no_imgnorm"), ({"measure": "order", "use_abs": True}, "no_imgnorm")])
 def test_defaults_that_are_assumed_are_said(options: dict[str, Any], missing: str, tmp_path: Path) -> None:
     towers = [
         {"fc.weight": torch.ones(3, 4), "fc.bias": torch.ones(3)},

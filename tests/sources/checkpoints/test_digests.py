@@ -17,6 +17,7 @@ from lossscope.errors import InputError
 from lossscope.io.digests import digests_of
 from lossscope.io.shipped import find_shipped
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from tests.each import each
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def test_one_bit_of_the_weights_is_seen(content: dict[str, Any], tmp_path: Path)
         Checkpoint.load(tmp_path / "c.pt")
 
 
-@pytest.mark.parametrize("name", ["encoder", "data", "vocabulary", "training", "metrics", "epoch", "data_fingerprint"])
+@each("name", ["encoder", "data", "vocabulary", "training", "metrics", "epoch", "data_fingerprint"])
 def test_every_other_part_is_seen(name: str, content: dict[str, Any], tmp_path: Path) -> None:
     changed = {str: "x", list: ["a"], dict: {"seed": 3}, int: 7}[type(content[name])]
     torch.save({**content, name: changed}, tmp_path / "c.pt")

@@ -15,6 +15,7 @@ from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.input_keys import caption_keys, image_keys, input_keys
+from tests.each import each
 from tests.tiny import SCENES
 
 UNIT = np.eye(3, dtype=np.float32)
@@ -65,12 +66,9 @@ def test_items_of_several_arrays_are_equal_when_all_of_them_are() -> None:
     assert image_keys(InMemory({"a": first, "b": second}), "test").tolist() == [0, 1, 0]
 
 
-@pytest.mark.parametrize(
-    ("captions", "expected"),
-    [
-        (["A dog.", "a  dog", "A dog runs", "the dog", "a dog!"], [0, 0, 1, 2, 0]),
-        (["...", "!", "..."], [0, 1, 0]),
-    ],
+@each(
+    "captions, expected",
+    [(["A dog.", "a  dog", "A dog runs", "the dog", "a dog!"], [0, 0, 1, 2, 0]), (["...", "!", "..."], [0, 1, 0])],
 )
 def test_captions_are_equal_by_their_words(captions: list[str], expected: list[int]) -> None:
     assert caption_keys(captions).tolist() == expected

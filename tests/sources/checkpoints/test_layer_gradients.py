@@ -19,7 +19,9 @@ from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.sources.checkpoints.layer_gradients import LayerGradients, layer_name
 from lossscope.text.vocabulary import Vocabulary
+from tests.each import each
 
+Models = tuple[Encoder, CaptionBatcher]
 IMAGES, CAPTIONS = np.array([3, 0, 7, 5]), np.array([16, 2, 36, 27])
 
 
@@ -37,14 +39,13 @@ class InMemory:
 
 
 @pytest.fixture
-def pictures(tiny_checkpoint: Path) -> tuple[Encoder, CaptionBatcher]:
+def pictures(tiny_checkpoint: Path) -> Models:
     """Return a model of pictures with batch norm and a GRU, and captions."""
     checkpoint = Checkpoint.load(tiny_checkpoint)
     return checkpoint.model(), CaptionBatcher(build("datasets", checkpoint.data).split("val"), checkpoint.words())
 
 
-@pytest.fixture
-def regions() -> tuple[Encoder, CaptionBatcher]:
+def regions() -> Models:
     """Return a model that scores pairs of regions and words in chunks, and captions."""
     rng = np.random.default_rng(0)
     captions = [
@@ -85,10 +86,9 @@ def weights(model: Encoder, captions: CaptionBatcher, rows: Any, direction: str)
     return W
 
 
-@pytest.mark.parametrize("kind", ["pictures", "regions"])
-@pytest.mark.parametrize("rows", [(IMAGES, CAPTIONS % 18), (np.array([1, 1, 2]), np.array([0, 9, 4]))])
-def test_norms_are_those_of_a_backward_pass(kind: str, rows: Any, request: pytest.FixtureRequest) -> None:
-    model, captions = request.getfixturevalue(kind)
+@each("of", ["pictures", "regions"], "rows", [(IMAGES, CAPTIONS % 18), (np.array([1, 1, 2]), np.array([0, 9, 4]))])
+def test_norms_are_those_of_a_backward_pass(of: str, rows: Any, pictures: Models) -> None:
+    model, captions = pictures if of == "pictures" else regions()
     both = LayerGradients(lambda: (model, captions))(*rows)
     for direction, gradients in (("i2t", both.i2t), ("t2i", both.t2i)):
         norms = gradients(weights(model, captions, rows, direction))
@@ -97,13 +97,13 @@ def test_norms_are_those_of_a_backward_pass(kind: str, rows: Any, request: pytes
         assert sum(expected_norms.values()) > 0.1
 
 
-def test_layers_are_named_after_their_towers(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+def test_layers_are_named_after_their_towers(pictures: Models) -> None:
     norms = LayerGradients(lambda: pictures)(IMAGES, CAPTIONS).i2t(torch.eye(4))
     assert list(norms) == ["image.features", "image.fc", "image.bn", "text.embed", "text.rnn"]
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_the_model_stays_unchanged(training: bool, pictures: tuple[Encoder, CaptionBatcher]) -> None:
+@each("training", [False, True])
+def test_the_model_stays_unchanged(training: bool, pictures: Models) -> None:
     model, captions = pictures
     model.train(training)
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -113,11 +113,9 @@ def test_the_model_stays_unchanged(training: bool, pictures: tuple[Encoder, Capt
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
 
-@pytest.mark.parametrize("kind", ["pictures", "regions"])
-def test_a_batch_goes_through_the_model_once(
-    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model, captions = request.getfixturevalue(kind)
+@each("of", ["pictures", "regions"])
+def test_a_batch_goes_through_the_model_once(of: str, pictures: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, captions = pictures if of == "pictures" else regions()
     calls: list[int] = []
     encode: Callable[..., Any] = model.encode_images
     monkeypatch.setattr(model, "encode_images", lambda images: calls.append(1) or encode(images))
@@ -131,7 +129,7 @@ def test_a_batch_goes_through_the_model_once(
         assert other[name] == pytest.approx(2 * norm)
 
 
-def test_norms_are_the_same_in_inference_mode(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+def test_norms_are_the_same_in_inference_mode(pictures: Models) -> None:
     layer_gradients = LayerGradients(lambda: pictures)
     with_gradients = layer_gradients(IMAGES, CAPTIONS).i2t(torch.eye(4))
     with torch.inference_mode():
@@ -139,14 +137,14 @@ def test_norms_are_the_same_in_inference_mode(pictures: tuple[Encoder, CaptionBa
     assert {name: float(norm) for name, norm in norms.items()} == {name: float(v) for name, v in with_gradients.items()}
 
 
-def test_parameters_that_are_not_trained_have_no_layer(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+def test_parameters_that_are_not_trained_have_no_layer(pictures: Models) -> None:
     model, captions = pictures
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(not name.startswith("image.features"))
     assert "image.features" not in LayerGradients(lambda: (model, captions))(IMAGES, CAPTIONS).i2t(torch.eye(4))
 
 
-def test_the_model_is_loaded_when_it_is_needed(pictures: tuple[Encoder, CaptionBatcher]) -> None:
+def test_the_model_is_loaded_when_it_is_needed(pictures: Models) -> None:
     loads: list[int] = []
     layer_gradients = LayerGradients(lambda: loads.append(1) or pictures)  # type: ignore[func-returns-value]
     both = layer_gradients(IMAGES, CAPTIONS)

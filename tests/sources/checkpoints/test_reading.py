@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
-import pytest
-
 from lossscope.registry import build
 from lossscope.sources.checkpoints.reading import complete_data
 from lossscope.spec import Spec
+from tests.each import each
 
 CLIP = {"fit": "short-side", "resample": "bicubic", "size": "336"}
 NAMED = "pictures are read with {}, as the model's authors read them"
 WARNING = "WARNING: pictures are read with {}, as the data set says; the model's authors read them with {}"
 
 
-@pytest.mark.parametrize(
-    ("data", "filled", "notices"),
-    [
-        ("karpathy:root=a,name=b", CLIP, [NAMED.format("fit=short-side, resample=bicubic, size=336")]),
-        ("coco:root=a,resample=bicubic", {"fit": "short-side", "size": "336"}, [
-            NAMED.format("fit=short-side, size=336")
-        ]),
-        ("xvlm:root=a,name=b,size=336", {"fit": "short-side"}, [NAMED.format("fit=short-side")]),
-        ("webdataset:shards=a,fit=short-side,resample=bicubic,size=336", {}, []),
-        ("webdataset:shards=a,fit=short_side,resample=bicubic,size=336", {}, []),
-        ("karpathy:root=a,name=b,fit=squeeze,resample=bilinear,size=336", {}, [
-            WARNING.format("fit=squeeze, resample=bilinear", "fit=short-side, resample=bicubic")
-        ]),
-        ("karpathy:root=a,name=b,crop=false,resample=bicubic,size=224", {}, [
-            WARNING.format("fit=squeeze", "fit=short-side")
-        ]),
-        ("scenes", {"size": "336"}, [NAMED.format("size=336")]),
-        ("precomp:root=a", {}, []),
-        ("", {}, []),
-    ],
-)  # fmt: skip
+@each("data, filled, notices", [
+    ("karpathy:root=a,name=b", CLIP, [NAMED.format("fit=short-side, resample=bicubic, size=336")]),
+    ("coco:root=a,resample=bicubic", {"fit": "short-side", "size": "336"}, [
+        NAMED.format("fit=short-side, size=336")
+    ]),
+    ("xvlm:root=a,name=b,size=336", {"fit": "short-side"}, [NAMED.format("fit=short-side")]),
+    ("webdataset:shards=a,fit=short-side,resample=bicubic,size=336", {}, []),
+    ("webdataset:shards=a,fit=short_side,resample=bicubic,size=336", {}, []),
+    ("karpathy:root=a,name=b,fit=squeeze,resample=bilinear,size=336", {}, [
+        WARNING.format("fit=squeeze, resample=bilinear", "fit=short-side, resample=bicubic")
+    ]),
+    ("karpathy:root=a,name=b,crop=false,resample=bicubic,size=224", {}, [
+        WARNING.format("fit=squeeze", "fit=short-side")
+    ]),
+    ("scenes", {"size": "336"}, [NAMED.format("size=336")]),
+    ("precomp:root=a", {}, []),
+    ("", {}, []),
+])  # fmt: skip
 def test_only_what_is_unsaid_is_filled_in(data: str, filled: dict[str, str], notices: list[str]) -> None:
     completed, got = complete_data(data, CLIP)
     assert list(got) == notices

@@ -13,6 +13,7 @@ from torch import Tensor
 from lossscope.encoders.base import EncoderSpec, encoder_spec
 from lossscope.errors import InputError
 from lossscope.sources.checkpoints.sizes import require_possible_sizes
+from tests.each import each
 
 SHAPE, WORDS = (3, 16, 16), 9
 SPEC = "vsepp:dim=8,words=4,width=4"
@@ -28,9 +29,7 @@ def test_sizes_that_are_those_of_the_weights_pass_and_no_random_number_is_drawn(
     assert torch.equal(torch.get_rng_state(), before)
 
 
-@pytest.mark.parametrize(
-    "sizes", ["dim=1000000000", "words=1000000000", "width=100000", "dim=9000000000000000000", "dim=16"]
-)
+@each("sizes", ["dim=1000000000", "words=1000000000", "width=100000", "dim=9000000000000000000", "dim=16"])
 def test_sizes_that_the_weights_do_not_have_are_refused_before_anything_is_allocated(sizes: str) -> None:
     spec = encoder_spec(_changed(sizes))
     begin = time.process_time()

@@ -8,6 +8,7 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.tables.published import base as published
+from tests.each import each
 
 # rows per table: what the transcription was checked to have
 ROWS = {
@@ -18,13 +19,13 @@ ROWS = {
 TABLES = [(paper, table) for paper, tables in ROWS.items() for table in tables]
 
 
-@pytest.mark.parametrize(("paper", "table"), TABLES)
+@each("paper, table", TABLES)
 def test_every_table_is_complete(paper: str, table: int) -> None:
     assert len(published.load(paper, table)) == ROWS[paper][table]
     assert len(published.load(paper)) == sum(ROWS[paper].values())
 
 
-@pytest.mark.parametrize(("paper", "table"), TABLES)
+@each("paper, table", TABLES)
 def test_numbers_are_those_in_print(paper: str, table: int) -> None:
     rows = published.load(paper, table).dropna(subset=["mean"])
     for _, row in rows.iterrows():
@@ -34,7 +35,7 @@ def test_numbers_are_those_in_print(paper: str, table: int) -> None:
         assert [float(number) for number in std] == ([] if row["std"] != row["std"] else [row["std"]])
 
 
-@pytest.mark.parametrize("paper", ["bleeker2022", "li2022_unified"])
+@each("paper", ["bleeker2022", "li2022_unified"])
 def test_only_the_rsum_known_to_be_wrong_is_wrong(paper: str) -> None:
     wrong = []
     for key, part in published.load(paper).groupby(["table", "row_id", "dataset"]):
@@ -54,7 +55,7 @@ def test_the_average_known_to_be_wrong_is_wrong() -> None:
     assert wrong == [("2.7", "t2i")]
 
 
-@pytest.mark.parametrize("paper", ROWS)
+@each("paper", ROWS)
 def test_every_doubt_is_of_cells_that_are_there(paper: str) -> None:
     doubts = published.doubts(paper)
     assert len(doubts)
@@ -77,7 +78,7 @@ def test_numbers_that_a_doubt_quotes_are_those_of_the_other_table() -> None:
         assert float(number) in set(rows.loc[same, "mean"]), doubt["note"]
 
 
-@pytest.mark.parametrize(("paper", "table"), [pair for pair in TABLES if pair != ("xuan2023_goal", 1)])
+@each("paper, table", [pair for pair in TABLES if pair != ("xuan2023_goal", 1)])
 def test_every_table_says_what_its_deviations_are(paper: str, table: int) -> None:
     about = published.about(paper, table)
     assert about.cite == published.PAPERS[paper] and about.what and about.deviation

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import product
 from typing import Any
 
 import pandas as pd
-import pytest
-
-Study = Callable[..., pd.DataFrame]
 
 SPECS = {
     "Triplet": "triplet:margin=0.2",
@@ -45,25 +44,29 @@ def rows_of_run(labels: Mapping[str, Any], place: int) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.fixture
-def study() -> Study:
-    """Return a function: losses x encoders x data x seeds -> rows of `recall` and `cocos`, as those of a study."""
+def study(
+    specs: Mapping[str, str] = SPECS,
+    encoders: Mapping[str, str | None] = FROZEN,
+    data: Mapping[str, str | None] = SCENES,
+    seeds: Sequence[int | None] = (0, 1, 2),
+) -> pd.DataFrame:
+    """Return losses x encoders x data x seeds -> rows of `recall` and `cocos`, as those of a study."""
+    return _study(*(tuple(one.items()) for one in (specs, encoders, data)), tuple(seeds)).copy()
 
-    def rows_of_study(
-        specs: Mapping[str, str] = SPECS,
-        encoders: Mapping[str, str | None] = FROZEN,
-        data: Mapping[str, str | None] = SCENES,
-        seeds: Sequence[int | None] = (0, 1, 2),
-    ) -> pd.DataFrame:
-        rows = []
-        for label, dataset in data.items():
-            for encoder, method in encoders.items():
-                for place, (objective_label, spec) in enumerate(specs.items()):
-                    for seed in seeds:
-                        run = f"{label}/{encoder}/{objective_label}/{seed}"
-                        labels = {"data": label, "encoder": encoder, "objective_label": objective_label}
-                        names = {"run": run, "source": run, "dataset": dataset, "method": method, "seed": seed}
-                        rows += rows_of_run({**labels, **names, "spec": spec, "objective": spec}, place)
-        return pd.DataFrame(rows)
 
-    return rows_of_study
+@cache
+def _study(
+    specs: Sequence[tuple[str, str]],
+    encoders: Sequence[tuple[str, str | None]],
+    data: Sequence[tuple[str, str | None]],
+    seeds: Sequence[int | None],
+) -> pd.DataFrame:
+    rows = []
+    for (label, dataset), (encoder, method), (place, (name, spec)), seed in product(
+        data, encoders, enumerate(specs), seeds
+    ):
+        labels = {"data": label, "encoder": encoder, "objective_label": name}
+        run = f"{label}/{encoder}/{name}/{seed}"
+        names = {"run": run, "source": run, "dataset": dataset, "method": method, "seed": seed}
+        rows += rows_of_run({**labels, **names, "spec": spec, "objective": spec}, place)
+    return pd.DataFrame(rows)

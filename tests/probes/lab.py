@@ -1,13 +1,12 @@
-"""Helpers for tests of probes: small batches, stacked, single and cut into panels, and the results of probes."""
+"""What tests of probes share: small batches, stacked, single and cut into panels, and the results of probes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from torch import Tensor
 
@@ -110,7 +109,7 @@ def random_batches(
     return Batches(queries, candidates, match, valid)
 
 
-def run_probe(probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> ProbeResult:
+def run(probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> ProbeResult:
     """Return the result of a probe on a stack."""
     rows = batches.rows() if isinstance(batches, Batches) else batches
     plan = plan_probes([build("objectives", objective)], [build("probes", probe)])
@@ -131,7 +130,7 @@ def columns(result: ProbeResult) -> Numbers:
 
 def run_in_panels(probe: str, rows: DenseRows, sizes: Sequence[int], objective: str = "ntxent") -> ProbeResult:
     """Return the result of a probe on one batch whose queries come in panels."""
-    return merge_parts([run_probe(probe, panel, objective) for panel in cut_into_panels(rows, sizes)], rows.shape)
+    return merge_parts([run(probe, panel, objective) for panel in cut_into_panels(rows, sizes)], rows.shape)
 
 
 def assert_same(a: Numbers, b: Numbers, rtol: float = 1e-9, atol: float = 1e-11) -> None:
@@ -143,12 +142,12 @@ def assert_same(a: Numbers, b: Numbers, rtol: float = 1e-9, atol: float = 1e-11)
 
 def assert_invariant_to_cuts(probe: str, batches: Batches, objective: str = "ntxent", panels: bool = True) -> None:
     """Assert that a stack gives the results of its batches, and a batch the same by rows, by columns and in panels."""
-    stacked = statistics(run_probe(probe, batches, objective))
+    stacked = statistics(run(probe, batches, objective))
     for b, batch in enumerate(batches.single_batches()):
-        result = run_probe(probe, batch, objective)
+        result = run(probe, batch, objective)
         assert_same({name: values[b : b + 1] for name, values in stacked.items()}, statistics(result))
         by_columns = replace(batch.rows(), S=batch.S[0].T.contiguous().T)
-        assert_same(columns(run_probe(probe, by_columns, objective)), columns(result))
+        assert_same(columns(run(probe, by_columns, objective)), columns(result))
         q = batch.match.shape[1]
         for sizes in ([q - 1, 1], [1, 2, q - 3]) if panels else []:
             parts = run_in_panels(probe, batch.rows(), sizes, objective)
@@ -156,44 +155,27 @@ def assert_invariant_to_cuts(probe: str, batches: Batches, objective: str = "ntx
             assert_same(statistics(parts), statistics(result))
 
 
-@dataclass(frozen=True)
-class Lab:
-    """The functions above, for tests, which cannot import them."""
-
-    random_batches: Callable[..., Batches] = random_batches
-    run: Callable[..., ProbeResult] = run_probe
-    statistics: Callable[[ProbeResult], Numbers] = statistics
-    columns: Callable[[ProbeResult], Numbers] = columns
-    assert_invariant_to_cuts: Callable[..., None] = assert_invariant_to_cuts
-    run_in_panels: Callable[..., ProbeResult] = run_in_panels
-    cut_into_panels: Callable[[DenseRows, Sequence[int]], list[DenseRows]] = cut_into_panels
-    assert_same: Callable[..., None] = assert_same
-
-    def measure(self, probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> Numbers:
-        """Return statistic -> a number per batch."""
-        return statistics(run_probe(probe, batches, objective))
+def measure(probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> Numbers:
+    """Return statistic -> a number per batch."""
+    return statistics(run(probe, batches, objective))
 
 
-@pytest.fixture(scope="session")
-def lab() -> Lab:
-    """Return the helpers."""
-    return Lab()
+DEGENERATE = ("collapsed", "one negative", "all skipped", "separated", "opposite")
 
 
-@pytest.fixture(params=["collapsed", "one negative", "all skipped", "separated", "opposite"])
-def degenerate(request: pytest.FixtureRequest) -> Batches:
+def degenerate(kind: str) -> Batches:
     """Return two batches in float32 at which formulas break."""
     batch = random_batches(k=2, gaps=False)
     batch = replace(batch, queries=batch.queries.float(), candidates=batch.candidates.float())
-    if request.param == "collapsed":
+    if kind == "collapsed":
         point = batch.queries[:1, :1]
         return replace(batch, queries=point.expand_as(batch.queries), candidates=point.expand(2, 7, 4))
-    if request.param == "one negative":
+    if kind == "one negative":
         return replace(batch, **{k: getattr(batch, k)[:, :2] for k in ("queries", "candidates")}, **_first_two(batch))
-    if request.param == "all skipped":
+    if kind == "all skipped":
         return replace(batch, match=torch.zeros_like(batch.match))
     axes = torch.eye(8)[None].repeat(2, 1, 1)
-    if request.param == "separated":
+    if kind == "separated":
         return replace(batch, queries=axes[:, :6], candidates=axes[:, :7])
     return replace(batch, queries=axes[:, :6], candidates=-axes[:, :7])
 

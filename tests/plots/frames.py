@@ -1,0 +1,183 @@
+"""A frame of each picture: one that `draw` takes, and one that `draw_many` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from lossscope.engine.weight_fields import fields, goal_specs, pair_curves, weights_at
+from lossscope.plots import (
+    cosines,
+    count_recall,
+    differences,
+    direction_field,
+    epoch_counts,
+    eps_curve,
+    hubness,
+    loss_guess,
+    overlay,
+    pair_cloud,
+    power,
+    sensitivity,
+    spectrum,
+    tangent,
+    training,
+    trajectory,
+    triplet_field,
+    weight_field,
+    weight_mass,
+    what_if,
+)  # fmt: skip
+from lossscope.plots import pair_curves as curves
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def _cloud() -> pd.DataFrame:
+    x, y = _rng().uniform(0.1, 0.9, (2, 400))
+    columns = {"source": "runs/a/best.pt", "split": "train", "epoch": np.nan, "s_pos": x, "s_neg": y}
+    return pd.DataFrame({**columns, "batch_size": 128.0, "direction": "i2t"})
+
+
+def _epochs() -> pd.DataFrame:
+    rows = [
+        {"run": run, "epoch": float(epoch), "split": "val", "loss": 2.0 / (epoch + 1), "rsum": 10.0 * epoch}
+        | {f"{side}_{part}": 0.1 * epoch for side in ("pos", "neg") for part in trajectory.PARTS}
+        | {"warmup": "triplet" if run == "triplet_sh" and epoch in (1, 2) else None}
+        for run in ("triplet_sh", "ntxent:tau=0.1")
+        for epoch in range(11)
+    ]
+    return pd.DataFrame(rows)
+
+
+def _counts() -> pd.DataFrame:
+    rows = [
+        (label, panel, direction, seed, 3.0 + seed, 300.0 + seed)
+        for label in ("Triplet", "NT-Xent")
+        for panel in ("VSE++, scenes", "VSRN, scenes", "VSRN, other scenes", "VSE++, other scenes")
+        for direction in ("i2t", "t2i")
+        for seed in range(3)
+    ]
+    return pd.DataFrame(rows, columns=list(count_recall.COLUMNS))
+
+
+def _statistics(names: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    for name in names:
+        for direction in ("i2t", "t2i"):
+            for tau in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0):
+                yield {"value": tau, "direction": direction, "statistic": name, "mean": 10 * tau, "std": tau}
+
+
+def _mass() -> pd.DataFrame:
+    names = {"W_neg": 0.5, "W_low": 0.2, "N_eff": 7.0}
+    rows = [
+        {"label": label, "direction": direction, "statistic": name, "mean": mean}
+        for label in ("ntxent", "triplet", "smoothap")
+        for direction in ("i2t", "t2i")
+        for name, mean in names.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _curve() -> pd.DataFrame:
+    eps = 10.0 ** np.arange(-8, 3)
+    frame = pd.DataFrame({"source": "a.pt", "objective": "ntxent:tau=0.1", "direction": "i2t", "eps": eps})
+    return frame.assign(mean=100 / (1 + eps / 1e-4))
+
+
+def _varied() -> pd.DataFrame:
+    rows = [(name, value, seed, 400 + value) for name in ("margin", "gamma") for value in (1, 2, 3) for seed in (0, 1)]
+    return pd.DataFrame(rows, columns=list(sensitivity.COLUMNS))
+
+
+def _power() -> pd.DataFrame:
+    rows = [(system, over, n, 90 / n**0.5, 50 / n**0.5, 400 / n**0.5)
+            for over, numbers in (("seeds", (3, 5, 10, 20)), ("images", (200, 1000, 5000)))
+            for system in ("Triplet SH", "NT-Xent") for n in numbers]  # fmt: skip
+    frame = pd.DataFrame(rows, columns=["system", "over", "n", "mdd", "mdd_low", "mdd_high"])
+    constant = {"data": "scenes", "encoder": "VSE++", "baseline": "Triplet", "statistic": "rsum", "direction": "both"}
+    return frame.assign(**constant, level=0.95, power=0.8, alpha=0.05, difference=20.0)
+
+
+def _differences() -> pd.DataFrame:
+    shared = {"source": "a.pt", "b_source": "b.pt", "objective": "ntxent:tau=0.1", "b_objective": "ntxent:tau=0.1"}
+    rows = [
+        {**shared, "direction": direction, "probe": probe, "statistic": name, "unit": unit, "mean": 1.0, "b_mean": 1.2,
+         "difference": 0.2, "low": low, "high": 0.4, "level": 0.95}
+        for probe, name, unit in (
+            ("cocos", "C_neg", "samples"), ("cocos", "W_neg", "weight"), ("similarity", "s_pos_q10", "similarity"),
+        )
+        for direction, low in (("i2t", -0.1), ("t2i", 0.1))
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _epoch_counts() -> pd.DataFrame:
+    rows = [
+        {"source": "run", "objective": "triplet_sh:margin=0.2", "direction": direction, "statistic": name,
+         "unit": "samples", "epoch": epoch, "mean": 9.0 - epoch, "low": 8.5 - epoch, "high": 9.5 - epoch, "level": 0.95}
+        for name in ("C_q", "C_B", "N_eff") for direction in ("i2t", "t2i") for epoch in range(1, 8)
+    ]  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _norms() -> pd.DataFrame:
+    return pd.DataFrame({"label": np.repeat(["a", "b", "c", "d"], 50), "value": _rng().uniform(0, 2, 200)})
+
+
+def _cosines() -> pd.DataFrame:
+    kinds = {"positive": 0.6, "hardest negative": 0.4, "negative": 0.0}
+    rows = [(kind, value) for kind, mean in kinds.items() for value in _rng().normal(mean, 0.1, 300)]
+    return pd.DataFrame(rows, columns=list(cosines.COLUMNS))
+
+
+def _losses() -> pd.DataFrame:
+    rows = pd.DataFrame({"step": np.arange(1, 401), "loss": 4.85 * (1 + 0.01 * _rng().normal(size=400))})
+    return rows.assign(guess=4.85, guess_name="log B, of 128 candidates")
+
+
+def _spectrum() -> pd.DataFrame:
+    rows = [
+        (side, index, scale / (1 + index) ** power)
+        for side, scale, power in (("images", 1.0, 0.5), ("captions", 0.8, 2.0), ("isotropic", 0.4, 0.0))
+        for index in range(64)
+    ]
+    return pd.DataFrame(rows, columns=list(spectrum.COLUMNS))
+
+
+@cache
+def _goal() -> tuple[pd.DataFrame, pd.DataFrame]:
+    every = fields(goal_specs(), points=21)
+    return every[every["objective"] == every["objective"].iloc[-1]], every
+
+
+FRAMES: dict[ModuleType, Callable[[], tuple[pd.DataFrame, pd.DataFrame]]] = {
+    cosines: lambda: (_cosines(), _cosines()),
+    count_recall: lambda: (_counts()[lambda rows: rows["panel"] == "VSE++, scenes"], _counts()),
+    curves: lambda: (pair_curves(), pair_curves()),
+    differences: lambda: (_differences()[lambda rows: rows["unit"] == "samples"], _differences()),
+    direction_field: _goal,
+    epoch_counts: lambda: (_epoch_counts()[lambda rows: rows["statistic"] == "C_q"], _epoch_counts()),
+    eps_curve: lambda: (_curve(), _curve()),
+    hubness: lambda: (pd.DataFrame({"label": "a", "count": [3, 1, 0]}),) * 2,
+    loss_guess: lambda: (_losses(), _losses()),
+    overlay: lambda: (_cloud(), _cloud()),
+    pair_cloud: lambda: (weights_at("ntxent", _cloud()),) * 2,
+    power: lambda: (_power()[lambda rows: rows["over"] == "seeds"], _power()),
+    sensitivity: lambda: (_varied()[lambda rows: rows["parameter"] == "margin"], _varied()),
+    spectrum: lambda: (_spectrum(), _spectrum()),
+    tangent: lambda: (_norms()[lambda rows: rows["label"] == "a"], _norms()),
+    training: lambda: (_epochs(), _epochs()),
+    trajectory: lambda: (_epochs()[lambda rows: rows["run"] == "triplet_sh"], _epochs()),
+    triplet_field: _goal,
+    weight_field: lambda: _goal()[:1] * 2,
+    weight_mass: lambda: (_mass(), _mass()),
+    what_if: lambda: (pd.DataFrame(_statistics(("C_neg",))), pd.DataFrame(_statistics(("C_neg", "W_neg", "N_eff")))),
+}
