@@ -101,6 +101,16 @@ def _warm_processes() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _commands_built_once() -> Iterator[None]:
+    """`CliRunner().invoke` takes one tree of commands for the whole run: to build it takes a tenth of a second."""
+    from typer.main import get_command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
+
+
 @pytest.fixture
 def typed() -> Iterator[None]:
     """Python files that specs of the test name count as typed by the user."""
