@@ -169,3 +169,20 @@ def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny import run_study
 
     return run_study(tmp_path_factory.mktemp("tiny-study")).path
+
+
+@pytest.fixture(scope="session")
+def tiny_report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of its report, with every file beside it. Not to be written to."""
+    from lossscope.studies.report import report
+
+    return report([tiny_study], tmp_path_factory.mktemp("tiny-report") / "new" / "out", resamples=99)
+
+
+@pytest.fixture
+def blank_pictures() -> Iterator[None]:
+    """Reports have blank pictures: most of the time of a report is drawing."""
+    from tests import blank_pictures
+
+    with blank_pictures.blank_pictures():
+        yield

@@ -26,6 +26,7 @@ from typer.testing import CliRunner
 from lossscope.registry import build, expand
 from tests.blank_pictures import blank_pictures
 from tests.each import each
+from tests.farm import warm_jobs
 
 REDUCED = {
     r"report runs/li2022-small": ("report runs/bleeker2022-small", "a second study is reported"),
@@ -153,7 +154,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "120")
         patch.setattr("lossscope.io.frames.own_version", lambda: SHOWN_VERSION)
-        with blank_pictures():
+        with blank_pictures(), warm_jobs():
             yield Inputs(home)
 
 
