@@ -173,10 +173,12 @@ def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page of its report, with every file beside it. Not to be written to."""
+    """The page of its report with blank pictures, every file beside it. Not to be written to."""
     from lossscope.studies.report import report
+    from tests.blank_pictures import blank_pictures
 
-    return report([tiny_study], tmp_path_factory.mktemp("tiny-report") / "new" / "out", resamples=99)
+    with blank_pictures():
+        return report([tiny_study], tmp_path_factory.mktemp("tiny-report") / "report", resamples=99)
 
 
 @pytest.fixture

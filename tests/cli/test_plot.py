@@ -78,6 +78,13 @@ def test_damaged_files_are_refused() -> None:
         assert result.exit_code == 1 and f"{name} must be a readable" in result.stderr
 
 
+def test_rows_of_which_nothing_can_be_made_are_an_error_with_the_file() -> None:
+    """The message said which columns there must be, and not of which file."""
+    Path("rows.csv").write_text("label,mean\na,1\n", encoding="utf-8")
+    result = lossscope("plot", "weight_mass", "rows.csv")
+    assert result.exit_code == 1 and "rows.csv must be rows of numbers" in result.output
+
+
 def test_every_picture_is_listed() -> None:
     listed = lossscope("list", "pictures")
     assert listed.exit_code == 0 and all(name in listed.stdout for name in PICTURES)
