@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
+from typer.testing import Result
 
 from lossscope.objectives.checks.verdict import Verdict
+from tests.command_line import lossscope, plain
 
 STEPS = """
 import torch
@@ -56,7 +55,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(*words: str) -> Result:
-    return CliRunner().invoke(app, ["check", *words])
+    return lossscope("check", *words)
 
 
 def test_a_sound_step_of_one_process_passes() -> None:
@@ -143,11 +142,11 @@ def test_a_process_that_dies_fails_the_check_of_processes() -> None:
 def test_what_cannot_work_is_one_message(words: str, code: int, fragment: str) -> None:
     result = check(*words.split())
     assert result.exit_code == code
-    assert fragment in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split()), result.stderr
+    assert fragment in plain(result.stderr), result.stderr
 
 
 def test_trainers_are_listed_with_their_options() -> None:
-    listed = json.loads(CliRunner().invoke(app, ["list", "trainers", "--format", "json"]).stdout)
+    listed = json.loads(lossscope("list trainers --format json").stdout)
     assert {one["name"] for one in listed} >= {
         "grad_cache",
         "open_clip",

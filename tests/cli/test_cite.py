@@ -8,13 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
-
-def lossscope(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+from tests.command_line import lossscope
 
 
 def rows(*words: str | Path) -> list[dict[str, Any]]:

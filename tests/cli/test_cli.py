@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -18,29 +17,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from click.testing import Result
 from lossscope_cli import app
 from PIL import Image
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import names
+from tests.command_line import document, lossscope, plain
+from tests.each import each
 from tests.tiny import ENCODER
 
 COMMANDS = ["check", "cocos", "demo", "diagram", "eval", "list", "mine", "train", "trajectory", "verify"]
 DATA = "scenes:train=30,val=10,test=10,size=16"
 TRAIN = ["train", "--data", DATA, "--encoder", ENCODER, "--objective", "ntxent", "--epochs", "1", "--batch-size", "32"]
-
-
-def lossscope(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def plain(text: str) -> str:
-    """Without the frame that usage errors are drawn in, and on one line."""
-    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
 
 
 @pytest.fixture
@@ -77,35 +67,11 @@ def test_the_promised_lines_work_in_a_shell(ckpt: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lossscope_cli"]
     document = subprocess.run([*command, "cocos", "ckpt.pt", "--eps", "0.01", "--format", "json"], **shell)
     assert json.loads(document.stdout)["schema"] == "lossscope.summary/1"
-    assert subprocess.run([*command, "--version"], **shell).stdout.strip()
-
-
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, lossscope_cli; lossscope_cli.app(['--help'], standalone_mode=False)\n"
-        "print(sorted({'torch', 'numpy', 'pandas', 'matplotlib'} & set(sys.modules)))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert result.stdout.rstrip().endswith("[]")
+    assert lossscope("--version").stdout.strip()
 
 
 def test_the_commands_are_those_of_the_contract() -> None:
     assert set(COMMANDS) <= set(get_command(app).commands)  # type: ignore[attr-defined]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_examples(command: str) -> None:
-    result = lossscope(command, "--help")
-    assert result.exit_code == 0
-    if command != "demo":
-        assert "Examples" in result.stdout
-        assert f"lossscope {command}" in result.stdout
-
-
-def document(result: Result) -> dict[str, Any]:
-    assert result.exit_code == 0, result.stderr
-    loaded: dict[str, Any] = json.loads(result.stdout, parse_constant=pytest.fail)
-    return loaded
 
 
 @pytest.mark.parametrize("objectives", [["triplet"], ["ntxent:tau=0.05", "smoothap", "triplet-sh", "goal"]])
@@ -141,8 +107,10 @@ def test_json_of_eval_is_one_document(ckpt: Path) -> None:
     assert means["both", "rsum"] == pytest.approx(sum(recalls))
 
 
-@pytest.mark.parametrize("format", ["table", "json", "csv", "markdown", "latex"])
-@pytest.mark.parametrize("command", [["cocos", "dump.npz", "--objective", "triplet"], ["eval", "dump.npz"]])
+@each(
+    "format", ["table", "json", "csv", "markdown", "latex"],
+    "command", [["cocos", "dump.npz", "--objective", "triplet"], ["eval", "dump.npz"]],
+)  # fmt: skip
 def test_every_format_is_written(command: list[str], format: str, dump: Path) -> None:
     result = lossscope(*command, "--format", format)
     assert result.exit_code == 0, result.stderr
@@ -170,17 +138,6 @@ def test_folds_and_ensembles(dump: Path) -> None:
     one = document(lossscope("eval", dump, "--format", "json"))["rows"]
     both = document(lossscope("eval", dump, dump, "--ensemble", "--format", "json"))["rows"]
     assert [row["mean"] for row in both] == [row["mean"] for row in one]
-
-
-def test_ranges_of_an_objective_are_written_out(dump: Path) -> None:
-    report = document(lossscope("cocos", dump, "--objective", "ntxent:tau=0.1..0.3/3", "--format", "json"))
-    assert {row["objective"] for row in report["rows"]} == {"ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3"}
-
-
-def test_thresholds_are_taken_as_given_and_once(dump: Path) -> None:
-    words = ["cocos", dump, "--objective", "ntxent", "--batch-size", "8", "--format", "json"]
-    report = document(lossscope(*words, "--eps", "0.0123456789", "--eps", "0.0123456789"))
-    assert {(row["eps"], row["n"]) for row in report["rows"]} == {(0.0123456789, 3)}
 
 
 def test_the_known_form_is_one_deterministic_batch(dump: Path) -> None:
@@ -217,7 +174,7 @@ def test_an_objective_from_a_file_of_ones_own(dump: Path, tmp_path: Path) -> Non
     assert lossscope("cocos", "copy", "--trust-code").exit_code == 0
 
 
-@pytest.mark.parametrize("kind", ["objectives", "encoders", "datasets", "probes", "sources", "tables"])
+@each("kind", ["objectives", "encoders", "datasets", "probes", "sources", "tables"])
 def test_list_names_everything_there_is(kind: str) -> None:
     loaded = json.loads(lossscope("list", kind, "--format", "json").stdout)
     if kind != "tables":
@@ -279,13 +236,7 @@ def test_from_training_to_every_other_command(tmp_path: Path) -> None:
     assert lossscope("verify", "run/best.pt", "run/checkpoints/last.pt").exit_code == 0
 
 
-def test_a_config_file_serves_and_flags_win(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text(f'data = "{DATA}"\nencoder = "{ENCODER}"\nepochs = 9\nbatch_size = 64\n')
-    assert lossscope("train", "--config", "a.toml", "--epochs", "1", "--out", "run", "--quiet").exit_code == 0
-    assert "epochs = 1\nbatch_size = 64" in (tmp_path / "run" / "config.toml").read_text()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.thorough)])
 def test_an_interrupted_training_ends_with_130_and_can_go_on(number: signal.Signals, tmp_path: Path) -> None:
     words = ["-m", "lossscope_cli", *TRAIN, "--epochs", "500", "--out", "run"]
     process = subprocess.Popen([sys.executable, *words], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
@@ -491,7 +442,7 @@ def bad(dump: Path, ckpt: Path, tiny_run: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("case", BAD, ids=lambda case: case.words.replace("{train}", "train.."))
+@each("case", BAD)
 def test_what_cannot_work_is_one_message(case: Bad, bad: Path) -> None:
     words = [*(TRAIN if case.words.startswith("{train}") else []), *case.words.removeprefix("{train}").split()]
     result = lossscope(*words)
@@ -510,7 +461,7 @@ def test_tensorboard_events_are_written_beside_the_run(tmp_path: Path) -> None:
 
     options = "--data scenes:train=30,val=10,test=10,size=16 --encoder vsepp:dim=8,words=8,width=4 --objective ntxent"
     out = tmp_path / "run"
-    result = CliRunner().invoke(app, ["train", *options.split(), "--epochs", "1", "--tensorboard", "--out", str(out)])
+    result = lossscope("train", *options.split(), "--epochs", "1", "--tensorboard", "--out", out)
     assert result.exit_code == 0, result.output
     events = EventAccumulator(str(tmp_path / "run.tb"))
     events.Reload()

@@ -10,10 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from click.testing import Result
-from lossscope_cli import app
 from lossscope_cli.compare import METRICS as OFFERED
-from typer.testing import CliRunner
 
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
@@ -21,6 +18,7 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.stats.compare import compare
 from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.per_image import METRICS
+from tests.command_line import lossscope, plain
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +35,6 @@ def _files(tmp_path: Path, tiny_run: Path) -> None:
             values = {"objective": objective, "training": {**base.training, "objective": objective, "seed": seed}}
             name = f"{objective.partition(':')[0]}-{seed}.pt"
             Checkpoint(**{**vars(base), "weights": weights, **values}).save(tmp_path / name)
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
 
 
 ALL = "compare ntxent-0.pt ntxent-1.pt triplet-0.pt triplet-1.pt --resamples 199"
@@ -135,7 +129,7 @@ def test_what_cannot_be_compared_is_an_error(words: str, code: int, message: str
     dump("other.npz", 7, 0)
     result = lossscope(words)
     assert result.exit_code == code, result.output
-    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert message in plain(result.stderr)
     assert result.stdout == ""
 
 
@@ -164,5 +158,5 @@ def test_eval_writes_run_files_beside_its_numbers() -> None:
 def test_run_files_that_cannot_be_written_are_an_error(words: str, message: str) -> None:
     result = lossscope(words)
     assert result.exit_code in (1, 2)
-    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert message in plain(result.stderr)
     assert not Path("trec").exists()

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
 from PIL import Image
-from typer.testing import CliRunner
+from typer.testing import Result
+
+from tests.command_line import lossscope
 
 FEW = ["--points", "11"]
 
 
 def diagram(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, ["diagram", *(str(word) for word in words)])
+    return lossscope("diagram", *words)
 
 
 def made(*words: str | Path) -> list[str]:

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
+from tests.command_line import lossscope, plain
 
 
 def rows_of(words: str) -> pd.DataFrame:
@@ -138,5 +132,5 @@ def test_images_and_captions_are_compared_on_further_measures_that_are_named(dum
 def test_what_cannot_be_done_is_an_error(words: str, code: int, message: str) -> None:
     result = lossscope(words)
     assert result.exit_code == code, result.output
-    assert message in " ".join(result.stderr.replace("│", " ").split())
+    assert message in plain(result.stderr)
     assert result.stdout == ""

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.datasets.judgements import any_format
 from lossscope.datasets.judgements.any_format import read_judgements
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
+from tests.command_line import lossscope
 
 
 @pytest.fixture(autouse=True)

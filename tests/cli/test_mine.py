@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.offline_candidates import HardCandidates
+from tests.command_line import lossscope
 from tests.tiny import ENCODER, SCENES
 
 TRAIN = f"train --data {SCENES} --encoder {ENCODER} --epochs 1 --batch-size 32"
@@ -20,10 +18,6 @@ TRAIN = f"train --data {SCENES} --encoder {ENCODER} --epochs 1 --batch-size 32"
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_run: Path) -> None:
     (tmp_path / "run").symlink_to(tiny_run)
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
 
 
 def test_mine_then_train_as_the_help_says() -> None:

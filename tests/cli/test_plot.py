@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from lossscope_cli import app
 from PIL import Image
-from typer.testing import CliRunner
 
 from lossscope.declarations import declarations
+from tests.command_line import lossscope
 
 PICTURES = [declared.name for declared in declarations("pictures")]
-
-
-def lossscope(*words: str) -> Result:
-    return CliRunner().invoke(app, words)
 
 
 @pytest.fixture

@@ -8,11 +8,9 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.engine.sampled import one_pass, strips
+from tests.command_line import lossscope
 
 
 @pytest.fixture(name="shards")
@@ -25,10 +23,6 @@ def shard_folder(tmp_path: Path) -> Path:
         np.save(folder / f"images-{number}.npy", own)
         np.save(folder / f"captions-{number}.npy", own + random.normal(size=own.shape).astype(np.float32))
     return folder
-
-
-def lossscope(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def test_json_has_the_interval_and_what_was_sampled(shards: Path) -> None:

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.pilot import COLUMNS, PlanOptions, plan
 from lossscope.stats.power import Design
 from lossscope.studies.report import read_runs
+from tests.command_line import lossscope, message
 from tests.tiny import STUDY_OF_ONE_RUN, run_study
 
 
@@ -25,14 +23,6 @@ def _files(tmp_path: Path, tiny_study: Path) -> None:
     """tiny.toml, and its finished study of two losses and two seeds in runs/tiny."""
     shutil.copytree(tiny_study, tmp_path / "runs" / "tiny")
     shutil.copy(tiny_study.parent / "tiny.toml", tmp_path)
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
-
-
-def message(result: Result) -> str:
-    return " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_rows_are_those_of_the_library() -> None:
