@@ -13,6 +13,7 @@ import pytest
 from typer.testing import Result
 
 from tests.command_line import lossscope, message
+from tests.each import each
 from tests.hostile_names import CONTROLS, IN_FRAMES
 from tests.planted import (
     complete_collapse,
@@ -96,8 +97,8 @@ def test_fail_on_is_met_by_any_of_several_sources(plant: Words) -> None:
     assert doctor(well, sick, "--fail-on", "error", "--format", "json").exit_code == 3
 
 
-@pytest.mark.parametrize(
-    ("words", "fragment"),
+@each(
+    "words, fragment",
     [
         ([], "doctor needs a SOURCE or --log"),
         (["--objective", "ntxent"], "doctor needs a SOURCE or --log"),
@@ -117,8 +118,10 @@ def test_a_wrong_command_line_has_exit_code_2(words: list[str], fragment: str, t
     assert result.exit_code == 2 and fragment in message(result), result.output
 
 
-def _write_inputs(folder: Path, run: Path) -> None:
-    """Write sources and logs that cannot be examined."""
+@pytest.fixture
+def inputs(tmp_path: Path, tiny_run: Path) -> None:
+    """Sources and logs that cannot be examined."""
+    folder = tmp_path
     healthy_dump(SIZES[0], folder)
     (folder / "empty").mkdir()
     (folder / "empty.npz").touch()
@@ -130,11 +133,11 @@ def _write_inputs(folder: Path, run: Path) -> None:
     (folder / "words.csv").write_text("step,loss\n1,high\n2,low\n", encoding="utf-8")
     np.savez(folder / "scalar.npz", a=np.float32(3))
     (folder / "unfinished" / "checkpoints").mkdir(parents=True)
-    shutil.copy(run / "config.toml", folder / "unfinished")
+    shutil.copy(tiny_run / "config.toml", folder / "unfinished")
 
 
-@pytest.mark.parametrize(
-    ("words", "fragment"),
+@each(
+    "words, fragment",
     [
         (["gone.npz"], "there is nothing at 'gone.npz'"),
         (["--log", "gone.csv"], "gone.csv"),
@@ -155,22 +158,19 @@ def _write_inputs(folder: Path, run: Path) -> None:
         (["healthy.npz", "--against", "gone.npz"], "gone.npz"),
     ],
 )
-def test_what_cannot_be_examined_has_exit_code_1_and_a_message(
-    words: list[str], fragment: str, tmp_path: Path, tiny_run: Path
-) -> None:
-    _write_inputs(tmp_path, tiny_run)
+def test_what_cannot_be_examined_has_exit_code_1_and_a_message(words: list[str], fragment: str, inputs: None) -> None:
     result = doctor(*words, "--no-cache")
     assert result.exit_code == 1, result.output
     assert fragment in message(result) and "Traceback" not in result.output and not result.stdout
 
 
-def test_a_run_without_a_checkpoint_says_what_was_not_looked_for(tmp_path: Path, tiny_run: Path) -> None:
-    _write_inputs(tmp_path, tiny_run)
+def test_a_run_without_a_checkpoint_says_what_was_not_looked_for(inputs: None) -> None:
     result = doctor("unfinished", "--no-cache")
     assert result.exit_code == 0, result.output
     assert "the run has no checkpoint yet" in " ".join(result.stdout.split())
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_json_is_one_document_and_nothing_else(plant: Words) -> None:
     result = doctor(*plant(duplicates.embeddings), "--format", "json")
     document = json.loads(result.stdout)
@@ -237,6 +237,7 @@ def test_a_page_names_each_finding_and_has_its_pictures(plant: Words, tmp_path: 
     assert (tmp_path / "sick" / "csv" / "looked-for.csv").is_file()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_two_sources_with_one_finding_have_a_page(plant: Words) -> None:
     (first, *_) = plant(no_learning.vectors)
     shutil.copy(first, "again.npz")
@@ -252,6 +253,7 @@ def test_many_sources_are_cut_at_one_screen(plant: Words) -> None:
     assert doctor(*copies[:3], "-v").stdout.count("no-learning: nothing") == 3
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_page_of_a_well_source_says_so(plant: Words, tmp_path: Path) -> None:
     result = doctor(*plant(healthy_log), "--out", "well")
     assert result.exit_code == 0, result.output

@@ -46,9 +46,13 @@ def shown_help(words: str, width: int) -> str:
 
 
 @each("words", COMMANDS, "width", [80, 100])
-def test_help_is_no_wider_than_the_terminal_and_shows_options_and_choices_whole(words: str, width: int) -> None:
+def test_help_is_no_wider_than_the_terminal_and_shows_examples_options_and_choices_whole(
+    words: str, width: int
+) -> None:
     """Of `train` an option was cut off at 80 columns, and a choice was broken within a word."""
     text = shown_help(words, width)
+    if words not in ("demo", "study worker"):
+        assert f"lossscope {words} " in plain(text).partition("Examples")[2]
     assert "…" not in text and all(cell_len(line) <= width for line in text.splitlines())
     parts = set(re.findall(r"[\w.@-]+", text))
     for parameter in COMMANDS[words].params:
@@ -58,17 +62,14 @@ def test_help_is_no_wider_than_the_terminal_and_shows_options_and_choices_whole(
         assert choices is None or set(choices[1].split("|")) <= parts
 
 
-@each("words", [words for words in COMMANDS if words not in ("demo", "study worker")])
-def test_help_shows_examples(words: str) -> None:
-    text = plain(shown_help(words, 200))
-    assert "Examples" in text and f"lossscope {words} " in text.partition("Examples")[2]
-
-
 HELP_AND_LISTS = """
 import sys, lossscope_cli
 from lossscope_cli._options import complete_names
+from typer.main import get_command
+
+command = get_command(lossscope_cli.app)
 for line in sys.argv[1:]:
-    lossscope_cli.app(line.split(), standalone_mode=False)
+    command(line.split(), standalone_mode=False)
 assert complete_names("probes")("si") == ["similarity"]
 heavy = {"torch", "numpy", "pandas", "matplotlib", "scipy", "sklearn", "nltk"}
 print(sorted(heavy & set(sys.modules)), [name for name in sys.modules if name.startswith("lossscope.probes")])

@@ -62,7 +62,7 @@ def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> N
 
 
 def test_a_collapse_stops_the_run_and_its_batches_can_be_opened() -> None:
-    healthy = run(*TINY, *SHORT, "--objective", "triplet-sh", "--warmup", "2", "--lr", "0.002", "--epochs", "30",
+    healthy = run(*TINY, *SHORT, "--objective", "triplet-sh", "--warmup", "2", "--lr", "0.002", "--epochs", "8",
                   "--doctor", "--stop-on", "error", "--out", "healthy")  # fmt: skip
     assert healthy.exit_code == 0 and "Doctor: " not in healthy.stderr
     ill = run(*TINY, *SHORT, *COLLAPSES, "--doctor", "--stop-on", "error", "--recorder", "3", "--out", "ill")
