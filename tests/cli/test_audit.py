@@ -16,7 +16,7 @@ from lossscope.audit.output.folder import FILES
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.run import audit
 from lossscope.io.csv_tables import read_csv
-from tests.command_line import lossscope, plain
+from tests.command_line import lossscope
 
 SCENES = "scenes:train=40,val=8,test=10,size=16,ambiguity=0.6"
 AUDIT = f"audit --data {SCENES} --out out --batch-size 16 --sheet 30"
@@ -138,30 +138,6 @@ def test_a_typed_plug_in_is_imported_and_its_column_is_written() -> None:
 def test_a_named_signal_that_cannot_be_had_is_said() -> None:
     result = succeed(f"{AUDIT} --signal text_items --signal agreement")
     assert "--signal agreement is left out: agreement is of several sources" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        ("audit --out out", 2, "audit needs a SOURCE, or data with texts"),
-        (f"{AUDIT} --threshold 0", 2, "must be above 0"),
-        (f"{AUDIT} --pairs pairs.csv --format json", 2, "--format json is of an audit's result"),
-        (f"{AUDIT} --threshold 2", 2, "less than or equal to 1"),
-        (f"{AUDIT} --labels none.csv", 1, "none.csv"),
-        (f"{AUDIT} --signal similarty", 2, "did you mean 'similarity'"),
-        (f"{AUDIT} --signal similarity", 1, "an audit needs texts or embeddings"),
-        (f"{AUDIT} --split dev", 1, "split must be one of train, val, test"),
-        (f"{AUDIT} --objective nosuch", 2, "objective must be one of"),
-        ("audit none.pt --out out", 1, "none.pt"),
-        (f"{AUDIT} --batch-size 5000", 2, "less than or equal to 4096"),
-    ],
-)
-def test_bad_input_is_said_and_writes_nothing(words: str, code: int, says: str) -> None:
-    result = lossscope(words)
-    assert result.exit_code == code, result.output
-    assert says in plain(result.stderr), result.stderr
-    assert "Traceback" not in result.stderr
-    assert not Path("out/audit.json").exists()
 
 
 def test_an_interrupted_audit_leaves_the_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import Result
 
 from lossscope.objectives.checks.verdict import Verdict
-from tests.command_line import lossscope, plain
+from tests.command_line import lossscope
 
 MINE = """
 from dataclasses import dataclass
@@ -99,26 +99,6 @@ def test_ranges_are_written_out_and_options_arrive(monkeypatch: pytest.MonkeyPat
     assert result.exit_code == 0, result.stderr
     assert calls == [("ntxent:tau=0.1", 3, 7), ("ntxent:tau=0.2", 3, 7), ("triplet:margin=0.2", 3, 7)]
     assert result.stdout.splitlines()[-1] == "3 objectives: 3 passed"
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "fragment"),
-    [
-        ("", 2, "Missing argument 'SPEC...'"),
-        ("ntxnt", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
-        ("ntxent ntxnt", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
-        ("ntxent:tau=0", 1, "tau must be > 0; got 0.0"),
-        ("./gone.py:Mine", 2, "plug-in file must exist; got './gone.py'"),
-        ("ntxent --processes 0", 2, "Invalid value for '--processes'"),
-        ("ntxent --format latex", 2, "'latex' is not one of 'table', 'json'"),
-        ("ntxent --seed=-1", 2, "Invalid value for '--seed'"),
-    ],
-)
-def test_what_cannot_work_is_one_message(words: str, code: int, fragment: str) -> None:
-    result = check(*words.split())
-    assert fragment in plain(result.stderr)
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert "Traceback" not in result.stderr
 
 
 def test_processes_leave_stdout_to_the_result() -> None:

@@ -91,39 +91,6 @@ def test_conversions_show_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch
     assert "f" in done("features", "--data", SCENES, "--out", "f", "--backbone", "hog-grid:rows=2,columns=2")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ("features --data gone --out f", 2, "data set must be one of"),
-        (
-            f"features --data {SCENES} --out f --backbone gone",
-            2,
-            "feature must be one of hog_grid, resnet, transformers",
-        ),
-        (
-            f"features --data {SCENES} --out f --backbone hog-grid --split dev",
-            1,
-            "splits must be of train, val, test; got dev",
-        ),
-        (f"features --data {SCENES} --out f --backbone resnet", 2, "resnet needs weights=..."),
-        (f"features --data {SCENES} --out f --backbone transformers:path=gone", 1, "must be a folder with config.json"),
-        ("features --data scenes:captions=3 --out f", 1, "must have 5 captions each"),
-        ("synthetic-experts f --captions gone", 1, "annotations must be files like gone"),
-        ("synthetic-experts f --captions gone --models x", 2, "'x' is not one of 'mmt', 'ce'"),
-        ("random-words f --captions gone --lists x", 2, "'x' is not one of '1k-a', '1k-b', 'full'"),
-        ("ecir . k --name n", 1, "must hold train_set.p"),
-        ("msrvtt x a b", 2, "KIND must be one of expert, words, captions, chosen"),
-        ("msrvtt expert gone b", 1, "gone must exist"),
-        ("similarity gone b", 1, "gone must exist"),
-    ],
-)
-def test_what_cannot_work_is_an_error_and_leaves_nothing(words: str, code: int, message: str, tmp_path: Path) -> None:
-    result = run_data(*words.split())
-    assert result.exit_code == code
-    assert message in " ".join(result.stderr.split())
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_code_in_a_pickle_is_refused_without_a_traceback() -> None:
     Path("e.p").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
     result = run_data("msrvtt", "expert", "e.p", "face")
@@ -139,9 +106,3 @@ def test_an_interrupt_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("lossscope.datasets.conversion.feature_extraction.Extraction.run", stop)
     result = run_data("features", "--data", SCENES, "--out", "f")
     assert (result.exit_code, result.stderr) == (130, "Interrupted; what was finished is kept.\n")
-
-
-def test_help_shows_examples() -> None:
-    for name in ("features", "synthetic-experts", "random-words", "ecir", "msrvtt", "similarity"):
-        text = done(name, "--help")
-        assert f"lossscope data {name}" in text

@@ -207,13 +207,6 @@ def test_no_batch_is_smaller_than_asked_for_in_train_mode(items: int) -> None:
     assert all(end - start >= min(32, items) for start, end in ends)
 
 
-def test_a_dump_has_no_train_mode(dump: Path) -> None:
-    result = lossscope("diff dump.npz --objective ntxent --b-mode train")
-    assert result.exit_code == 1
-    assert "train mode" in message(result)
-    assert load(dump).mode == "eval"
-
-
 def test_epochs_of_a_run_are_compared(run: Path) -> None:
     result = lossscope("diff run --epoch 1 --b-epoch 2 --batch-size 16 --probes cocos --format csv")
     assert result.exit_code == 0, result.stderr
@@ -323,12 +316,3 @@ def test_options_that_do_not_fit_are_usage_errors(
     result = lossscope(words)
     assert result.exit_code == 2
     assert what in message(result)
-
-
-def test_other_items_are_an_error(dump: Path, tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    images, captions = random.normal(size=(13, 6)), random.normal(size=(26, 6))
-    np.savez(tmp_path / "longer.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(13), 2))
-    result = lossscope("diff dump.npz longer.npz --objective triplet")
-    assert result.exit_code == 1
-    assert "12 and 13" in message(result)

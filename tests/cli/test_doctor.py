@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import Result
 
-from tests.command_line import lossscope, message
-from tests.each import each
+from tests.command_line import lossscope
 from tests.hostile_names import CONTROLS, IN_FRAMES
 from tests.planted import (
     complete_collapse,
@@ -97,74 +96,9 @@ def test_fail_on_is_met_by_any_of_several_sources(plant: Words) -> None:
     assert doctor(well, sick, "--fail-on", "error", "--format", "json").exit_code == 3
 
 
-@each(
-    "words, fragment",
-    [
-        ([], "doctor needs a SOURCE or --log"),
-        (["--objective", "ntxent"], "doctor needs a SOURCE or --log"),
-        (["--log", "train.csv", "--column", "train/loss"], "--column must be FIELD=NAME, such as loss=train/loss"),
-        (["--log", "train.csv", "--column", "=x"], "--column must be FIELD=NAME"),
-        (["a.npz", "--fail-on", "note"], "'note' is not one of 'error', 'warning'"),
-        (["a.npz", "--batch-size", "0"], "greater than or equal to 1"),
-        (["healthy.npz", "--objective", "ntxnt"], "got 'ntxnt'; did you mean 'ntxent'?"),
-        (["healthy.npz", "--objective", "ntxent:tua=1"], "got 'tua'; did you mean 'tau'?"),
-        (["scenes:tain=3"], "got 'tain'; did you mean 'train'?"),
-        (["a.npz", "--format", "csv"], "'csv' is not one of 'table', 'json', 'markdown'"),
-    ],
-)
-def test_a_wrong_command_line_has_exit_code_2(words: list[str], fragment: str, tmp_path: Path) -> None:
-    healthy_dump(SIZES[0], tmp_path)
-    result = doctor(*words)
-    assert result.exit_code == 2 and fragment in message(result), result.output
-
-
-@pytest.fixture
-def inputs(tmp_path: Path, tiny_run: Path) -> None:
-    """Sources and logs that cannot be examined."""
-    folder = tmp_path
-    healthy_dump(SIZES[0], folder)
-    (folder / "empty").mkdir()
-    (folder / "empty.npz").touch()
-    (folder / "empty.csv").touch()
-    (folder / "empty.jsonl").touch()
-    (folder / "damaged.npz").write_bytes((folder / "healthy.npz").read_bytes()[:5000])
-    (folder / "damaged.pt").write_bytes(b"PK\x03\x04" + bytes(300))
-    (folder / "noloss.csv").write_text("step,accuracy,lr\n1,0.5,0.1\n2,0.6,0.1\n", encoding="utf-8")
-    (folder / "words.csv").write_text("step,loss\n1,high\n2,low\n", encoding="utf-8")
-    np.savez(folder / "scalar.npz", a=np.float32(3))
-    (folder / "unfinished" / "checkpoints").mkdir(parents=True)
-    shutil.copy(tiny_run / "config.toml", folder / "unfinished")
-
-
-@each(
-    "words, fragment",
-    [
-        (["gone.npz"], "there is nothing at 'gone.npz'"),
-        (["--log", "gone.csv"], "gone.csv"),
-        (["healthy.npz", "--log", "gone.csv"], "gone.csv"),
-        (["--log", "noloss.csv"], "noloss.csv must have a column of the training loss, such as loss"),
-        (["--log", "noloss.csv"], "got step, accuracy, lr. Name it: --column loss=NAME"),
-        (["--log", "noloss.csv", "--column", "loss=acuracy"], "did you mean 'accuracy'"),
-        (["--log", "noloss.csv", "--column", "los=accuracy"], "--column must name one of"),
-        (["--log", "words.csv"], "words.csv"),
-        (["--log", "empty.csv"], "empty.csv"),
-        (["--log", "empty"], "empty"),
-        (["damaged.npz"], "damaged.npz"),
-        (["damaged.pt"], "damaged.pt"),
-        (["empty.npz"], "empty.npz"),
-        (["empty.jsonl"], "empty.jsonl"),
-        (["empty"], "empty must be one of"),
-        (["scalar.npz"], "scalar.npz"),
-        (["healthy.npz", "--against", "gone.npz"], "gone.npz"),
-    ],
-)
-def test_what_cannot_be_examined_has_exit_code_1_and_a_message(words: list[str], fragment: str, inputs: None) -> None:
-    result = doctor(*words, "--no-cache")
-    assert result.exit_code == 1, result.output
-    assert fragment in message(result) and "Traceback" not in result.output and not result.stdout
-
-
-def test_a_run_without_a_checkpoint_says_what_was_not_looked_for(inputs: None) -> None:
+def test_a_run_without_a_checkpoint_says_what_was_not_looked_for(tmp_path: Path, tiny_run: Path) -> None:
+    (tmp_path / "unfinished" / "checkpoints").mkdir(parents=True)
+    shutil.copy(tiny_run / "config.toml", tmp_path / "unfinished")
     result = doctor("unfinished", "--no-cache")
     assert result.exit_code == 0, result.output
     assert "the run has no checkpoint yet" in " ".join(result.stdout.split())

@@ -44,26 +44,3 @@ def test_soft_labels_come_from_a_file() -> None:
     assert result.exit_code == 0, result.stderr
     again = lossscope("train --resume run2 --epochs 2")
     assert again.exit_code == 0, again.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("mine gone --out candidates", "source must exist; there is nothing at gone"),
-        ("mine run --out run", "run must be new or empty; it is not. Choose another --out"),
-        ("mine run --out candidates --top 0", "Invalid value for '--top'"),
-        (
-            f"{TRAIN} --objective aoq",
-            "needs offline candidates: mine those of the training split under a trained model with",
-        ),
-        (f"{TRAIN} --objective ncr --info gone.npz", "gone.npz must exist"),
-        (f"{TRAIN} --objective ncr --init gone.pt", "gone.pt must exist"),
-        (f"{TRAIN} --objective aoq --offline run", "run must be a folder written by lossscope mine"),
-    ],
-)
-def test_what_cannot_work_is_an_error_and_leaves_nothing(words: str, message: str) -> None:
-    result = lossscope(words)
-    assert result.exit_code in (1, 2)
-    assert message in " ".join(result.stderr.split())
-    assert not Path("runs").exists()
-    assert not Path("candidates").exists()

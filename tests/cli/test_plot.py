@@ -48,22 +48,6 @@ def test_a_file_without_the_columns_of_a_picture_says_which(picture: str) -> Non
     assert not list(Path().glob("*.png"))
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("triplet_feld", "field.csv"), 2, "did you mean 'triplet_field'"),
-        (("style", "field.csv"), 2, "PICTURE"),
-        (("triplet_field", "gone.csv"), 1, "gone.csv must be a readable .csv file"),
-        (("triplet_field", "field.json"), 1, "rows must be in a .csv or .parquet file; got 'field.json'"),
-        (("triplet_field", "field.csv", "-o", "field.bmp"), 1, "field.bmp"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(field_file: str, words: tuple[str, ...], code: int, message: str) -> None:
-    result = lossscope("plot", *words)
-    assert result.exit_code == code
-    assert message in result.stderr
-
-
 def test_damaged_files_are_refused() -> None:
     Path("empty.csv").touch()
     Path("torn.parquet").write_bytes(b"PAR1torn")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_line import lossscope, plain
+from tests.command_line import lossscope
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
 
@@ -44,37 +44,6 @@ def test_what_was_ranked_on_another_split_is_in_no_table_with_it() -> None:
 def test_quiet_says_the_page_alone() -> None:
     result = lossscope("report study --resamples 99 --quiet")
     assert (result.exit_code, result.stdout.strip(), result.stderr) == (0, "report/index.html", "")
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "fragment"),
-    [
-        ("report", 2, "Missing argument"),
-        ("report gone", 1, "gone must be the folder of a study or of a run; it has neither study.json nor config.toml"),
-        ("report study --out file", 1, "file must be a folder; it is a file. Choose another --out"),
-        ("report study --out file/below", 1, "must be a folder that can be written"),
-        ("report study --out mine", 1, "mine must be new, empty, or an earlier report; it holds other files"),
-        ("report study study", 1, "names of runs must differ; got"),
-        ("report study --resamples 5", 2, "greater than or equal to 99"),
-        ("report study --device tpu", 2, "--device must be auto, cpu, cuda"),
-        ("report broken", 1, "study.json must be whole JSON"),
-        ("report waiting", 1, "at least one run must be done; got"),
-    ],
-)
-def test_what_cannot_be_reported_is_an_error(words: str, code: int, fragment: str) -> None:
-    Path("file").write_text("mine", encoding="utf-8")
-    Path("mine").mkdir()
-    Path("mine/notes.txt").write_text("mine", encoding="utf-8")
-    Path("broken").mkdir()
-    Path("broken/study.json").write_text('{"schema": ', encoding="utf-8")
-    shutil.copytree("study", "waiting")
-    for status in Path("waiting").glob("runs/*/status.json"):
-        status.unlink()
-    result = lossscope(words)
-    assert result.exit_code == code, result.output
-    assert fragment in plain(result.stderr)
-    assert result.stdout == "" and not Path("report").exists()
-    assert Path("mine/notes.txt").read_text(encoding="utf-8") == Path("file").read_text(encoding="utf-8") == "mine"
 
 
 def test_every_picture_and_table_of_a_report_can_be_made_of_its_numbers(tiny_report: Path) -> None:

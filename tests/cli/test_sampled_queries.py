@@ -90,21 +90,6 @@ def test_a_url(shards: Path, tmp_path: Path) -> None:
     assert lossscope("cocos", url, "--objective", "ntxent").exit_code == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--queries", "1"), 2, "2"),
-        (("--queries", "20", "--batch-size", "64"), 1, "needs --batch-size all"),
-        (("--queries", "20", "--precision-of", "C_neg=1%"), 2, "give one"),
-        (("--precision-of", "C_neg"), 2, "as C_neg=1%"),
-        (("--queries", "20", "--dims", "4"), 1, "--dims needs embeddings in memory"),
-    ],
-)
-def test_options_that_do_not_fit(shards: Path, words: tuple[str, ...], code: int, message: str) -> None:
-    result = lossscope("cocos", str(shards), "--objective", "ntxent", *words)
-    assert result.exit_code == code and message in result.stderr
-
-
 def test_cheap_probes_leave_out_what_a_sample_cannot_give(shards: Path) -> None:
     result = lossscope("probe", str(shards), "--objective", "ntxent", "--queries", "50", "--format", "csv")
     assert result.exit_code == 0, result.stderr

@@ -146,42 +146,6 @@ def test_tables_are_those_of_the_rows() -> None:
     assert report["schema"] == "lossscope.summary/1" and len(report["rows"]) == len(kept)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "fragment"),
-    [
-        ("study run", 2, "Missing argument"),
-        ("study run gone.toml", 1, "gone.toml must be a readable TOML file of a study"),
-        ("study run empty", 1, "empty must be the folder of a study; it has no study.json"),
-        ("study run tiny.toml --out full", 1, "full must be new, empty, or a study; it is something else"),
-        ("study run tiny.toml --launcher nonsense", 2, "launcher must be one of"),
-        ("study run tiny.toml --launcher local:jobs=-1", 1, "jobs must be"),
-        ("study run tiny.toml --data nonsense", 2, "--data must be NAME=SPEC; got"),
-        ("study run tiny.toml --data other=scenes", 1, "--data must name one of scenes; got 'other'"),
-        ("study run runs/tiny --out else", 2, "a folder states its data; give --data and --out with the TOML file"),
-        ("study run tiny.toml --device tpu", 2, "--device must be auto, cpu, cuda"),
-        ("study run changed.toml --out runs/tiny", 1, "must keep the choices it began with; got another lr"),
-        ("study run wrong.toml", 1, "keys of wrong.toml must be of"),
-        ("study status gone.toml", 1, "must be a readable TOML file of a study"),
-        ("study status tiny.toml --out gone", 1, "gone must be the folder of a study; it has no study.json"),
-        ("study status tiny.toml --format latex", 2, "'latex' is not one of 'table', 'json', 'csv'"),
-        ("study table tiny.toml --format nonsense", 2, "'nonsense' is not one of 'table', 'json', 'csv'"),
-        ("study table empty", 1, "empty must be the folder of a study"),
-        ("study nonsense", 2, "No such command"),
-    ],
-)
-def test_what_cannot_be_run_is_an_error(words: str, code: int, fragment: str) -> None:
-    Path("empty").mkdir()
-    Path("full").mkdir()
-    Path("full/notes.txt").write_text("mine", encoding="utf-8")
-    text = Path("tiny.toml").read_text(encoding="utf-8")
-    Path("changed.toml").write_text(text.replace("lr = 0.01", "lr = 0.02"), encoding="utf-8")
-    Path("wrong.toml").write_text(f"nonsense = 1\n{text}", encoding="utf-8")
-    result = lossscope(words)
-    assert result.exit_code == code, result.output
-    assert fragment in message(result)
-    assert result.stdout == ""
-
-
 def test_a_study_of_which_nothing_is_done_has_no_table() -> None:
     for place in range(4):
         fail(place)

@@ -14,7 +14,7 @@ import pytest
 from lossscope.engine.sweep import Sweep
 from lossscope.sources.base import load
 from tests import command_line
-from tests.command_line import lossscope, message
+from tests.command_line import lossscope
 from tests.each import each
 
 QUERIES, DOCUMENTS, WIDTH = 24, 40, 8
@@ -237,74 +237,3 @@ def test_an_option_of_another_kind_of_source_is_a_warning(words: str, said: str)
     result = lossscope(f"{words} --objective ntxent --batch-size 8 --quiet")
     assert result.exit_code == 0
     assert result.stderr.strip() == (f"Warning: {said}" if said else "")
-
-
-@each(
-    "options, code, said",
-    [
-        ("--negatives some", 2, "'some' is not one of 'batch', 'own', 'none'"),
-        ("--mined 0", 2, "'--mined': Input should be greater than or equal to 1"),
-        ("--mined 2 --negatives none", 2, "--mined needs mined negatives; --negatives none leaves them out"),
-        ("--mined 2 --sampling views", 2, "--negatives and --mined are of pairs and groups; --sampling views has none"),
-        ("--negatives own --sampling views", 2, "are of pairs and groups; --sampling views has none"),
-        ("--per-class 1", 2, "'--per-class': Input should be greater than or equal to 2"),
-        ("--mask nothing", 2, "mask must be one of above, gist, pairs, percent, same_item, same_text; got 'nothing'"),
-        ("--mask above:margin=x", 2, "above:margin must be float; got 'x'"),
-        ("--mask percent:share=2", 1, "share must be"),
-        ("--mask none --mask above", 2, "--mask none stands alone; got it beside above"),
-        ("--mask gist", 1, "--mask gist needs a guide: the embeddings of the same items, --guide SOURCE"),
-        ("--guide guide.npz", 2, "--guide is read by a rule that needs one; add --mask gist"),
-        ("--mask above --guide guide.npz", 2, "--guide is read by a rule that needs one; add --mask gist"),
-        ("--mask gist --guide set.npz", 1, "--guide must hold the items of pairs.npz, in the same order; set.npz"),
-        ("--mask gist --guide none.npz", 1, "must exist; there is nothing at none.npz"),
-        ("--mask same-text --sampling views", 1, "--mask same-text cannot be used: it needs the inputs"),
-        ("--mask same-item --sampling views", 1, "--mask same-item cannot be used: the batch has the items of both"),
-        ("--terms q2x", 1, "--terms must be some of q2q, d2q, d2d, p2p, each once; got q2x"),
-        ("--terms q2q,q2q", 1, "--terms must be some of q2q, d2q, d2d, p2p, each once; got q2q,q2q"),
-        ("--terms q2q --objective triplet", 1, "--terms is for losses of one softmax over all candidates: ntxent"),
-        ("--terms q2q --sampling views", 1, "--terms is for batches of pairs; got --sampling views"),
-        ("--dims 0", 2, "--dims must be different widths with commas, as 64,128,full; got '0'"),
-        ("--dims 2,2", 2, "--dims must be different widths with commas"),
-        ("--dims 2,02", 2, "--dims must be different widths with commas"),
-        ("--dims 2,9", 1, "--dims must be at most the width of pairs.npz, 8; got 9"),
-        ("--sides a/b/c", 1, "sides must be two names, such as query/document, or one of a set; got 'a/b/c'"),
-        ("--sides a/a", 1, "sides must have two names; got 'a' twice"),
-        ("--sides item", 1, "pairs.npz must hold `embeddings`, or `similarity`"),
-        ("--sampling rows", 2, "'rows' is not one of 'pairs', 'images', 'groups', 'classes', 'views'"),
-        ("--sampling classes", 1, "--sampling classes is for one labelled set; got query/document pairs"),
-        ("--sampling groups", 1, "--sampling groups gives each query several positives, which ntxent"),
-        ("--convention released", 1, "convention released repeats counters of images and captions"),
-    ],
-)
-def test_what_cannot_be_done_is_one_message(options: str, code: int, said: str) -> None:
-    result = lossscope(f"{typed(options)} --out frame --quiet")
-    assert result.exit_code == code, result.output
-    assert said in message(result)
-    assert result.stdout == "" and "Traceback" not in result.stderr
-    assert not Path("frame").exists()
-
-
-@each(
-    "options, said",
-    [
-        (
-            "--sampling pairs",
-            "--sampling must be classes for items of one labelled set, which have no pairs; got pairs",
-        ),
-        ("--sampling views", "--sampling must be classes for items of one labelled set"),
-        ("--per-class 4", "--per-class 4 gives each item several positives, which ntxent:tau=0.1 does not take; its"),
-        ("--batch-size all", "--batch-size all gives each item several positives, which ntxent:tau=0.1 does not take"),
-        (
-            "--per-class 8 --objective supcon",
-            "batch size must be a multiple of --per-class 8, 2 classes or more; got 8",
-        ),
-        (
-            "--per-class 3 --objective supcon",
-            "batch size must be a multiple of --per-class 3, 2 classes or more; got 8",
-        ),
-    ],
-)
-def test_what_cannot_be_done_with_a_labelled_set_is_one_message(options: str, said: str) -> None:
-    result = lossscope(f"{typed(options, 'set.npz')} --quiet")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert said in message(result)
