@@ -128,6 +128,16 @@ def browser() -> Iterator[Any]:
         yield chromium
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _commands_built_once() -> Iterator[None]:
+    """`CliRunner().invoke` takes one tree of commands for the whole run: to build it takes a tenth of a second."""
+    from typer.main import get_command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
+        yield
+
+
 @pytest.fixture
 def typed() -> Iterator[None]:
     """Python files that specs of the test name count as typed by the user."""
@@ -224,3 +234,22 @@ def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny import run_study
 
     return run_study(tmp_path_factory.mktemp("tiny-study")).path
+
+
+@pytest.fixture(scope="session")
+def tiny_report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of its report with blank pictures, every file beside it. Not to be written to."""
+    from lossscope.studies.report import report
+    from tests.blank_pictures import blank_pictures
+
+    with blank_pictures():
+        return report([tiny_study], tmp_path_factory.mktemp("tiny-report") / "report", resamples=99)
+
+
+@pytest.fixture
+def blank_pictures() -> Iterator[None]:
+    """Reports have blank pictures: most of the time of a report is drawing."""
+    from tests import blank_pictures
+
+    with blank_pictures.blank_pictures():
+        yield

@@ -118,6 +118,40 @@ def warm_spawning() -> Iterator[None]:
         spawn.multiprocessing = before
 
 
+class Job:
+    """A job of a study's launcher that is a warm process; it does not end with this one."""
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        self._log, words = log, command[list(command).index("lossscope_cli") + 1 :]
+        self._process = process(_call_command, (words, str(Path.cwd()), [str(log)] * 2, 0, 1, 0))
+        self._process.start()
+
+    def poll(self) -> int | None:
+        """Return its exit code, or None while it runs."""
+        return self._process.exitcode
+
+    def stop(self) -> None:
+        """Make it save its state and end."""
+        self._process.terminate()
+
+    def last(self) -> str:
+        """Return the last line of its output."""
+        return (self._log.read_text("utf-8").split("\n") or [""])[-1]
+
+
+@contextmanager
+def warm_jobs() -> Iterator[None]:
+    """Let the launcher `local` of studies take warm processes; tests/studies/launchers starts real ones."""
+    from lossscope.studies.launchers import local
+
+    before = local.Process
+    local.Process = Job  # type: ignore[assignment,misc]
+    try:
+        yield
+    finally:
+        local.Process = before  # type: ignore[misc]
+
+
 def _run(running: Sequence[ForkServerProcess], failure: Callable[[], str]) -> None:
     """Start processes and wait for all. Raises RuntimeError with what `failure` says once one of them has failed."""
     for one in running:

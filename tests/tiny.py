@@ -64,6 +64,7 @@ spec = "vsepp:width=4,dim=8,words=8"
 [[objectives]]
 spec = "ntxent"
 [examine]
+probes = ["cocos:eps=0.01"]
 what_if = ""
 singles = []
 """

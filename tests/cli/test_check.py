@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
+from typer.testing import Result
 
 from lossscope.objectives.checks.verdict import Verdict
+from tests.command_line import lossscope
 
 MINE = """
 from dataclasses import dataclass
@@ -42,8 +41,8 @@ def _files(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
 
 
-def lossscope(*words: str) -> Result:
-    return CliRunner().invoke(app, ["check", *words])
+def check(*words: str) -> Result:
+    return lossscope("check", *words)
 
 
 def document(result: Result) -> dict[str, Any]:
@@ -53,7 +52,7 @@ def document(result: Result) -> dict[str, Any]:
 
 def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "1000")
-    result = lossscope("ntxent", "--processes", "1")
+    result = check("ntxent", "--processes", "1")
     assert result.exit_code == 0, result.stderr
     first, *lines, last = result.stdout.splitlines()
     assert first == "ntxent:tau=0.1"
@@ -64,7 +63,7 @@ def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.Monke
 
 
 def test_a_failed_check_gives_exit_code_1_and_is_named_at_the_end() -> None:
-    result = lossscope("triplet", "./mine.py:Mine:keep=false", "--processes", "1")
+    result = check("triplet", "./mine.py:Mine:keep=false", "--processes", "1")
     assert result.exit_code == 1
     summary = result.stdout.splitlines()[-1]
     assert re.match(
@@ -75,7 +74,7 @@ def test_a_failed_check_gives_exit_code_1_and_is_named_at_the_end() -> None:
 
 
 def test_json_is_one_document_whatever_a_loss_prints() -> None:
-    result = lossscope("ntxent", "./mine.py:Mine:keep=false", "--processes", "1", "--format", "json")
+    result = check("ntxent", "./mine.py:Mine:keep=false", "--processes", "1", "--format", "json")
     assert result.exit_code == 1
     assert "a loss that talks" in result.stderr
     report = document(result)
@@ -96,36 +95,10 @@ def test_ranges_are_written_out_and_options_arrive(monkeypatch: pytest.MonkeyPat
         return [Verdict("shapes", "pass", "good")]
 
     monkeypatch.setattr("lossscope.objectives.checks.suite.check", run_checks)
-    result = lossscope("ntxent:tau=0.1..0.2/2", "triplet", "--processes", "3", "--seed", "7")
+    result = check("ntxent:tau=0.1..0.2/2", "triplet", "--processes", "3", "--seed", "7")
     assert result.exit_code == 0, result.stderr
     assert calls == [("ntxent:tau=0.1", 3, 7), ("ntxent:tau=0.2", 3, 7), ("triplet:margin=0.2", 3, 7)]
     assert result.stdout.splitlines()[-1] == "3 objectives: 3 passed"
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "fragment"),
-    [
-        ("", 2, "Missing argument 'SPEC...'"),
-        ("ntxnt", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
-        ("ntxent ntxnt", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
-        ("ntxent:tau=0", 1, "tau must be > 0; got 0.0"),
-        ("./gone.py:Mine", 2, "plug-in file must exist; got './gone.py'"),
-        ("ntxent --processes 0", 2, "Invalid value for '--processes'"),
-        ("ntxent --format latex", 2, "'latex' is not one of 'table', 'json'"),
-        ("ntxent --seed=-1", 2, "Invalid value for '--seed'"),
-    ],
-)
-def test_what_cannot_work_is_one_message(words: str, code: int, fragment: str) -> None:
-    result = lossscope(*words.split())
-    assert fragment in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split())
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert "Traceback" not in result.stderr
-
-
-def test_help_shows_examples() -> None:
-    result = lossscope("--help")
-    assert result.exit_code == 0
-    assert "lossscope check ntxent" in result.stdout
 
 
 def test_processes_leave_stdout_to_the_result() -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
+from typer.testing import Result
 
 from lossscope.objectives.checks.verdict import Verdict
+from tests.command_line import lossscope
 
 STEPS = """
 import torch
@@ -56,7 +55,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def check(*words: str) -> Result:
-    return CliRunner().invoke(app, ["check", *words])
+    return lossscope("check", *words)
 
 
 def test_a_sound_step_of_one_process_passes() -> None:
@@ -121,33 +120,8 @@ def test_a_process_that_dies_fails_the_check_of_processes() -> None:
     assert re.search(said, result.stdout), result.stdout
 
 
-@pytest.mark.parametrize(("words", "code", "fragment"), [
-    ("", 2, "Missing argument 'SPEC...', or --trainer."),
-    ("ntxent --gradients sum", 2, "--gradients, --plain and --device are of --trainer, which is missing"),
-    ("ntxent triplet --trainer ./train.py:step", 2, "must be given no SPEC, or the one that its step is; got 2"),
-    ("ntxnt --trainer ./train.py:step", 2, "got 'ntxnt'; did you mean 'ntxent'?"),
-    ("--trainer ./train.py:step --gradients most", 2, "'most' is not one of 'mean', 'sum'"),
-    ("--trainer ./gone.py:step", 2, "plug-in file must exist; got './gone.py'"),
-    ("--trainer ./train.py", 2, "./train.py must be followed by the name of a trainer; it defines step, shifted,"),
-    ("--trainer ./train.py:gone", 2, "./train.py must define gone; it does not"),
-    ("--trainer ./train.py:one", 2, "./train.py:one must be called as step(queries, candidates)"),
-    ("--trainer ./train.py:number", 2, "number of ./train.py must be a function, a class or an object that computes"),
-    ("--trainer open_clop", 2, "got 'open_clop'; did you mean 'open_clip'?"),
-    ("--trainer open_clip:loss=Clip", 2, "must be one of ClipLoss, SigLipLoss; got 'Clip'"),
-    ("--trainer grad_cache", 2, "grad_cache needs loss=...; got 'grad_cache'"),
-    ("--trainer sentence_transformers:options=scale", 2, "options must be KEY=VALUE, separated by spaces; got 'scale'"),
-    ("--trainer ./train.py:step --plain ./train.py:gone", 2, "./train.py must define gone; it does not"),
-    ("--trainer ./train.py:step --device tpu", 1, "device must be auto, cpu or cuda; got 'tpu'"),
-    ("--trainer ./train.py:step --processes 99", 2, "Invalid value for '--processes'"),
-])  # fmt: skip
-def test_what_cannot_work_is_one_message(words: str, code: int, fragment: str) -> None:
-    result = check(*words.split())
-    assert result.exit_code == code
-    assert fragment in " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.stderr).split()), result.stderr
-
-
 def test_trainers_are_listed_with_their_options() -> None:
-    listed = json.loads(CliRunner().invoke(app, ["list", "trainers", "--format", "json"]).stdout)
+    listed = json.loads(lossscope("list trainers --format json").stdout)
     assert {one["name"] for one in listed} >= {
         "grad_cache",
         "open_clip",

@@ -8,13 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
-
-def lossscope(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+from tests.command_line import lossscope
 
 
 def rows(*words: str | Path) -> list[dict[str, Any]]:
@@ -54,19 +49,6 @@ def test_a_file_gets_what_stdout_would_get(frame: Path, tmp_path: Path) -> None:
     assert text == lossscope("cite", frame, "--format", "bibtex").stdout
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--statistic", "C_1"), 1, "--statistic must be one of"),
-        (("--direction", "q2d"), 1, "--direction must be one of i2t, t2i"),
-        (("--format", "csv"), 2, "csv"),
-    ],
-)
-def test_what_is_refused(frame: Path, words: tuple[str, ...], code: int, message: str) -> None:
-    result = lossscope("cite", frame, *words)
-    assert result.exit_code == code and message in " ".join(result.stderr.split())
-
-
 def test_a_json_file_and_a_damaged_frame_are_refused(dump: Path, frame: Path, tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text(lossscope("cocos", dump, "--format", "json").stdout)
     assert "with --out FOLDER" in " ".join(lossscope("cite", tmp_path / "rows.json").stderr.split())
@@ -83,12 +65,6 @@ def test_the_level_of_intervals(dump: Path) -> None:
     without = rows(dump, "--objective", "ntxent", "--interval", "none")
     assert all(row["low"] is row["high"] is row["level"] is row["method"] is None for row in without)
     assert [row["mean"] for row in without] == [row["mean"] for row in rows(dump, "--objective", "ntxent")]
-
-
-@pytest.mark.parametrize("text", ["0", "49", "100", "1", "nan", "most", "-95", ""])
-def test_a_level_that_is_none_is_a_usage_error(dump: Path, text: str) -> None:
-    result = lossscope("cocos", dump, "--objective", "ntxent", "--interval", text)
-    assert result.exit_code == 2 and "--interval must be" in " ".join(result.stderr.split())
 
 
 def test_a_sample_has_the_level_that_is_typed(dump: Path) -> None:

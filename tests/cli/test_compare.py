@@ -10,10 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from click.testing import Result
-from lossscope_cli import app
 from lossscope_cli.compare import METRICS as OFFERED
-from typer.testing import CliRunner
 
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
@@ -21,6 +18,7 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.stats.compare import compare
 from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.per_image import METRICS
+from tests.command_line import lossscope
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +35,6 @@ def _files(tmp_path: Path, tiny_run: Path) -> None:
             values = {"objective": objective, "training": {**base.training, "objective": objective, "seed": seed}}
             name = f"{objective.partition(':')[0]}-{seed}.pt"
             Checkpoint(**{**vars(base), "weights": weights, **values}).save(tmp_path / name)
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
 
 
 ALL = "compare ntxent-0.pt ntxent-1.pt triplet-0.pt triplet-1.pt --resamples 199"
@@ -109,36 +103,6 @@ def test_dumps_are_systems_of_their_own_names() -> None:
     assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ("compare ntxent-0.pt", 1, "at least two systems with the same data and encoder; got ntxent"),
-        ("compare ntxent-0.pt ntxent-1.pt", 1, "at least two systems with the same data and encoder; got ntxent"),
-        ("compare ntxent-0.pt ntxent-0.pt", 1, "runs must be given once each; got ntxent-0.pt several times"),
-        (
-            "compare ntxent-0.pt copy.pt triplet-0.pt",
-            1,
-            "ntxent must have different seeds; ntxent-0.pt and copy.pt both",
-        ),
-        ("compare ntxent-0.pt triplet-0.pt --baseline x", 1, 'baseline must be one of "ntxent", "triplet"'),
-        ("compare ntxent-0.pt other.npz", 1, "the same queries to be paired; ntxent-0.pt and other.npz were not"),
-        ("compare ntxent-0.pt gone.pt", 1, "source must exist; there is nothing at gone.pt"),
-        ("compare ntxent-0.pt triplet-0.pt --metric R@1", 2, "--metric must be one of rsum, i2t_R@1"),
-        ("compare ntxent-0.pt triplet-0.pt --level 2", 1, "level must be between 0 and 1; got 2"),
-        ("compare ntxent-0.pt triplet-0.pt --resamples 5", 2, "greater than or equal to 99"),
-        ("compare ntxent-0.pt triplet-0.pt --baseline ntxent --all-pairs", 2, "exclude each other"),
-        ("compare", 2, "Missing argument"),
-    ],
-)
-def test_what_cannot_be_compared_is_an_error(words: str, code: int, message: str) -> None:
-    Path("copy.pt").write_bytes(Path("ntxent-0.pt").read_bytes())
-    dump("other.npz", 7, 0)
-    result = lossscope(words)
-    assert result.exit_code == code, result.output
-    assert message in " ".join(result.stderr.replace("│", " ").split())
-    assert result.stdout == ""
-
-
 def test_eval_writes_run_files_beside_its_numbers() -> None:
     plain = lossscope("eval ntxent-0.pt --format json --quiet").stdout
     result = lossscope("eval ntxent-0.pt --run-files trec --run-top 7 --format json")
@@ -150,19 +114,3 @@ def test_eval_writes_run_files_beside_its_numbers() -> None:
     assert Path("trec/i2t.run").read_text().splitlines()[0].endswith(" ntxent-0")
     assert lossscope("eval ntxent-0.pt triplet-0.pt --run-files both -q").exit_code == 0
     assert sorted(p.name for p in Path("both").iterdir()) == ["00-ntxent-0", "01-triplet-0"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("eval ntxent-0.pt triplet-0.pt --ensemble --run-files trec", "leave out --ensemble and --folds"),
-        ("eval ntxent-0.pt --folds 2 --run-files trec", "leave out --ensemble and --folds"),
-        ("eval ntxent-0.pt --run-files trec --run-top none", "--run-top must be a number of at least 1, or all"),
-        ("eval ntxent-0.pt --run-files ntxent-0.pt", "must be a folder for run files; it is a file"),
-    ],
-)
-def test_run_files_that_cannot_be_written_are_an_error(words: str, message: str) -> None:
-    result = lossscope(words)
-    assert result.exit_code in (1, 2)
-    assert message in " ".join(result.stderr.replace("│", " ").split())
-    assert not Path("trec").exists()

@@ -8,21 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
+from typer.testing import Result
 
 from lossscope.registry import build
+from tests.command_line import lossscope
 
 SCENES = "scenes:train=6,val=3,test=3,size=32"
 
 
-def lossscope(*words: str) -> Result:
-    return CliRunner().invoke(app, ["data", *words])
+def run_data(*words: str) -> Result:
+    return lossscope("data", *words)
 
 
 def done(*words: str) -> str:
-    result = lossscope(*words)
+    result = run_data(*words)
     assert result.exit_code == 0, result.stderr
     return result.stdout
 
@@ -50,7 +49,7 @@ def test_features_of_pictures_and_the_same_command_again() -> None:
 
 def test_generated_features_and_words_make_a_data_set_of_videos() -> None:
     msrvtt()
-    result = lossscope("synthetic-experts", "m/features", "--captions", "m", "--width", "8", "--frames", "4")
+    result = run_data("synthetic-experts", "m/features", "--captions", "m", "--width", "8", "--frames", "4")
     assert result.exit_code == 0, result.stderr
     assert "generated features of 6 videos, from their captions: no measurement of any video" in result.stderr
     assert done("random-words", "m/words", "--captions", "m", "--width", "5", "-q") == "m/words\n"
@@ -73,7 +72,7 @@ def test_pickles_of_others() -> None:
             }
         )
     )
-    result = lossscope("ecir", ".", "k", "--name", "n")
+    result = run_data("ecir", ".", "k", "--name", "n")
     assert "1 images, 1 captions; dropped 1 caption ids without a caption and 0 images without any" in result.stderr
     assert Path("k/images/a.jpg").read_bytes() == b"bytes"
     np.save("r.npy", np.array({"npts": 1, "sims": np.ones((1, 5))}), allow_pickle=True)
@@ -92,42 +91,9 @@ def test_conversions_show_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch
     assert "f" in done("features", "--data", SCENES, "--out", "f", "--backbone", "hog-grid:rows=2,columns=2")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ("features --data gone --out f", 2, "data set must be one of"),
-        (
-            f"features --data {SCENES} --out f --backbone gone",
-            2,
-            "feature must be one of hog_grid, resnet, transformers",
-        ),
-        (
-            f"features --data {SCENES} --out f --backbone hog-grid --split dev",
-            1,
-            "splits must be of train, val, test; got dev",
-        ),
-        (f"features --data {SCENES} --out f --backbone resnet", 2, "resnet needs weights=..."),
-        (f"features --data {SCENES} --out f --backbone transformers:path=gone", 1, "must be a folder with config.json"),
-        ("features --data scenes:captions=3 --out f", 1, "must have 5 captions each"),
-        ("synthetic-experts f --captions gone", 1, "annotations must be files like gone"),
-        ("synthetic-experts f --captions gone --models x", 2, "'x' is not one of 'mmt', 'ce'"),
-        ("random-words f --captions gone --lists x", 2, "'x' is not one of '1k-a', '1k-b', 'full'"),
-        ("ecir . k --name n", 1, "must hold train_set.p"),
-        ("msrvtt x a b", 2, "KIND must be one of expert, words, captions, chosen"),
-        ("msrvtt expert gone b", 1, "gone must exist"),
-        ("similarity gone b", 1, "gone must exist"),
-    ],
-)
-def test_what_cannot_work_is_an_error_and_leaves_nothing(words: str, code: int, message: str, tmp_path: Path) -> None:
-    result = lossscope(*words.split())
-    assert result.exit_code == code
-    assert message in " ".join(result.stderr.split())
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_code_in_a_pickle_is_refused_without_a_traceback() -> None:
     Path("e.p").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
-    result = lossscope("msrvtt", "expert", "e.p", "face")
+    result = run_data("msrvtt", "expert", "e.p", "face")
     assert result.exit_code == 1
     assert "got os.system, which was not run: do not trust this file" in result.stderr
     assert not Path("ran").exists()
@@ -138,11 +104,5 @@ def test_an_interrupt_says_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lossscope.datasets.conversion.feature_extraction.Extraction.run", stop)
-    result = lossscope("features", "--data", SCENES, "--out", "f")
+    result = run_data("features", "--data", SCENES, "--out", "f")
     assert (result.exit_code, result.stderr) == (130, "Interrupted; what was finished is kept.\n")
-
-
-def test_help_shows_examples() -> None:
-    for name in ("features", "synthetic-experts", "random-words", "ecir", "msrvtt", "similarity"):
-        text = done(name, "--help")
-        assert f"lossscope data {name}" in text

@@ -6,18 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
+from typer.testing import Result
 
 from lossscope.datasets.lint.suite import CHECKS, MAX_WORDS
+from tests.command_line import lossscope
 from tests.datasets.lint.test_suite import planted
 
 COPIES = '{"query": "q", "positive": "p"}\n' * 2
 
 
 def lint(*words: str) -> Result:
-    return CliRunner().invoke(app, ["data", "lint", *words])
+    return lossscope("data", "lint", *words)
 
 
 def test_the_document_has_every_finding(tmp_path: Path) -> None:

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pytest
-from click.testing import Result
-from lossscope_cli import app
 from PIL import Image
-from typer.testing import CliRunner
+from typer.testing import Result
+
+from tests.command_line import lossscope
 
 FEW = ["--points", "11"]
 
 
 def diagram(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, ["diagram", *(str(word) for word in words)])
+    return lossscope("diagram", *words)
 
 
 def made(*words: str | Path) -> list[str]:
@@ -73,20 +72,3 @@ def test_the_path_of_a_run(tiny_run: Path) -> None:
     words = Path("p.svg").read_text(encoding="utf-8")
     assert "after epoch 1" in words
     assert "after epoch 2" in words
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "fragment"),
-    [
-        (["--path"], 2, "--path needs one --overlay, a run folder"),
-        (["--style", "print"], 2, "'print' is not one of 'screen', 'paper'"),
-        (["--direction", "up"], 2, "--direction must be i2t, t2i, q2d, ..., or both; got 'up'"),
-        (["--overlay", "none.pt"], 1, "there is nothing at none.pt"),
-        (["--overlay", ".", "--path"], 1, "it has 0"),
-    ],
-)
-def test_what_cannot_be_drawn_is_an_error(words: list[str], code: int, fragment: str) -> None:
-    result = diagram("--triplet", "nca", *words, *FEW)
-    assert result.exit_code == code
-    assert fragment in " ".join(result.stderr.split())
-    assert not Path("diagram.png").exists()

@@ -11,28 +11,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.io.frames import read_rows
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.train_mode import TrainMode, starts_of
-from lossscope.training.loop import train
-from tests.tiny import RECIPE
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two epochs."""
-    folder = tmp_path_factory.mktemp("trained") / "run"
-    train(RECIPE, folder)
-    return folder
+from tests.command_line import lossscope, message
 
 
 @pytest.fixture
-def run(trained: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(trained, tmp_path / "run"))
+def run(tiny_run: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(tiny_run, tmp_path / "run"))
 
 
 @pytest.fixture
@@ -42,14 +30,6 @@ def other(dump: Path) -> Path:
     arrays["captions"] = arrays["captions"] + np.random.default_rng(1).normal(size=arrays["captions"].shape)
     np.savez(dump.parent / "other.npz", **arrays)
     return dump.parent / "other.npz"
-
-
-def lossscope(*words: str) -> Result:
-    return CliRunner().invoke(app, [word for text in words for word in text.split()])
-
-
-def message(result: Result) -> str:
-    return " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_differences_are_those_of_the_two_commands(dump: Path, other: Path) -> None:
@@ -132,6 +112,7 @@ def test_without_intervals_there_is_no_column_of_them(dump: Path, other: Path) -
     assert "interval" not in text
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_record_says_what_was_measured(dump: Path, other: Path) -> None:
     words = "diff dump.npz other.npz --objective triplet --b-objective ntxent --same-image mask --captions first"
     words += " --no-shuffle --drop-last --batch-size 6 --seed 3 --mask above:margin=0.1 --probes cocos --page page"
@@ -226,13 +207,6 @@ def test_no_batch_is_smaller_than_asked_for_in_train_mode(items: int) -> None:
     assert all(end - start >= min(32, items) for start, end in ends)
 
 
-def test_a_dump_has_no_train_mode(dump: Path) -> None:
-    result = lossscope("diff dump.npz --objective ntxent --b-mode train")
-    assert result.exit_code == 1
-    assert "train mode" in message(result)
-    assert load(dump).mode == "eval"
-
-
 def test_epochs_of_a_run_are_compared(run: Path) -> None:
     result = lossscope("diff run --epoch 1 --b-epoch 2 --batch-size 16 --probes cocos --format csv")
     assert result.exit_code == 0, result.stderr
@@ -271,6 +245,7 @@ def test_epochs_under_two_thresholds_are_told_apart_and_drawn(run: Path) -> None
     assert "interval" not in plain
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_page_has_the_table_and_ids_as_text(dump: Path, tmp_path: Path) -> None:
     arrays = dict(np.load(dump))
     ids = [f"<script>alert({n})</script>" for n in range(24)]
@@ -290,6 +265,7 @@ def test_the_page_has_the_table_and_ids_as_text(dump: Path, tmp_path: Path) -> N
     assert drawn.exit_code == 0, drawn.stderr
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_page_leaves_the_files_of_a_user_alone(dump: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "diff dump.npz --objective ntxent --b-eps 0.2 --probes cocos --top 0 --page mine"
     mine = tmp_path / "mine"
@@ -340,12 +316,3 @@ def test_options_that_do_not_fit_are_usage_errors(
     result = lossscope(words)
     assert result.exit_code == 2
     assert what in message(result)
-
-
-def test_other_items_are_an_error(dump: Path, tmp_path: Path) -> None:
-    random = np.random.default_rng(0)
-    images, captions = random.normal(size=(13, 6)), random.normal(size=(26, 6))
-    np.savez(tmp_path / "longer.npz", images=images, captions=captions, caption_image=np.repeat(np.arange(13), 2))
-    result = lossscope("diff dump.npz longer.npz --objective triplet")
-    assert result.exit_code == 1
-    assert "12 and 13" in message(result)

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
+from typer.testing import Result
 
+from tests.command_line import lossscope
 from tests.hostile_names import CONTROLS, IN_FRAMES
 from tests.planted import (
     complete_collapse,
@@ -36,7 +35,7 @@ Words = Callable[[Plant], list[str]]
 
 
 def doctor(*words: object) -> Result:
-    return CliRunner().invoke(app, ["doctor", *map(str, words)])
+    return lossscope("doctor", *words)
 
 
 def words_of(case: Case) -> list[str]:
@@ -55,10 +54,6 @@ def plant() -> Words:
         return words_of(planted(SIZES[0], folder))
 
     return write
-
-
-def message(result: Result) -> str:
-    return " ".join(result.stderr.replace("│", " ").split())
 
 
 def lines(result: Result) -> int:
@@ -101,81 +96,15 @@ def test_fail_on_is_met_by_any_of_several_sources(plant: Words) -> None:
     assert doctor(well, sick, "--fail-on", "error", "--format", "json").exit_code == 3
 
 
-@pytest.mark.parametrize(
-    ("words", "fragment"),
-    [
-        ([], "doctor needs a SOURCE or --log"),
-        (["--objective", "ntxent"], "doctor needs a SOURCE or --log"),
-        (["--log", "train.csv", "--column", "train/loss"], "--column must be FIELD=NAME, such as loss=train/loss"),
-        (["--log", "train.csv", "--column", "=x"], "--column must be FIELD=NAME"),
-        (["a.npz", "--fail-on", "note"], "'note' is not one of 'error', 'warning'"),
-        (["a.npz", "--batch-size", "0"], "greater than or equal to 1"),
-        (["healthy.npz", "--objective", "ntxnt"], "got 'ntxnt'; did you mean 'ntxent'?"),
-        (["healthy.npz", "--objective", "ntxent:tua=1"], "got 'tua'; did you mean 'tau'?"),
-        (["scenes:tain=3"], "got 'tain'; did you mean 'train'?"),
-        (["a.npz", "--format", "csv"], "'csv' is not one of 'table', 'json', 'markdown'"),
-    ],
-)
-def test_a_wrong_command_line_has_exit_code_2(words: list[str], fragment: str, tmp_path: Path) -> None:
-    healthy_dump(SIZES[0], tmp_path)
-    result = doctor(*words)
-    assert result.exit_code == 2 and fragment in message(result), result.output
-
-
-def _write_inputs(folder: Path, run: Path) -> None:
-    """Write sources and logs that cannot be examined."""
-    healthy_dump(SIZES[0], folder)
-    (folder / "empty").mkdir()
-    (folder / "empty.npz").touch()
-    (folder / "empty.csv").touch()
-    (folder / "empty.jsonl").touch()
-    (folder / "damaged.npz").write_bytes((folder / "healthy.npz").read_bytes()[:5000])
-    (folder / "damaged.pt").write_bytes(b"PK\x03\x04" + bytes(300))
-    (folder / "noloss.csv").write_text("step,accuracy,lr\n1,0.5,0.1\n2,0.6,0.1\n", encoding="utf-8")
-    (folder / "words.csv").write_text("step,loss\n1,high\n2,low\n", encoding="utf-8")
-    np.savez(folder / "scalar.npz", a=np.float32(3))
-    (folder / "unfinished" / "checkpoints").mkdir(parents=True)
-    shutil.copy(run / "config.toml", folder / "unfinished")
-
-
-@pytest.mark.parametrize(
-    ("words", "fragment"),
-    [
-        (["gone.npz"], "there is nothing at 'gone.npz'"),
-        (["--log", "gone.csv"], "gone.csv"),
-        (["healthy.npz", "--log", "gone.csv"], "gone.csv"),
-        (["--log", "noloss.csv"], "noloss.csv must have a column of the training loss, such as loss"),
-        (["--log", "noloss.csv"], "got step, accuracy, lr. Name it: --column loss=NAME"),
-        (["--log", "noloss.csv", "--column", "loss=acuracy"], "did you mean 'accuracy'"),
-        (["--log", "noloss.csv", "--column", "los=accuracy"], "--column must name one of"),
-        (["--log", "words.csv"], "words.csv"),
-        (["--log", "empty.csv"], "empty.csv"),
-        (["--log", "empty"], "empty"),
-        (["damaged.npz"], "damaged.npz"),
-        (["damaged.pt"], "damaged.pt"),
-        (["empty.npz"], "empty.npz"),
-        (["empty.jsonl"], "empty.jsonl"),
-        (["empty"], "empty must be one of"),
-        (["scalar.npz"], "scalar.npz"),
-        (["healthy.npz", "--against", "gone.npz"], "gone.npz"),
-    ],
-)
-def test_what_cannot_be_examined_has_exit_code_1_and_a_message(
-    words: list[str], fragment: str, tmp_path: Path, tiny_run: Path
-) -> None:
-    _write_inputs(tmp_path, tiny_run)
-    result = doctor(*words, "--no-cache")
-    assert result.exit_code == 1, result.output
-    assert fragment in message(result) and "Traceback" not in result.output and not result.stdout
-
-
 def test_a_run_without_a_checkpoint_says_what_was_not_looked_for(tmp_path: Path, tiny_run: Path) -> None:
-    _write_inputs(tmp_path, tiny_run)
+    (tmp_path / "unfinished" / "checkpoints").mkdir(parents=True)
+    shutil.copy(tiny_run / "config.toml", tmp_path / "unfinished")
     result = doctor("unfinished", "--no-cache")
     assert result.exit_code == 0, result.output
     assert "the run has no checkpoint yet" in " ".join(result.stdout.split())
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_json_is_one_document_and_nothing_else(plant: Words) -> None:
     result = doctor(*plant(duplicates.embeddings), "--format", "json")
     document = json.loads(result.stdout)
@@ -242,6 +171,7 @@ def test_a_page_names_each_finding_and_has_its_pictures(plant: Words, tmp_path: 
     assert (tmp_path / "sick" / "csv" / "looked-for.csv").is_file()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_two_sources_with_one_finding_have_a_page(plant: Words) -> None:
     (first, *_) = plant(no_learning.vectors)
     shutil.copy(first, "again.npz")
@@ -254,9 +184,10 @@ def test_many_sources_are_cut_at_one_screen(plant: Words) -> None:
     copies = [shutil.copy(first, f"copy{number}.npz") for number in range(24)]
     result = doctor(*copies)
     assert result.exit_code == 0 and lines(result) <= SCREEN and "more lines: -v" in result.stdout
-    assert doctor(*copies, "-v").stdout.count("no-learning: nothing") == len(copies)
+    assert doctor(*copies[:3], "-v").stdout.count("no-learning: nothing") == 3
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_a_page_of_a_well_source_says_so(plant: Words, tmp_path: Path) -> None:
     result = doctor(*plant(healthy_log), "--out", "well")
     assert result.exit_code == 0, result.output
@@ -300,6 +231,7 @@ def test_a_run_is_examined_with_its_curves(tiny_run: Path) -> None:
     assert document["objective"] and document["source"] == str(tiny_run)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("format", ["table", "markdown", "json"])
 def test_names_of_others_cannot_steer_the_terminal(format: str, tmp_path: Path) -> None:
     texts = np.array([IN_FRAMES[row % 2 + 5] for row in range(600)])

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.sources.base import load
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
+from tests.command_line import lossscope
 
 
 def rows_of(words: str) -> pd.DataFrame:
@@ -120,23 +114,3 @@ def test_images_and_captions_are_compared_on_further_measures_that_are_named(dum
     rows = rows_of(f"compare {dump} other.npz --metric i2t_nDCG@10 --metric t2i_R@3 --resamples 99")
     assert rows["statistic"].tolist() == ["nDCG@10", "R@3"]
     assert means(f"eval {dump} --k 1,10")["i2t", "nDCG@10"] == pytest.approx(rows["mean"][0])
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ("eval good.npz --folds 5", 1, "--folds cuts images with their captions; good.npz has queries and documents"),
-        ("eval good.npz --k 0", 2, "--k must be numbers of at least 1, such as 10,100; got '0'"),
-        ("eval good.npz --k ten", 2, "--k must be numbers of at least 1"),
-        ("eval good.npz set.npz --ensemble", 1, "sources of an ensemble must hold the same items"),
-        ("compare good.npz bad.npz --metric rsum", 1, "metric must be one of q2d_nDCG@10, q2d_R@1"),
-        ("compare good.npz bad.npz --metric nDCG@10", 2, "--metric must be one of q2d_nDCG@10, q2d_R@1"),
-        ("compare good.npz bad.npz --metric q2d", 2, "--metric must be one of rsum, i2t_R@1"),
-        ("compare good.npz bad.npz --metric all_MAP@R", 1, "metric must be one of q2d_nDCG@10"),
-    ],
-)
-def test_what_cannot_be_done_is_an_error(words: str, code: int, message: str) -> None:
-    result = lossscope(words)
-    assert result.exit_code == code, result.output
-    assert message in " ".join(result.stderr.replace("│", " ").split())
-    assert result.stdout == ""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from lossscope_cli import app
 from rich.cells import cell_len
 from typer import Context
 from typer.main import get_command
-from typer.testing import CliRunner
+
+from tests.command_line import lossscope, plain
+from tests.each import each
 
 COMPLETED = ("--format", "--split", "--test", "--triplet", "--pair", "--objective", "--encoder")
 
@@ -37,16 +40,19 @@ OPTIONS = [
 
 
 def shown_help(words: str, width: int) -> str:
-    result = CliRunner(env={"COLUMNS": str(width), "TERM": "dumb"}).invoke(app, [*words.split(), "--help"])
+    result = lossscope(*words.split(), "--help", columns=width)
     assert result.exit_code == 0, result.stderr
     return result.stdout
 
 
-@pytest.mark.parametrize("width", [80, 100])
-@pytest.mark.parametrize("words", COMMANDS)
-def test_help_is_no_wider_than_the_terminal_and_shows_options_and_choices_whole(words: str, width: int) -> None:
+@each("words", COMMANDS, "width", [80, 100])
+def test_help_is_no_wider_than_the_terminal_and_shows_examples_options_and_choices_whole(
+    words: str, width: int
+) -> None:
     """Of `train` an option was cut off at 80 columns, and a choice was broken within a word."""
     text = shown_help(words, width)
+    if words not in ("demo", "study worker"):
+        assert f"lossscope {words} " in plain(text).partition("Examples")[2]
     assert "…" not in text and all(cell_len(line) <= width for line in text.splitlines())
     parts = set(re.findall(r"[\w.@-]+", text))
     for parameter in COMMANDS[words].params:
@@ -56,12 +62,32 @@ def test_help_is_no_wider_than_the_terminal_and_shows_options_and_choices_whole(
         assert choices is None or set(choices[1].split("|")) <= parts
 
 
+HELP_AND_LISTS = """
+import sys, lossscope_cli
+from lossscope_cli._options import complete_names
+from typer.main import get_command
+
+command = get_command(lossscope_cli.app)
+for line in sys.argv[1:]:
+    command(line.split(), standalone_mode=False)
+assert complete_names("probes")("si") == ["similarity"]
+heavy = {"torch", "numpy", "pandas", "matplotlib", "scipy", "sklearn", "nltk"}
+print(sorted(heavy & set(sys.modules)), [name for name in sys.modules if name.startswith("lossscope.probes")])
+"""
+
+
+def test_help_and_lists_import_nothing_heavy() -> None:
+    lines = ["--help", *(f"{words} --help" for words in COMMANDS), "list signals"]
+    done = subprocess.run([sys.executable, "-c", HELP_AND_LISTS, *lines], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[] []"
+
+
 def test_there_are_commands_and_options() -> None:
     assert {option for _, option in OPTIONS} == set(COMPLETED)
     assert len(OPTIONS) > 40 and len(COMMANDS) > 30
 
 
-@pytest.mark.parametrize(("words", "option"), OPTIONS)
+@each("words, option", OPTIONS)
 def test_options_with_known_values_complete_them(words: str, option: str) -> None:
     """`mine --split`, and that of compare, report and `data features`, completed nothing, nor did `table --format`."""
     command = COMMANDS[words]

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.datasets.judgements import any_format
 from lossscope.datasets.judgements.any_format import read_judgements
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
+from tests.command_line import lossscope
 
 
 @pytest.fixture(autouse=True)
@@ -66,19 +60,3 @@ def test_a_file_of_judgements_is_read_once_for_all_sources(monkeypatch: pytest.M
     result = lossscope("eval dump.npz dump.npz --judgements judged.csv --quiet")
     assert result.exit_code == 0, result.stderr
     assert len(reads) == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "says"),
-    [
-        ("dump.npz --judged-only", 2, "--judged-only needs --judgements"),
-        ("dump.npz --judgements judged.csv --folds 2", 2, "leave out --folds"),
-        ("dump.npz --judgements judged.csv --run-files trec", 2, "leave out --judgements"),
-        ("set.npz --judgements judged.csv", 1, "one set"),
-        ("dump.npz --judgements nowhere.csv", 1, "nowhere.csv"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(words: str, code: int, says: str) -> None:
-    result = lossscope(f"eval {words}")
-    assert result.exit_code == code
-    assert says in " ".join(result.stderr.split())

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.offline_candidates import HardCandidates
+from tests.command_line import lossscope
 from tests.tiny import ENCODER, SCENES
 
 TRAIN = f"train --data {SCENES} --encoder {ENCODER} --epochs 1 --batch-size 32"
@@ -20,10 +18,6 @@ TRAIN = f"train --data {SCENES} --encoder {ENCODER} --epochs 1 --batch-size 32"
 @pytest.fixture(autouse=True)
 def _files(tmp_path: Path, tiny_run: Path) -> None:
     (tmp_path / "run").symlink_to(tiny_run)
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
 
 
 def test_mine_then_train_as_the_help_says() -> None:
@@ -50,26 +44,3 @@ def test_soft_labels_come_from_a_file() -> None:
     assert result.exit_code == 0, result.stderr
     again = lossscope("train --resume run2 --epochs 2")
     assert again.exit_code == 0, again.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        ("mine gone --out candidates", "source must exist; there is nothing at gone"),
-        ("mine run --out run", "run must be new or empty; it is not. Choose another --out"),
-        ("mine run --out candidates --top 0", "Invalid value for '--top'"),
-        (
-            f"{TRAIN} --objective aoq",
-            "needs offline candidates: mine those of the training split under a trained model with",
-        ),
-        (f"{TRAIN} --objective ncr --info gone.npz", "gone.npz must exist"),
-        (f"{TRAIN} --objective ncr --init gone.pt", "gone.pt must exist"),
-        (f"{TRAIN} --objective aoq --offline run", "run must be a folder written by lossscope mine"),
-    ],
-)
-def test_what_cannot_work_is_an_error_and_leaves_nothing(words: str, message: str) -> None:
-    result = lossscope(words)
-    assert result.exit_code in (1, 2)
-    assert message in " ".join(result.stderr.split())
-    assert not Path("runs").exists()
-    assert not Path("candidates").exists()

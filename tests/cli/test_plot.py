@@ -5,18 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from lossscope_cli import app
 from PIL import Image
-from typer.testing import CliRunner
 
 from lossscope.declarations import declarations
+from tests.command_line import lossscope
 
 PICTURES = [declared.name for declared in declarations("pictures")]
-
-
-def lossscope(*words: str) -> Result:
-    return CliRunner().invoke(app, words)
 
 
 @pytest.fixture
@@ -54,28 +48,19 @@ def test_a_file_without_the_columns_of_a_picture_says_which(picture: str) -> Non
     assert not list(Path().glob("*.png"))
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("triplet_feld", "field.csv"), 2, "did you mean 'triplet_field'"),
-        (("style", "field.csv"), 2, "PICTURE"),
-        (("triplet_field", "gone.csv"), 1, "gone.csv must be a readable .csv file"),
-        (("triplet_field", "field.json"), 1, "rows must be in a .csv or .parquet file; got 'field.json'"),
-        (("triplet_field", "field.csv", "-o", "field.bmp"), 1, "field.bmp"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(field_file: str, words: tuple[str, ...], code: int, message: str) -> None:
-    result = lossscope("plot", *words)
-    assert result.exit_code == code
-    assert message in result.stderr
-
-
 def test_damaged_files_are_refused() -> None:
     Path("empty.csv").touch()
     Path("torn.parquet").write_bytes(b"PAR1torn")
     for name in ("empty.csv", "torn.parquet"):
         result = lossscope("plot", "triplet_field", name)
         assert result.exit_code == 1 and f"{name} must be a readable" in result.stderr
+
+
+def test_rows_of_which_nothing_can_be_made_are_an_error_with_the_file() -> None:
+    """The message said which columns there must be, and not of which file."""
+    Path("rows.csv").write_text("label,mean\na,1\n", encoding="utf-8")
+    result = lossscope("plot", "weight_mass", "rows.csv")
+    assert result.exit_code == 1 and "rows.csv must be rows of numbers" in result.output
 
 
 def test_every_picture_is_listed() -> None:

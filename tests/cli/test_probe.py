@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import Result
 from lossscope_cli import app
 from lossscope_cli._options import complete_names
 from lossscope_cli._progress import progress_lines
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import build, load, names, spec_of
+from tests.command_line import lossscope, plain, rows_of
+from tests.each import each
 
 HAND = ["check", "cocos", "convert", "data", "demo", "diagram", "eval", "list", "mine", "probe", "train", "trajectory"]
 PROBES = [name for name in names("probes") if name != "cocos"]
 COMMANDS = {name: get_command(app).commands[name.replace("_", "-")] for name in names("probes")}  # type: ignore[attr-defined]
 OF_SIMILARITIES = [n for n in PROBES if not {"gradients", "embeddings", "keys"} & build("probes", n).reads]
 LINE = ["--objective", "triplet", "--batch-size", "8"]
-
-
-def lossscope(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
-def plain(text: str) -> str:
-    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
-
-
-def rows_of(result: Result) -> list[dict[str, Any]]:
-    assert result.exit_code == 0, result.stderr
-    rows: list[dict[str, Any]] = json.loads(result.stdout, parse_constant=pytest.fail)["rows"]
-    return rows
 
 
 @pytest.fixture
@@ -59,7 +41,7 @@ def test_every_probe_has_a_command_of_its_own_and_takes_no_name_away() -> None:
     assert {name.replace("_", "-") for name in names("probes")} | set(HAND) <= set(commands)
 
 
-@pytest.mark.parametrize("name", PROBES)
+@each("name", PROBES)
 def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None:
     shared = {parameter.name for parameter in COMMANDS["cocos"].params}
     own = {p.name: p.default for p in COMMANDS[name].params if p.name not in shared - {"eps", "convention", "unit"}}
@@ -68,7 +50,7 @@ def test_the_options_of_a_command_are_the_fields_of_the_probe(name: str) -> None
     assert not {field.name for field in fields(probe)} & (shared - {"eps", "convention", "curve", "unit"})
 
 
-@pytest.mark.parametrize("name", PROBES)
+@each("name", PROBES)
 def test_what_is_read_from_the_text_is_what_is_imported(name: str) -> None:
     (item,) = (item for item in declarations("probes") if item.name == name)
     probe = load("probes", name)
@@ -77,7 +59,7 @@ def test_what_is_read_from_the_text_is_what_is_imported(name: str) -> None:
     assert item.constants["cheap"] is probe.cheap
 
 
-@pytest.mark.parametrize("name", PROBES)
+@each("name", PROBES)
 def test_help_shows_examples_and_the_question(name: str) -> None:
     text = plain(lossscope(name.replace("_", "-"), "--help").stdout)
     assert f"lossscope {name.replace('_', '-')} ckpt.pt" in text
@@ -88,27 +70,13 @@ def question_of(name: str) -> str:
     return next(item.question for item in declarations("probes") if item.name == name)
 
 
-def test_help_of_the_commands_imports_nothing_heavy() -> None:
-    code = (
-        "import sys, lossscope_cli\n"
-        "for words in (['probe', '--help'], ['similarity', '--help']):\n"
-        "    lossscope_cli.app(words, standalone_mode=False)\n"
-        "from lossscope_cli._options import complete_names\n"
-        "assert complete_names('probes')('si') == ['similarity']\n"
-        "heavy = {'torch', 'numpy', 'pandas', 'matplotlib', 'scipy'}\n"
-        "print(sorted(heavy & set(sys.modules)), [m for m in sys.modules if m.startswith('lossscope.probes')])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[] []"
-
-
 def test_names_are_completed_from_the_files() -> None:
     complete = complete_names("probes", "all", "cheap")
     assert complete("") == ["all", "cheap", *names("probes")]
     assert complete("c")[:2] == ["cheap", "cocos"]
 
 
-@pytest.mark.parametrize("name", OF_SIMILARITIES)
+@each("name", OF_SIMILARITIES)
 def test_a_command_gives_what_its_probe_computes(name: str, similarities: Path) -> None:
     words = [name.replace("_", "-"), similarities, *LINE, "--format", "json"]
     rows = rows_of(lossscope(*words))
@@ -117,36 +85,6 @@ def test_a_command_gives_what_its_probe_computes(name: str, similarities: Path) 
     needs_objective = load("probes", name).needs_objective
     assert {row["objective"] for row in rows} == {"triplet:margin=0.2" if needs_objective else None}
     assert {row["direction"] for row in rows} == {"i2t", "t2i"}
-
-
-def test_similarity_by_hand(similarities: Path) -> None:
-    words = "--batch-size all --no-shuffle --captions first --format json".split()
-    rows = rows_of(lossscope("similarity", similarities, *words))
-    S = np.load(similarities)["similarity"][:, ::2]
-    means = {(row["direction"], row["statistic"]): row["mean"] for row in rows}
-    hidden = np.where(np.eye(12, dtype=bool), -2, S)
-    assert means["i2t", "s_pos"] == pytest.approx(np.diag(S).mean(), rel=1e-5)
-    assert means["i2t", "s_neg"] == pytest.approx(hidden.max(1).mean(), rel=1e-5)
-    assert means["t2i", "s_neg"] == pytest.approx(hidden.max(0).mean(), rel=1e-5)
-
-
-def test_an_option_reaches_the_probe(similarities: Path) -> None:
-    low, high = (
-        {(r["direction"], r["statistic"]): r for r in rows_of(lossscope("weight-mass", similarities, *LINE, *more))}
-        for more in (["--eps", "0", "--format", "json"], ["--eps", "1000", "--format", "json"])
-    )
-    assert low["i2t", "W_low"]["mean"] == high["i2t", "W_neg"]["mean"] == 0
-    assert low["i2t", "W_neg"]["mean"] == high["i2t", "W_low"]["mean"] > 0
-    assert (low["i2t", "W_neg"]["eps"], high["i2t", "W_neg"]["eps"]) == (0, 1000)
-
-
-def test_a_bad_option_is_an_error(dump: Path) -> None:
-    result = lossscope("weight-mass", dump, "--objective", "triplet", "--eps=-1")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "eps must be a number >= 0; got -1" in plain(result.stderr)
-    result = lossscope("tangent", dump, "--objective", "triplet", "--of", "batch")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "must be one of query, candidate" in plain(result.stderr)
 
 
 def test_no_objective_is_used_by_a_probe_that_weighs_none(dump: Path) -> None:
@@ -159,7 +97,8 @@ def test_no_objective_is_used_by_a_probe_that_weighs_none(dump: Path) -> None:
 
 def test_cheap_is_the_default_and_all_is_all(tiny_checkpoint: Path) -> None:
     def probes_of(*words: str) -> set[str]:
-        return {row["probe"] for row in rows_of(lossscope("probe", tiny_checkpoint, *words, "--format", "json"))}
+        source = (tiny_checkpoint, "--split", "val", "--batch-size", "16")
+        return {row["probe"] for row in rows_of(lossscope("probe", *source, *words, "--format", "json"))}
 
     cheap = {name for name in names("probes") if load("probes", name).cheap}
     assert probes_of() == probes_of("--probes", "cheap") == cheap
@@ -203,20 +142,14 @@ def test_two_probes_of_one_name_are_distinguished(dump: Path) -> None:
     assert len(means) == 4
 
 
-@pytest.mark.parametrize("words", [["--probes", "cocoa"], ["--probes", "cocos:epsilon=1"]])
-def test_an_unknown_probe_is_an_error(words: list[str], dump: Path) -> None:
-    result = lossscope("probe", dump, "--objective", "triplet", *words)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "did you mean" in plain(result.stderr)
-
-
-@pytest.mark.parametrize("format", ["table", "markdown", "latex"])
+@each("format", ["table", "markdown", "latex"])
 def test_tables_of_all_probes_are_narrow_and_keep_groups_apart(
     format: str, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     objectives = [word for spec in ("triplet", "ntxent:tau=0.05", "unified", "vlc") for word in ("--objective", spec)]
-    result = lossscope("probe", tiny_checkpoint, *objectives, "--format", format)
+    words = (tiny_checkpoint, "--split", "val", *objectives, "--out", "frame")
+    result = lossscope("probe", *words, "--format", format)
     assert result.exit_code == 0, result.stderr
     assert "nan" not in result.stdout
     if format == "table":
@@ -234,19 +167,12 @@ def test_csv_and_json_have_the_same_rows(dump: Path) -> None:
     assert read["objective"].isna().sum() == sum(row["objective"] is None for row in rows) > 0
 
 
-@pytest.mark.parametrize("suffix", ["csv", "png", "svg", "pdf"])
+@pytest.mark.parametrize(
+    "suffix", ["csv", "png", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("svg", "pdf"))]
+)
 def test_the_curve_of_cocos_is_written(suffix: str, dump: Path) -> None:
-    words = [
-        "cocos",
-        dump,
-        "--objective",
-        "ntxent:tau=0.05..0.2/3",
-        "--batch-size",
-        "8",
-        "--curve",
-        f"deep/curve.{suffix}",
-    ]
-    result = lossscope(*words)
+    words = ("--objective", "ntxent:tau=0.05..0.2/3", "--batch-size", "8")
+    result = lossscope("cocos", dump, *words, "--curve", f"deep/curve.{suffix}")
     assert result.exit_code == 0, result.stderr
     assert f"Wrote deep/curve.{suffix}." in result.stderr
     assert Path(f"deep/curve.{suffix}").stat().st_size > 1000
@@ -263,12 +189,6 @@ def test_the_curve_says_at_eps_what_the_counts_say(dump: Path) -> None:
             assert near["std"].tolist() == pytest.approx([row["std"]])
             assert near["n"].tolist() == [3]
     assert rows == rows_of(lossscope(*words, "--format", "json"))
-
-
-def test_a_curve_of_another_kind_is_refused(dump: Path) -> None:
-    result = lossscope("cocos", dump, "--objective", "ntxent", "--curve", "curve.txt")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "--curve must end in .csv, .pdf, .png or .svg; got 'curve.txt'" in plain(result.stderr)
 
 
 def test_verbose_shows_progress_without_a_terminal(dump: Path) -> None:

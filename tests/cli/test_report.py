@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
+
+from tests.command_line import lossscope
+
+pytestmark = pytest.mark.usefixtures("blank_pictures")
 
 
 @pytest.fixture(autouse=True)
@@ -17,10 +18,6 @@ def _files(tmp_path: Path, tiny_study: Path, tiny_run: Path) -> None:
     """A finished study, and a run folder that was not evaluated."""
     shutil.copytree(tiny_study, tmp_path / "study")
     shutil.copytree(tiny_run, tmp_path / "alone")
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
 
 
 def test_a_study_and_a_run_become_a_page() -> None:
@@ -49,46 +46,9 @@ def test_quiet_says_the_page_alone() -> None:
     assert (result.exit_code, result.stdout.strip(), result.stderr) == (0, "report/index.html", "")
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "fragment"),
-    [
-        ("report", 2, "Missing argument"),
-        ("report gone", 1, "gone must be the folder of a study or of a run; it has neither study.json nor config.toml"),
-        ("report study --out file", 1, "file must be a folder; it is a file. Choose another --out"),
-        ("report study --out file/below", 1, "must be a folder that can be written"),
-        ("report study --out mine", 1, "mine must be new, empty, or an earlier report; it holds other files"),
-        ("report study study", 1, "names of runs must differ; got"),
-        ("report study --resamples 5", 2, "greater than or equal to 99"),
-        ("report study --device tpu", 2, "--device must be auto, cpu, cuda"),
-        ("report broken", 1, "study.json must be whole JSON"),
-        ("report waiting", 1, "at least one run must be done; got"),
-    ],
-)
-def test_what_cannot_be_reported_is_an_error(words: str, code: int, fragment: str) -> None:
-    Path("file").write_text("mine", encoding="utf-8")
-    Path("mine").mkdir()
-    Path("mine/notes.txt").write_text("mine", encoding="utf-8")
-    Path("broken").mkdir()
-    Path("broken/study.json").write_text('{"schema": ', encoding="utf-8")
-    shutil.copytree("study", "waiting")
-    for status in Path("waiting").glob("runs/*/status.json"):
-        status.unlink()
-    result = lossscope(words)
-    assert result.exit_code == code, result.output
-    assert fragment in " ".join(result.stderr.replace("│", " ").split())
-    assert result.stdout == "" and not Path("report").exists()
-    assert Path("mine/notes.txt").read_text(encoding="utf-8") == Path("file").read_text(encoding="utf-8") == "mine"
-
-
-def test_help_shows_examples() -> None:
-    result = lossscope("report --help")
-    assert result.exit_code == 0 and "Examples" in result.stdout
-    assert "lossscope report runs/bleeker2022-small --out report" in result.stdout
-
-
-def test_every_picture_and_table_of_a_report_can_be_made_of_its_numbers() -> None:
+def test_every_picture_and_table_of_a_report_can_be_made_of_its_numbers(tiny_report: Path) -> None:
     """`plot --help` and `table --help` promised csv/, of whose files none worked."""
-    assert lossscope("report study --resamples 99 --quiet").exit_code == 0
+    shutil.copytree(tiny_report.parent, "report")
     listing = json.loads(Path("report/index.json").read_text(encoding="utf-8"))
     written = {path.stem for path in Path("report/numbers").iterdir()}
     assert written == {"rows", "comparisons", *listing["plots"]} and len(listing["plots"]) > 5

@@ -8,11 +8,9 @@ from pathlib import Path
 import fsspec
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.engine.sampled import one_pass, strips
+from tests.command_line import lossscope
 
 
 @pytest.fixture(name="shards")
@@ -25,10 +23,6 @@ def shard_folder(tmp_path: Path) -> Path:
         np.save(folder / f"images-{number}.npy", own)
         np.save(folder / f"captions-{number}.npy", own + random.normal(size=own.shape).astype(np.float32))
     return folder
-
-
-def lossscope(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def test_json_has_the_interval_and_what_was_sampled(shards: Path) -> None:
@@ -94,21 +88,6 @@ def test_a_url(shards: Path, tmp_path: Path) -> None:
     assert means[0] == means[1] == means[2]
     assert json.loads(results[1].stdout)["rows"][0]["source"] == url
     assert lossscope("cocos", url, "--objective", "ntxent").exit_code == 1
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--queries", "1"), 2, "2"),
-        (("--queries", "20", "--batch-size", "64"), 1, "needs --batch-size all"),
-        (("--queries", "20", "--precision-of", "C_neg=1%"), 2, "give one"),
-        (("--precision-of", "C_neg"), 2, "as C_neg=1%"),
-        (("--queries", "20", "--dims", "4"), 1, "--dims needs embeddings in memory"),
-    ],
-)
-def test_options_that_do_not_fit(shards: Path, words: tuple[str, ...], code: int, message: str) -> None:
-    result = lossscope("cocos", str(shards), "--objective", "ntxent", *words)
-    assert result.exit_code == code and message in result.stderr
 
 
 def test_cheap_probes_leave_out_what_a_sample_cannot_give(shards: Path) -> None:

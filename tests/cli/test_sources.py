@@ -6,13 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
-
-def lossscope(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
+from tests.command_line import lossscope
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.io.evaluation_folder import findings_file
 from lossscope.io.manifests import write_manifest
 from lossscope.studies.report import read_runs
 from lossscope.studies.study import Study
+from tests.command_line import lossscope, message
+from tests.farm import warm_jobs
 
 
 @pytest.fixture(autouse=True)
@@ -26,19 +25,11 @@ def _files(tmp_path: Path, tiny_study: Path) -> None:
     shutil.copy(tiny_study.parent / "tiny.toml", tmp_path)
 
 
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
-
-
 def fail(place: int = -1) -> str:
     """Make one run a failed one; return its key."""
     folder = sorted(Path("runs/tiny/runs").iterdir())[place]
     (folder / "status.json").write_text('{"status": "failed", "reason": "no memory left"}', encoding="utf-8")
     return folder.name
-
-
-def message(result: Result) -> str:
-    return " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_a_study_that_is_done_is_run_in_no_time() -> None:
@@ -56,13 +47,15 @@ def test_a_failed_run_is_named_and_the_exit_code_is_1() -> None:
 
 def test_failed_runs_are_run_again_with_retry_failed() -> None:
     key = fail()
-    result = lossscope("study run tiny.toml --device cpu --retry-failed")
+    with warm_jobs():
+        result = lossscope("study run tiny.toml --device cpu --retry-failed")
     assert result.exit_code == 0, result.stderr
     assert f"4/4 {key}: rsum" in result.stderr
     assert {one.status for one in Study.open(Path("runs/tiny")).statuses()} == {"done"}
 
 
-def test_the_cost_is_printed_and_nothing_is_run() -> None:
+def test_the_cost_is_printed_and_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lossscope.studies.cost._start_seconds", lambda: 3.0)
     text = Path("tiny.toml").read_text(encoding="utf-8").replace("[0, 1]", "[0, 1, 2]")
     Path("tiny.toml").write_text(text, encoding="utf-8")
     result = lossscope("study run tiny.toml --dry-run --device cpu")
@@ -153,55 +146,12 @@ def test_tables_are_those_of_the_rows() -> None:
     assert report["schema"] == "lossscope.summary/1" and len(report["rows"]) == len(kept)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "fragment"),
-    [
-        ("study run", 2, "Missing argument"),
-        ("study run gone.toml", 1, "gone.toml must be a readable TOML file of a study"),
-        ("study run empty", 1, "empty must be the folder of a study; it has no study.json"),
-        ("study run tiny.toml --out full", 1, "full must be new, empty, or a study; it is something else"),
-        ("study run tiny.toml --launcher nonsense", 2, "launcher must be one of"),
-        ("study run tiny.toml --launcher local:jobs=-1", 1, "jobs must be"),
-        ("study run tiny.toml --data nonsense", 2, "--data must be NAME=SPEC; got"),
-        ("study run tiny.toml --data other=scenes", 1, "--data must name one of scenes; got 'other'"),
-        ("study run runs/tiny --out else", 2, "a folder states its data; give --data and --out with the TOML file"),
-        ("study run tiny.toml --device tpu", 2, "--device must be auto, cpu, cuda"),
-        ("study run changed.toml --out runs/tiny", 1, "must keep the choices it began with; got another lr"),
-        ("study run wrong.toml", 1, "keys of wrong.toml must be of"),
-        ("study status gone.toml", 1, "must be a readable TOML file of a study"),
-        ("study status tiny.toml --out gone", 1, "gone must be the folder of a study; it has no study.json"),
-        ("study status tiny.toml --format latex", 2, "'latex' is not one of 'table', 'json', 'csv'"),
-        ("study table tiny.toml --format nonsense", 2, "'nonsense' is not one of 'table', 'json', 'csv'"),
-        ("study table empty", 1, "empty must be the folder of a study"),
-        ("study nonsense", 2, "No such command"),
-    ],
-)
-def test_what_cannot_be_run_is_an_error(words: str, code: int, fragment: str) -> None:
-    Path("empty").mkdir()
-    Path("full").mkdir()
-    Path("full/notes.txt").write_text("mine", encoding="utf-8")
-    text = Path("tiny.toml").read_text(encoding="utf-8")
-    Path("changed.toml").write_text(text.replace("lr = 0.01", "lr = 0.02"), encoding="utf-8")
-    Path("wrong.toml").write_text(f"nonsense = 1\n{text}", encoding="utf-8")
-    result = lossscope(words)
-    assert result.exit_code == code, result.output
-    assert fragment in message(result)
-    assert result.stdout == ""
-
-
 def test_a_study_of_which_nothing_is_done_has_no_table() -> None:
     for place in range(4):
         fail(place)
     result = lossscope("study table tiny.toml")
     assert result.exit_code == 1 and result.stdout == ""
     assert "at least one run must be done; got" in message(result) and "no memory left" in message(result)
-
-
-@pytest.mark.parametrize("words", ["study run", "study status", "study table"])
-def test_help_shows_examples(words: str) -> None:
-    result = lossscope(f"{words} --help")
-    assert result.exit_code == 0 and "Examples" in result.stdout
-    assert f"lossscope {words} studies/bleeker2022-small.toml" in result.stdout
 
 
 def test_help_of_the_group_names_what_is_for_people() -> None:

@@ -9,14 +9,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.stats.paired_tests import Resampling
 from lossscope.stats.pilot import COLUMNS, PlanOptions, plan
 from lossscope.stats.power import Design
 from lossscope.studies.report import read_runs
+from tests.command_line import lossscope, message
 from tests.tiny import STUDY_OF_ONE_RUN, run_study
 
 
@@ -25,14 +23,6 @@ def _files(tmp_path: Path, tiny_study: Path) -> None:
     """tiny.toml, and its finished study of two losses and two seeds in runs/tiny."""
     shutil.copytree(tiny_study, tmp_path / "runs" / "tiny")
     shutil.copy(tiny_study.parent / "tiny.toml", tmp_path)
-
-
-def lossscope(words: str) -> Result:
-    return CliRunner().invoke(app, words.split())
-
-
-def message(result: Result) -> str:
-    return " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_rows_are_those_of_the_library() -> None:
@@ -101,26 +91,3 @@ def test_a_study_of_one_run_is_an_error(tmp_path: Path) -> None:
     run_study(tmp_path / "one", STUDY_OF_ONE_RUN)
     result = lossscope("study power one/study")
     assert result.exit_code == 1 and "at least two systems with the same data and encoder" in message(result)
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "fragment"),
-    [
-        ("--seeds 3,x", 2, "--seeds must be whole numbers such as 3,5,10; got '3,x'"),
-        ("--seeds ,", 2, "--seeds must be numbers such as 3,5,10; got none"),
-        ("--seeds 1,2", 2, "numbers of seeds must be at least 2; got 1, 2"),
-        ("--images -5", 2, "--images must be whole numbers"),
-        ("--power 1.5", 2, "power must be between alpha, 0.05, and 1; got 1.5"),
-        ("--alpha 0", 2, "alpha must be between 0 and 1; got 0"),
-        ("--level 1", 2, "level must be between 0 and 1; got 1"),
-        ("--difference -1", 2, "difference must be above 0; got -1"),
-        ("--metric R@7", 1, "metric must be one of rsum"),
-        ("--baseline x", 1, 'baseline must be one of "NT-Xent", "Triplet" (scenes, VSE++); got "x"'),
-        ("--format nonsense", 2, "nonsense"),
-        ("--out gone", 1, "gone must be the folder of a study"),
-    ],
-)
-def test_what_cannot_be_answered_is_an_error(words: str, code: int, fragment: str) -> None:
-    result = lossscope(f"study power tiny.toml {words}")
-    assert result.exit_code == code, result.output
-    assert fragment in message(result) and result.stdout == ""

@@ -6,17 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.declarations import declarations
+from tests.command_line import lossscope, plain
 
 TABLES = [declared.name for declared in declarations("tables")]
-
-
-def lossscope(*words: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(word) for word in words])
 
 
 def test_rows_of_a_command_become_the_table_that_it_prints(tiny_checkpoint: Path) -> None:
@@ -49,7 +43,7 @@ def test_a_file_without_the_columns_of_a_table_says_which(table: str) -> None:
 def test_an_unknown_table_is_named_and_all_are_listed() -> None:
     Path("rows.csv").write_text("a\n1\n", encoding="utf-8")
     result = lossscope("table", "cocos_triple", "rows.csv")
-    said = " ".join(result.stderr.replace("│", " ").split())
+    said = plain(result.stderr)
     assert result.exit_code == 2 and "did you mean 'cocos_triplet'" in said
     listed = lossscope("list", "tables")
     assert listed.exit_code == 0 and all(name in listed.stdout for name in TABLES)

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
+from typer.testing import Result
 
 from lossscope.io.run_folder import Run
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from tests.command_line import lossscope
 
 TINY = ("--data", "scenes:train=60,val=10,test=10,size=16", "--encoder", "vsepp:dim=16,words=8,width=4")
 SHORT = ("--batch-size", "32", "--min-count", "1")
@@ -21,7 +20,7 @@ COLLAPSES = ("--objective", "triplet-sh", "--warmup", "0", "--lr", "0.5", "--epo
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(app, ["train", *map(str, arguments)])
+    return lossscope("train", *arguments)
 
 
 def test_options_of_the_doctor_need_it() -> None:
@@ -63,7 +62,7 @@ def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> N
 
 
 def test_a_collapse_stops_the_run_and_its_batches_can_be_opened() -> None:
-    healthy = run(*TINY, *SHORT, "--objective", "triplet-sh", "--warmup", "2", "--lr", "0.002", "--epochs", "30",
+    healthy = run(*TINY, *SHORT, "--objective", "triplet-sh", "--warmup", "2", "--lr", "0.002", "--epochs", "8",
                   "--doctor", "--stop-on", "error", "--out", "healthy")  # fmt: skip
     assert healthy.exit_code == 0 and "Doctor: " not in healthy.stderr
     ill = run(*TINY, *SHORT, *COLLAPSES, "--doctor", "--stop-on", "error", "--recorder", "3", "--out", "ill")
@@ -72,7 +71,7 @@ def test_a_collapse_stops_the_run_and_its_batches_can_be_opened() -> None:
     id = folder.name.partition("-")[2].partition("-")[2]
     assert id in {"margin-plateau", "complete-collapse", "no-learning"}
     dump = max(folder.glob("*.npz"))
-    result = CliRunner().invoke(app, ["doctor", str(dump), "--objective", "triplet-sh", "--format", "json"])
+    result = lossscope("doctor", dump, "--objective", "triplet-sh", "--format", "json")
     found = json.loads(result.stdout)["findings"]
     assert found and found[0]["id"] in {"margin-plateau", "complete-collapse", "no-learning"}
     resumed = run("--resume", "ill", "--doctor", "--epochs", "1")

@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import Result
-from lossscope_cli import app
-from typer.testing import CliRunner
 
 from lossscope.errors import InputError, NoRows
 from lossscope.tables import trajectory
+from tests.command_line import lossscope, plain
 
 EPOCHS = (
     "epoch,loss,rsum,pos_mean,neg_mean\n0,,13.84,0.07254,0.1649\n1,3226.4,50.72,-0.0001,0.3572\n"
@@ -22,8 +20,9 @@ EPOCHS = (
 STEPS = "epoch,step,loss,objective\n1,1,3226.4,triplet\n2,1,63.731,triplet_sh\n"
 
 
-def lossscope(*words: str) -> Result:
-    return CliRunner(env={"COLUMNS": "80"}).invoke(app, words)
+@pytest.fixture(autouse=True)
+def _narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
 
 
 @pytest.fixture
@@ -87,6 +86,6 @@ def test_runs_of_different_sides_are_not_drawn_together(run: str) -> None:
     (other / "metrics.csv").write_text(metrics, encoding="utf-8")
     result = lossscope("trajectory", run, str(other))
     assert result.exit_code != 0
-    message = " ".join(result.stderr.replace("│", " ").split())
+    message = plain(result.stderr)
     assert "runs of a trajectory must be of the same sides; got rsum of" in message and "q2d_nDCG@10 of" in message
     assert lossscope("trajectory", str(other)).exit_code == 0

@@ -1,4 +1,7 @@
-"""What the command lines of the documentation assume to be there: small files and runs under the names they use."""
+"""What the command lines of the documentation assume to be there: small files and runs under the names they use.
+
+Each is made when a line names it first, once for all processes of pytest.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,19 @@ import contextlib
 import json
 import re
 import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatch
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from console_lines import ROOT
+from filelock import FileLock
 from lossscope_cli import app
 from safetensors.numpy import save_file
-from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 
 from lossscope.io.csv_tables import format_csv, read_csv
@@ -24,7 +31,6 @@ from lossscope.studies.study_file import read_study_file
 from lossscope.studies.worker import prepare, work
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
-from tests.sources.text_folders import text_encoder
 
 DATA = "scenes:train=60,val=20,test=20,size=16"
 AUDITED = "scenes:ambiguity=0.4,train=60,val=20,test=20,size=16"
@@ -47,90 +53,76 @@ CHECKPOINTS = {
     "ntxent-seed0": ("ckpt.pt", "a.pt"),
 }
 DUMPS = ("embeddings.npz", "dump.npz", "coco_5k.npz", "saf.npz", "sgr.npz")
-FRAME = [
-    "cocos", "embeddings.npz", "--objective", "ntxent:tau=0.05", "--batch-size", "50", "--out", "frame", "--quiet",
-]  # fmt: skip
-FOLDERS = (".", "runs", "studies")
 WRITTEN_AFTER = ("--out", "-o", "--curve", ">")
 STUDIES = ("bleeker2022-small", "li2022-small")
-SEVERAL_SEEDS = "li2022-small"  # the study that has two seeds, since power needs a spread
+SEVERAL_SEEDS = "li2022-small"  # the study that was run with two seeds, since power needs a spread
 SMALLER = {
     r"seeds = .*": "seeds = [0]",
     r"epochs = \d+": "epochs = 1",
     r"warmup = \d+": "warmup = 0",
     r"batch_size = \d+": "batch_size = 16",
     r"ambiguity = \[.*\]": "ambiguity = [0.4]",
-    r"train=1000,val=250,test=250": "train=40,val=10,test=10",
+    r"train=1000,val=250,test=250": "train=16,val=8,test=8",
     r"width=16,dim=128,words=64": "width=4,dim=8,words=8",
     r"dim=128,words=64,blocks": "dim=8,words=8,blocks",
     r"(?s)\[\[objectives\]\][^\[]*?\"(?:Triplet SH|SmoothAP|Unified)\".*?(?=\n\[)": "",
+    r"(?m)^\[examine\]$": '[examine]\nwhat_if = ""\nprobes = ["cocos:curve=true", "tangent", "weight_mass"]',
 }
 """What is smaller in a study: a pattern of its file, and what it becomes."""
 
 
-def small_study(name: str) -> str:
-    """Return a study of studies/ with one seed or two, one epoch, small data and models, and two losses."""
-    text = (ROOT / "studies" / f"{name}.toml").read_text(encoding="utf-8")
-    for pattern, smaller in SMALLER.items():
-        text, changes = re.subn(pattern, smaller, text)
-        assert changes or "ambiguity" in pattern or "blocks" in pattern, f"{name} has no {pattern}"
-    return text.replace("seeds = [0]", "seeds = [0, 1]") if name == SEVERAL_SEEDS else text
+@dataclass(frozen=True)
+class Inputs:
+    """The files and folders that lines name, in a folder that all processes of pytest share."""
 
+    home: Path
 
-def make_inputs(home: Path) -> None:
-    """Write every file and folder that lines name."""
-    for name, labels in RUNS.items():
-        _train(home, name, labels)
-    for seed, name in enumerate(DUMPS):
-        _write_dump(home / name, seed)
-    _write_shards(home)
-    _write_other_sides(home)
-    similarities = np.random.default_rng(0).standard_normal((8, 40))
-    np.save(home / "results_f30k.npy", np.array({"npts": 8, "sims": similarities}, dtype=object), allow_pickle=True)
-    _write_texts(home)
-    _write_text_models(home)
-    _write_log(home / "train.csv")
-    judged = "".join(f"test-{n:05d}\ttest-{(n + 1) % 20:05d}#2\t3\t{n % 4 + 1}\t4\n" for n in range(20))
-    (home / "ExpertAnnotations.txt").write_text(judged, encoding="utf-8")
-    np.savez(home / "labels.npz", label=np.full(300, 0.9))
-    (home / "my_loss.py").write_text(example("docs/objectives.md", "my_loss.py") + MY_LOSS, encoding="utf-8")
-    (home / "train.py").write_text(example("docs/conformance.md", "train.py"), encoding="utf-8")
-    (home / "pml.py").write_text(example("docs/objectives.md", "pml.py"), encoding="utf-8")
-    (home / "studies").mkdir()
-    for name in STUDIES:
-        (home / "studies" / f"{name}.toml").write_text(small_study(name), encoding="utf-8")
-        _run_study(home, name)
-    checkpoint = str(home / "ckpt.pt")
-    _write_output(home / "rows.csv", ["cocos", checkpoint, "--format", "csv"])
-    _write_output(home / "field.csv", ["diagram", "--triplet", "cir", "--format", "csv"])
-    _write_output(None, ["cocos", checkpoint, "--curve", str(home / "curve.csv")])
-    study = str(home / "runs" / STUDIES[0])
-    _write_output(None, ["report", study, "--out", str(home / "report"), "--resamples", "99", "--quiet"])
-    pilot = str(home / "runs" / SEVERAL_SEEDS)
-    _write_output(home / "power.csv", ["study", "power", pilot, "--resamples", "99", "--format", "csv"])
-    with contextlib.chdir(home):  # the page shows the name of the source
-        _write_output(None, FRAME)
-    _write_audit(home / "audit")
-    for name in ("candidates", "CANDIDATES"):
-        _write_output(None, ["mine", str(home / "runs" / "first"), "--out", str(home / name)])
+    def path(self, name: str) -> Path:
+        """Return a file or folder; who asks for it first makes it, and others wait."""
+        target, made = self.home / name, self.home / ".made" / name.replace("/", "--")
+        made.parent.mkdir(exist_ok=True)
+        with FileLock(f"{made}.lock"):
+            if not made.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                MAKERS[name](self, target)
+                made.touch()
+        return target
 
-
-def copy_named(home: Path, words: list[str], to: Path) -> None:
-    """Copy what the words of a line name, alone or within a spec, into its folder; not what the line writes."""
-    read = [word.removeprefix("./") for before, word in pairwise(["", *words]) if before not in WRITTEN_AFTER]
-    read += [f"runs/{Path(word).stem}" for word in words if word.endswith(".toml") and words[2] != "run"]
-    parts = [source for folder in FOLDERS for source in (home / folder).iterdir() if source.name not in FOLDERS]
-    for source in parts:
-        name = source.relative_to(home).as_posix()
-        if any(_names(word, name) for word in read):
+    def copy_named(self, command: str, words: Sequence[str], to: Path) -> None:
+        """Copy what the words of a line name into its folder."""
+        for name in named(command, words):
+            source = self.path(name)
             (to / name).parent.mkdir(exist_ok=True)
             (shutil.copytree if source.is_dir() else shutil.copy)(source, to / name)
+
+
+def named(command: str, words: Sequence[str]) -> list[str]:
+    """Return the inputs that the words after a command name, alone or within a spec; not what the line writes."""
+    read = [word.removeprefix("./") for before, word in pairwise(["", *words]) if before not in WRITTEN_AFTER]
+    if command != "study run":  # which makes the folder of the file that is named
+        read += [f"runs/{Path(word).stem}" for word in words if word.endswith(".toml")]
+    return [name for name in MAKERS if any(_names(word, name) for word in read)]
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of an input: one function makes all inputs of a kind."""
+    maker: Any = MAKERS[name]
+    return str(getattr(maker, "func", maker).__name__)
 
 
 def _names(word: str, name: str) -> bool:
     if word == "runs/*":
         word = "runs/triplet-*seed?"  # of all runs those of two systems, each under one name
     return fnmatch(name, word) if "*" in word else bool(re.search(rf"(?<![\w/-]){re.escape(name)}(?![\w-])", word))
+
+
+def small_study(name: str) -> str:
+    """Return a study of studies/ with one seed, one epoch, small data and models, and two losses."""
+    text = (ROOT / "studies" / f"{name}.toml").read_text(encoding="utf-8")
+    for pattern, smaller in SMALLER.items():
+        text, changes = re.subn(pattern, smaller, text)
+        assert changes or "ambiguity" in pattern or "blocks" in pattern, f"{name} has no {pattern}"
+    return text
 
 
 def example(page: str, name: str) -> str:
@@ -140,27 +132,23 @@ def example(page: str, name: str) -> str:
     return str(block)
 
 
-def _train(home: Path, name: str, labels: tuple[str, ...]) -> None:
-    objective, _, seed = name.rpartition("-seed")
+def _trained(inputs: Inputs, path: Path) -> None:
+    objective, _, seed = path.name.rpartition("-seed")
     recipe = Recipe(
         data=DATA, encoder=ENCODER, objective=objective, epochs=2, batch_size=32, lr=0.002, seed=int(seed), warmup=1
     )
-    run = train(recipe, home / "trained" / name).path
-    for label in labels:
-        shutil.copytree(run, home / "runs" / label)
-    for label in CHECKPOINTS.get(name, ()):
-        shutil.copy(run / "best.pt", home / label)
+    train(recipe, path)
 
 
-def _write_audit(folder: Path) -> None:
-    """Audit small scenes; of the pairs of the sheet every second one is a match."""
-    _write_output(None, ["audit", "--data", AUDITED, "--out", str(folder), "--sheet", "30", "--quiet"])
-    sheet = read_csv(folder / "sheet.csv").astype({"answer": object})
-    sheet["answer"] = ["yes", "no"] * (len(sheet) // 2)
-    write_text(folder / "sheet.csv", format_csv(sheet))
+def _run(inputs: Inputs, path: Path, name: str) -> None:
+    shutil.copytree(inputs.path(f"trained/{name}"), path)
 
 
-def _write_dump(path: Path, seed: int) -> None:
+def _checkpoint(inputs: Inputs, path: Path, name: str) -> None:
+    shutil.copy(inputs.path(f"trained/{name}") / "best.pt", path)
+
+
+def _dump(inputs: Inputs, path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
     caption_image = np.repeat(np.arange(100), 2)
     images = np.random.default_rng(9).standard_normal((100, 16))
@@ -168,72 +156,208 @@ def _write_dump(path: Path, seed: int) -> None:
     np.savez(path, images=images, captions=captions, caption_image=caption_image)
 
 
-def _write_shards(home: Path) -> None:
+def _shards(inputs: Inputs, path: Path) -> None:
     """Write the embeddings of a dump in two shards a side."""
-    (home / "shards").mkdir()
-    with np.load(home / "embeddings.npz") as arrays:
+    path.mkdir()
+    with np.load(inputs.path("embeddings.npz")) as arrays:
         for name in ("images", "captions"):
             for number, part in enumerate(np.array_split(arrays[name], 2)):
-                np.save(home / "shards" / f"{name}-{number}.npy", part)
+                np.save(path / f"{name}-{number}.npy", part)
 
 
-def _write_log(path: Path) -> None:
+def _released_similarities(inputs: Inputs, path: Path) -> None:
+    similarities = np.random.default_rng(0).standard_normal((8, 40))
+    np.save(path, np.array({"npts": 8, "sims": similarities}, dtype=object), allow_pickle=True)
+
+
+def _queries_and_documents(inputs: Inputs, path: Path, sides: tuple[str, str]) -> None:
+    rows, mined = _two_sides()
+    positives = np.stack([np.arange(len(mined))] * 2, 1)
+    np.savez(path, **dict(zip(sides, rows, strict=True)), positives=positives, negatives=mined)  # type: ignore[arg-type]
+
+
+def _views(inputs: Inputs, path: Path) -> None:
+    (first, second), _ = _two_sides()
+    np.savez(path, sides=np.array(["view 1", "view 2"]), view_1=first, view_2=second)
+
+
+def _labelled_set(inputs: Inputs, path: Path) -> None:
+    (first, _), _ = _two_sides()
+    np.savez(path, embeddings=first, labels=np.arange(len(first)) // 8)
+
+
+def _two_sides() -> tuple[tuple[Any, Any], Any]:
+    """Return the embeddings of two sides, and three mined negatives of each of the first."""
+    rng = np.random.default_rng(3)
+    first = rng.standard_normal((160, 16))
+    return (first, first + rng.standard_normal((160, 16))), rng.integers(0, 160, (160, 3))
+
+
+def _token_vectors(inputs: Inputs, path: Path) -> None:
+    rng = np.random.default_rng(4)
+    tokens = {f"{side}_tokens": rng.standard_normal((40 * n, 8)) for side, n in (("query", 3), ("document", 6))}
+    offsets = {f"{side}_offsets": np.arange(41) * n for side, n in (("query", 3), ("document", 6))}
+    np.savez(path, **tokens, **offsets, positives=np.stack([np.arange(40)] * 2, 1))  # type: ignore[arg-type]
+
+
+def _users_and_items(inputs: Inputs, path: Path) -> None:
+    rng = np.random.default_rng(4)
+    rows = {name: rng.standard_normal((160, 16)).astype("f4") for name in ("users", "items")}
+    save_file({**rows, "positives": np.stack([np.arange(160)] * 2, 1)}, path)
+
+
+def _texts(inputs: Inputs, path: Path) -> None:
+    if path.name == "train.jsonl":
+        rows = [{"query": f"what is {n} ?", "positive": f"it is {n}", "negative": f"it is {n + 1}"} for n in range(200)]
+    else:
+        rows = [{"query": f"when was {n} ?", "positive": f"it was {n}"} for n in range(200)]
+    _write_rows(path, rows)
+
+
+def _folder_of_beir(inputs: Inputs, path: Path) -> None:
+    (path / "qrels").mkdir(parents=True)
+    for name in ("corpus", "queries"):
+        _write_rows(path / f"{name}.jsonl", [{"_id": str(n), "text": f"text {n}"} for n in range(8)])
+    judged = "".join(f"{n}\t{n}\t1\n" for n in range(8))
+    (path / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8")
+
+
+def _run_of_beir(inputs: Inputs, path: Path) -> None:
+    ranked = "".join(f"{n} Q0 {(n + k) % 8} {k + 1} {-k} bm25\n" for n in range(8) for k in range(3))
+    path.write_text(ranked, encoding="utf-8")
+
+
+def _text_encoder(inputs: Inputs, path: Path) -> None:
+    from tests.sources.text_folders import text_encoder
+
+    text_encoder(path)
+
+
+def _sentence_transformer(inputs: Inputs, path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    SentenceTransformer(str(inputs.path("bge-small")), device="cpu").save(str(path))
+
+
+def _log(inputs: Inputs, path: Path) -> None:
     """Write the log of a training of 300 steps, whose loss falls."""
     losses = 4.85 * (0.2 + 0.8 * np.exp(-np.arange(300) / 60)) + np.random.default_rng(5).normal(0, 0.05, 300)
     lines = [f"{step},{loss:.4f},{0.1 * loss:.4f}" for step, loss in enumerate(losses, 1)]
     path.write_text("\n".join(["step,train/contrastive,grad_norm", *lines]) + "\n", encoding="utf-8")
 
 
-def _write_other_sides(home: Path) -> None:
-    """Write embeddings of queries and documents, of labelled products and of two views, and a file of texts."""
-    rng = np.random.default_rng(3)
-    first = rng.standard_normal((160, 16))
-    second = first + rng.standard_normal((160, 16))
-    mined = rng.integers(0, 160, (160, 3))
-    positives = np.stack([np.arange(160)] * 2, 1)
-    np.savez(home / "qa.npz", queries=first, documents=second, positives=positives, negatives=mined)
-    np.savez(home / "guide.npz", queries=second, documents=first, positives=positives, negatives=mined)
-    np.savez(home / "views.npz", sides=np.array(["view 1", "view 2"]), view_1=first, view_2=second)
-    np.savez(home / "products.npz", embeddings=first, labels=np.arange(160) // 8)
-    rows = [{"query": f"what is {n} ?", "positive": f"it is {n}", "negative": f"it is {n + 1}"} for n in range(200)]
-    (home / "train.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+def _judgements(inputs: Inputs, path: Path) -> None:
+    judged = "".join(f"test-{n:05d}\ttest-{(n + 1) % 20:05d}#2\t3\t{n % 4 + 1}\t4\n" for n in range(20))
+    path.write_text(judged, encoding="utf-8")
 
 
-def _write_texts(home: Path) -> None:
-    """Write rows to test on, and a folder of BEIR with a run."""
-    rows = [{"query": f"when was {n} ?", "positive": f"it was {n}"} for n in range(200)]
-    (home / "test.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
-    texts = [{"_id": str(n), "text": f"text {n}"} for n in range(8)]
-    (home / "scifact" / "qrels").mkdir(parents=True)
-    for name in ("corpus", "queries"):
-        (home / "scifact" / f"{name}.jsonl").write_text("\n".join(map(json.dumps, texts)) + "\n", encoding="utf-8")
-    judged = "".join(f"{n}\t{n}\t1\n" for n in range(8))
-    (home / "scifact" / "qrels" / "test.tsv").write_text(f"query-id\tcorpus-id\tscore\n{judged}", encoding="utf-8")
-    ranked = "".join(f"{n} Q0 {(n + k) % 8} {k + 1} {-k} bm25\n" for n in range(8) for k in range(3))
-    (home / "bm25.trec").write_text(ranked, encoding="utf-8")
+def _clean_labels(inputs: Inputs, path: Path) -> None:
+    np.savez(path, label=np.full(300, 0.9))
 
 
-def _write_text_models(home: Path) -> None:
-    """Write token vectors of both sides, users and items without names, and two folders with a model of texts."""
-    rng = np.random.default_rng(4)
-    tokens = {f"{side}_tokens": rng.standard_normal((40 * n, 8)) for side, n in (("query", 3), ("document", 6))}
-    offsets = {f"{side}_offsets": np.arange(41) * n for side, n in (("query", 3), ("document", 6))}
-    np.savez(home / "colbert.npz", **tokens, **offsets, positives=np.stack([np.arange(40)] * 2, 1))  # type: ignore[arg-type]
-    rows = {name: rng.standard_normal((160, 16)).astype("f4") for name in ("users", "items")}
-    save_file({**rows, "positives": np.stack([np.arange(160)] * 2, 1)}, home / "users.safetensors")
-    folder = text_encoder(home / "bge-small")
-    SentenceTransformer(str(folder), device="cpu").save(str(home / "minilm"))
+def _python(inputs: Inputs, path: Path, page: str) -> None:
+    text = example(f"docs/{page}.md", path.name)
+    path.write_text(text + MY_LOSS if path.name == "my_loss.py" else text, encoding="utf-8")
 
 
-def _run_study(home: Path, name: str) -> None:
-    study = Study.begin(home / "runs" / name, read_study_file(home / "studies" / f"{name}.toml"))
+def _study_file(inputs: Inputs, path: Path) -> None:
+    path.write_text(small_study(path.stem), encoding="utf-8")
+
+
+def _study(inputs: Inputs, path: Path) -> None:
+    file = inputs.path(f"studies/{path.name}.toml")
+    seeds = (0, 1) if path.name == SEVERAL_SEEDS else None
+    study = Study.begin(path, read_study_file(file, seeds=seeds))
     prepare(study)
     for run in study.grid.runs:
         work(study.path, run.key)
 
 
-def _write_output(path: Path | None, words: list[str]) -> None:
-    result = CliRunner().invoke(app, words)
+def _rows(inputs: Inputs, path: Path) -> None:
+    path.write_text(_lossscope("cocos", inputs.path("ckpt.pt"), "--format", "csv"), encoding="utf-8")
+
+
+def _field(inputs: Inputs, path: Path) -> None:
+    path.write_text(_lossscope("diagram", "--triplet", "cir", "--format", "csv"), encoding="utf-8")
+
+
+def _curve(inputs: Inputs, path: Path) -> None:
+    _lossscope("cocos", inputs.path("ckpt.pt"), "--curve", path)
+
+
+def _power(inputs: Inputs, path: Path) -> None:
+    study = inputs.path(f"runs/{SEVERAL_SEEDS}")
+    path.write_text(_lossscope("study", "power", study, "--resamples", "99", "--format", "csv"), encoding="utf-8")
+
+
+def _report(inputs: Inputs, path: Path) -> None:
+    _lossscope("report", inputs.path(f"runs/{STUDIES[0]}"), "--out", path, "--resamples", "99", "--quiet")
+
+
+def _frame(inputs: Inputs, path: Path) -> None:
+    source = inputs.path("embeddings.npz")
+    with contextlib.chdir(source.parent):  # the page shows the name of the source
+        options = ("--objective", "ntxent:tau=0.05", "--batch-size", "50", "--quiet")
+        _lossscope("cocos", source.name, *options, "--out", path.name)
+
+
+def _audit(inputs: Inputs, path: Path) -> None:
+    """Audit small scenes; of the pairs of the sheet every second one is a match."""
+    _lossscope("audit", "--data", AUDITED, "--out", path, "--sheet", "30", "--quiet")
+    sheet = read_csv(path / "sheet.csv").astype({"answer": object})
+    sheet["answer"] = ["yes", "no"] * (len(sheet) // 2)
+    write_text(path / "sheet.csv", format_csv(sheet))
+
+
+def _candidates(inputs: Inputs, path: Path) -> None:
+    _lossscope("mine", inputs.path("runs/first"), "--out", path)
+
+
+def _write_rows(path: Path, rows: Iterable[dict[str, str]]) -> None:
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+
+
+def _lossscope(*words: str | Path) -> str:
+    result = CliRunner().invoke(app, [str(word) for word in words])
     assert result.exit_code == 0, result.output
-    if path is not None:
-        path.write_text(result.stdout, encoding="utf-8")
+    return result.stdout
+
+
+MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
+    **{f"trained/{name}": _trained for name in RUNS},
+    **{f"runs/{label}": partial(_run, name=name) for name, labels in RUNS.items() for label in labels},
+    **{file: partial(_checkpoint, name=name) for name, files in CHECKPOINTS.items() for file in files},
+    **{file: partial(_dump, seed=seed) for seed, file in enumerate(DUMPS)},
+    "shards": _shards,
+    "results_f30k.npy": _released_similarities,
+    "qa.npz": partial(_queries_and_documents, sides=("queries", "documents")),
+    "guide.npz": partial(_queries_and_documents, sides=("documents", "queries")),
+    "views.npz": _views,
+    "products.npz": _labelled_set,
+    "colbert.npz": _token_vectors,
+    "users.safetensors": _users_and_items,
+    "train.jsonl": _texts,
+    "test.jsonl": _texts,
+    "scifact": _folder_of_beir,
+    "bm25.trec": _run_of_beir,
+    "bge-small": _text_encoder,
+    "minilm": _sentence_transformer,
+    "train.csv": _log,
+    "ExpertAnnotations.txt": _judgements,
+    "labels.npz": _clean_labels,
+    "my_loss.py": partial(_python, page="objectives"),
+    "pml.py": partial(_python, page="objectives"),
+    "train.py": partial(_python, page="conformance"),
+    **{f"studies/{name}.toml": _study_file for name in STUDIES},
+    **{f"runs/{name}": _study for name in STUDIES},
+    "rows.csv": _rows,
+    "field.csv": _field,
+    "curve.csv": _curve,
+    "power.csv": _power,
+    "report": _report,
+    "frame": _frame,
+    "audit": _audit,
+    "candidates": _candidates,
+    "CANDIDATES": _candidates,
+}
+"""Name that lines use -> what makes it; its function is its kind."""

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from tests.live.tiny_sentences import sentence_model
 
 PAGE = (Path(__file__).parents[2] / "docs" / "audit-elsewhere.md").read_text(encoding="utf-8")
+SMALLER = ("passages", "passages:train=200,val=30,test=30")
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 
@@ -23,13 +24,13 @@ def test_the_examples_run_one_after_the_other(tmp_path: Path, monkeypatch: pytes
     sentence_model(tmp_path / "first").save(str(tmp_path / "my-model"))
     line = re.findall(r"^lossscope (audit .*)$", PAGE, re.M)
     assert len(line) == 1
-    result = CliRunner().invoke(app, line[0].split())
+    result = CliRunner().invoke(app, line[0].replace(*SMALLER).split())
     assert result.exit_code == 0, result.output
     names: dict[str, object] = {}
     blocks = BLOCK.findall(PAGE)
     assert len(blocks) == 3
     for block in blocks:
-        exec(compile(block, "audit-elsewhere", "exec"), names)
+        exec(compile(block.replace(*SMALLER), "audit-elsewhere", "exec"), names)
 
 
 def test_every_row_of_the_table_links_to_a_section() -> None:

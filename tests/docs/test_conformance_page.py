@@ -10,6 +10,7 @@ from pathlib import Path
 import make_conformance
 import pandas as pd
 import pytest
+from console_lines import lines_of
 
 from tests.conformance.planted_steps import FOUND_BY
 
@@ -28,8 +29,15 @@ def libraries() -> object:
     return module
 
 
-def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert make_conformance.main(["--check"]) == 0, f"run `make docs`\n{capsys.readouterr().out}"
+def test_the_page_is_what_the_script_makes() -> None:
+    """But for the output of its line, which test_console_lines.py runs."""
+    shown = next(line.output for line in lines_of(make_conformance.PAGE) if line.output)
+    assert make_conformance.page(make_conformance.SOURCE.read_text(encoding="utf-8"), shown) == PAGE, "run `make docs`"
+
+
+@pytest.mark.thorough
+def test_the_script_runs_the_line_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+    assert make_conformance.main(["--check"]) == 0, capsys.readouterr().out
 
 
 def test_every_bug_and_every_check_has_its_row() -> None:
@@ -69,7 +77,10 @@ def test_what_the_page_says_of_libraries_is_in_its_results() -> None:
     assert "0.5 times (queries), 0.5 times (candidates), 1 times (logit_scale)" in evidence
 
 
-@pytest.mark.parametrize("trainer", ["sentence_transformers", "pytorch_metric_learning:efficient=true"])
+@pytest.mark.parametrize(
+    "trainer",
+    [pytest.param("sentence_transformers", marks=pytest.mark.thorough), "pytorch_metric_learning:efficient=true"],
+)
 def test_a_row_is_what_the_library_gives_today(trainer: str) -> None:
     package = {"sentence_transformers": "sentence-transformers"}.get(trainer, "pytorch-metric-learning")
     version = importlib.metadata.version(package)

@@ -1,28 +1,40 @@
 """Does every command line that README, docs/, CONTRIBUTING.md and --help show do what it says?
 
 Each is run in a folder of its own that holds what the text assumes (console_inputs.py). `REDUCED` makes long ones
-small, `NOT_RUN` has those that cannot be run here; their options are parsed. A line in neither is run as written.
+small, `NOT_RUN` has those that cannot be run here. A line in neither is run as written: every day one of each command
+and kind of source, and those whose output is shown; the others are thorough. The options of all are parsed.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import make_commands
 import pytest
-from console_inputs import AUDITED, DATA, ENCODER, copy_named, make_inputs
+from console_inputs import AUDITED, DATA, ENCODER, MAKERS, Inputs, kind_of, named
 from console_lines import all_lines, pages
 from lossscope_cli import app
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from lossscope.registry import build, expand
+from tests.blank_pictures import blank_pictures
+from tests.each import each
+from tests.farm import warm_jobs
+
 REDUCED = {
     r"report runs/li2022-small": ("report runs/bleeker2022-small", "a second study is reported"),
     r"(^lossscope train .*--data )scenes(?= )": (rf"\g<1>{DATA}", "2,000 pictures are painted"),
+    r"(^lossscope audit )(tiny|checkpoints/tiny\.pt)": (
+        r"\g<1>ckpt.pt",
+        "2,000 pictures and their captions are compared",
+    ),
     r"(--data )scenes:ambiguity=0\.4(?= )": (rf"\g<1>{AUDITED}", "2,000 pictures and their captions are compared"),
     r"(--data )passages(?= )": (r"\g<1>passages:train=200,val=30,test=30", "2,000 questions are learnt"),
     r"(--encoder )vsepp(:width=16)?(?= )": (rf"\g<1>{ENCODER}", "the size of the inputs' models"),
@@ -33,6 +45,10 @@ REDUCED = {
     r"(^lossscope check \./my_loss.*MyLoss)$": (r"\g<1> --processes 1", "two processes start"),
     r"(?<=study run )(\w+-small)\b": (r"studies/\g<1>.toml", "minutes to an hour of training"),
     r"(^lossscope probe )tiny": (r"\g<1>ckpt.pt", "all probes on 3,000 captions"),
+    r"((?:tangent|influence|false-negatives) embeddings\.npz --batch-size )all": (
+        r"\g<1>50",
+        "200 queries against 200 candidates",
+    ),
     r"ntxent:tau=0\.02\.\.0\.2/10": ("ntxent:tau=0.02..0.2/3", "ten temperatures"),
 }
 """Pattern -> what it becomes, and what would be long."""
@@ -83,16 +99,63 @@ NOT_RUN_LINES = {line for line in LINES if any(re.fullmatch(pattern, line) for p
 RUN_LINES = {_reduce(line): line for line in LINES if line not in NOT_RUN_LINES}
 """What is run, once: the reduced line, and one of the lines that it stands for."""
 
+SPECS = {
+    "objective": "objectives",
+    "b_objective": "objectives",
+    "encoder": "encoders",
+    "probe": "probes",
+    "probes": "probes",
+}
+"""Options whose values are specs, and of what."""
+
+
+@cache
+def _commands() -> Any:
+    return get_command(app)
+
+
+def _split(line: str) -> tuple[str, list[str]]:
+    """Return the command of a line, and its other words."""
+    words, command = shlex.split(line.partition(" > ")[0])[1:], _commands()
+    names = []
+    while hasattr(command, "commands") and words[0] in command.commands:
+        names.append(words[0])
+        command, words = command.commands[words[0]], words[1:]
+    return " ".join(names), words
+
+
+def _source(line: str) -> tuple[str, frozenset[str]]:
+    """Return the command of a line and the kinds of what it reads: files, data sets, the checkpoint that is shipped."""
+    command, words = _split(line)
+    kinds = {kind_of(name) for name in named(command, words)}
+    kinds |= {f"data {name}" for name in re.findall(r"--data (\w+)", line)}
+    kinds |= {"shipped"} if re.search(r"\btiny\b", line) else set()
+    return command, frozenset(kinds)
+
+
+def _daily() -> set[str]:
+    """Return the shortest line of each command and kind of source, and those whose output is shown."""
+    shortest = {_source(line): line for line in sorted(RUN_LINES, key=lambda line: (-len(line), line))}
+    return {*shortest.values(), *(reduced for reduced, line in RUN_LINES.items() if LINES[line])}
+
+
+def _cases() -> list[Any]:
+    daily = _daily()
+    thorough = [pytest.mark.thorough]
+    return [pytest.param(line, id=line, marks=[] if line in daily else thorough) for line in RUN_LINES]
+
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    home = tmp_path_factory.mktemp("inputs")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
+    """What lines name; processes of pytest share one folder."""
+    own = tmp_path_factory.getbasetemp()
+    home = (own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own) / "console-inputs"
+    home.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LOSSSCOPE_CACHE", str(home / "cache"))
         patch.setenv("COLUMNS", "120")
         patch.setattr("lossscope.io.frames.own_version", lambda: SHOWN_VERSION)
-        make_inputs(home)
-        yield home
+        with blank_pictures(), warm_jobs():
+            yield Inputs(home)
 
 
 def _run(line: str) -> Any:
@@ -109,29 +172,38 @@ def _run(line: str) -> Any:
     return result
 
 
-@pytest.mark.parametrize("line", RUN_LINES, ids=str)
-def test_a_line_runs(line: str, inputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", _cases())
+def test_a_line_runs(line: str, inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs.copy_named(*_split(line), tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LOSSSCOPE_CACHE", str(inputs / "cache"))
-    copy_named(inputs, shlex.split(line), tmp_path)
     result = _run(line)
     assert result.exit_code == bool(re.fullmatch(FAILS, line)), f"{line}, for {RUN_LINES[line]}\n{result.output}"
     if LINES[RUN_LINES[line]]:
         assert result.stdout == LINES[RUN_LINES[line]], "the page shows other output"
 
 
-@pytest.mark.parametrize("line", sorted(line for line in NOT_RUN_LINES if line.startswith("lossscope ")))
-def test_a_line_that_is_not_run_has_options_that_exist(line: str) -> None:
-    command, words = get_command(app), shlex.split(line)[1:]
-    if words[0] == "toy-gap":
+@each("line", sorted(line for line in LINES if line.startswith("lossscope ")))
+def test_a_line_has_options_that_exist_and_specs_that_can_be_built(line: str) -> None:
+    if "toy" in line:  # of files that test_contributing.py writes
         return
+    words, command = shlex.split(line.partition(" > ")[0])[1:], _commands()
     while hasattr(command, "commands"):
         command, words = command.commands[words[0]], words[1:]
-    with command.make_context(command.name, words):
-        pass
+    with command.make_context(command.name, words) as context:
+        for option, kind in SPECS.items():
+            given = context.params.get(option) or ()
+            for spec in (given,) if isinstance(given, str) else given:
+                if not spec.startswith("./") and spec not in ("all", "cheap") and command.name != "run":
+                    assert all(build(kind, one) for one in expand(kind, spec)), spec
 
 
-@pytest.mark.parametrize("table", [REDUCED, NOT_RUN], ids=["REDUCED", "NOT_RUN"])
+def test_every_input_is_named_by_a_line() -> None:
+    assert not {name for name in MAKERS if "trained" not in name} - {
+        name for line in RUN_LINES for name in named(*_split(line))
+    }
+
+
+@each("table", [REDUCED, NOT_RUN])
 def test_the_tables_have_no_line_that_is_gone(table: dict[str, Any]) -> None:
     assert not [pattern for pattern in table if not any(re.search(pattern, line) for line in LINES)]
 

@@ -29,11 +29,13 @@ def test_no_example_is_part_of_the_library() -> None:
 RUN = """
 import shlex, sys
 from lossscope_cli import app
+from tests.blank_pictures import blank_pictures
 from typer.testing import CliRunner
 
 for line in sys.stdin.read().splitlines():
     words, _, file = line.partition(" > ")
-    result = CliRunner().invoke(app, shlex.split(words)[1:])
+    with blank_pictures():
+        result = CliRunner().invoke(app, shlex.split(words)[1:])
     assert result.exit_code == 0, f"{line}: {result.output}"
     if file:
         open(file, "w").write(result.stdout)
@@ -53,7 +55,11 @@ def test_one_file_is_all_that_an_example_needs(tmp_path: Path) -> None:
         [sys.executable, "-c", RUN],
         input="".join(commands for _, _, commands in EXAMPLES),
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "LOSSSCOPE_CACHE": str(tmp_path / "cache")},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(map(str, (tmp_path, ROOT))),
+            "LOSSSCOPE_CACHE": str(tmp_path / "cache"),
+        },
         capture_output=True,
         text=True,
         check=False,

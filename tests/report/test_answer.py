@@ -8,33 +8,21 @@ from pathlib import Path
 import pytest
 
 from lossscope.plots import style
-from lossscope.report.build import gather, write_report
+from lossscope.report.build import gather
 from lossscope.report.chapters.base import ReportData, build_sections
 from lossscope.report.findings.answer import answer
 from lossscope.report.results import Results
-from lossscope.report.sections import Answer, Section
+from lossscope.report.sections import Section
 from lossscope.studies.report import diagrams, read_runs
 
 
 @pytest.fixture(scope="module")
-def results(tiny_study: Path) -> Results:
-    return read_runs([tiny_study])
+def page(tiny_report: Path) -> str:
+    return tiny_report.read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def page(results: Results, tmp_path_factory: pytest.TempPathFactory) -> str:
-    out = tmp_path_factory.mktemp("study") / "report"
-    return write_report(results, diagrams(results), out, "Two losses", "x", resamples=99).read_text(encoding="utf-8")
-
-
-def answered(data: ReportData) -> tuple[Answer, list[Section]]:
-    with style.screen():
-        sections = build_sections(data)
-    return answer(data, sections), sections
-
-
-def test_the_answer_of_a_study_has_every_question(results: Results) -> None:
-    found, sections = answered(gather(results, diagrams(results), resamples=99))
+def test_the_answer_of_a_study_has_every_question(report_data: ReportData, sections: list[Section]) -> None:
+    found = answer(report_data, sections)
     texts = [finding.text for finding in found.findings if not finding.warning]
     assert len(texts) == 3 and " retrieves best on scenes: rsum " in texts[0]
     assert texts[1].startswith("Negatives of a query that carry the gradient, on average of ")
@@ -47,7 +35,9 @@ def test_the_answer_of_a_study_has_every_question(results: Results) -> None:
 def test_the_answer_of_one_run_claims_no_contest(results: Results, tiny_study: Path) -> None:
     run = tiny_study / "runs" / str(results.runs["run"].iloc[0]) / "run"
     alone = read_runs([run])
-    found, _ = answered(gather(alone, diagrams(alone), resamples=99))
+    data = gather(alone, diagrams(alone), resamples=99)
+    with style.screen():
+        found = answer(data, build_sections(data))
     assert "no other loss has numbers there" in found.findings[0].text
     assert not any("best" in finding.text and "retrieves" in finding.text for finding in found.findings)
     assert next(finding.text for finding in found.findings if finding.warning).startswith("One run: ")

@@ -15,6 +15,7 @@ from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.studies.report import diagrams, read_runs
 from lossscope.studies.report import report as write_study_report
 from lossscope.visible_text import show_text
+from tests.blank_pictures import blank_pictures
 from tests.chromium import in_browser, watch
 from tests.hostile_names import CONTROLS, HOSTILE
 from tests.pdflatex import compile_latex
@@ -37,6 +38,9 @@ spec = "vsepp:width=4,dim=8,words=8"
 [[objectives]]
 name = '$\\frac$ ntxent: =ours, $y'
 spec = "ntxent"
+[examine]
+probes = ["cocos:eps=0.01", "similarity"]
+what_if = ""
 """
 
 
@@ -59,7 +63,8 @@ def _records(results: Results, study: Path) -> list[RunRecord]:
 def report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a report whose every name is hostile."""
     results = read_results(_records(read_runs([tiny_study]), tiny_study), name=TITLE)
-    page = write_report(results, diagrams(results), tmp_path_factory.mktemp("report"), None, TITLE, resamples=99)
+    with blank_pictures("pdf"):
+        page = write_report(results, diagrams(results), tmp_path_factory.mktemp("report"), None, TITLE, resamples=99)
     return page.parent
 
 
@@ -113,6 +118,7 @@ def test_the_latex_of_a_report_compiles_and_reads_no_other_file(report: Path, tm
     assert {file.name for file in folder.iterdir()} - before <= {f"main.{end}" for end in ("aux", "log", "pdf", "fls")}
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_names_in_a_study_are_no_specs(tmp_path: Path) -> None:
     """`VSE++: ours` was read as a spec, and the report ended as for a wrong one."""
     page = write_study_report([run_study(tmp_path, NAMED).path], tmp_path / "report", resamples=99)

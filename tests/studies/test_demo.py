@@ -18,6 +18,7 @@ from lossscope.studies.report import read_runs
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import StudyGrid, demo_file, read_study_file
 from lossscope.studies.worker import work
+from tests.blank_pictures import blank_pictures
 
 LOSSES = ["Triplet", "Triplet SH", "NT-Xent", "SmoothAP"]
 CHAPTERS = [
@@ -36,7 +37,7 @@ CHAPTERS = [
     "How to cite",
 ]
 SMALLER = (
-    (r"train=500,val=100,test=100,size=32", "train=48,val=12,test=12,size=16"),
+    (r"train=500,val=100,test=100,size=32", "train=24,val=8,test=8,size=16"),
     (r"width=16,dim=128,words=64", "width=4,dim=16,words=8"),
     (r"epochs = \d+", "epochs = 2"),
     (r"warmup = \d+", "warmup = 1"),
@@ -98,7 +99,7 @@ class InThisProcess:
 def folder(small_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the command wrote; not to be written to."""
     out = tmp_path_factory.mktemp("demo") / "out"
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, blank_pictures():
         patch.setattr("lossscope.studies.study_file.demo_file", lambda quick, data: small_file)
         patch.setattr("lossscope.studies.launchers.local.Local.start", lambda *given: InThisProcess(*given))
         result = CliRunner().invoke(app, ["demo", "--quick", "--out", str(out), "--device", "cpu"])

@@ -15,9 +15,10 @@ from lossscope.studies.report import report
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import StudyGrid, demo_file, read_study_file
 from lossscope.studies.worker import work
+from tests.blank_pictures import blank_pictures
 
 SMALLER = (
-    (r"train=300,val=80,test=80", "train=60,val=24,test=24"),
+    (r"train=300,val=80,test=80", "train=40,val=16,test=16"),
     (r"dim=64,words=64", "dim=16,words=8"),
     (r"epochs = \d+", "epochs = 2"),
     (r"batch_size = \d+ }", "batch_size = 8 }"),
@@ -53,7 +54,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     study = Study.begin(folder / "study", read_study_file(folder / "demo.toml"))
     for run in study.grid.runs:
         work(study.path, run.key)
-    return report([study.path], folder / "report", "Text", resamples=99)
+    with blank_pictures():
+        return report([study.path], folder / "report", "Text", resamples=99)
 
 
 def test_the_page_speaks_of_queries_and_documents(page: Path) -> None:

@@ -21,6 +21,8 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.studies.launchers.base import command
 from lossscope.studies.study import Study
 from lossscope.studies.worker import work
+from tests.farm import warm_jobs
+from tests.tiny import STUDY_OF_ONE_RUN
 
 EVIL = """
 from pathlib import Path
@@ -141,15 +143,15 @@ def test_a_file_that_was_typed_is_remembered_where_the_run_is_resumed(trace: Pat
     assert result.exit_code == 1 and "--trust-code" in result.stderr
 
 
-def test_workers_and_later_calls_remember_the_trust_given_to_a_study(trace: Path, tiny_study: Path) -> None:
-    text = (tiny_study.parent / "tiny.toml").read_text(encoding="utf-8")
-    own = text.partition("[[objectives]]")[0] + f'[[objectives]]\nspec = "{SPEC}"\nname = "own"\n'
-    Path("own.toml").write_text(own.replace("seeds = [0, 1]", "seeds = [0]"), encoding="utf-8")
-    result = CliRunner().invoke(app, ["study", "run", "own.toml", "--trust-code", "-q"])
-    assert result.exit_code == 0, result.stderr
-    (status,) = Path("runs/tiny/runs").glob("*/status.json")
-    status.unlink()
-    again = CliRunner().invoke(app, ["study", "run", "own.toml", "-q"])
+@pytest.mark.usefixtures("trace", "blank_pictures")
+def test_workers_and_later_calls_remember_the_trust_given_to_a_study() -> None:
+    Path("own.toml").write_text(STUDY_OF_ONE_RUN.replace('"ntxent"', f'"{SPEC}"'), encoding="utf-8")
+    with warm_jobs():
+        result = CliRunner().invoke(app, ["study", "run", "own.toml", "--trust-code", "-q"])
+        assert result.exit_code == 0, result.stderr
+        (status,) = Path("runs/tiny/runs").glob("*/status.json")
+        status.unlink()
+        again = CliRunner().invoke(app, ["study", "run", "own.toml", "-q"])
     assert again.exit_code == 0, again.stderr
     page = CliRunner().invoke(app, ["report", "runs/tiny", "--out", "page", "--resamples", "99", "-q"])
     assert page.exit_code == 0, page.stderr

@@ -11,9 +11,13 @@ import pandas as pd
 import pytest
 
 from lossscope.studies.report import report
+from lossscope.studies.study_file import ExamineConfig
 from lossscope.tables.choice import Choice
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
+
+pytestmark = pytest.mark.usefixtures("blank_pictures")
+FEW = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
 
 
 def test_labels_columns_and_published_numbers(tiny_study: Path, tmp_path: Path) -> None:
@@ -44,7 +48,7 @@ def test_runs_of_a_loss_of_ones_own_are_reported_by_its_name(tmp_path: Path, mon
     )
     for name, objective in (("own", "./mine.py:clip"), ("ours", "ntxent")):
         train(replace(tiny, objective=objective), Path(name))
-    page = report([Path("own"), Path("ours")], Path("report"), resamples=99, trust_code=True)
+    page = report([Path("own"), Path("ours")], Path("report"), config=FEW, resamples=99, trust_code=True)
     text = page.read_text(encoding="utf-8")
     assert "mine.py" not in text.partition("Provenance")[0] and "clip" in text
     rows = pd.read_parquet("own/evaluation/rows.parquet")

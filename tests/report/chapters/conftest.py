@@ -1,10 +1,9 @@
-"""What chapters draw from: a finished study of two losses and two seeds, and the same with other numbers."""
+"""What chapters draw from beside the study: one run alone, and the study with other numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,22 +13,10 @@ from lossscope.plots import style
 from lossscope.report.build import gather
 from lossscope.report.chapters.base import ReportData
 from lossscope.report.results import FRAMES, Results
-from lossscope.studies.report import diagrams, read_runs
+from lossscope.studies.report import diagrams
 
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 WithRows = Callable[[Change], ReportData]
-
-
-@pytest.fixture(scope="session")
-def results(tiny_study: Path) -> Results:
-    """The results of the study; frames are not to be written to."""
-    return read_runs([tiny_study])
-
-
-@pytest.fixture(scope="session")
-def report_data(results: Results) -> ReportData:
-    """The study with comparisons and weight fields."""
-    return gather(results, diagrams(results), resamples=99)
 
 
 @pytest.fixture(scope="session")

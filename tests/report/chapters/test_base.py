@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import pandas as pd
-import pytest
 
 from lossscope.report.chapters import goal
 from lossscope.report.chapters.base import Diagrams, ReportData, build_sections, fold, named, panel, panel_names
@@ -31,11 +30,6 @@ TITLES = [
     "The runs",
     "How to cite",
 ]
-
-
-@pytest.fixture(scope="module")
-def sections(report_data: ReportData) -> list[Section]:
-    return build_sections(report_data)
 
 
 def test_chapters_are_in_order(sections: list[Section]) -> None:

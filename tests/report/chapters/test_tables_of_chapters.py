@@ -211,8 +211,8 @@ def test_of_one_seed_no_caption_speaks_of_a_deviation_over_seeds(report_data: Re
         assert words not in text
 
 
-def test_of_two_seeds_the_deviation_is_said_to_be_their_distance(report_data: ReportData) -> None:
-    text = captions(build_sections(report_data))
+def test_of_two_seeds_the_deviation_is_said_to_be_their_distance(sections: list[Section]) -> None:
+    text = captions(sections)
     sentence = "± sample standard deviation over 2 seeds; of two it is 0.71 times their distance."
     assert text.count(sentence) >= 5 and "One seed each" not in text
 

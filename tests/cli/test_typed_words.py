@@ -1,0 +1,297 @@
+"""Do the words of a command line reach the library? Each option is typed, and nothing is computed."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import fields, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+
+from lossscope.audit.steps.options import AuditOptions
+from lossscope.engine.sweep import Sweep
+from lossscope.studies.study_file import ExamineConfig
+from lossscope.tables.choice import Choice
+from lossscope.training.recipe import Recipe
+from tests.command_line import document, lossscope
+from tests.each import each
+
+Arguments = dict[str, Any]
+Called = Callable[[str, str], Arguments]
+
+
+def counted(eps: float = 0.01, convention: str = "corrected", unit: str = "paper", curve: str = "false") -> str:
+    return f"cocos:eps={eps},convention={convention},curve={curve},unit={unit}"
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch) -> Called:
+    """`called("module:function", words)`: the arguments that a command line calls a function with, once."""
+
+    def call(target: str, words: str) -> Arguments:
+        module, _, path = target.partition(":")
+        owner, _, name = path.rpartition(".")
+        place = getattr(import_module(module), owner) if owner else import_module(module)
+        signature, calls = inspect.signature(getattr(place, name)), list[Arguments]()
+
+        def record(*positional: Any, **named: Any) -> None:
+            bound = signature.bind(*positional, **named)
+            bound.apply_defaults()
+            calls.append(dict(bound.arguments))
+            raise typer.Exit
+
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, record)
+            result = lossscope(*words) if isinstance(words, tuple) else lossscope(words)
+        assert result.exit_code == 0 and len(calls) == 1, result.output
+        return calls[0]
+
+    return call
+
+
+@pytest.fixture(autouse=True)
+def _dumps(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    sides: Arguments = {"queries": rng.normal(size=(12, 4)), "documents": rng.normal(size=(12, 4))}
+    positives = np.stack([np.arange(12)] * 2, 1)
+    texts, ids = np.array([f"text {n % 5}" for n in range(12)]), np.array([f"q{n}" for n in range(12)])
+    np.savez("pairs.npz", **sides, positives=positives, negatives=rng.integers(0, 12, (12, 3)), document_text=texts,
+             query_id=ids)  # fmt: skip
+    np.savez("guide.npz", **sides, positives=positives, query_id=ids)
+    np.savez("images.npz", images=sides["queries"], captions=sides["documents"], caption_image=np.arange(12))
+    np.savez("set.npz", embeddings=sides["queries"], labels=np.arange(12) % 3)
+    Path("shards").mkdir()
+    for name in ("images", "captions"):
+        np.save(f"shards/{name}-0.npy", rng.normal(size=(12, 4)))
+
+
+SUPCON = "supcon:tau=0.1,form=out"
+PAIRS, SET, IMAGES, SHARDS = "pairs.npz", "set.npz", "images.npz", "shards"
+MINED = "pairs, mined negatives"
+SWEEPS: list[tuple[str, str, Arguments, str]] = [
+    # source, what is typed, what is other than usual in the sweep, and how its rows say that batches were made
+    (PAIRS, "", {}, MINED),
+    (PAIRS, "--negatives own", {"negatives": "own"}, "pairs, own mined negatives"),
+    (PAIRS, "--negatives none", {"negatives": "none"}, "pairs, no mined negatives"),
+    (PAIRS, "--mined 2", {"mined": 2}, f"{MINED}, 2 mined"),
+    (PAIRS, "--mask same-item", {"masks": ("same_item",)}, f"{MINED}, mask same_item"),
+    (PAIRS, "--mask same-text", {"masks": ("same_text",)}, f"{MINED}, mask same_text"),
+    (PAIRS, "--mask above", {"masks": ("above:margin=0.1",)}, f"{MINED}, mask above"),
+    (PAIRS, "--mask above:margin=0.2", {"masks": ("above:margin=0.2",)}, f"{MINED}, mask above:margin=0.2"),
+    (PAIRS, "--mask percent", {"masks": ("percent:share=0.95",)}, f"{MINED}, mask percent"),
+    (
+        PAIRS, "--mask above --mask same-item", {"masks": ("above:margin=0.1", "same_item")},
+        f"{MINED}, mask above+same_item",
+    ),
+    (
+        PAIRS, "--mask gist --guide guide.npz",
+        {"masks": ("gist:margin=0,strategy=absolute",), "guide": "guide.npz"}, f"{MINED}, mask gist",
+    ),
+    (PAIRS, "--mask none", {}, MINED),
+    (PAIRS, "--terms q2q,d2d", {"terms": ("q2q", "d2d")}, f"{MINED}, terms q2q+d2d"),
+    (PAIRS, "--sampling views", {"sampling": "views"}, "views"),
+    (PAIRS, "--sampling pairs", {"sampling": "pairs"}, MINED),
+    (
+        PAIRS, "--sampling groups --objective supcon",
+        {"sampling": "groups", "objectives": (SUPCON,)}, "groups, mined negatives",
+    ),
+    (PAIRS, "--same-image mask", {"same_image": "mask"}, MINED),
+    (SET, "--objective supcon", {"objectives": (SUPCON,)}, "classes of 4"),
+    (SET, "--per-class 2 --objective supcon", {"per_class": 2, "objectives": (SUPCON,)}, "classes of 2"),
+    (
+        SET, "--sampling classes --objective supcon",
+        {"sampling": "classes", "objectives": (SUPCON,)}, "classes of 4",
+    ),
+    (IMAGES, "--batch-size 4", {"batch_size": 4}, "pairs"),
+    (IMAGES, "--batch-size all", {"batch_size": None}, "pairs"),
+    (IMAGES, "--drop-last", {"drop_last": True}, "pairs"),
+    (IMAGES, "--no-shuffle", {"shuffle": False}, "pairs"),
+    (IMAGES, "--captions first", {"captions": "first"}, "pairs"),
+    (IMAGES, "--seed 7", {"seed": 7}, "pairs"),
+    (
+        IMAGES, "--precision bf16 --objective triplet",
+        {"precision": "bf16", "objectives": ("triplet:margin=0.2",)}, "pairs",
+    ),
+    (IMAGES, "--per-query --out frame", {"per_query": True}, "pairs"),
+    (IMAGES, "--interval 99", {"interval": 0.99}, "pairs"),
+    (IMAGES, "--interval 90%", {"interval": 0.9}, "pairs"),
+    (IMAGES, "--interval none", {"interval": None}, "pairs"),
+    (IMAGES, "--interval-groups 10", {"interval_groups": 10}, "pairs"),
+    (IMAGES, "--eps 0.1 --eps 0.2", {"probes": (counted(0.1), counted(0.2))}, "pairs"),
+    (IMAGES, "--eps 0.0123456789 --eps 0.0123456789", {"probes": (counted(0.0123456789),)}, "pairs"),
+    (IMAGES, "--unit relative", {"probes": (counted(unit="relative"),)}, "pairs"),
+    (IMAGES, "--convention text", {"probes": (counted(convention="text"),)}, "pairs"),
+    (IMAGES, "--curve a.csv", {"probes": (counted(curve="true"),)}, "pairs"),
+    (
+        IMAGES, "--objective ntxent:tau=0.1..0.3/3",
+        {"objectives": ("ntxent:tau=0.1", "ntxent:tau=0.2", "ntxent:tau=0.3")}, "pairs",
+    ),
+    (SHARDS, "--queries 5", {"queries": 5, "batch_size": None}, "pairs"),
+    (
+        SHARDS, "--precision-of C_neg=1%", {"precision_of": "C_neg=1%", "batch_size": None},
+        "pairs",
+    ),
+]  # fmt: skip
+
+
+@each("source, options, changes, sampling", SWEEPS)
+def test_options_of_a_sweep(source: str, options: str, changes: Arguments, sampling: str, called: Called) -> None:
+    usual = Sweep(("ntxent:tau=0.1",), (counted(),))
+    objective = "" if "--objective" in options else "--objective ntxent"
+    arguments = called("lossscope.engine.sweep:Sweep.run", f"cocos {source} {objective} {options}")
+    assert arguments["self"] == replace(usual, **changes)
+    embedded = arguments["embedded"]
+    plan = arguments["self"].plan.for_relations(embedded.relations)
+    assert plan.sampling_label(plan.batchings[0]) == sampling
+    assert (arguments["guide"] is None) == ("--guide" not in options)
+    assert (arguments["frame"] is None) == ("--out" not in options)
+
+
+@each(
+    "words, probes",
+    [
+        ("probe images.npz --probes similarity --probes cocos:eps=0.1", ("similarity", counted(0.1))),
+        ("weight-mass images.npz --eps 0.2", ("weight_mass:eps=0.2,convention=corrected,unit=paper",)),
+        ("false-negatives images.npz --near 0.5", ("false_negatives:near=0.5",)),
+    ],
+)
+def test_probes_of_a_sweep(words: str, probes: tuple[str, ...], called: Called) -> None:
+    assert called("lossscope.engine.sweep:Sweep.run", words)["self"].probes == probes
+
+
+REQUESTS: list[tuple[str, Arguments]] = [
+    ("--split val", {"split": "val"}),
+    ("--data scenes", {"data": "scenes"}),
+    ("--no-cache", {"cache": False}),
+    ("--trust-code", {"trust_code": True}),
+    ("--device cpu", {"device": "cpu"}),
+    ("--vocabulary words.txt", {"vocabulary": Path("words.txt")}),
+    ("--caption-image images.txt", {"caption_image": Path("images.txt")}),
+    ("--sides user/item", {"sides": "user/item"}),
+    ("--encoder-option score=itc --encoder-option b=2", {"encoder": ("score=itc", "b=2")}),
+    ("--accept-option a --accept-option b", {"accepted_options": ("a", "b")}),
+]
+OPENING = {
+    # command that opens sources: the split that it takes unless told
+    "cocos images.npz --objective ntxent": "train",
+    "similarity images.npz": "train",
+    "eval images.npz": "test",
+    "compare images.npz images.npz": "test",
+    "mine images.npz --out mined": "train",
+}
+
+
+@each("line, split", OPENING.items(), "options, changes", REQUESTS)
+def test_how_a_source_is_opened(line: str, split: str, options: str, changes: Arguments, called: Called) -> None:
+    if line.startswith("mine") and options.split("=")[0].split()[0] in (
+        "--caption-image", "--sides", "--encoder-option", "--accept-option"
+    ):  # fmt: skip
+        return  # which mine does not have
+    usual = {"data": None, "split": split, "cache": True, "trust_code": False, "vocabulary": None, "device": "cpu"}
+    request = called("lossscope.sources.base:load", f"{line} --device cpu {options}")
+    given = {"path": request["path"], **request["options"]} if "options" in request else request
+    assert {name: given[name] for name in (*usual, *changes)} == {**usual, **changes}
+    assert Path(given["path"]) == Path("images.npz")
+
+
+def typed_value(field: str, value: Any) -> tuple[str, Any]:
+    """Return what is typed for another value of a choice, and the value."""
+    others: Arguments = {
+        "data": "passages", "encoder": "vsepp:dim=8", "objective": "triplet", "reduction": "sum", "sampling": "images",
+        "same_image": "mask", "negatives": "own", "mask": "same-item;above", "precision": "bf16", "init": "best.pt",
+        "info": "info.npz", "offline": "mined", "optimiser": "adamw", "schedule": "linear", "lr_groups": "bert=0.1",
+        "freeze": "backbone=1", "select_by": "r1_r5", "beta2": 0.5,
+    }  # fmt: skip
+    if isinstance(value, bool):
+        return "", not value
+    other = others[field] if field in others else value + (0.5 if isinstance(value, float) and value < 0.5 else 1)
+    return str(other), other
+
+
+@each("field", [field.name for field in fields(Recipe)])
+def test_a_choice_of_a_training(field: str, called: Called) -> None:
+    named = {"data": "scenes", "encoder": "vsepp", "objective": "ntxent"}
+    text, value = typed_value(field, getattr(Recipe(), field))
+    option = f"--{field.replace('_', '-')}"
+    words = " ".join(f"--{name} {spec}" for name, spec in named.items() if name != field)
+    recipe = called("lossscope.training.loop:train", f"train {words} {option} {text}")["recipe"]
+    assert recipe == replace(Recipe(**{name: spec for name, spec in named.items() if name != field}), **{field: value})
+
+
+def test_how_a_training_is_run(called: Called) -> None:
+    words = "train --data scenes --encoder vsepp --objective ntxent --out run --save-every 7 --device cpu"
+    words += " --probe cocos --probe similarity --probe-every 3 --encoder-option dim=8"
+    given = called("lossscope.training.loop:train", words)
+    assert (given["out"], given["device"], given["save_every"]) == (Path("run"), "cpu", 7)
+    assert given["recipe"].encoder == "vsepp:dim=8"
+    schedule = given["probe_schedule"]
+    assert (schedule.probes, schedule.every) == (("cocos", "similarity"), 3)
+    resumed = called("lossscope.training.loop:resume", "train --resume run --epochs 9 --device cpu --trust-code")
+    assert (resumed["out"], resumed["epochs"], resumed["trust_code"]) == (Path("run"), 9, True)
+
+
+def test_a_choice_of_a_file_of_a_training_is_changed_by_what_is_typed(called: Called) -> None:
+    Path("a.toml").write_text('data = "passages"\nencoder = "biencoder"\nepochs = 9\nbatch_size = 64\n')
+    recipe = called("lossscope.training.loop:train", "train --config a.toml --epochs 1")["recipe"]
+    assert (recipe.data, recipe.encoder, recipe.epochs, recipe.batch_size) == ("passages", "biencoder", 1, 64)
+
+
+def test_options_of_an_audit(called: Called) -> None:
+    words = "audit a.npz b.npz --data scenes --split val --objective triplet --objective ntxent --signal density"
+    Path("a.npz").touch()
+    Path("b.npz").touch()
+    words += " --batch-size 16 --labels l.csv --threshold 0.3 --top 9 --sheet 30 --seed 4 --sides a/b --no-cache"
+    words += " --caption-image i.txt --vocabulary v.txt --trust-code --device cpu --out out"
+    given = called("lossscope.audit.steps.run:audit", words)
+    assert list(map(Path, given["sources"])) == [Path("a.npz"), Path("b.npz")]
+    request = {
+        "cache": False, "vocabulary": Path("v.txt"), "caption_image": Path("i.txt"), "sides": "a/b", "trust_code": True,
+        "device": "cpu",
+    }  # fmt: skip
+    assert replace(given["options"], progress=None) == AuditOptions(
+        "scenes", "val", ("triplet", "ntxent"), ("density",), 16, Path("l.csv"), 0.3, 9, sheet=30, seed=4,
+        request=request,
+    )  # fmt: skip
+
+
+def test_options_of_the_doctor(called: Called) -> None:
+    words = "doctor a.npz b.npz --objective ntxent --data scenes --log l.csv --column loss=a --column lr=b"
+    words += " --batch-size 16 --against c.npz --audit audit --split val --sides a/b --caption-image i.txt"
+    words += " --vocabulary v.txt --encoder-option x=1 --accept-option y --trust-code --no-cache --device cpu"
+    given = called("lossscope.doctor.examination.examine:examine", words)
+    expected = {
+        "objective": "ntxent", "data": "scenes", "log": Path("l.csv"), "columns": {"loss": "a", "lr": "b"},
+        "batch_size": 16, "against": ["c.npz"], "audit": Path("audit"), "split": "val", "sides": "a/b",
+        "caption_image": Path("i.txt"), "vocabulary": Path("v.txt"), "encoder": ("x=1",), "accepted_options": ("y",),
+        "trust_code": True, "cache": False, "device": "cpu",
+    }  # fmt: skip
+    flat = {name: value for name, value in given.items() if not isinstance(value, dict) or name == "columns"}
+    flat |= {key: value for name, own in given.items() if isinstance(own, dict) and name != "columns"
+             for key, value in own.items()}  # fmt: skip
+    assert {name: flat[name] for name in expected} == expected
+    assert ("a.npz", "b.npz") in given.values()
+
+
+def test_options_of_a_report(called: Called) -> None:
+    words = "report a b --out page --title Mine --split val --test train --resamples 99 --label a=A --label b=B"
+    given = called("lossscope.studies.report:report", f"{words} --columns R@1,rsum --no-published --device cpu")
+    assert (given["paths"], given["out"], given["title"]) == ([Path("a"), Path("b")], Path("page"), "Mine")
+    assert given["config"] == ExamineConfig(split="val", test="train") and given["resamples"] == 99
+    assert given["labels"] == ("a=A", "b=B") and given["choice"] == Choice(("R@1", "rsum"), False)
+    plain = called("lossscope.studies.report:report", "report a")
+    assert plain["config"] is None and plain["choice"] == Choice((), True) and plain["resamples"] == 9999
+
+
+def test_json_of_a_sweep_says_what_was_typed() -> None:
+    line = "cocos images.npz --objective ntxent --batch-size 4 --unit relative --format json"
+    command = document(lossscope(line))["command"]
+    assert command == {
+        "name": "cocos", "sources": ["images.npz"], "split": "train", "convention": "corrected", "unit": "relative"
+    }  # fmt: skip
+    assert json.dumps(command)
