@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib.machinery
 import importlib.util
 import sys
 import types
@@ -15,6 +16,16 @@ from lossscope.errors import SpecError
 from .files import fingerprint, fingerprint_of
 
 
+class _FileAsItIs(importlib.machinery.SourceFileLoader):
+    """Compile the file itself.
+
+    Python's own cache takes a file that was saved again within a second, with as many letters, for the former one.
+    """
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def import_file(path: Path) -> types.ModuleType:
     """Import a file, once for each modification time, so that equal specs give equal objects.
 
@@ -24,13 +35,13 @@ def import_file(path: Path) -> types.ModuleType:
     name = f"_lossscope_plugin_{abs(hash((path.resolve(), path.stat().st_mtime_ns)))}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise SpecError(f"plug-in must be a Python file; got {str(path)!r}")
+    loader = _FileAsItIs(name, str(path))
+    spec = importlib.machinery.ModuleSpec(name, loader, origin=str(path))
+    spec.has_location = True
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
         with _folder_on_path(path.resolve().parent):
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise SpecError(f"plug-in {path} must import without an error; got {type(error).__name__}: {error}") from error

@@ -56,7 +56,7 @@ PUBLISHED = "a published model or real data; tests/encoders and tests/datasets o
 PICKLES = "a file of the authors; tests/cli/test_data.py converts small ones"
 ONE_FILE = "the file above it; test_contributing.py runs it"
 NOT_RUN = {
-    r"make .*|pip install .*": "the set-up itself; .ci/run is `make test`",
+    r"make( .*)?|pip install .*": "the set-up itself; .ci/run is `make test`",
     r"(version|next)=.*|sed -i .*|\.venv/bin/python docs/release_notes.*": "test_releasing_page.py runs them in a copy",
     r"git .*|rm -rf dist .*|\.venv/bin/python -m zipfile .*|python3 -m venv .*|cd /tmp .*": "a release; test_wheel.py",
     r"lossscope demo.*": "minutes; tests/studies/test_demo.py runs a smaller file of the same command",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -24,6 +25,18 @@ def test_a_module_beside_the_file_can_be_imported_and_the_path_stays_as_it_was(t
     before = list(sys.path)
     assert import_file(file).TAU == 0.1
     assert sys.path == before
+
+
+def test_a_file_saved_twice_within_a_second_is_what_was_saved_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for step, tau in enumerate(("0.1", "0.2", "0.3")):
+        file = write(tmp_path, own=f"TAU = {tau}")
+        os.utime(file, ns=(2 * 10**18, 2 * 10**18 + step))
+        module = import_file(file)
+        assert float(tau) == module.TAU and module.__file__ == str(file)
+    assert {path.name for path in tmp_path.iterdir()} == {"own.py"}
 
 
 def test_the_path_is_restored_where_the_file_cannot_be_imported(tmp_path: Path) -> None:
