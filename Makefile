@@ -56,7 +56,7 @@ lint: $(VENV)/.dev ## ruff, as CI runs it
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
 
 types: $(VENV)/.dev ## mypy, as CI runs it
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers auto
 
 docs: $(VENV)/.dev ## generated pages and the tutorial's outputs
 	for page in errata objectives probes performance huge_sets intervals diff models commands doctor doctor_threads conformance audit tutorial; do $(BIN)/python docs/make_$$page.py || exit 1; done
@@ -91,9 +91,9 @@ $(BIN)/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml setup.py constraints.txt | $(BIN)/pip
-	$(BIN)/pip install --quiet -e .
+	$(BIN)/pip install --quiet --no-compile -e .
 	touch $@
 
 $(VENV)/.dev: pyproject.toml setup.py constraints.txt | $(BIN)/pip
-	$(BIN)/pip install --quiet -e ".[dev]"
+	$(BIN)/pip install --quiet --no-compile -e ".[dev]"
 	touch $@ $(VENV)/.run

@@ -19,6 +19,7 @@ from hypothesis import Phase, settings
 
 from tests import lengths
 from tests.chromium import launch
+from tests.durations import Durations
 from tests.farm import warm_spawning
 
 ORACLES = Path(__file__).parent / "oracles"
@@ -39,9 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect durations where they are asked for, in the process that has those of all."""
-    if config.getoption("--renew-durations") and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(lengths.Durations())
+    """Collect durations where they are asked for."""
+    if config.getoption("--renew-durations"):
+        config.pluginmanager.register(Durations())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

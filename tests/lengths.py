@@ -1,7 +1,6 @@
 """The lengths of the suite: `make quick`, `make test`, and eighths of what only `make test-all` has.
 
-tests/durations.csv has the seconds that each test function took, all its cases together; `make durations` renews it.
-`make quick` takes the functions that cost little; one that is in no line costs nothing.
+`make quick` takes the functions that cost little, by tests/durations.csv; one that is in no line costs nothing.
 Tests marked `thorough` are left to `make test-all`. A whole run says how many tests were skipped, and fails where these
 are more than there is a reason for. The files that cost most are run first, so that two processes end
 together.
@@ -9,11 +8,9 @@ together.
 
 from __future__ import annotations
 
-import csv
 import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,12 +19,10 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.chromium import CHROMIUM
+from tests.durations import NOTHING, ROOT, durations, file_of, function_of, seconds_of_files
 from tests.pdflatex import PDFLATEX
 
-ROOT = Path(__file__).parents[1]
-TABLE = Path(__file__).parent / "durations.csv"
-SHORTEST = 0.02  # seconds; functions that take less have no line
-QUICK = 0.25  # seconds of a function that `make quick` still runs
+QUICK = 0.12  # seconds of a function that `make quick` still runs, with what it shares
 NEVER_QUICK = ("tests/docs/", "lossscope/")
 SPREAD = ("tests/fuzz/test_kinds.py", "tests/crash/test_crash.py", "tests/docs/test_console_lines.py")
 """Files whose cases may run in different processes of pytest: they share nothing that takes long to make."""
@@ -35,25 +30,6 @@ PARTS = 8
 MOST_SKIPPED = {"not thorough": 1, "": 2}
 """-m -> how many tests a whole run may skip where Chromium and pdflatex are, and no GPU: one needs Flickr8k, which may
 not be handed on; of the thorough ones another trains in float16, which only GPUs do."""
-
-
-@cache
-def durations() -> Mapping[str, float]:
-    """Return test function -> seconds."""
-    if not TABLE.is_file():
-        return {}
-    with open(TABLE, encoding="utf-8", newline="") as file:
-        return {row["test"]: float(row["seconds"]) for row in csv.DictReader(file)}
-
-
-def function_of(nodeid: str) -> str:
-    """Return the id of a test without its case."""
-    return nodeid.partition("[")[0]
-
-
-def file_of(nodeid: str) -> str:
-    """Return the file of a test."""
-    return nodeid.partition("::")[0]
 
 
 def thorough(*cases: Any) -> list[Any]:
@@ -81,8 +57,8 @@ def is_left_out(path: Path, config: pytest.Config) -> bool | None:
 def _without_quick_tests() -> frozenset[str]:
     """Return the files whose first function alone costs too much, as they make something that all the others need."""
     slow: dict[str, list[bool]] = defaultdict(list)
-    for test, seconds in durations().items():
-        slow[file_of(test)].append(seconds > QUICK)
+    for test, cost in durations().items():
+        slow[file_of(test)].append(cost.all > QUICK)
     return frozenset(file for file, own in slow.items() if all(own) and _functions_of(file) <= len(own))
 
 
@@ -105,10 +81,8 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
         _keep(config, items, [item for item in thorough if item.nodeid in chosen])
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return  # the order that was typed
-    cost: dict[str, float] = defaultdict(float)
-    for function, seconds in durations().items():
-        cost[file_of(function)] += seconds
-    items.sort(key=lambda item: -cost[file_of(item.nodeid)])  # stable: the tests of a file keep their order
+    cost = seconds_of_files()
+    items.sort(key=lambda item: -cost.get(file_of(item.nodeid), 0.0))  # stable: the tests of a file keep their order
 
 
 def parts_of(tests: Sequence[str]) -> list[set[str]]:
@@ -117,9 +91,9 @@ def parts_of(tests: Sequence[str]) -> list[set[str]]:
     for test in tests:
         cases[function_of(test)].append(test)
     units: list[tuple[float, str, list[str]]] = []
-    whole = sum(durations().get(function, 0.0) for function in cases)
+    whole = sum(durations().get(function, NOTHING).all for function in cases)
     for function, own in cases.items():
-        seconds = durations().get(function, 0.0)
+        seconds = durations().get(function, NOTHING).all
         if seconds > whole / PARTS / 4:
             units += [(seconds / len(own), test, [test]) for test in own]
         else:
@@ -158,7 +132,7 @@ def skips_too_many(config: pytest.Config) -> bool:
 
 
 def _is_quick(item: pytest.Item) -> bool:
-    return not _is_thorough(item) and durations().get(function_of(item.nodeid), 0) <= QUICK
+    return not _is_thorough(item) and durations().get(function_of(item.nodeid), NOTHING).all <= QUICK
 
 
 def _is_thorough(item: pytest.Item) -> bool:
@@ -176,29 +150,3 @@ class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         return nodeid if file_of(nodeid) in SPREAD else file_of(nodeid)
-
-
-@dataclass
-class Durations:
-    """Collect what each function took, and write the table at the end of a run."""
-
-    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-    def pytest_runtest_logreport(self, report: Any) -> None:
-        """Add the setup, call and teardown of a case; subtests are within the call."""
-        if isinstance(report, pytest.TestReport) and type(report) is pytest.TestReport:
-            self.seconds[function_of(report.nodeid)] += report.duration
-
-    def pytest_sessionfinish(self) -> None:
-        """Write the table: the functions that ran with what they took now, the others as they were."""
-        merged = {**durations(), **self.seconds}
-        write_table({test: seconds for test, seconds in merged.items() if (ROOT / file_of(test)).is_file()})
-
-
-def write_table(seconds: Mapping[str, float]) -> None:
-    """Write test function -> seconds, those that take less than SHORTEST left out."""
-    rows: Iterable[tuple[str, float]] = sorted((test, one) for test, one in seconds.items() if one >= SHORTEST)
-    with open(TABLE, "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("test", "seconds"))
-        writer.writerows((test, f"{one:.2g}" if one < 10 else f"{one:.0f}") for test, one in rows)

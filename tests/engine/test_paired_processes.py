@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -41,18 +43,23 @@ def run_sweeps(folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """Return the folder of all differences, named by sweep and number of processes, with those of a number."""
     folder = tmp_path_factory.mktemp("differences")
     write_sides(folder)
-    for size in SIZES:
+
+    @cache
+    def run(size: int) -> Path:
         run_ranks(run_sweeps, size, folder)
-    return folder
+        return folder
+
+    return run
 
 
-@pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", NAMES)
-def test_many_processes_give_the_differences_of_one(name: str, size: int, folder: Path) -> None:
-    one, many = (pd.read_pickle(folder / f"{name} {n}.pkl") for n in (1, size))
+def test_many_processes_give_the_differences_of_one(name: str, size: int, folder: Callable[[int], Path]) -> None:
+    one, many = (pd.read_pickle(folder(n) / f"{name} {n}.pkl") for n in (1, size))
     pd.testing.assert_frame_equal(many[TEXTS], one[TEXTS])
     numbers = one.select_dtypes(float).columns
     scale = one[["mean", "b_mean"]].abs().max(axis=1).to_numpy()[:, None]
@@ -61,10 +68,10 @@ def test_many_processes_give_the_differences_of_one(name: str, size: int, folder
     assert one["low"].notna().mean() > 0.25
 
 
-def test_the_command_prints_the_same_as_in_one_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", SIZES)
+def test_the_command_prints_the_same_as_in_one_process(size: int, tmp_path: Path) -> None:
     words = ["diff", *map(str, write_sides(tmp_path)), "--objective", "triplet"]
     words += ["--batch-size", "64", "--format", "json", "--device", "cpu"]
     alone = output_of(*words)
     assert '"queries": [' in alone
-    for size in SIZES[1:]:
-        assert output_of(*words, ranks=size) == alone
+    assert output_of(*words, ranks=size) == alone
