@@ -47,6 +47,7 @@ from tests.engine.paths import (
     write_shards,
 )
 from tests.farm import run_ranks
+from tests.lengths import thorough
 
 IN_PIECES = [name for name, scenario in SCENARIOS.items() if scenario.in_pieces]
 SAMPLED = [name for name in IN_PIECES if SCENARIOS[name].sampled]
@@ -165,7 +166,7 @@ def numbers_of_one_process(name: str, path: str) -> Numbers:
     return whole_matrix(scenario, scenario.make(*OF_RANKS), scenario.sweep(**SWEEPS[path]))
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [*thorough(2), 3])
 def test_processes(size: int, subtests: pytest.Subtests) -> None:
     for (name, path), actual in zip(WAYS, run_ranks(sweeps_of_ranks, size)[0], strict=True):
         with subtests.test(name, path=path):
@@ -276,7 +277,7 @@ def loops_of_ranks(batches: list[Shared]) -> list[Numbers]:
     return rows
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("size", [1, *thorough(2), 3])
 def test_processes_that_share_a_batch(size: int, subtests: pytest.Subtests) -> None:
     batches = shared_batches(size, 40)
     for rank, rows in enumerate(run_ranks(loops_of_ranks, size, batches)):

@@ -53,7 +53,7 @@ def test_a_healthy_loop_has_no_finding(objective: str, takes_similarities: bool)
 
 
 @pytest.mark.parametrize("seed", [0, *thorough(1, 2, 3)])
-@pytest.mark.parametrize("lr", [0.0003, 0.003, 0.02])
+@pytest.mark.parametrize("lr", [*thorough(0.0003), 0.003, *thorough(0.02)])
 def test_a_healthy_loop_has_no_finding_for_long(lr: float, seed: int) -> None:
     one = Loop(lr=lr, seed=seed).run(scope(doctor=True), 1300)
     assert not one.events
