@@ -13,11 +13,13 @@ import pytest
 from lossscope.audit.output.document import document, status
 from lossscope.audit.output.folder import mask_of
 from lossscope.audit.output.pages import first_different
+from lossscope.audit.parts.items import AuditedItems
 from lossscope.audit.search import candidates
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.result import AuditResult
 from lossscope.audit.steps.run import audit
 from lossscope.audit.types import PairRows
+from lossscope.core.relations import Relations
 from lossscope.datasets.base import Split
 from lossscope.datasets.scenes import Scenes
 from lossscope.errors import InputError
@@ -115,6 +117,14 @@ def test_one_labelled_set_is_audited(tmp_path: Path) -> None:
     assert result.is_of_other_things
     both_ways = np.sort(np.stack([result.sheet.pairs.left, result.sheet.pairs.right], 1), 1)
     assert len(np.unique(both_ways, axis=0)) == len(both_ways)
+
+
+def test_an_item_of_a_class_is_compared_with_all_others_of_it() -> None:
+    labels = np.array([2, 0, 1, 0, 2, 0, 3, 2, 2, 1])
+    known = AuditedItems(Relations.of_labels(labels), *[[str(row) for row in range(10)]] * 2)
+    for lists in (known.positives_of_queries, known.positives_of_candidates):
+        for row, label in enumerate(labels):
+            assert sorted(lists[row][lists[row] >= 0]) == [n for n in np.flatnonzero(labels == label) if n != row]
 
 
 @pytest.mark.parametrize("most", [6_000_000, 100])

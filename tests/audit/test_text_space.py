@@ -72,7 +72,10 @@ def test_texts_without_words_are_not_known() -> None:
 
 
 def test_a_text_of_unknown_words_has_no_direction() -> None:
-    space = TextSpace.fit([["a dog", "dogs run"], ["red car", "a car"]], ["zebra", "a dog", ""])
+    said: list[tuple[str, int, int]] = []
+    groups = [["a dog", "dogs run"], ["red car", "a car"]]
+    space = TextSpace.fit(groups, ["zebra", "a dog", ""], progress=lambda *step: said.append(step))
+    assert [step[1:] for step in said] == [(step, 3) for step in range(4)]
     assert not space.words[[0]].nnz
     assert np.isfinite(space.siblings).all()
 

@@ -93,6 +93,7 @@ def test_a_mask_is_advised_with_a_training_without_one(tmp_path: Path) -> None:
     """Where false negatives are rare, masks do harm (docs/audit.md)."""
     result = examine(str(dump(tmp_path)), objective="ntxent:tau=0.05", batch_size=N, audit=audit(tmp_path, 1.0))
     (finding,) = (one for one in result.examinations[0].findings if one.id == "false-negatives")
+    assert "of the negatives probably match their query" in finding.why
     for advice in finding.advice:
         assert "--mask" not in advice.text or "compare with a training without a mask" in advice.text
 

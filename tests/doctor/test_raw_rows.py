@@ -68,6 +68,15 @@ def test_similarities_are_kept(tmp_path: Path) -> None:
     assert open_patient(path, Options(cache=False)).part(Matrix) is not None
 
 
+def test_the_share_beyond_cosines_is_one_of_finite_entries() -> None:
+    S = torch.full((4, 5), 0.5)
+    S[0, :3], S[1, 1], S[2, 2] = 1.5, torch.nan, -torch.inf
+    matrix = Matrix(S)
+    assert (matrix.not_finite, matrix.first_not_finite) == (2, 1)
+    assert matrix.beyond == 3 / 18 and matrix.largest == 1.5
+    assert Matrix(torch.full((2, 2), torch.nan)).beyond == 0
+
+
 def test_the_doctor_sees_the_rows_as_they_are(sides: tuple[Any, Any], tmp_path: Path) -> None:
     facts = open_patient(pairs(tmp_path, *sides), Options(cache=False)).part(Vectors).facts
     assert [side.not_finite for side in facts] == [0, 1]

@@ -112,6 +112,17 @@ def test_the_size_of_blocks_changes_nothing(tmp_path: Path, monkeypatch: pytest.
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
 
 
+def test_progress_counts_the_queries_of_each_direction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lossscope.retrieval.trec._BLOCK_ENTRIES", 700)
+    said: list[tuple[str, int, int]] = []
+    source = embedded()
+    write_run_files(source, tmp_path / "runs", progress=lambda *step: said.append(step))
+    queries = len(np.unique(source.caption_image))
+    assert said == [("i2t.run of x", start, queries) for start in range(0, queries, 10)] + [
+        ("t2i.run of x", start, 70) for start in range(0, 70, 23)
+    ]
+
+
 def test_top_keeps_the_best_and_unscored_pairs_are_left_out(tmp_path: Path) -> None:
     i2t = torch.tensor([[0.1, torch.nan, 0.3], [torch.nan, 0.2, 0.1]])
     t2i = torch.tensor([[0.5, 0.1], [torch.nan, torch.nan], [0.2, 0.3]])

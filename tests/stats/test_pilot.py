@@ -96,6 +96,14 @@ def test_the_baseline_comes_second_and_alone() -> None:
         planned(runs("a", "b", "c"), baseline="x")
 
 
+def test_a_system_alone_on_its_data_needs_no_baseline() -> None:
+    both = runs("a", "b")
+    pd.testing.assert_frame_equal(
+        planned(pd.concat([both, runs("c", encoder="other")], ignore_index=True), baseline="b"),
+        planned(both, baseline="b"),
+    )
+
+
 def test_order_of_rows_does_not_matter() -> None:
     frame = runs("a", "b", images=30)
     keys = ["system", "over", "n"]

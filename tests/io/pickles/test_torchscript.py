@@ -87,6 +87,10 @@ class Call:
         b"\x80\x02c__torch__.A\nB\n)\x81q\x00}X\x01\x00\x00\x00ah\x00sb.",
         "its modules must be in one place each; 'a' is in two",
     ),
+    (
+        b"\x80\x02c__torch__.A\nB\n)\x81}(X\x01\x00\x00\x00ac__torch__.C\nD\n)\x81}bq\x00X\x01\x00\x00\x00bh\x00ub.",
+        "its modules must be in one place each; 'b' is in two",
+    ),
     (b"\x80\x02c__torch__.A\nB\n)\x81]b.", "attributes are no dict"),
     (b"", "must be a whole TorchScript archive"),
 ])  # fmt: skip
