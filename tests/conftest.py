@@ -110,9 +110,9 @@ def data() -> Path:
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test keeps its embeddings in a folder of its own, which is made only where there are any."""
-    own = tmp_path_factory.getbasetemp() / "own" / str(next(_TESTS))
-    monkeypatch.setenv("LOSSSCOPE_CACHE", str(own / "cache"))
-    monkeypatch.setenv("LOSSSCOPE_STATE", str(own / "state"))
+    folder = tmp_path_factory.getbasetemp() / "kept" / str(next(_TESTS))
+    monkeypatch.setenv("LOSSSCOPE_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("LOSSSCOPE_STATE", str(folder / "state"))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -235,6 +235,13 @@ def tiny_study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.tiny import run_study
 
     return run_study(tmp_path_factory.mktemp("tiny-study")).path
+
+
+@pytest.fixture(scope="session")
+def folder_of_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that all processes of pytest share."""
+    folder = tmp_path_factory.getbasetemp()
+    return folder if worker_id == "master" else folder.parent
 
 
 @pytest.fixture(scope="session")

@@ -50,7 +50,10 @@ def seconds_of_files() -> Mapping[str, float]:
     costs: dict[str, list[Cost]] = defaultdict(list)
     for function, cost in durations().items():
         costs[file_of(function)].append(cost)
-    return {file: sum(c.seconds for c in own) + max(c.shared for c in own) for file, own in costs.items()}
+    return {
+        file: sum(cost.seconds for cost in of_file) + max(cost.shared for cost in of_file)
+        for file, of_file in costs.items()
+    }
 
 
 def function_of(nodeid: str) -> str:

@@ -59,7 +59,7 @@ def _without_quick_tests() -> frozenset[str]:
     slow: dict[str, list[bool]] = defaultdict(list)
     for test, cost in durations().items():
         slow[file_of(test)].append(cost.all > QUICK)
-    return frozenset(file for file, own in slow.items() if all(own) and _functions_of(file) <= len(own))
+    return frozenset(file for file, are in slow.items() if all(are) and _functions_of(file) <= len(are))
 
 
 def _functions_of(file: str) -> int:
@@ -92,16 +92,16 @@ def parts_of(tests: Sequence[str]) -> list[set[str]]:
         cases[function_of(test)].append(test)
     units: list[tuple[float, str, list[str]]] = []
     whole = sum(durations().get(function, NOTHING).all for function in cases)
-    for function, own in cases.items():
+    for function, its_cases in cases.items():
         seconds = durations().get(function, NOTHING).all
         if seconds > whole / PARTS / 4:
-            units += [(seconds / len(own), test, [test]) for test in own]
+            units += [(seconds / len(its_cases), test, [test]) for test in its_cases]
         else:
-            units.append((seconds, function, own))
+            units.append((seconds, function, its_cases))
     parts, costs = [set[str]() for _ in range(PARTS)], [0.0] * PARTS
-    for seconds, name, own in sorted(units, key=lambda unit: (-unit[0], unit[1])):
+    for seconds, name, chosen in sorted(units, key=lambda unit: (-unit[0], unit[1])):
         least = min(range(PARTS), key=lambda place: (costs[place], zlib.crc32(f"{name} {place}".encode())))
-        parts[least].update(own)
+        parts[least].update(chosen)
         costs[least] += seconds
     return parts
 

@@ -181,6 +181,6 @@ def test_where_false_negatives_are_rare_it_says_that_masks_did_harm() -> None:
     for rate, says in ((RARE / 2, True), (RARE * 0.99, True), (RARE, False), (0.05, False)):
         said = [
             any("compare with a training without a mask" in line for line in lines)
-            for lines in (_lines(replace(one, rate=Estimate(rate)), OUT) for one in (of_pictures, of_others))
+            for lines in (_lines(replace(audited, rate=Estimate(rate)), OUT) for audited in (of_pictures, of_others))
         ]
         assert said == [says, False], "without labels the rate of other things than photos and captions is not trusted"

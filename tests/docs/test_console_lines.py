@@ -7,7 +7,6 @@ and kind of source, and those whose output is shown; the others are thorough. Th
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -146,10 +145,9 @@ def _cases() -> list[Any]:
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inputs]:
+def inputs(folder_of_run: Path) -> Iterator[Inputs]:
     """What lines name; processes of pytest share one folder."""
-    own = tmp_path_factory.getbasetemp()
-    home = (own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own) / "console-inputs"
+    home = folder_of_run / "console-inputs"
     home.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "120")
@@ -194,7 +192,7 @@ def test_a_line_has_options_that_exist_and_specs_that_can_be_built(line: str) ->
             given = context.params.get(option) or ()
             for spec in (given,) if isinstance(given, str) else given:
                 if not spec.startswith("./") and spec not in ("all", "cheap") and command.name != "run":
-                    assert all(build(kind, one) for one in expand(kind, spec)), spec
+                    assert all(build(kind, single) for single in expand(kind, spec)), spec
 
 
 def test_every_input_is_named_by_a_line() -> None:

@@ -16,10 +16,9 @@ ALL = 200  # of a kind
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def home(folder_of_run: Path) -> Path:
     """The folder of originals, which kinds and the processes of pytest share."""
-    own = tmp_path_factory.getbasetemp()
-    return (own if worker_id == "master" else own.parent) / "fuzz"
+    return folder_of_run / "fuzz"
 
 
 @pytest.mark.parametrize("first", [0, *thorough(*range(CASES, ALL, CASES))])

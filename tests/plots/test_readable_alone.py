@@ -23,7 +23,9 @@ def _figure(module: Any, many: bool) -> Figure:
 
 
 def test_every_picture_is_here():
-    assert {module.__name__.rpartition(".")[2] for module in FRAMES} == {one.name for one in declarations("pictures")}
+    assert {module.__name__.rpartition(".")[2] for module in FRAMES} == {
+        picture.name for picture in declarations("pictures")
+    }
 
 
 @each("module", FRAMES, "context", [style.paper, style.screen])

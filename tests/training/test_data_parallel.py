@@ -120,15 +120,15 @@ def disagreement(here: ProcessGroup) -> str:
 
 def steps_of_rank(specs: Sequence[str], folder: Path) -> dict[tuple[str, int], list[dict[str, Any]]]:
     """Return (spec, pairs) -> what this process makes of the batch; of the first, also what one process alone does."""
-    here, own = process_group(), {}
+    here, results = process_group(), {}
     with double_precision():  # batch norms of two items magnify what rounding leaves
         for index, spec in enumerate(specs):
             files = folder / f"files{index}"
             for pairs in BATCHES:
-                own[spec, pairs] = [step(SHARED[spec], files, pairs, here)]
+                results[spec, pairs] = [step(SHARED[spec], files, pairs, here)]
                 if here.main:
-                    own[spec, pairs].append(step(SHARED[spec], files, pairs, ProcessGroup()))
-    return own
+                    results[spec, pairs].append(step(SHARED[spec], files, pairs, ProcessGroup()))
+    return results
 
 
 @pytest.mark.parametrize("specs", [FIRST_OF_EACH, *thorough(OTHERS)], ids=["first", "others"])
@@ -141,7 +141,7 @@ def test_a_batch_shared_by_three_gives_what_one_gives(
     of_ranks = run_ranks(steps_of_rank, RANKS, specs, tmp_path)
     for key in of_ranks[0]:
         with subtests.test(key[0], pairs=key[1]):
-            (first, alone), *others = (own[key] for own in of_ranks)
+            (first, alone), *others = (results[key] for results in of_ranks)
             assert first.keys() == alone.keys()
             for name, expected in alone.items():
                 assert far(first[name], expected) < 1e-8, name
