@@ -22,7 +22,7 @@ from tests.chromium import CHROMIUM
 from tests.durations import NOTHING, ROOT, durations, file_of, function_of, seconds_of_files
 from tests.pdflatex import PDFLATEX
 
-QUICK = 0.12  # seconds of a function that `make quick` still runs, with what it shares
+QUICK = 0.08  # seconds of a function that `make quick` still runs, with what it shares
 NEVER_QUICK = ("tests/docs/", "lossscope/")
 SPREAD = ("tests/fuzz/test_kinds.py", "tests/crash/test_crash.py", "tests/docs/test_console_lines.py")
 """Files whose cases may run in different processes of pytest: they share nothing that takes long to make."""
