@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import Any
 
 import pytest
 from lossscope_cli import app
+from typer.main import get_command
 from typer.testing import CliRunner, Result
+
+tree = cache(get_command)  # to build the tree of all commands takes a tenth of a second
 
 
 def lossscope(*words: object, columns: int | None = None) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import itertools
 import logging
@@ -40,7 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect durations where they are asked for."""
+    """Collect durations where they are asked for; what is imported is not garbage."""
+    gc.disable()
     if config.getoption("--renew-durations"):
         config.pluginmanager.register(Durations())
 
@@ -54,6 +56,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the tests of the length."""
     lengths.choose(config, items)
+
+
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str) -> list[pytest.Item] | None:
+    """Make no cases of a function that is not of the length."""
+    return [] if lengths.is_slow(f"{collector.nodeid}::{name}", collector.config) else None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -79,7 +86,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let torch's eighty loggers hand on to the root: to each that does not pytest adds handlers in every test."""
+    """Spare every test work that is always the same.
+
+    Python does not look for garbage among all that was imported. And torch's eighty loggers hand on to the root: to
+    each that does not pytest adds handlers in every test.
+    """
+    gc.freeze()
+    gc.enable()
     for name, logger in logging.root.manager.loggerDict.items():
         if name.partition(".")[0] == "torch" and isinstance(logger, logging.Logger):
             logger.propagate = True
@@ -131,11 +144,11 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _commands_built_once() -> Iterator[None]:
-    """`CliRunner().invoke` takes one tree of commands for the whole run: to build it takes a tenth of a second."""
-    from typer.main import get_command
+    """`CliRunner().invoke` takes one tree of commands for the whole run."""
+    from tests.command_line import tree
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("typer.testing._get_command", cache(get_command))
+        patch.setattr("typer.testing._get_command", tree)
         yield
 
 

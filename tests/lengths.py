@@ -23,7 +23,8 @@ from tests.durations import NOTHING, ROOT, durations, file_of, function_of, seco
 from tests.pdflatex import PDFLATEX
 
 QUICK = 0.08  # seconds of a function that `make quick` still runs, with what it shares
-NEVER_QUICK = ("tests/docs/", "lossscope/")
+NEVER_QUICK = ("tests/docs/", "lossscope/", "tests/live/test_sentence_", "tests/live/test_apart_sampler.py")
+"""The last ones import sentence-transformers, which takes two seconds."""
 SPREAD = ("tests/fuzz/test_kinds.py", "tests/crash/test_crash.py", "tests/docs/test_console_lines.py")
 """Files whose cases may run in different processes of pytest: they share nothing that takes long to make."""
 PARTS = 8
@@ -67,10 +68,15 @@ def _functions_of(file: str) -> int:
     return path.read_text(encoding="utf-8").count("\ndef test_") if path.is_file() else 0
 
 
+def is_slow(function: str, config: pytest.Config) -> bool:
+    """Return whether a run leaves out a function for what it costs."""
+    return bool(config.getoption("--quick")) and durations().get(function, NOTHING).all > QUICK
+
+
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of other lengths, and sort files by what they cost."""
     if config.getoption("--quick"):
-        _keep(config, items, [item for item in items if _is_quick(item)])
+        _keep(config, items, [item for item in items if not _is_thorough(item)])
     part = config.getoption("--part")
     if part:
         number, _, parts = part.partition("/")
@@ -129,10 +135,6 @@ def skips_too_many(config: pytest.Config) -> bool:
     import torch  # the first process of a run does without, as a rule
 
     return not torch.cuda.is_available()
-
-
-def _is_quick(item: pytest.Item) -> bool:
-    return not _is_thorough(item) and durations().get(function_of(item.nodeid), NOTHING).all <= QUICK
 
 
 def _is_thorough(item: pytest.Item) -> bool:

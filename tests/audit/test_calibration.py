@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
-from sklearn.linear_model import LogisticRegression
 
 from lossscope.audit.estimate import calibration as module
 from lossscope.audit.estimate import default_weights
@@ -29,6 +28,8 @@ def test_the_mode_under_a_weak_prior_is_that_of_logistic_regression(monkeypatch:
     monkeypatch.setattr(module, "INTERCEPT_SD", 1e3)
     Z, y = planted(400)
     mode, _ = posterior_mode(Z, y, np.zeros(3))
+    from sklearn.linear_model import LogisticRegression  # takes a second
+
     other = LogisticRegression(C=1e6, tol=1e-8, max_iter=1000).fit(Z, y)
     np.testing.assert_allclose(mode, [other.intercept_[0], *other.coef_[0]], atol=2e-3)
 

@@ -16,12 +16,11 @@ import pandas as pd
 import pytest
 from lossscope_cli import app
 from PIL import Image
-from typer.main import get_command
 
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import names
-from tests.command_line import document, lossscope
+from tests.command_line import document, lossscope, tree
 from tests.each import each
 from tests.tiny import ENCODER
 
@@ -68,7 +67,7 @@ def test_the_promised_lines_work_in_a_shell(ckpt: Path, tmp_path: Path) -> None:
 
 
 def test_the_commands_are_those_of_the_contract() -> None:
-    assert set(COMMANDS) <= set(get_command(app).commands)  # type: ignore[attr-defined]
+    assert set(COMMANDS) <= set(tree(app).commands)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("objectives", [["triplet"], ["ntxent:tau=0.05", "smoothap", "triplet-sh", "goal"]])

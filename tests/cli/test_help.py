@@ -11,9 +11,8 @@ from typing import Any
 from lossscope_cli import app
 from rich.cells import cell_len
 from typer import Context
-from typer.main import get_command
 
-from tests.command_line import lossscope, plain
+from tests.command_line import lossscope, plain, tree
 from tests.each import each
 
 COMPLETED = ("--format", "--split", "--test", "--triplet", "--pair", "--objective", "--encoder")
@@ -21,7 +20,7 @@ COMPLETED = ("--format", "--split", "--test", "--triplet", "--pair", "--objectiv
 
 def commands(group: Any = None, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yield the words and the command of every command, those of groups included."""
-    whole: Any = get_command(app)
+    whole: Any = tree(app)
     for name, command in (group or whole).commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*words, name))

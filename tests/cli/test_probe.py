@@ -12,17 +12,16 @@ import pytest
 from lossscope_cli import app
 from lossscope_cli._options import complete_names
 from lossscope_cli._progress import progress_lines
-from typer.main import get_command
 
 from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.registry import build, load, names, spec_of
-from tests.command_line import lossscope, plain, rows_of
+from tests.command_line import lossscope, plain, rows_of, tree
 from tests.each import each
 
 HAND = ["check", "cocos", "convert", "data", "demo", "diagram", "eval", "list", "mine", "probe", "train", "trajectory"]
 PROBES = [name for name in names("probes") if name != "cocos"]
-COMMANDS = {name: get_command(app).commands[name.replace("_", "-")] for name in names("probes")}  # type: ignore[attr-defined]
+COMMANDS = {name: tree(app).commands[name.replace("_", "-")] for name in names("probes")}  # type: ignore[attr-defined]
 OF_SIMILARITIES = [n for n in PROBES if not {"gradients", "embeddings", "keys"} & build("probes", n).reads]
 LINE = ["--objective", "triplet", "--batch-size", "8"]
 
@@ -36,7 +35,7 @@ def similarities(tmp_path: Path) -> Path:
 
 def test_every_probe_has_a_command_of_its_own_and_takes_no_name_away() -> None:
     assert not set(HAND) & {name.replace("_", "-") for name in PROBES}
-    commands = list(get_command(app).commands)  # type: ignore[attr-defined]
+    commands = list(tree(app).commands)  # type: ignore[attr-defined]
     assert len(commands) == len(set(commands))
     assert {name.replace("_", "-") for name in names("probes")} | set(HAND) <= set(commands)
 
