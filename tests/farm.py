@@ -69,11 +69,13 @@ def run_ranks(function: Callable[..., Any], size: int, *arguments: Any) -> list[
         arguments: passed on.
 
     Raises:
-        RuntimeError: when a process fails, with the traceback of the first to fail.
+        RuntimeError: when a process fails, with the traceback of the first to fail, or is killed.
     """
     with tempfile.TemporaryDirectory(prefix="farm-") as folder:
         running = [process(_call_in_group, (rank, size, folder, function, arguments)) for rank in range(size)]
         _run(running, lambda: _failures(Path(folder)))
+        if killed := [-code for code in (done.exitcode for done in running) if code is not None and code < 0]:
+            raise RuntimeError(f"killed by signal {killed[0]}, for want of memory perhaps")
         return [pickle.loads((Path(folder) / f"{rank}.pickle").read_bytes()) for rank in range(size)]
 
 

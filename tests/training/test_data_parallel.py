@@ -59,7 +59,10 @@ CPU, SEED = torch.device("cpu"), StepSeed(3, 0, 4)
 
 
 def step(example: Example, folder: Path, pairs: int, here: ProcessGroup) -> dict[str, Any]:
-    """S and the extra loss of a batch, and what one step leaves: gradients and buffers."""
+    """S and the extra loss of a batch, and what one step leaves: gradients and buffers.
+
+    Gradients are copied: they are views of one vector, all of which would be sent with each.
+    """
     spec = example.options(folder, example.quiet)
     model = without_dropout(example.build(spec)).train()
     sync_batch_norms(model, here)
@@ -80,7 +83,7 @@ def step(example: Example, folder: Path, pairs: int, here: ProcessGroup) -> dict
     return {
         "S": S.detach(),
         "extra loss": None if extra is None else extra.detach(),
-        **{f"gradient of {name}": p.grad for name, p in model.named_parameters()},
+        **{f"gradient of {n}": None if p.grad is None else p.grad.clone() for n, p in model.named_parameters()},
         **dict(model.named_buffers()),
     }
 
