@@ -20,6 +20,7 @@ from ._options import resolve_device, usage
 from ._processes import is_one_of_many, with_rank, writes_results
 from ._sources import with_existing_sources
 from ._spec_options import Command
+from ._start import end_at_ctrl_c
 from ._trust import trust_typed
 
 app = typer.Typer(
@@ -109,7 +110,10 @@ def main() -> None:
     """Run the console script."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
-    app()
+    try:
+        app()
+    finally:
+        end_at_ctrl_c()
 
 
 @contextlib.contextmanager

@@ -13,8 +13,8 @@ from .judging import differences, snapshot, tracebacks
 from .processes import Outcome
 from .striking import one_message
 
-MOMENTS = 20  # of a command
-THOROUGH = [pytest.param(range(n, n + 5), marks=pytest.mark.thorough) for n in range(0, MOMENTS, 5)]
+MOMENTS = 16  # of a command
+THOROUGH = [pytest.param(range(n, n + 8), marks=pytest.mark.thorough) for n in range(0, MOMENTS, 8)]
 
 
 @pytest.mark.parametrize("moments", [range(1), *THOROUGH], ids=lambda moments: f"{moments.start}-{moments.stop}")
