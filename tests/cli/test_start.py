@@ -55,6 +55,8 @@ lossscope_cli.main()
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in which Ctrl-C interrupts, also where a shell in the background has it ignored."""
+    code = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n{code}"
     return subprocess.run([sys.executable, "-P", "-c", code], check=False, capture_output=True, text=True)
 
 
