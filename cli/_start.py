@@ -36,9 +36,16 @@ def interrupt(number: int, _frame: FrameType | None) -> NoReturn:
 def interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
     """Interrupt once more where Ctrl-C came within a destructor, from which Python lets no error out."""
     if ignored.exc_type is KeyboardInterrupt:
-        threading.Timer(0.05, _thread.interrupt_main).start()
+        threading.Timer(0.05, _interrupt_main_thread).start()
     else:
         sys.__unraisablehook__(ignored)
+
+
+def _interrupt_main_thread() -> None:
+    if hasattr(signal, "pthread_kill"):  # which ends a sleep, too
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
 
 
 def end_at_ctrl_c() -> None:
