@@ -54,9 +54,14 @@ def context() -> ForkServerContext:
     return made
 
 
-def process(target: Callable[..., object], args: tuple[Any, ...], daemon: bool = True) -> ForkServerProcess:
+def process(
+    target: Callable[..., object],
+    args: tuple[Any, ...],
+    daemon: bool = True,
+    environment: Mapping[str, str] | None = None,
+) -> ForkServerProcess:
     """Return a process that will call `target(*args)` in the environment and folder of this moment, not yet started."""
-    here = (dict(os.environ), os.getcwd(), list(sys.path))
+    here = (dict(environment or os.environ), os.getcwd(), list(sys.path))
     return context().Process(target=_call_as_here, args=(*here, target, args), daemon=daemon)
 
 
@@ -79,19 +84,26 @@ def run_ranks(function: Callable[..., Any], size: int, *arguments: Any) -> list[
         return [pickle.loads((Path(folder) / f"{rank}.pickle").read_bytes()) for rank in range(size)]
 
 
-def run_command(*words: str, cwd: Path | None = None, ranks: int = 1) -> subprocess.CompletedProcess[str]:
+def run_command(
+    *words: str, cwd: Path | None = None, ranks: int = 1, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run `lossscope WORDS` and return its exit code, output and errors.
 
     Args:
         words: of the command line, after the name.
         cwd: folder that it runs in; None: the current one.
         ranks: of a job, as torchrun starts them; the output is that of all.
+        environment: that it runs in; None: the current one.
     """
     with tempfile.TemporaryDirectory(prefix="farm-") as folder:
         files = [Path(folder) / name for name in ("stdout", "stderr")]
         port = _free_port() if ranks > 1 else 0
         running = [
-            process(_call_command, (words, str(cwd or Path.cwd()), [str(file) for file in files], rank, ranks, port))
+            process(
+                _call_command,
+                (words, str(cwd or Path.cwd()), [str(file) for file in files], rank, ranks, port),
+                environment=environment,
+            )
             for rank in range(ranks)
         ]
         _run(running, lambda: "")

@@ -9,6 +9,7 @@ import pytest
 from lossscope.conformance.suite import check_trainer
 from lossscope.objectives.checks.verdict import Verdict
 from tests.conformance import planted_steps
+from tests.lengths import thorough
 
 FILE = Path(planted_steps.__file__)
 NAMES = (*planted_steps.SOUND, *planted_steps.FOUND_BY)
@@ -39,13 +40,13 @@ def test_each_bug_is_found_by_its_check_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "processes"), [
-    ("local_loss", 3), ("Clip", 4), ("sigmoid", 3), ("constants", 4), ("no_offset", 3), ("interleaved", 4),
+    ("local_loss", 3), ("interleaved", 4), *thorough(("Clip", 4), ("sigmoid", 3), ("constants", 4), ("no_offset", 3)),
 ])  # fmt: skip
 def test_any_number_of_processes_tells(name: str, processes: int) -> None:
     assert failed(verdicts(name, processes)) == expected(name)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, *thorough(2)])
 @pytest.mark.parametrize("name", ["Clip", "triplet", "masked", "resampled", "mask_all", "overflow"])
 def test_other_embeddings_tell_the_same(name: str, seed: int) -> None:
     assert failed(verdicts(name, seed=seed)) == expected(name)

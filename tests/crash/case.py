@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.farm import run_command
+
 from .jobs import Job, command
 from .judging import Snapshot, differences, finished_files, snapshot, tracebacks
 from .processes import Setting, environment, wait_for_orphans
@@ -96,9 +98,7 @@ def run_case(baseline: Baseline, fault: str, seed: int, folder: Path) -> CaseRes
     finished = finished_files(out, job.finished)
     findings = [*outcome.complaints, *tracebacks(folder, outcome.errors)]
     if any(outcome.codes) or fault == "removed":
-        done = subprocess.run(
-            command(job.again(folder)), cwd=folder, env=environment(folder), capture_output=True, text=True, check=False
-        )
+        done = run_command(*job.again(folder), cwd=folder, environment=environment(folder))
         if done.returncode:
             findings.append(f"the same command again ended with {done.returncode}: {done.stderr.strip()[-300:]}")
     changed = differences(snapshot(out), baseline.wanted)
@@ -116,6 +116,6 @@ def run_case(baseline: Baseline, fault: str, seed: int, folder: Path) -> CaseRes
 
 
 def _run(arguments: list[str], folder: Path) -> None:
-    done = subprocess.run(command(arguments), cwd=folder, env=environment(folder), capture_output=True, check=False)
+    done = run_command(*arguments, cwd=folder, environment=environment(folder))
     if done.returncode:
-        raise RuntimeError(f"lossscope {' '.join(arguments)} must work; got {done.stderr.decode()}")
+        raise RuntimeError(f"lossscope {' '.join(arguments)} must work; got {done.stderr}")

@@ -43,8 +43,8 @@ def nothing(_folder: Path) -> list[list[str]]:
     return []
 
 
-def _write_dump(folder: Path, n: int = 6000) -> list[list[str]]:
-    rng = np.random.default_rng(0)
+def _write_dump(folder: Path, n: int = 4000, seed: int = 0) -> list[list[str]]:
+    rng = np.random.default_rng(seed)
     images, captions = (rng.standard_normal((n, 16)).astype(np.float32) for _ in range(2))
     unit = {
         name: x / np.linalg.norm(x, axis=1, keepdims=True) for name, x in (("images", images), ("captions", captions))
@@ -66,13 +66,15 @@ def _train_run(folder: Path) -> list[list[str]]:
     return [["train", *RECIPE, "--epochs", "2", "--out", "out/run"]]
 
 
-def _train_two_systems(_folder: Path) -> list[list[str]]:
-    losses = (("a", "ntxent"), ("b", "triplet"))
-    return [["train", *RECIPE, "--epochs", "1", "--objective", loss, "--out", name] for name, loss in losses]
+def _write_two_systems(folder: Path) -> list[list[str]]:
+    for seed, name in enumerate(("a", "b")):
+        (folder / name).mkdir()
+        _write_dump(folder / name, 1000, seed)
+    return []
 
 
 _TRAIN = ("--save-every", "3")
-_SWEEP = ("--batch-size", "725", "--out", "out/x", "--quiet", "--device", "cpu")
+_SWEEP = ("--batch-size", "483", "--out", "out/x", "--quiet", "--device", "cpu")
 _PROBES = ("--probes", "similarity", "--probes", "tangent", "--objective", "triplet", "--per-query")
 
 JOBS = (
@@ -94,5 +96,9 @@ JOBS = (
         ("eval", "dump.npz", "--run-files", "out/x", "--out", "out/x/eval.json", "--format", "json", "--quiet"),
         _write_small_dump,
     ),
-    Job("compare", ("compare", "a", "b", "--out", "out/x/c.csv", "--format", "csv", "--quiet"), _train_two_systems),
+    Job(
+        "compare",
+        ("compare", "a/dump.npz", "b/dump.npz", "--out", "out/x/c.csv", "--format", "csv", "--quiet"),
+        _write_two_systems,
+    ),
 )
