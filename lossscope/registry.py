@@ -11,12 +11,15 @@ from __future__ import annotations
 import ast
 import dataclasses
 import difflib
+import functools
 import importlib
 import importlib.metadata
 import math
 import re
+import sys
 import types
 import typing
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -250,9 +253,14 @@ def _package(kind: str) -> str:
     return f"lossscope.{KINDS[kind]}"
 
 
-def _files(kind: str) -> set[str]:
+def _files(kind: str) -> frozenset[str]:
+    return _files_as_of(kind, folder(kind).stat().st_mtime_ns)
+
+
+@functools.cache
+def _files_as_of(kind: str, _changed: int) -> frozenset[str]:
     stems = {path.stem for path in folder(kind).glob("*.py")}
-    return {name for name in stems if name not in NOT_ENTRIES and not name.startswith("_")}
+    return frozenset(name for name in stems if name not in NOT_ENTRIES and not name.startswith("_"))
 
 
 def _type_of(key: str, fields: dict[str, Any], name: str) -> Any:
@@ -346,7 +354,13 @@ def _name_of(cls: type[Any]) -> str:
     raise SpecError(f"{cls.__qualname__} is not registered; pass it as ./file.py:{cls.__qualname__}")
 
 
-def _plugins(kind: str) -> dict[str, importlib.metadata.EntryPoint]:
+def _plugins(kind: str) -> Mapping[str, importlib.metadata.EntryPoint]:
+    return _plugins_on(kind, tuple(sys.path))
+
+
+@functools.cache
+def _plugins_on(kind: str, _path: tuple[str, ...]) -> Mapping[str, importlib.metadata.EntryPoint]:
+    """Return the plug-ins that are installed; to look for them takes 16 ms."""
     points = importlib.metadata.entry_points(group=f"lossscope.{kind}")
     return {point.name.replace("-", "_").lower(): point for point in points}
 

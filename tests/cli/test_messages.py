@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -551,9 +553,16 @@ def write_data_and_studies() -> None:
 
 
 def files_of(folder: Path) -> dict[Path, tuple[int, int]]:
-    """Return every file and folder with its size and time, but for those that a line may leave."""
-    found = [path for path in folder.rglob("*") if path.relative_to(folder).parts[0] not in WRITES]
-    return {path: (path.stat().st_size, path.stat().st_mtime_ns) for path in found if path.is_file()}
+    """Return every file with its size and time, but for those that a line may leave."""
+    found = [Path(home, name) for top in folder.iterdir() if top.name not in WRITES for home, name in _below(top)]
+    return {path: (stat.st_size, stat.st_mtime_ns) for path, stat in zip(found, map(Path.stat, found), strict=True)}
+
+
+def _below(path: Path) -> Iterator[tuple[str, str]]:
+    if path.is_file():
+        yield str(path.parent), path.name
+    for home, _, names in os.walk(path):
+        yield from ((home, name) for name in names)
 
 
 @each("words, code, said", LINES)
