@@ -60,7 +60,14 @@ def process(
     daemon: bool = True,
     environment: Mapping[str, str] | None = None,
 ) -> ForkServerProcess:
-    """Return a process that will call `target(*args)` in the environment and folder of this moment, not yet started."""
+    """Return a process, not yet started, that will call `target(*args)` in the present folder.
+
+    Args:
+        target: importable by name.
+        args: of it.
+        daemon: whether it ends with this process.
+        environment: variables that it sees; None: those of this process at this moment.
+    """
     here = (dict(environment or os.environ), os.getcwd(), list(sys.path))
     return context().Process(target=_call_as_here, args=(*here, target, args), daemon=daemon)
 
@@ -93,7 +100,7 @@ def run_command(
         words: of the command line, after the name.
         cwd: folder that it runs in; None: the current one.
         ranks: of a job, as torchrun starts them; the output is that of all.
-        environment: that it runs in; None: the current one.
+        environment: variables that it sees; None: those of this process.
     """
     with tempfile.TemporaryDirectory(prefix="farm-") as folder:
         files = [Path(folder) / name for name in ("stdout", "stderr")]

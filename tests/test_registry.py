@@ -230,6 +230,18 @@ def test_a_plug_in_file_is_built_with_typed_arguments(plugin: str) -> None:
     assert spec_of(thing).startswith(plugin)
 
 
+def test_a_plug_in_that_is_installed_later_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plug-ins are looked for once, and again when something was installed."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert "late_comer" not in names("objectives")
+    installed = tmp_path / "late_comer-1.dist-info"
+    installed.mkdir()
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: late-comer\nVersion: 1\n", encoding="utf-8")
+    points = "[lossscope.objectives]\nlate-comer = late_comer:Mine\n"
+    (installed / "entry_points.txt").write_text(points, encoding="utf-8")
+    assert "late_comer" in names("objectives")
+
+
 def test_a_plug_in_without_arguments_has_its_defaults(plugin: str) -> None:
     assert build("objectives", plugin).size == 3
     assert build("probes", "mine.py:Other:count=2").count == 2

@@ -115,7 +115,7 @@ def test_what_latex_makes_of_it_is_no_wider_than_a_page(packages: str, tmp_path:
     tables += [replace(table(5, rows, many), notes=("what is below the table, " * notes,)) for rows, notes in
                ((12, 8), (31, 40), (14, 90), (70, 3))]  # fmt: skip
     tables += [Table("u", f"Of {long}.", (("", "run"), ("", "rsum")), ((Cell(text=long), Cell(mean=1.0)),), (long,))]
-    (tmp_path / "tables.tex").write_text("\n".join(table.to_latex() for table in tables), encoding="utf-8")
+    (tmp_path / "tables.tex").write_text("\n".join(each_table.to_latex() for each_table in tables), encoding="utf-8")
     (tmp_path / "main.tex").write_text(DOCUMENT, encoding="utf-8")
     if packages == "basic":
         keep_basic_packages(tmp_path)

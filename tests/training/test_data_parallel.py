@@ -61,7 +61,7 @@ CPU, SEED = torch.device("cpu"), StepSeed(3, 0, 4)
 def step(example: Example, folder: Path, pairs: int, here: ProcessGroup) -> dict[str, Any]:
     """S and the extra loss of a batch, and what one step leaves: gradients and buffers.
 
-    Gradients are copied: they are views of one vector, all of which would be sent with each.
+    Each gradient is copied: it is a view of one long vector, and pickle would write the whole vector for each.
     """
     spec = example.options(folder, example.quiet)
     model = without_dropout(example.build(spec)).train()

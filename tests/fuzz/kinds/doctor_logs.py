@@ -11,7 +11,6 @@ from tests.fuzz.commands import run_command
 
 FILES = {"train.csv": "csv", "train.jsonl": "jsonl", "trainer_state.json": "json", "out.log": "text"}
 CHECKSUMMED = ()
-SHARE = 0.5  # of the cases of other kinds: each examines four logs
 _STEPS = 60
 
 
