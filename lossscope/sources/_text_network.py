@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lossscope.core.float32_products import float32_products
 from lossscope.errors import InputError
 from lossscope.io.files import require_file
 from lossscope.io.json_files import read_json, shorten
@@ -33,6 +34,7 @@ class TextNetwork:
     longest: int  # tokens that it takes, at most
     device: torch.device
 
+    @float32_products()
     def states(self, texts: Sequence[str], max_length: int) -> tuple[Tensor, Tensor, int]:
         """Return the last states of the tokens (n, L, d), their mask (n, L), and how many texts were cut.
 

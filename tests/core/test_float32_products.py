@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from lossscope.engine.paired_sweep import PairedSweep
 from lossscope.engine.sweep import Sweep
 from lossscope.live.monitor import LossScope
 from lossscope.retrieval.evaluate import evaluate
+from lossscope.sources.base import load
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +47,43 @@ def test_what_was_set_by_the_newer_way_is_put_back() -> None:
     with float32_products():
         assert setting.fp32_precision == "ieee"
     assert setting.fp32_precision == "tf32"
+
+
+def test_convolutions_and_recurrent_layers_are_float32_too() -> None:
+    cudnn = torch.backends.cudnn
+    assert cudnn.allow_tf32  # torch allows it of itself
+    with float32_products():
+        assert not cudnn.allow_tf32
+        with cudnn.flags(enabled=False):  # the newer way would make torch refuse this
+            pass
+    assert cudnn.allow_tf32
+
+
+def test_layers_that_were_set_by_the_newer_way_are_put_back() -> None:
+    layers = torch.backends.cudnn.conv, torch.backends.cudnn.rnn
+    layers[0].fp32_precision = "ieee"
+    try:
+        with float32_products():
+            assert [layer.fp32_precision for layer in layers] == ["ieee", "ieee"]
+        assert [layer.fp32_precision for layer in layers] == ["ieee", "tf32"]
+    finally:
+        layers[0].fp32_precision = "tf32"
+
+
+def test_frozen_models_compute_in_float32(tiny_checkpoint: Path) -> None:
+    used: set[tuple[str, bool]] = set()
+
+    def note(*_: object) -> None:
+        used.add((torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32))
+
+    hook = torch.nn.modules.module.register_module_forward_pre_hook(note)
+    try:
+        for mode in ("eval", "train"):
+            load(tiny_checkpoint, split="val", cache=False, device="cpu", mode=mode)
+            assert used == {("highest", False)}
+            used.clear()
+    finally:
+        hook.remove()
 
 
 def test_products_of_sweeps_retrieval_and_watch_are_float32(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,8 @@ def test_a_probe_of_one_batch(name: str, objective: str, device: torch.device) -
     images, captions = data.images.to(device), data.captions.to(device)
     ours = run(images @ captions.T, mask.to(device), images, captions)
     assert ours[0] is expected[0] is True
-    np.testing.assert_allclose(ours[1], expected[1], rtol=1e-9, atol=1e-9)
+    tolerance = 1e-7 if name == "tangent" else 1e-9  # a rounding error of 1e-16 is 1e-8 in its roots of differences
+    np.testing.assert_allclose(ours[1], expected[1], rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("engine", ["dense", "auto"])

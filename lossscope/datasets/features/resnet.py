@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from lossscope.core.float32_products import float32_products
 from lossscope.encoders.layers.pooled_resnet import DEPTHS, Resnet
 from lossscope.io.files import fingerprint, require_file
 
@@ -34,6 +35,7 @@ class ResnetMap:
         """Load the network on the device, in eval mode."""
         model = Resnet(DEPTHS[self.net], self.weights).eval().to(device)
 
+        @float32_products()
         def extract(pixels: Pixels) -> Features:
             with torch.inference_mode():
                 images = normalise_pixels(pixels, *IMAGENET, device)

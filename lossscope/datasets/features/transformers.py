@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 
+from lossscope.core.float32_products import float32_products
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.json_files import member, read_json
@@ -43,6 +44,7 @@ class TransformersFolder:
         model = self._load_model().eval().to(device)
         mean, deviation = self._mean_and_deviation()
 
+        @float32_products()
         def extract(pixels: Pixels) -> Features:
             try:
                 with torch.inference_mode():

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.float32_products import float32_products
 from lossscope.core.sides import plural
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Split
@@ -25,6 +26,7 @@ from .train_mode import TrainMode, starts_of
 Batches = Sequence[tuple[int, int]]  # start and end of each
 
 
+@float32_products()
 def embed(
     model: Encoder,
     captions: CaptionBatcher,

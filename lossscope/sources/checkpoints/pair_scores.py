@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.float32_products import float32_products
 from lossscope.core.pair import Pair
 from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Split
@@ -34,6 +35,7 @@ class PairScorer:
     batch_size: int = 256  # items encoded at a time
     progress: Progress | None = None  # called after each tile
 
+    @float32_products()
     def __call__(self, image_rows: Rows, caption_rows: Rows) -> Tensor | Pair[Tensor]:
         """Return (n, m) float32 on the model's device, or a Pair of (n, m) and (m, n) where the directions differ.
 
