@@ -40,9 +40,8 @@ def test_pages_that_the_tutorial_points_to_are_there() -> None:
     assert pages and {page for page in pages if not (HOME / "docs" / page).is_file()} == set()
 
 
-@pytest.mark.parametrize(
-    "started_in", [HOME / "docs", pytest.param(HOME, marks=pytest.mark.thorough)], ids=["docs", "root"]
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("started_in", [HOME / "docs", HOME], ids=["docs", "root"])
 def test_the_tutorial_prints_what_is_stored(started_in: Path) -> None:
     notebook, stored = make_tutorial.execute(started_in), make_tutorial.read()
     assert not [one for one in _outputs(notebook) if one.output_type == "error" or one.get("name") == "stderr"]

@@ -204,12 +204,12 @@ def test_a_killed_process_ends_the_job_with_a_message(size: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "size",
-    [*thorough("8", "5000"), "2000"],
+    ("size", "images"),
+    [*thorough(("8", 4000), ("5000", 4000)), ("2000", 2000)],
     ids=["many small", "several in tiles", "several large"],
 )
-def test_a_killed_sweep_is_resumed_to_the_same_frame(size: str, tmp_path: Path) -> None:
-    many = dump(tmp_path / "dump.npz", 4000)
+def test_a_killed_sweep_is_resumed_to_the_same_frame(size: str, images: int, tmp_path: Path) -> None:
+    many = dump(tmp_path / "dump.npz", images)
     words = ["cocos", str(many), "--batch-size", size, "--format", "json"]
     words += ["--objective", "ntxent:tau=0.05", "--objective", "triplet", "--device", "cpu", "--per-query", "--out"]
     expected = output_of(*words, str(tmp_path / "whole"))

@@ -354,9 +354,14 @@ for step in range(5):
     ("before", "fault", "after", "written"),
     [
         ("", "raise RuntimeError('broken')", "", ["step-000003-exception"]),
-        ("sys.excepthook = lambda *e: print('mine')", "raise RuntimeError('broken')", "", ["step-000003-exception"]),
-        ("", "sys.exit(3)", "", []),
         *thorough(
+            (
+                "sys.excepthook = lambda *e: print('mine')",
+                "raise RuntimeError('broken')",
+                "",
+                ["step-000003-exception"],
+            ),
+            ("", "sys.exit(3)", "", []),
             ("", "raise KeyboardInterrupt", "", []),
             ("", "pass", "", []),
             ("", "pass", "scope.close(); raise RuntimeError('of the evaluation')", []),

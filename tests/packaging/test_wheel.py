@@ -11,6 +11,7 @@ from zipfile import ZipFile
 
 import pytest
 
+pytestmark = pytest.mark.thorough
 ROOT = Path(__file__).parents[2]
 SOURCES = ("lossscope", "cli", "checkpoints", "studies", "pyproject.toml", "setup.py", "README.md", "LICENSE")
 

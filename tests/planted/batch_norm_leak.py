@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -19,8 +23,16 @@ _RECIPE = replace(
 )
 
 
+@cache
+def _run(seed: int) -> Path:
+    """Train once in a process: the healthy and the sick model are the same run."""
+    home = Path(tempfile.mkdtemp(prefix="lossscope-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    return loop.train(replace(_RECIPE, seed=seed), home / "run").path
+
+
 def _trained(size: Size, folder: Path) -> Path:
-    return loop.train(replace(_RECIPE, seed=size.seed), folder / "run").path / "best.pt"
+    return Path(shutil.copytree(_run(size.seed), folder / "run")) / "best.pt"
 
 
 def running_statistics(size: Size, folder: Path) -> Case:

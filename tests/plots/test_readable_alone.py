@@ -28,9 +28,9 @@ def test_every_picture_is_here():
     }
 
 
-@each("module", FRAMES, "context", [style.paper, style.screen])
-def test_pictures_of_many_have_a_headline_and_letters_of_seven_points_within_their_edges(module, context):
-    with context():
+@each("module", FRAMES)
+def test_pictures_of_many_have_a_headline_and_letters_of_seven_points_within_their_edges(module):
+    with style.paper():
         check(_figure(module, many=hasattr(module, "draw_many")))
 
 
@@ -41,10 +41,10 @@ def test_pictures_of_one_have_them_too(module):
 
 
 @pytest.mark.thorough
-@each("module", FRAMES)
-def test_pictures_of_one_have_them_on_a_screen(module):
+@each("module", FRAMES, "many", [False, True])
+def test_pictures_have_them_on_a_screen(module, many):
     with style.screen():
-        check(_figure(module, many=False))
+        check(_figure(module, many=many and hasattr(module, "draw_many")))
 
 
 def check(fig):
