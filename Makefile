@@ -25,7 +25,7 @@ quick: $(VENV)/.dev ## the tests that cost little, in a minute
 test: $(VENV)/.dev checks ## linters, types, the site and every test, in a quarter of an hour
 	$(PYTEST) -m "not thorough"
 
-test-all: $(VENV)/.dev checks ## and all sizes, damages, moments of crashes, command lines of the documentation, pages in a browser
+test-all: $(VENV)/.dev checks ## and all sizes, damages, moments of crashes, lines of the documentation, the tutorial, the wheel, browser pages
 	$(PYTEST)
 
 test-part: $(VENV)/.dev ## an eighth of what only test-all has: make test-part PART=3/8
