@@ -234,7 +234,7 @@ def test_a_labelled_set_has_intervals_over_its_classes() -> None:
     assert set(rows["method"].dropna()) == {"two-way over 20 classes"}
 
 
-@pytest.mark.parametrize("hubs", [0.0, 1.5])
+@pytest.mark.parametrize("hubs", [*thorough(0.0), 1.5])
 @pytest.mark.parametrize(
     ("splits", "least", "narrow", "wide"),
     [(50, 0.85, 0.75, 1.6), *thorough((150, 0.89, 0.85, 1.4))],

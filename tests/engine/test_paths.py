@@ -166,7 +166,7 @@ def numbers_of_one_process(name: str, path: str) -> Numbers:
     return whole_matrix(scenario, scenario.make(*OF_RANKS), scenario.sweep(**SWEEPS[path]))
 
 
-@pytest.mark.parametrize("size", [*thorough(2), 3])
+@pytest.mark.parametrize("size", [2, *thorough(3)])
 def test_processes(size: int, subtests: pytest.Subtests) -> None:
     for (name, path), actual in zip(WAYS, run_ranks(sweeps_of_ranks, size)[0], strict=True):
         with subtests.test(name, path=path):
