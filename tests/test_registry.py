@@ -231,7 +231,7 @@ def test_a_plug_in_file_is_built_with_typed_arguments(plugin: str) -> None:
 
 
 def test_a_plug_in_that_is_installed_later_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plug-ins are looked for once, and again when something was installed."""
+    """Install a plug-in after the first search for plug-ins: a second search must find it."""
     monkeypatch.syspath_prepend(str(tmp_path))
     assert "late_comer" not in names("objectives")
     installed = tmp_path / "late_comer-1.dist-info"
