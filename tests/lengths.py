@@ -148,7 +148,12 @@ def _keep(config: pytest.Config, items: list[pytest.Item], kept: list[pytest.Ite
 
 
 class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """The tests of a file go to one process of pytest, but for those of SPREAD."""
+    """The tests of a file go to one process of pytest, but for those of SPREAD, in the order of `choose`."""
+
+    def __init__(self, config: pytest.Config, log: Any = None) -> None:
+        """Keep the order: xdist would run the files of most tests first, and these are not those that cost most."""
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
         return nodeid if file_of(nodeid) in SPREAD else file_of(nodeid)

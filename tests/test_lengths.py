@@ -65,3 +65,14 @@ def test_it_does_not_where_tests_are_chosen(run: pytest.Pytester, options: tuple
 def test_so_many_are_not_too_many(run: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(lengths.MOST_SKIPPED, "", 3)
     assert run.runpytest_inprocess().ret == pytest.ExitCode.OK
+
+
+@pytest.mark.thorough
+def test_files_are_run_in_the_order_that_they_were_sorted_in(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers = thorough: of all")
+    pytester.makeconftest("from tests.conftest import pytest_xdist_make_scheduler")
+    pytester.makepyfile(test_a="def test_1(): pass", test_b="def test_1(): pass\ndef test_2(): pass")
+    done = pytester.runpytest_inprocess("-n", "1", "-v")
+    done.stdout.fnmatch_lines(
+        [f"*PASSED {test}*" for test in ("test_a.py::test_1", "test_b.py::test_1", "test_b.py::test_2")]
+    )
