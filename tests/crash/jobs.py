@@ -43,7 +43,7 @@ def nothing(_folder: Path) -> list[list[str]]:
     return []
 
 
-def _write_dump(folder: Path, n: int = 4000, seed: int = 0) -> list[list[str]]:
+def _write_dump(folder: Path, n: int = 2000, seed: int = 0) -> list[list[str]]:
     rng = np.random.default_rng(seed)
     images, captions = (rng.standard_normal((n, 16)).astype(np.float32) for _ in range(2))
     unit = {
@@ -51,10 +51,6 @@ def _write_dump(folder: Path, n: int = 4000, seed: int = 0) -> list[list[str]]:
     }
     np.savez(folder / "dump.npz", **unit)
     return []
-
-
-def _write_small_dump(folder: Path) -> list[list[str]]:
-    return _write_dump(folder, 2000)
 
 
 def _write_study(folder: Path) -> list[list[str]]:
@@ -94,7 +90,7 @@ JOBS = (
     Job(
         "eval",
         ("eval", "dump.npz", "--run-files", "out/x", "--out", "out/x/eval.json", "--format", "json", "--quiet"),
-        _write_small_dump,
+        _write_dump,
     ),
     Job(
         "compare",

@@ -58,6 +58,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return report([study.path], folder / "report", "Text", resamples=99)
 
 
+@pytest.mark.thorough
 def test_the_page_speaks_of_queries_and_documents(page: Path) -> None:
     text = re.sub(r"<script.*?</script>|<style.*?</style>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     words = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
@@ -71,6 +72,7 @@ def test_the_page_speaks_of_queries_and_documents(page: Path) -> None:
     assert "of the pairs of a query and a document that is not its positive" in words or "Share of pairs of" in words
 
 
+@pytest.mark.thorough
 def test_files_name_what_they_hold(page: Path) -> None:
     folder = page.parent
     for file in folder.rglob("*.csv"):

@@ -24,7 +24,7 @@ def test_names_of_the_launchers() -> None:
     [
         pytest.param("local:jobs=1", marks=pytest.mark.thorough),  # which test_study.py kills
         "torchrun:processes=2",
-        "slurm:cluster=local,gpus=0,cpus=1,minutes=5",
+        pytest.param("slurm:cluster=local,gpus=0,cpus=1,minutes=5", marks=pytest.mark.thorough),
     ],
 )
 def test_a_run_is_trained_and_examined(tmp_path: Path, spec: str) -> None:
