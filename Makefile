@@ -22,7 +22,7 @@ demo: $(VENV)/.run ## the main job on the embedded data set: four losses, one mo
 quick: $(VENV)/.dev ## the tests that cost little, in a minute
 	$(PYTEST) --quick
 
-test: $(VENV)/.dev checks ## linters, types, the site and every test, in a quarter of an hour
+test: $(VENV)/.dev checks ## linters, types, the site and every test but thorough ones, in a quarter of an hour
 	$(PYTEST) -m "not thorough"
 
 test-all: $(VENV)/.dev checks ## and all sizes, damages, moments of crashes, lines of the documentation, the tutorial, the wheel, browser pages
