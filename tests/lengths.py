@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -92,24 +92,42 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def parts_of(tests: Sequence[str]) -> list[set[str]]:
-    """Share tests between the parts: functions that cost little whole, of others each case, always the same way."""
-    cases: dict[str, list[str]] = defaultdict(list)
-    for test in tests:
-        cases[function_of(test)].append(test)
-    units: list[tuple[float, str, list[str]]] = []
-    whole = sum(durations().get(function, NOTHING).all for function in cases)
-    for function, its_cases in cases.items():
-        seconds = durations().get(function, NOTHING).all
-        if seconds > whole / PARTS / 4:
-            units += [(seconds / len(its_cases), test, [test]) for test in its_cases]
-        else:
-            units.append((seconds, function, its_cases))
+    """Share tests between the parts, always the same way: files whole, but functions and cases of those that cost much.
+
+    What tests share, a fixture of a module, is made again in every part that has one of them.
+    """
+    whole = sum(durations().get(function, NOTHING).seconds for function in {function_of(test) for test in tests})
+    units = sorted(_units(tests, whole / PARTS / 4), key=lambda unit: (-unit[0], unit[1]))
     parts, costs = [set[str]() for _ in range(PARTS)], [0.0] * PARTS
-    for seconds, name, chosen in sorted(units, key=lambda unit: (-unit[0], unit[1])):
+    for seconds, name, chosen in units:
         least = min(range(PARTS), key=lambda place: (costs[place], zlib.crc32(f"{name} {place}".encode())))
         parts[least].update(chosen)
         costs[least] += seconds
     return parts
+
+
+def _units(tests: Sequence[str], most: float) -> Iterator[tuple[float, str, Sequence[str]]]:
+    """Yield the seconds, name and tests of what stays together: no more than `most` seconds, but for a single case."""
+    for file, of_file in _grouped(tests, file_of).items():
+        functions = _grouped(of_file, function_of)
+        costs = {function: durations().get(function, NOTHING) for function in functions}
+        shared, seconds = max(cost.shared for cost in costs.values()), sum(cost.seconds for cost in costs.values())
+        if seconds <= most:
+            yield seconds + shared, file, of_file
+            continue
+        for function, cases in functions.items():
+            if costs[function].seconds <= most:
+                yield costs[function].all, function, cases
+            else:
+                yield from ((costs[function].seconds / len(cases) + shared, case, [case]) for case in cases)
+
+
+def _grouped(tests: Iterable[str], of: Callable[[str], str]) -> Mapping[str, Sequence[str]]:
+    """Return the file or function of tests -> the tests."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        groups[of(test)].append(test)
+    return groups
 
 
 def most_skipped(config: pytest.Config) -> int | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests import lengths
+from tests.durations import Cost
 
 pytest_plugins = "pytester"
 CONFTEST = """
@@ -76,3 +77,13 @@ def test_files_are_run_in_the_order_that_they_were_sorted_in(pytester: pytest.Py
     done.stdout.fnmatch_lines(
         [f"*PASSED {test}*" for test in ("test_a.py::test_1", "test_b.py::test_1", "test_b.py::test_2")]
     )
+
+
+def test_parts_are_all_tests_and_keep_what_is_shared_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"a::shared": Cost(1, 90), "a::too": Cost(1, 90), "b::long": Cost(160, 0), "b::short": Cost(2, 0)}
+    monkeypatch.setattr(lengths, "durations", lambda: costs)
+    a, b = ["a::shared[1]", "a::shared[2]", "a::too"], [*(f"b::long[{case}]" for case in range(16)), "b::short"]
+    parts = lengths.parts_of([*a, *b, "c::new"])
+    assert sorted(test for part in parts for test in part) == sorted([*a, *b, "c::new"])
+    assert sum(bool(part & set(a)) for part in parts) == 1
+    assert all(len(part & set(b)) in ((2, 3) if not part & set(a) else (0,)) for part in parts)

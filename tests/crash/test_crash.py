@@ -14,7 +14,7 @@ from .processes import Outcome
 from .striking import one_message
 
 MOMENTS = 16  # of a command
-THOROUGH = [pytest.param(range(n, n + 8), marks=pytest.mark.thorough) for n in range(0, MOMENTS, 8)]
+THOROUGH = [pytest.param(range(n, n + 4), marks=pytest.mark.thorough) for n in range(0, MOMENTS, 4)]
 
 
 @pytest.mark.parametrize("moments", [range(1), *THOROUGH], ids=lambda moments: f"{moments.start}-{moments.stop}")
