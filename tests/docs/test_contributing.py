@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import lossscope
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +44,7 @@ for line in sys.stdin.read().splitlines():
 """
 
 
+@pytest.mark.thorough
 def test_one_file_is_all_that_an_example_needs(tmp_path: Path) -> None:
     """In a copy of the library; commands run in their order, as some use what those before them wrote."""
     shutil.copytree(

@@ -56,7 +56,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     return run
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_many_processes_give_the_differences_of_one(name: str, size: int, folder: Callable[[int], Path]) -> None:
     one, many = (pd.read_pickle(folder(n) / f"{name} {n}.pkl") for n in (1, size))

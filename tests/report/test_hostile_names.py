@@ -63,7 +63,7 @@ def _records(results: Results, study: Path) -> list[RunRecord]:
 def report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a report whose every name is hostile."""
     results = read_results(_records(read_runs([tiny_study]), tiny_study), name=TITLE)
-    with blank_pictures("pdf"):
+    with blank_pictures():  # tests/plots/test_hostile_names.py draws them
         page = write_report(results, diagrams(results), tmp_path_factory.mktemp("report"), None, TITLE, resamples=99)
     return page.parent
 

@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.lengths import thorough
 from tests.threads.base import Answer, ask, module, names
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "doctor-threads.md").read_text(encoding="utf-8")
-FAST = {"clip_362", "open_clip_650", "ms_swift_10068"}
+LONGEST = {"flag_embedding_1094", "open_clip_815", "recommenders_219", "tf_similarity_233"}
 Both = tuple[str, Answer, Answer]
 
 
 @pytest.fixture(
     name="both",
     scope="module",
-    params=names(),
+    params=[*(name for name in names() if name not in LONGEST), *thorough(*sorted(LONGEST))],
 )
 def ask_twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
     """The name of a thread, and what doctor says with its mistake and without."""
