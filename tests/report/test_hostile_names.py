@@ -1,4 +1,4 @@
-"""Are names of others shown as text by a whole report: its page in a browser, its LaTeX, CSV, JSON and pictures?"""
+"""Are names of others shown as text by a whole report: its page in a browser, its LaTeX, CSV and JSON?"""
 
 from __future__ import annotations
 
