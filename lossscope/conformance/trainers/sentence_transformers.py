@@ -27,7 +27,7 @@ class _Identity(nn.Module):
         super().__init__()
         self.max_seq_length = 1
         words = Tokenizer(models.WordLevel({"word": 0}, unk_token="word"))
-        self.tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)  # type: ignore[no-untyped-call]
+        self.tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
 
     def forward(self, features: Mapping[str, Any], **_: Any) -> dict[str, Any]:
         return {**features, "sentence_embedding": features[_KEY]}
