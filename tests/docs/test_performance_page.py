@@ -21,7 +21,6 @@ SMALL = {
     "real_counts": ("--sizes", "2100", "--width", "32", "--repeats", "1"),
     "huge_sets": ("--size", "2100", "--width", "16", "--queries", "50"),
 }
-DAILY = ("recall", "real_counts")
 
 
 @pytest.fixture(name="home")
@@ -120,7 +119,7 @@ def test_the_benchmark_of_a_gpu_runs_at_small_sizes_on_the_cpu() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in DAILY else pytest.mark.thorough) for name in SMALL]
+    "name", [pytest.param(name, marks=[] if name == "recall" else pytest.mark.thorough) for name in SMALL]
 )
 def test_a_benchmark_runs_at_a_small_size_and_prints_a_table(name: str, tmp_path: Path) -> None:
     """Each asserts that the results it compares are equal."""

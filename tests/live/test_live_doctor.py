@@ -29,7 +29,6 @@ from lossscope.live.live_doctor import LiveDoctor
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
 from lossscope.registry import build, names
-from tests.lengths import thorough
 
 from .planted_loops import Loop
 
@@ -52,8 +51,9 @@ def test_a_healthy_loop_has_no_finding(objective: str, takes_similarities: bool)
     assert not one.events and not one.findings
 
 
-@pytest.mark.parametrize("seed", [0, *thorough(1, 2, 3)])
-@pytest.mark.parametrize("lr", [*thorough(0.0003), 0.003, *thorough(0.02)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("lr", [0.0003, 0.003, 0.02])
 def test_a_healthy_loop_has_no_finding_for_long(lr: float, seed: int) -> None:
     one = Loop(lr=lr, seed=seed).run(scope(doctor=True), 1300)
     assert not one.events
