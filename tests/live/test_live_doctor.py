@@ -29,6 +29,7 @@ from lossscope.live.live_doctor import LiveDoctor
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
 from lossscope.registry import build, names
+from tests.lengths import thorough
 
 from .planted_loops import Loop
 
@@ -44,8 +45,13 @@ def changes(one: LossScope) -> list[tuple[int, str, str]]:
     return [(event.step, event.id, event.kind) for event in one.events]
 
 
-@pytest.mark.parametrize("objective", ["ntxent:tau=0.1", "triplet", "triplet-sh", "siglip:bias=-3.4"])
-@pytest.mark.parametrize("takes_similarities", [False, True])
+OBJECTIVES = ("ntxent:tau=0.1", "triplet", "triplet-sh", "siglip:bias=-3.4")
+
+
+@pytest.mark.parametrize(
+    ("objective", "takes_similarities"),
+    [(OBJECTIVES[0], True), *((name, False) for name in OBJECTIVES), *thorough(*((x, True) for x in OBJECTIVES[1:]))],
+)
 def test_a_healthy_loop_has_no_finding(objective: str, takes_similarities: bool) -> None:
     one = Loop(objective, takes_similarities=takes_similarities).run(scope(objective), 200)
     assert not one.events and not one.findings

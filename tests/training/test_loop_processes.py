@@ -298,6 +298,7 @@ def loss(S):
 """
 
 
+@pytest.mark.thorough
 def test_an_error_of_one_process_ends_the_job_with_its_own_message(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(LOSS)
     arguments = [

@@ -19,13 +19,9 @@ def test_names_of_the_launchers() -> None:
         build("launchers", "kubernetes")
 
 
+@pytest.mark.thorough  # tests/crash has studies of real processes
 @pytest.mark.parametrize(
-    "spec",
-    [
-        pytest.param("local:jobs=1", marks=pytest.mark.thorough),  # which test_study.py kills
-        "torchrun:processes=2",
-        pytest.param("slurm:cluster=local,gpus=0,cpus=1,minutes=5", marks=pytest.mark.thorough),
-    ],
+    "spec", ["local:jobs=1", "torchrun:processes=2", "slurm:cluster=local,gpus=0,cpus=1,minutes=5"]
 )
 def test_a_run_is_trained_and_examined(tmp_path: Path, spec: str) -> None:
     if spec.startswith("slurm"):
