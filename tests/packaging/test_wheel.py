@@ -27,7 +27,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         else:
             shutil.copy(source, home / name)
     options = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--wheel-dir", str(home / "dist")]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(home)], check=True)
+    environment = {name: text for name, text in os.environ.items() if name != "PIP_BUILD_CONSTRAINT"}  # of isolation
+    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(home)], env=environment, check=True)
     (built,) = (home / "dist").glob("*.whl")
     return built
 
