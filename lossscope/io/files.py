@@ -36,6 +36,9 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
     The temporary file is synced before it is renamed, so that a reader sees the old file or the new one, never half of
     one, even when the process is killed. Missing parent folders are made, and what a killed writer of the same file
     left is removed. Raises InputError when `path` is a folder, WriteError when the system cannot write it.
+
+    The file itself must be filled: another one in its place, which some libraries rename, would be nobody's when the
+    process is killed, and is an AssertionError.
     """
     path = Path(path)
     if path.is_dir():
@@ -43,8 +46,10 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
     with contextlib.ExitStack() as stack:
         with explain_write_errors(path, every=True):
             part = stack.enter_context(temporary_file(path))
+        held = part.stat().st_ino
         with explain_write_errors(path, part):
             yield part
+            assert part.stat().st_ino == held, f"{part} was replaced"
             sync_file(part)
             part.chmod(0o666 & ~_umask())
             part.replace(path)
@@ -153,13 +158,20 @@ def read_tensors(path: Path | str) -> dict[str, Tensor]:
     return content
 
 
-def write_safetensors(path: Path | str, tensors: Mapping[str, Tensor]) -> None:
-    """Write named tensors atomically; the file states the digest of all, which `read_safetensors` compares."""
+def write_safetensors(path: Path | str, tensors: Mapping[str, Tensor], states_digest: bool = True) -> None:
+    """Write named tensors atomically, with as much memory again: `save_file` would put a file of its own in place.
+
+    Args:
+        path: the file.
+        tensors: by name.
+        states_digest: whether the file states the digest of all, which `read_safetensors` compares.
+    """
     import safetensors.torch
 
     whole = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    content = safetensors.torch.save(whole, {_DIGEST: digests_of({"": whole})[""]} if states_digest else None)
     with write_atomically(path) as part:
-        safetensors.torch.save_file(whole, part, metadata={_DIGEST: digests_of({"": whole})[""]})
+        part.write_bytes(content)
 
 
 def read_safetensors(path: Path | str, needs_digest: bool = False) -> dict[str, Tensor]:

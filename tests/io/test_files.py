@@ -23,6 +23,7 @@ from lossscope.io.files import (
     read_torch,
     require_file,
     write_atomically,
+    write_safetensors,
     write_text,
 )
 from tests.each import each
@@ -54,6 +55,21 @@ def test_a_failed_write_leaves_the_old_file_and_no_temporary_file(tmp_path: Path
         part.write_text("half of the n" * 9000 + "\udc80", encoding="utf-8")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     assert (tmp_path / "a.txt").read_text() == "old"
+
+
+def test_another_file_in_place_of_the_temporary_one_is_an_error(tmp_path: Path) -> None:
+    """It would be left behind by a kill, and another writer could take it for a leftover."""
+    (tmp_path / "other").write_text("new")
+    with pytest.raises(AssertionError, match="was replaced"), write_atomically(tmp_path / "a") as part:
+        (tmp_path / "other").replace(part)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tensors_are_written_as_save_file_writes_them(tmp_path: Path) -> None:
+    tensors = {"b": torch.arange(6.0).reshape(2, 3).T, "a": torch.ones(3, dtype=torch.float16)}
+    write_safetensors(tmp_path / "ours", tensors, states_digest=False)
+    safetensors.torch.save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, tmp_path / "theirs")
+    assert (tmp_path / "ours").read_bytes() == (tmp_path / "theirs").read_bytes()
 
 
 def test_an_interrupted_write_leaves_no_temporary_file(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
 import torch
 from torch import Tensor
 
@@ -17,7 +16,7 @@ from lossscope.encoders.base import Encoder, encoder_spec, require_fit
 from lossscope.encoders.types import ANY_NUMBER, ItemShape, fits_shape
 from lossscope.errors import InputError
 from lossscope.io.digests import digests_of
-from lossscope.io.files import write_atomically, write_text
+from lossscope.io.files import write_atomically, write_safetensors, write_text
 from lossscope.io.reading import naming
 from lossscope.io.trusted_code import require_trusted, trust
 from lossscope.io.versions import versions
@@ -71,9 +70,8 @@ class Checkpoint:
             with write_atomically(path) as part, open(part, "wb") as stream:  # a path would be stored in the file
                 torch.save(share_texts(values), stream)
             return
-        with write_atomically(path) as part:
-            state = {f"{STATE_PREFIX}{k}": v for k, v in (self.objective_state or {}).items()}
-            safetensors.torch.save_file({k: v.contiguous() for k, v in {**self.weights, **state}.items()}, part)
+        state = {f"{STATE_PREFIX}{k}": v for k, v in (self.objective_state or {}).items()}
+        write_safetensors(path, {**self.weights, **state}, states_digest=False)  # the .json has digests of all parts
         plain = {
             name: value
             for name, value in values.items()

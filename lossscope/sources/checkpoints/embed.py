@@ -103,10 +103,10 @@ def read_cache(path: Path | None, images: int, captions: int) -> tuple[Tensor, T
 
 
 def write_cache(path: Path | None, images: Tensor, captions: Tensor) -> None:
-    """Cache embeddings at `path`, unless it is None. A full or read-only folder costs time, not results."""
+    """Cache embeddings at `path`, unless it is None. A full or read-only folder or memory costs time, not results."""
     if path is None:
         return
-    with contextlib.suppress(OSError, WriteError):
+    with contextlib.suppress(OSError, WriteError, MemoryError):
         write_safetensors(path, {"images": images, "captions": captions})
 
 
