@@ -46,8 +46,8 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
     with contextlib.ExitStack() as stack:
         with explain_write_errors(path, every=True):
             part = stack.enter_context(temporary_file(path))
-        held = part.stat().st_ino
         with explain_write_errors(path, part):
+            held = part.stat().st_ino
             yield part
             assert part.stat().st_ino == held, f"{part} was replaced"
             sync_file(part)
