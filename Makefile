@@ -34,6 +34,7 @@ test-part: $(VENV)/.dev ## an eighth of what only test-all has: make test-part P
 
 durations: $(VENV)/.dev ## run every test and write what each took to tests/durations.csv, which quick and the parts read
 	$(PYTEST) --renew-durations
+	$(PYTEST) --quick --renew-durations  # what takes longer where other tests come first
 
 test-gpu: $(VENV)/.dev ## the GPU against the CPU
 	@$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "a GPU must be there for `make test-gpu`; torch sees none")'

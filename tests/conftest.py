@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Collect durations where they are asked for; what is imported is not garbage."""
     gc.disable()
     if config.getoption("--renew-durations"):
-        config.pluginmanager.register(Durations())
+        config.pluginmanager.register(Durations(lengths.is_whole(config) and not config.getoption("markexpr")))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

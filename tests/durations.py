@@ -1,7 +1,8 @@
 """tests/durations.csv: the seconds that each test function took, all its cases together; `make durations` renews it.
 
 What tests share, a fixture of a module or of the run, is named beside: `make quick` would make it for a single function
-that is left of a file, however little that function takes itself.
+that is left of a file, however little that function takes itself. What no fixture shows, such as a cache that the first
+test fills, is seen in a run of `make quick`, where other tests come first: of both runs the row has what cost more.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def file_of(nodeid: str) -> str:
 class Durations:
     """Collect what each function took, and write the table at the end of a run; a plugin of each process of pytest."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_whole: bool) -> None:
+        """Say whether a run has every test: then the table is written anew."""
+        self.is_whole = is_whole
         self.seconds: dict[str, float] = defaultdict(float)
         self.shared: dict[str, float] = defaultdict(float)
         self.of_fixture: dict[Any, float] = {}
@@ -106,11 +109,14 @@ class Durations:
             self.shared[function] = max(self.shared[function], shared)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Write the table: the functions that ran with what they took now, the others as they were."""
+        """Write the table: the functions that ran with what they took now, any others as they were."""
         if hasattr(session.config, "workerinput"):
             return
+        before = {} if self.is_whole and session.exitstatus == pytest.ExitCode.OK else durations()
         taken = {test: Cost(seconds, self.shared[test]) for test, seconds in self.seconds.items()}
-        merged = {**durations(), **taken}
+        if session.config.getoption("--quick"):
+            taken = {test: max(cost, before.get(test, NOTHING)) for test, cost in taken.items()}
+        merged = {**before, **taken}
         write_table({test: cost for test, cost in merged.items() if (ROOT / file_of(test)).is_file()})
 
 

@@ -130,12 +130,16 @@ def _grouped(tests: Iterable[str], of: Callable[[str], str]) -> Mapping[str, Seq
     return groups
 
 
-def most_skipped(config: pytest.Config) -> int | None:
-    """Return how many tests a run may skip; None where it is not whole."""
-    is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS and not any(
+def is_whole(config: pytest.Config) -> bool:
+    """Return whether a run leaves out no test but those that `-m` names."""
+    return config.args_source is pytest.Config.ArgsSource.TESTPATHS and not any(
         config.getoption(option) for option in ("quick", "part", "keyword", "deselect", "collectonly")
     )
-    return MOST_SKIPPED.get(config.getoption("markexpr")) if is_whole else None
+
+
+def most_skipped(config: pytest.Config) -> int | None:
+    """Return how many tests a run may skip; None where it is not whole."""
+    return MOST_SKIPPED.get(config.getoption("markexpr")) if is_whole(config) else None
 
 
 def count_skipped(config: pytest.Config) -> int:

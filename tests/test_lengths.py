@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests import lengths
-from tests.durations import Cost
+from tests import durations, lengths
+from tests.durations import Cost, Durations
 
 pytest_plugins = "pytester"
 CONFTEST = """
@@ -87,3 +87,29 @@ def test_parts_are_all_tests_and_keep_what_is_shared_together(monkeypatch: pytes
     assert sorted(test for part in parts for test in part) == sorted([*a, *b, "c::new"])
     assert sum(bool(part & set(a)) for part in parts) == 1
     assert all(len(part & set(b)) in ((2, 3) if not part & set(a) else (0,)) for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("options", "is_whole", "tests", "seconds"),
+    [
+        ((), True, ["test_a.py::test_1"], 0.05),
+        ((), False, ["test_a.py::test_1", "test_a.py::test_gone"], 0.05),
+        (("-k", "none"), True, ["test_a.py::test_1", "test_a.py::test_gone"], 9.0),
+        (("--quick",), False, ["test_a.py::test_1", "test_a.py::test_gone"], 9.0),
+    ],
+    ids=["whole", "some", "broken off", "quick"],
+)
+def test_only_a_whole_run_forgets_and_a_quick_one_lowers_nothing(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], is_whole: bool,
+    tests: list[str], seconds: float,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(durations, "ROOT", pytester.path)
+    monkeypatch.setattr(durations, "TABLE", pytester.path / "table.csv")
+    monkeypatch.setattr(durations, "durations", durations.durations.__wrapped__)  # without its cache
+    durations.write_table({test: Cost(9.0, 0.0) for test in ("test_a.py::test_1", "test_a.py::test_gone")})
+    pytester.makeconftest("from tests.conftest import pytest_addoption")
+    pytester.makepyfile(test_a="import time\ndef test_1(): time.sleep(0.05)")
+    pytester.inline_run(*options, plugins=[Durations(is_whole)])
+    table = durations.durations()
+    assert list(table) == tests
+    assert table["test_a.py::test_1"].seconds == pytest.approx(seconds, abs=0.04)
