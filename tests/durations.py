@@ -1,5 +1,7 @@
 """tests/durations.csv: the seconds that each test function took, all its cases together; `make durations` renews it.
 
+Cases that take long have a row of their own beside that of their function.
+
 What tests share, a fixture of a module or of the run, is named beside: `make quick` would make it for a single function
 that is left of a file, however little that function takes itself. What no fixture shows, such as a cache that the first
 test fills, is seen in a run of `make quick`, where other tests come first: of both runs the row has what cost more.
@@ -20,6 +22,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 TABLE = Path(__file__).parent / "durations.csv"
 SHORTEST = 0.02  # seconds; functions that take less have no line
+LONG = 10.0  # seconds of a case that has a line
 
 
 class Cost(NamedTuple):
@@ -39,7 +42,7 @@ NOTHING = Cost(0.0, 0.0)
 
 @cache
 def durations() -> Mapping[str, Cost]:
-    """Return test function -> what it costs."""
+    """Return test function, or long case of one -> what it costs."""
     if not TABLE.is_file():
         return {}
     with open(TABLE, encoding="utf-8", newline="") as file:
@@ -49,8 +52,9 @@ def durations() -> Mapping[str, Cost]:
 def seconds_of_files() -> Mapping[str, float]:
     """Return test file -> seconds of all its functions, with what they share, once."""
     costs: dict[str, list[Cost]] = defaultdict(list)
-    for function, cost in durations().items():
-        costs[file_of(function)].append(cost)
+    for test, cost in durations().items():
+        if test == function_of(test):
+            costs[file_of(test)].append(cost)
     return {
         file: sum(cost.seconds for cost in of_file) + max(cost.shared for cost in of_file)
         for file, of_file in costs.items()
@@ -74,6 +78,7 @@ class Durations:
         """Say whether a run has every test: then the table is written anew."""
         self.is_whole = is_whole
         self.seconds: dict[str, float] = defaultdict(float)
+        self.of_cases: dict[str, float] = defaultdict(float)
         self.shared: dict[str, float] = defaultdict(float)
         self.of_fixture: dict[Any, float] = {}
         self.made = 0.0  # seconds of shared fixtures that the running test makes
@@ -105,7 +110,10 @@ class Durations:
         if isinstance(report, pytest.TestReport) and type(report) is pytest.TestReport:
             function = function_of(report.nodeid)
             made, shared = dict(report.user_properties).get("shared", (0.0, 0.0))
-            self.seconds[function] += report.duration - (made if report.when == "setup" else 0.0)
+            seconds = report.duration - (made if report.when == "setup" else 0.0)
+            self.seconds[function] += seconds
+            if function != report.nodeid:
+                self.of_cases[report.nodeid] += seconds
             self.shared[function] = max(self.shared[function], shared)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -113,7 +121,10 @@ class Durations:
         if hasattr(session.config, "workerinput"):
             return
         before = {} if self.is_whole and session.exitstatus == pytest.ExitCode.OK else durations()
-        taken = {test: Cost(seconds, self.shared[test]) for test, seconds in self.seconds.items()}
+        long = {case: seconds for case, seconds in self.of_cases.items() if seconds >= LONG}
+        taken = {
+            test: Cost(seconds, self.shared[function_of(test)]) for test, seconds in {**self.seconds, **long}.items()
+        }
         if session.config.getoption("--quick"):
             taken = {test: max(cost, before.get(test, NOTHING)) for test, cost in taken.items()}
         merged = {**before, **taken}

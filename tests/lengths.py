@@ -59,7 +59,8 @@ def _without_quick_tests() -> frozenset[str]:
     """Return the files whose first function alone costs too much, as they make something that all the others need."""
     slow: dict[str, list[bool]] = defaultdict(list)
     for test, cost in durations().items():
-        slow[file_of(test)].append(cost.all > QUICK)
+        if test == function_of(test):
+            slow[file_of(test)].append(cost.all > QUICK)
     return frozenset(file for file, are in slow.items() if all(are) and _functions_of(file) <= len(are))
 
 
@@ -119,7 +120,16 @@ def _units(tests: Sequence[str], most: float) -> Iterator[tuple[float, str, Sequ
             if costs[function].seconds <= most:
                 yield costs[function].all, function, cases
             else:
-                yield from ((costs[function].seconds / len(cases) + shared, case, [case]) for case in cases)
+                yield from ((seconds + shared, case, [case]) for case, seconds in _seconds_of(function, cases))
+
+
+def _seconds_of(function: str, cases: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """Yield the cases of a function with what each takes: those without a line share what is left alike."""
+    long = {test: cost.seconds for test, cost in durations().items() if test.startswith(f"{function}[")}
+    others = sum(case not in long for case in cases)
+    left = max(durations()[function].seconds - sum(long.values()), 0.0)
+    for case in cases:
+        yield case, long[case] if case in long else left / others
 
 
 def _grouped(tests: Iterable[str], of: Callable[[str], str]) -> Mapping[str, Sequence[str]]:

@@ -89,6 +89,13 @@ def test_parts_are_all_tests_and_keep_what_is_shared_together(monkeypatch: pytes
     assert all(len(part & set(b)) in ((2, 3) if not part & set(a) else (0,)) for part in parts)
 
 
+def test_a_long_case_weighs_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    costs = {"a::t": Cost(170, 0), "a::t[0]": Cost(100, 0), "a::other": Cost(0, 0)}
+    monkeypatch.setattr(lengths, "durations", lambda: costs)
+    parts = lengths.parts_of([f"a::t[{case}]" for case in range(15)])
+    assert {"a::t[0]"} in parts and sorted(map(len, parts)) == [1, *[2] * 7]
+
+
 @pytest.mark.parametrize(
     ("options", "is_whole", "tests", "seconds"),
     [
@@ -113,3 +120,17 @@ def test_only_a_whole_run_forgets_and_a_quick_one_lowers_nothing(
     table = durations.durations()
     assert list(table) == tests
     assert table["test_a.py::test_1"].seconds == pytest.approx(seconds, abs=0.04)
+
+
+def test_a_long_case_has_a_line_beside_its_function(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(durations, "ROOT", pytester.path)
+    monkeypatch.setattr(durations, "TABLE", pytester.path / "table.csv")
+    monkeypatch.setattr(durations, "LONG", 0.1)
+    monkeypatch.setattr(durations, "durations", durations.durations.__wrapped__)  # without its cache
+    pytester.makeconftest("from tests.conftest import pytest_addoption")
+    pytester.makepyfile(
+        test_a="import pytest, time\n@pytest.mark.parametrize('case', [0, 0.2])\ndef test_1(case): time.sleep(case)"
+    )
+    pytester.inline_run(plugins=[Durations(is_whole=True)])
+    assert list(durations.durations()) == ["test_a.py::test_1", "test_a.py::test_1[0.2]"]
+    assert durations.seconds_of_files()["test_a.py"] == pytest.approx(0.2, abs=0.1)
