@@ -49,12 +49,16 @@ def durations() -> Mapping[str, Cost]:
         return {row["test"]: Cost(float(row["seconds"]), float(row["shared"])) for row in csv.DictReader(file)}
 
 
+def of_functions() -> Mapping[str, Cost]:
+    """Return test function -> what it costs, without the long cases."""
+    return {test: cost for test, cost in durations().items() if test == function_of(test)}
+
+
 def seconds_of_files() -> Mapping[str, float]:
     """Return test file -> seconds of all its functions, with what they share, once."""
     costs: dict[str, list[Cost]] = defaultdict(list)
-    for test, cost in durations().items():
-        if test == function_of(test):
-            costs[file_of(test)].append(cost)
+    for function, cost in of_functions().items():
+        costs[file_of(function)].append(cost)
     return {
         file: sum(cost.seconds for cost in of_file) + max(cost.shared for cost in of_file)
         for file, of_file in costs.items()

@@ -19,7 +19,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.chromium import CHROMIUM
-from tests.durations import NOTHING, ROOT, durations, file_of, function_of, seconds_of_files
+from tests.durations import NOTHING, ROOT, durations, file_of, function_of, of_functions, seconds_of_files
 from tests.pdflatex import PDFLATEX
 
 QUICK = 0.08  # seconds of a function that `make quick` still runs, with what it shares
@@ -58,9 +58,8 @@ def is_left_out(path: Path, config: pytest.Config) -> bool | None:
 def _without_quick_tests() -> frozenset[str]:
     """Return the files whose first function alone costs too much, as they make something that all the others need."""
     slow: dict[str, list[bool]] = defaultdict(list)
-    for test, cost in durations().items():
-        if test == function_of(test):
-            slow[file_of(test)].append(cost.all > QUICK)
+    for function, cost in of_functions().items():
+        slow[file_of(function)].append(cost.all > QUICK)
     return frozenset(file for file, are in slow.items() if all(are) and _functions_of(file) <= len(are))
 
 

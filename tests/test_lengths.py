@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from tests import durations, lengths
@@ -96,41 +101,47 @@ def test_a_long_case_weighs_what_it_takes(monkeypatch: pytest.MonkeyPatch) -> No
     assert {"a::t[0]"} in parts and sorted(map(len, parts)) == [1, *[2] * 7]
 
 
+@pytest.fixture
+def renew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Mapping[str, Cost]]:
+    """Return what the table says after a run whose tests took so many seconds."""
+    monkeypatch.setattr(durations, "ROOT", tmp_path)
+    monkeypatch.setattr(durations, "TABLE", tmp_path / "table.csv")
+    monkeypatch.setattr(durations, "durations", durations.durations.__wrapped__)  # without its cache
+    (tmp_path / "a.py").touch()
+
+    def run(
+        seconds: Mapping[str, float], is_whole: bool = True, quick: bool = False, ended: int = pytest.ExitCode.OK
+    ) -> Mapping[str, Cost]:
+        plugin = Durations(is_whole)
+        for test, taken in seconds.items():
+            plugin.pytest_runtest_logreport(
+                pytest.TestReport(test, ("", 0, ""), {}, "passed", None, "call", duration=taken)
+            )
+        config = SimpleNamespace(getoption=lambda option: quick and option == "--quick")
+        plugin.pytest_sessionfinish(SimpleNamespace(config=config, exitstatus=ended))  # type: ignore[arg-type]
+        return durations.durations()
+
+    return run
+
+
 @pytest.mark.parametrize(
-    ("options", "is_whole", "tests", "seconds"),
+    ("how", "expected"),
     [
-        ((), True, ["test_a.py::test_1"], 0.05),
-        ((), False, ["test_a.py::test_1", "test_a.py::test_gone"], 0.05),
-        (("-k", "none"), True, ["test_a.py::test_1", "test_a.py::test_gone"], 9.0),
-        (("--quick",), False, ["test_a.py::test_1", "test_a.py::test_gone"], 9.0),
+        ({}, {"a.py::t": 1.0}),
+        ({"is_whole": False}, {"a.py::gone": 9.0, "a.py::t": 1.0}),
+        ({"ended": pytest.ExitCode.INTERRUPTED}, {"a.py::gone": 9.0, "a.py::t": 1.0}),
+        ({"is_whole": False, "quick": True}, {"a.py::gone": 9.0, "a.py::t": 9.0}),
     ],
     ids=["whole", "some", "broken off", "quick"],
 )
 def test_only_a_whole_run_forgets_and_a_quick_one_lowers_nothing(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], is_whole: bool,
-    tests: list[str], seconds: float,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(durations, "ROOT", pytester.path)
-    monkeypatch.setattr(durations, "TABLE", pytester.path / "table.csv")
-    monkeypatch.setattr(durations, "durations", durations.durations.__wrapped__)  # without its cache
-    durations.write_table({test: Cost(9.0, 0.0) for test in ("test_a.py::test_1", "test_a.py::test_gone")})
-    pytester.makeconftest("from tests.conftest import pytest_addoption")
-    pytester.makepyfile(test_a="import time\ndef test_1(): time.sleep(0.05)")
-    pytester.inline_run(*options, plugins=[Durations(is_whole)])
-    table = durations.durations()
-    assert list(table) == tests
-    assert table["test_a.py::test_1"].seconds == pytest.approx(seconds, abs=0.04)
+    renew: Callable[..., Mapping[str, Cost]], how: dict[str, Any], expected: dict[str, float]
+) -> None:
+    renew({"a.py::t": 9.0, "a.py::gone": 9.0})
+    assert {test: cost.seconds for test, cost in renew({"a.py::t": 1.0}, **how).items()} == expected
 
 
-def test_a_long_case_has_a_line_beside_its_function(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(durations, "ROOT", pytester.path)
-    monkeypatch.setattr(durations, "TABLE", pytester.path / "table.csv")
-    monkeypatch.setattr(durations, "LONG", 0.1)
-    monkeypatch.setattr(durations, "durations", durations.durations.__wrapped__)  # without its cache
-    pytester.makeconftest("from tests.conftest import pytest_addoption")
-    pytester.makepyfile(
-        test_a="import pytest, time\n@pytest.mark.parametrize('case', [0, 0.2])\ndef test_1(case): time.sleep(case)"
-    )
-    pytester.inline_run(plugins=[Durations(is_whole=True)])
-    assert list(durations.durations()) == ["test_a.py::test_1", "test_a.py::test_1[0.2]"]
-    assert durations.seconds_of_files()["test_a.py"] == pytest.approx(0.2, abs=0.1)
+def test_a_long_case_has_a_line_beside_its_function(renew: Callable[..., Mapping[str, Cost]]) -> None:
+    table = renew({"a.py::t[short]": 2.0, "a.py::t[long]": 30.0})
+    assert {test: cost.seconds for test, cost in table.items()} == {"a.py::t": 32.0, "a.py::t[long]": 30.0}
+    assert durations.seconds_of_files() == {"a.py": 32.0}
