@@ -17,8 +17,8 @@ SOURCES = ("lossscope", "cli", "checkpoints", "studies", "pyproject.toml", "setu
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of a copy of the repository, built without a network."""
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The wheel of a copy of the repository, built without a network, and what its build said."""
     home = tmp_path_factory.mktemp("source")
     for name in SOURCES:
         source = ROOT / name
@@ -26,11 +26,20 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(source, home / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, home / name)
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--wheel-dir", str(home / "dist")]
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--verbose", "--wheel-dir", str(home / "dist")]
     environment = {name: text for name, text in os.environ.items() if name != "PIP_BUILD_CONSTRAINT"}  # of isolation
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, str(home)], env=environment, check=True)
-    (built,) = (home / "dist").glob("*.whl")
-    return built
+    line = [sys.executable, "-m", "pip", "wheel", *options, str(home)]
+    build = subprocess.run(line, env=environment, capture_output=True, text=True, check=False)
+    output = build.stdout + build.stderr
+    assert build.returncode == 0, output
+    (wheel,) = (home / "dist").glob("*.whl")
+    return wheel, output
+
+
+@pytest.fixture(scope="module")
+def wheel(built: tuple[Path, str]) -> Path:
+    """The wheel alone."""
+    return built[0]
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +73,11 @@ def test_every_file_that_the_package_reads_is_in_the_wheel(wheel: Path) -> None:
     inside = [path for path in (ROOT / "lossscope").rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert {path.relative_to(ROOT).as_posix() for path in inside} <= names
     assert {f"lossscope_cli/{path.name}" for path in (ROOT / "cli").glob("*.py")} <= names
+
+
+def test_no_folder_of_files_is_one_that_setuptools_will_leave_out(built: tuple[Path, str]) -> None:
+    lines = built[1].splitlines()
+    assert not [line for line in lines if "would be ignored" in line or "BuildBackendWarning" in line]
 
 
 def test_nothing_else_is_at_the_top(wheel: Path) -> None:

@@ -1,0 +1,1 @@
+"""The recipes of the papers as TOML, a file each."""
