@@ -145,7 +145,7 @@ def build(kind: str, spec: str | Spec) -> Any:
     0.2
     """
     spec = Spec.parse(spec) if isinstance(spec, str) else spec
-    cls = load(kind, spec.name)
+    cls: Any = load(kind, spec.name)
     fields = _fields(cls)
     values = {}
     for key, text in spec.values.items():
@@ -200,7 +200,8 @@ def expand(kind: str, spec: str) -> list[str]:
     ranged = {key: match for key, text in parsed.values.items() if (match := _match_range(text))}
     if not ranged:
         return [str(parsed)]
-    fields = _fields(load(kind, parsed.name))
+    cls: Any = load(kind, parsed.name)
+    fields = _fields(cls)
     values_in_all = math.prod(_count_of(match, spec) for match in ranged.values())
     if values_in_all > _MAX_VALUES:
         raise SpecError(f"ranges of a spec must have at most {_MAX_VALUES} values; got {values_in_all} in {spec!r}")
@@ -264,7 +265,7 @@ def _files_as_of(kind: str, _changed: int) -> frozenset[str]:
     return frozenset(name for name in stems if name not in NOT_ENTRIES and not name.startswith("_"))
 
 
-def _type_of(key: str, fields: dict[str, Any], name: str) -> Any:
+def _type_of(key: str, fields: Mapping[str, Any], name: str) -> Any:
     if key in fields:
         return fields[key]
     near = difflib.get_close_matches(key, fields, n=1)
@@ -272,7 +273,8 @@ def _type_of(key: str, fields: dict[str, Any], name: str) -> Any:
     raise SpecError(f"key of {name} must be one of {', '.join(fields)}; got {key!r}{hint}")
 
 
-def _fields(cls: type[Any]) -> dict[str, Any]:
+@functools.lru_cache(maxsize=256)
+def _fields(cls: type[Any]) -> Mapping[str, Any]:
     hints = typing.get_type_hints(cls)
     return {item.name: hints[item.name] for item in dataclasses.fields(cls) if item.init}
 

@@ -30,13 +30,15 @@ ROOT = Path(__file__).parents[1]
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg", "HF_HUB_OFFLINE": "1"}
 """What must hold before torch, matplotlib and the hub's library are imported."""
 PRELOADED = (
-    "torch", "torch.distributed", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "seaborn", "safetensors.torch",
-    "scipy.stats", "pytest", "hypothesis", "typer.testing", "lossscope_cli", "lossscope.training.loop",
-    "lossscope.studies.report", "lossscope.engine.sweep", "lossscope.live.monitor", "lossscope.conformance.suite",
-    "sentence_transformers", "pytorch_metric_learning", "tests.farm", "tests.fuzz.worker",
+    "torch", "torch.distributed", "torch._dynamo", "pandas", "pyarrow.parquet", "matplotlib.pyplot", "seaborn",
+    "safetensors.torch", "scipy.stats", "pytest", "hypothesis", "typer.testing", "lossscope_cli",
+    "lossscope.training.loop", "lossscope.studies.report", "lossscope.engine.sweep", "lossscope.live.monitor",
+    "lossscope.conformance.suite", "sentence_transformers", "pytorch_metric_learning", "tests.farm",
+    "tests.fuzz.worker", "tests.warm",
 )  # fmt: skip
 """Modules that most processes need."""
 SECONDS = 300.0  # that the processes of one call may take together
+GARBAGE = 20_000  # objects until Python looks for garbage: what is frozen is not counted, so that 700 are soon reached
 
 
 @cache

@@ -88,10 +88,10 @@ def test_run_files_are_named_after_the_sides() -> None:
 
 
 def test_any_two_names_can_be_typed() -> None:
-    arrays = np.load("good.npz")
-    for name in ("a.npz", "b.npz"):
-        users, items = arrays["queries"], arrays["documents"]
-        np.savez(name, users=users, items=items, positives=arrays["positives"])
+    with np.load("good.npz") as arrays:
+        for name in ("a.npz", "b.npz"):
+            users, items = arrays["queries"], arrays["documents"]
+            np.savez(name, users=users, items=items, positives=arrays["positives"])
     assert {direction for direction, _ in means("eval a.npz --sides user/item")} == {"u2i", "i2u"}
     rows = rows_of("compare a.npz b.npz --sides user/item --metric i2u_MRR@5 --resamples 99")
     assert rows["direction"].tolist() == ["i2u"] and rows["difference"].tolist() == [0.0]

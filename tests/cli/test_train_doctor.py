@@ -45,8 +45,8 @@ def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> N
     assert event["id"] == "siglip-start" and event["kind"] == "begins" and event["severity"] == "warning"
     assert Path("watched/trajectory.csv").read_bytes() == Path("plain/trajectory.csv").read_bytes()
     (folder,) = Path("watched/recorder").iterdir()
-    arrays = np.load(folder / "step-000000.npz")
-    assert arrays["images"].shape == (32, 16) and arrays["image_id"].shape == (32,)
+    with np.load(folder / "step-000000.npz") as arrays:
+        assert arrays["images"].shape == (32, 16) and arrays["image_id"].shape == (32,)
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     accumulator = EventAccumulator("watched.tb")

@@ -85,7 +85,8 @@ def test_what_is_written_is_what_was_watched(tmp_path: Path) -> None:
     kept = Q.clone()
     Q.zero_()  # what the loop does later does not matter
     (file,) = dumps(died(one))
-    arrays = np.load(file)
+    with np.load(file) as opened_file:
+        arrays = dict(opened_file)
     assert np.array_equal(arrays["queries"], kept.numpy()) and np.array_equal(arrays["documents"], D.numpy())
     S = nn.functional.normalize(kept) @ nn.functional.normalize(D).T
     assert np.allclose(arrays["similarity"], S.numpy(), atol=1e-6)
