@@ -21,7 +21,7 @@ from hypothesis import Phase, settings
 from tests import lengths
 from tests.chromium import launch
 from tests.durations import Durations
-from tests.farm import GARBAGE, warm_spawning
+from tests.farm import collect_seldom, warm_spawning
 
 ORACLES = Path(__file__).parent / "oracles"
 DATA = Path(__file__).parent / "data"
@@ -88,11 +88,10 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_collection_finish() -> None:
     """Spare every test work that is always the same.
 
-    Python does not look for garbage among all that was imported, and seldom among the rest. And torch's eighty loggers
-    hand on to the root: to each that does not pytest adds handlers in every test.
+    All that was imported is no garbage. And torch's eighty loggers hand on to the root: to each that does not pytest
+    adds handlers in every test.
     """
-    gc.freeze()
-    gc.set_threshold(GARBAGE)
+    collect_seldom()
     gc.enable()
     for name, logger in logging.root.manager.loggerDict.items():
         if name.partition(".")[0] == "torch" and isinstance(logger, logging.Logger):

@@ -7,6 +7,7 @@ Tests that kill processes start their own.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -38,7 +39,15 @@ PRELOADED = (
 )  # fmt: skip
 """Modules that most processes need."""
 SECONDS = 300.0  # that the processes of one call may take together
-GARBAGE = 20_000  # objects until Python looks for garbage: what is frozen is not counted, so that 700 are soon reached
+
+
+def collect_seldom() -> None:
+    """Let Python never look for garbage among what exists already, and seldom among the rest.
+
+    What is frozen is not counted, so that Python's own threshold of 700 objects would make it collect far too often.
+    """
+    gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @cache

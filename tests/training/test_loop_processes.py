@@ -246,7 +246,6 @@ def wait_for_steps(process: subprocess.Popen[str], run: Path, n: int = 3) -> Non
         time.sleep(0.05)
 
 
-@pytest.mark.thorough  # `make test` kills torchrun, and strikes both by Ctrl-C
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the processes in /proc")
 def test_a_killed_process_ends_the_job_with_a_message(tmp_path: Path) -> None:
     run = tmp_path / "run"
