@@ -137,13 +137,6 @@ class SweepArguments:
             rich_help_panel=_BATCHES,
         ),
     ] = "keep"
-    precision: Annotated[
-        Literal["float32", "bf16"],
-        typer.Option(
-            help="Of tiles of large batches; what bf16 leaves undecided is computed again exactly.",
-            rich_help_panel=_BATCHES,
-        ),
-    ] = "float32"
     queries: Annotated[
         int | None,
         typer.Option(
@@ -228,7 +221,7 @@ class SweepArguments:
         return {
             "probes": tuple(probes), "sampling": self.sampling, "batch_size": parse_batch_size(self._size()),
             "seed": self.seed, "shuffle": self.shuffle, "drop_last": not self.keep_last, "captions": self.captions,
-            "same_image": self.same_image, "per_query": self.per_query, "precision": self.precision,
+            "same_image": self.same_image, "per_query": self.per_query,
             "negatives": self.negatives, "mined": self.mined, "per_class": self.per_class,
             "masks": tuple(spec_of(mask) for mask in masks),
             "terms": tuple(self.terms.split(",")) if self.terms else (),
@@ -288,12 +281,6 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                 sweep.require_possible(embedded, guide)
                 for reason in left_out:
                     notice(f"Note: {reason}.", options.quiet)
-                if sweep.precision == "bf16" and not sweep.uses_tiles(embedded):
-                    notice(
-                        "Note: --precision bf16 is for large batches, computed in tiles; these are computed in "
-                        "float32.",
-                        options.quiet,
-                    )
                 folder = _frame_folder(options, place, source, dims, width)
                 writes = _processes.writes_results()
                 frame = open_frame(folder, name, source, sweep, embedded, guide, options.data) if writes else None

@@ -153,12 +153,6 @@ class BatchRunner:
         if self.plan.masks:
             self._hide_negatives(directions, [batch])
 
-    def uses_tiles(self) -> bool:
-        """Return whether anything about the first batch is computed from tiles."""
-        first = next(self.batching.sampling.batches(self.embedded.relations), None)
-        tiled = any(large_batches.needs_one_pass(*pair) for pair in self.probe_plan)
-        return first is not None and tiled and self._is_large(first)
-
     @cached_property
     def probe_plan(self) -> ProbePlan:
         """Which probe is run on which objective."""
@@ -250,7 +244,7 @@ class BatchRunner:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
 
         options = self.plan.options
-        runner = LargeBatchRunner(self.probe_plan, options.same_image, self.processes, on_tile, options.precision)
+        runner = LargeBatchRunner(self.probe_plan, options.same_image, self.processes, on_tile)
         every = list(runner.run(self.embedded, batch))
         if collector is not None and self.processes.main:  # alone, so that the numbers are those of one process
             for results in (results for results in every if results):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
@@ -41,7 +40,6 @@ class LargeBatchRunner:
     same_image: SameImage  # what another caption of the same image is
     processes: ProcessGroup  # those that share the batch
     on_tile: OnStep | None = None
-    precision: Literal["float32", "bf16"] = "float32"  # of tiles; panels are always float32
 
     def run(self, embedded: SplitEmbeddings, batch: Batch) -> Iterator[list[ProbeResult]]:
         """Yield the results of i2t, then of t2i, in the order of the plan; every process has all of them.
@@ -93,10 +91,7 @@ class LargeBatchRunner:
         of_tile, columns = tile_size(matrix.example.device)
 
         def run(rows: int) -> Pair[TiledRows]:
-            processes, on_tile, precision = self.processes, self.on_tile, self.precision
-            tile_pass = TilePass(
-                objectives, eps, extremes, rows, columns, processes=processes, on_tile=on_tile, precision=precision
-            )
+            tile_pass = TilePass(objectives, eps, extremes, rows, columns, self.processes, self.on_tile)
             return tile_pass.run(matrix, mask, shapes)
 
         if self.processes.size > 1:  # the processes exchange sums of their tiles, so none may change their size alone

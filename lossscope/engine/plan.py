@@ -27,7 +27,6 @@ from lossscope.registry import build, short_spec, spec_of
 from .false_negatives import build_rule
 from .sampled.requirements import require_sample
 from .terms import require_terms
-from .tiled.bfloat16 import require_comparisons
 
 _OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
 _MINED_WORDS = {"batch": "mined", "own": "own mined", "none": "no mined"}
@@ -54,7 +53,6 @@ class SweepOptions:
     per_query: bool = False  # keep the rows of single queries
     part: int = 512  # batches after which a part is written at the latest
     engine: Literal["auto", "dense", "tiled"] = "auto"  # dense holds the matrix of a batch, tiled never does
-    precision: Literal["float32", "bf16"] = "float32"  # of tiles; what bf16 leaves undecided is computed again exactly
     negatives: MinedNegatives = "batch"  # what mined negatives are candidates of
     mined: int | None = None  # mined negatives of a query that are taken, the first ones; None: all
     per_class: int | None = None  # items of a class in batches of classes; None: 2, or 4 where positives may be many
@@ -74,7 +72,8 @@ class SweepOptions:
     def record(self) -> dict[str, Any]:
         """Return the options as a frame's manifest states them: without those of later versions that have no effect."""
         neutral = {field.name: field.default for field in fields(SweepOptions) if field.name in _LATER}
-        return {k: v for k, v in asdict(self).items() if k not in neutral or v != neutral[k]}
+        stated = {k: v for k, v in asdict(self).items() if k not in neutral or v != neutral[k]}
+        return {**stated, "precision": "float32"}  # of tiles, which frames of earlier versions state
 
 
 _LATER = frozenset(
@@ -280,8 +279,6 @@ class SweepPlan:
 
     def _batchings(self) -> tuple[Batching, ...]:
         """One per way of batching that the objectives need. Raises InputError for an objective that cannot take one."""
-        if self.options.precision == "bf16":
-            require_comparisons(self.objectives)
         by_mode: dict[tuple[SamplingMode, int], list[Objective]] = {}
         needs_objective = any(probe.needs_objective for probe in self.probes)
         for objective in self.objectives:

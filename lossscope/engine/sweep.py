@@ -176,13 +176,6 @@ class Sweep(SweepOptions):
             if first is not None and (plan.needs_matrix or batching.sampling.mode == "views"):
                 BatchRunner(small, batching, embedded, ProcessGroup(0, 1), None, guide).require_rows(first)
 
-    def uses_tiles(self, embedded: SplitEmbeddings) -> bool:
-        """Return whether any batch is computed in tiles, which is what `precision` is about."""
-        alone = ProcessGroup(0, 1)
-        plan = self.plan.for_relations(embedded.relations)
-        runners = (BatchRunner(plan, batching, embedded, alone, None) for batching in plan.batchings)
-        return any(runner.uses_tiles() for runner in runners)
-
     def _require_own(self, plan: SweepPlan, done: set[str], embedded: SplitEmbeddings, frame: Frame | None) -> None:
         expected = {key for batching in plan.batchings for key in plan.parts(batching, embedded)}
         if not done <= expected:

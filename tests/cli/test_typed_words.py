@@ -114,10 +114,6 @@ SWEEPS: list[tuple[str, str, Arguments, str]] = [
     (IMAGES, "--no-shuffle", {"shuffle": False}, "pairs"),
     (IMAGES, "--captions first", {"captions": "first"}, "pairs"),
     (IMAGES, "--seed 7", {"seed": 7}, "pairs"),
-    (
-        IMAGES, "--precision bf16 --objective triplet",
-        {"precision": "bf16", "objectives": ("triplet:margin=0.2",)}, "pairs",
-    ),
     (IMAGES, "--per-query --out frame", {"per_query": True}, "pairs"),
     (IMAGES, "--interval 99", {"interval": 0.99}, "pairs"),
     (IMAGES, "--interval 90%", {"interval": 0.9}, "pairs"),

@@ -75,18 +75,6 @@ def test_a_sample_of_queries_draws_the_same_and_says_the_same(probes: tuple[str,
     assert_near(sweep.run(data.to(device)).summary, sweep.run(data).summary, 1e-8)
 
 
-def test_bfloat16_tiles_are_those_of_the_cpu(device: torch.device) -> None:
-    """The error bound of rounded tiles is that of the CPU's product: on a GPU they are refused, not computed."""
-    data = small_split(images=60, dtype=torch.float32)
-    sweep = Sweep(("triplet",), ("cocos",), batch_size=None, engine="tiled", precision="bf16")
-    if device.type == "cpu":
-        exact = replace(sweep, precision="float32").run(data).summary
-        assert_near(sweep.run(data.to(device)).summary, exact, 1e-5)
-        return
-    with pytest.raises(InputError, match=f"on a CPU; got torch.float32 on {device.type}"):
-        sweep.run(data.to(device))
-
-
 @pytest.mark.parametrize("objective", ["ntxent:tau=0.05", "smoothap"])
 def test_intervals_are_the_same(objective: str, device: torch.device) -> None:
     data = small_split(images=60)

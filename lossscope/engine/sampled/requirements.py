@@ -30,8 +30,6 @@ class SampleOptions(Protocol):
     @property
     def engine(self) -> str: ...
     @property
-    def precision(self) -> str: ...
-    @property
     def masks(self) -> tuple[str, ...]: ...
     @property
     def terms(self) -> tuple[str, ...]: ...
@@ -49,7 +47,6 @@ def require_sample(options: SampleOptions, objectives: Sequence[Objective], prob
         Precision.parse(options.precision_of)
     wrong = {
         "--batch-size all": options.batch_size is not None,
-        "--precision float32": options.precision != "float32",
         "no --mask": bool(options.masks),
         "no --terms": bool(options.terms),
         "--negatives batch or none": options.negatives == "own",

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.objectives.counting.base import UndecidedRange, undecided_maximum, undecided_near
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import Extremes
@@ -51,10 +50,6 @@ class ExtremeTracker:
         best, comparison = self.best[rows].unsqueeze(dim), self.buffers.empty_like(tile)
         self.above[rows] += self.buffers.sum(torch.gt(tile, best, out=comparison), dim)
         self.at_least[rows] += self.buffers.sum(torch.ge(tile, best, out=comparison), dim)
-
-    def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
-        """Return the ranges of rounded entries that must be exact before `add`, as `TileAccumulator.undecided`."""
-        return undecided_maximum(tile, dim, self.hardest[rows], error), undecided_near(self.best[rows], error)
 
     def correct_ranks(self, queries: Tensor, best: Tensor, negatives: Tensor) -> None:
         """Replace the ranks of some queries.

@@ -26,7 +26,6 @@ class Tile:
     S: Tensor  # (r, w)
     rows: slice
     columns: slice
-    rounded: bool = False  # a product in bfloat16, whose undecided entries are not exact yet
 
 
 @dataclass(frozen=True, eq=False)

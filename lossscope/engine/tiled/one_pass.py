@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,12 +16,11 @@ from lossscope.core.memory import entries_at_a_time
 from lossscope.core.pair import Pair
 from lossscope.core.types import Convention, OnStep
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.base import TileAccumulator, UndecidedRange
+from lossscope.objectives.counting.base import TileAccumulator
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
-from .bfloat16 import Bfloat16Tiles, require_comparisons
 from .extremes import ExtremeTracker
 from .matrix import COLUMNS, ROWS, Tile, TiledMatrix, row_slices
 from .sparse_mask import SparseEntries, SparseMask
@@ -62,21 +61,6 @@ class TiledRows(RowsOfS):
     def skipped(self) -> Tensor:
         return ~self.positives.usable
 
-    def undecided_ranges(self, S: Tensor, rows: slice, dim: int, error: Tensor) -> list[tuple[UndecidedRange, int]]:
-        """Return the ranges of rounded entries that any accumulator needs exactly, and `dim` with each.
-
-        Args:
-            S: (r, w) rounded tile.
-            rows: the queries of the tile.
-            dim: 1 where they are its rows, 0 where they are its columns.
-            error: (r,) largest error of an entry before it was rounded.
-        """
-        consumers: list[TileAccumulator | ExtremeTracker] = [
-            *self.accumulators.values(),
-            *([] if self.tracker is None else [self.tracker]),
-        ]
-        return [(bounds, dim) for consumer in consumers for bounds in consumer.undecided_ranges(S, rows, dim, error)]
-
     def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
         return self.accumulators[objective].counts(eps)
 
@@ -92,8 +76,6 @@ class TilePass:
     columns: int = COLUMNS  # of a tile
     processes: ProcessGroup = field(default_factory=lambda: ProcessGroup(0, 1))  # those that share the rows
     on_tile: OnStep | None = None  # called after each tile
-    # bf16: tiles in bfloat16, whose undecided entries are computed again exactly; the result is the same
-    precision: Literal["float32", "bf16"] = "float32"
 
     def run(self, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape]) -> Pair[TiledRows]:
         """Return both directions of the batch, whole in every process.
@@ -104,26 +86,15 @@ class TilePass:
             matrix: S.
             mask: of the direction i2t.
             shapes: of both directions.
-
-        Raises:
-            InputError: the precision is bf16 and an objective needs every entry exactly.
         """
         buffers, transposed = Buffers(), mask.t()
-        if self.precision == "bf16":
-            require_comparisons(self.objectives)
-        bf16 = Bfloat16Tiles(matrix, buffers) if self.precision == "bf16" else None
-        positives = bf16.positives(mask) if bf16 else positive_similarities(matrix, mask.positives)
+        positives = positive_similarities(matrix, mask.positives)
         i2t = self._start(mask, positives, shapes.i2t, buffers)
         t2i = self._start(transposed, positives[transposed.positives.origin], shapes.t2i, buffers)
         doubtful: list[Tensor] = []
         both = Pair(i2t, t2i)
-        hide, best = partial(_hide, mask, positives, doubtful), both.map(lambda rows: rows.positives.best)
-        if bf16 and self.extremes:
-            hide_first = partial(_hide, mask, positives, [])
-            if bf16.has_many_ties(hide_first, best, self.rows, self.columns):
-                return replace(self, precision="float32").run(matrix, mask, shapes)
-        make_exact = partial(_make_exact, bf16, both, mask, hide, doubtful) if bf16 else None
-        for tile in self._tiles(bf16 or matrix, mask, hide, buffers, make_exact):
+        hide = partial(_hide, mask, positives, doubtful)
+        for tile in self._tiles(matrix, mask, hide, buffers):
             for objective in self.objectives:
                 i2t.accumulators[objective].add(tile.S, tile.rows, 1)
                 t2i.accumulators[objective].add(tile.S, tile.columns, 0)
@@ -146,21 +117,13 @@ class TilePass:
         tracker = ExtremeTracker(of_queries, buffers) if self.extremes else None
         return TiledRows(shape, of_queries, accumulators, tracker)
 
-    def _tiles(
-        self,
-        source: TiledMatrix | Bfloat16Tiles,
-        mask: SparseMask,
-        hide: TileStep,
-        buffers: Buffers,
-        make_exact: TileStep | None = None,
-    ) -> Iterator[Tile]:
+    def _tiles(self, matrix: TiledMatrix, mask: SparseMask, hide: TileStep, buffers: Buffers) -> Iterator[Tile]:
         """Yield this process's tiles, with −inf on entries that are not negatives."""
         rows, columns = row_slices(mask.queries, self.rows), row_slices(mask.candidates, self.columns)
         own = rows[self.processes.share(len(rows))]
-        for done, tile in enumerate(source.tiles(own, columns, buffers)):
+        for done, tile in enumerate(matrix.tiles(own, columns, buffers)):
             buffers.next_tile()
-            hide(tile)
-            yield make_exact(tile) if make_exact else tile
+            yield hide(tile)
             if self.on_tile:
                 self.on_tile(done + 1, len(own) * len(columns))
 
@@ -212,42 +175,16 @@ def _hide(mask: SparseMask, positives: Tensor, doubtful: list[Tensor], tile: Til
     Args:
         mask: of the direction i2t.
         positives: (k,) similarities that positives are compared with.
-        doubtful: gets the indices of positives that differ from these in the tile, unless it is rounded.
-        tile: of any precision.
+        doubtful: gets the indices of positives that differ from these in the tile.
+        tile: of S.
     """
     row, column, index = mask.positives.tile(tile.rows, tile.columns)
     if len(index):
-        if not tile.rounded:
-            doubtful.append(index[(tile.S[row, column] != positives[index]).cpu()])
+        doubtful.append(index[(tile.S[row, column] != positives[index]).cpu()])
         tile.S[row, column] = -torch.inf
     row, column, _ = mask.invalid.tile(tile.rows, tile.columns)
     if len(row):
         tile.S[row, column] = -torch.inf
-    return tile
-
-
-def _make_exact(
-    bf16: Bfloat16Tiles, both: Pair[TiledRows], mask: SparseMask, hide: TileStep, doubtful: list[Tensor], tile: Tile
-) -> Tile:
-    """Return the tile with all undecided entries exact, or the same tile in float32.
-
-    Args:
-        bf16: source of the tile.
-        both: what the tile will be added to.
-        mask: of the direction i2t.
-        hide: sets the entries of a tile that are not negatives to −inf.
-        doubtful: gets the positives that entries of a float32 tile may equal.
-        tile: hidden.
-    """
-    if tile.rounded:
-        rows, columns = bf16.error(tile)
-        bounds = both.i2t.undecided_ranges(tile.S, tile.rows, 1, rows)
-        bounds += both.t2i.undecided_ranges(tile.S, tile.columns, 0, columns)
-        if bf16.make_exact(tile, bounds):
-            return tile
-        tile = hide(bf16.product(tile.rows, tile.columns))
-    if both.i2t.tracker is not None:
-        doubtful += bf16.tied_positives(tile, both.map(lambda rows: rows.positives.best), mask)
     return tile
 
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
 from lossscope.core.counts import Counts
@@ -24,8 +23,6 @@ from .buffers import Buffers
 from .concentration import Concentration
 from .effects import CountEffects
 from .rows import QueryPositives, WholeRows
-
-UndecidedRange = tuple[Tensor, Tensor | None]  # (r,) smallest and, if bounded, largest rounded entry that is undecided
 
 
 class RowCounts(ABC):
@@ -59,17 +56,6 @@ class TileAccumulator(ABC):
             rows: the queries of the tile.
             dim: 1 where they are its rows, 0 where they are its columns.
         """
-
-    def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
-        """Return the ranges of entries, rounded to bfloat16, that must be exact before `add`.
-
-        Args:
-            tile: (r, w), rounded.
-            rows: the queries of the tile.
-            dim: 1 where they are its rows, 0 where they are its columns.
-            error: (r,) largest error of an entry before it was rounded.
-        """
-        raise NotImplementedError("every entry must be exact")
 
     def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
         """Count the entries of a tile in a second pass, after all tiles were added, if `needs_second_pass`."""
@@ -106,8 +92,6 @@ class TileAccumulator(ABC):
 class CountingRule(Protocol):
     """A frozen dataclass of the numbers in which the objectives of one family differ."""
 
-    compares: ClassVar[bool]  # entries are only compared, so those far from their bound may be inexact
-
     def accumulator(
         self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
     ) -> TileAccumulator:
@@ -124,32 +108,6 @@ class CountingRule(Protocol):
     def count_rows(self, whole: WholeRows) -> RowCounts:
         """Return the counts of whole rows, equal to those of an accumulator."""
         ...
-
-
-def undecided_near(cut: Tensor, error: Tensor) -> UndecidedRange:
-    """Return the range of entries that may be on either side of a cut, (r,).
-
-    Rounding to bfloat16 keeps the order, so the bounds are rounded too.
-    """
-    return _round_bound(cut - error), _round_bound(cut + error)
-
-
-def undecided_maximum(tile: Tensor, dim: int, largest: Tensor, error: Tensor) -> UndecidedRange:
-    """Return the range of entries that may be the largest of the tile and above those of earlier tiles.
-
-    Args:
-        tile: (r, w), rounded.
-        dim: 1 where queries are its rows, 0 where they are its columns.
-        largest: (r,) largest entry of earlier tiles, exact.
-        error: (r,) largest error of an entry before it was rounded.
-    """
-    highest = tile.amax(dim)
-    first = highest - 2.0**-8 * highest.abs() - 2 * error
-    return _round_bound(torch.maximum(first.where(highest > -torch.inf, -torch.inf), largest - error)), None
-
-
-def _round_bound(bound: Tensor) -> Tensor:
-    return bound.bfloat16().float().clamp(min=torch.finfo(torch.float32).min)  # −inf is no negative
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from lossscope.core.counts import CountedWeights, Counts, HasCountedWeights
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import Mask
 
-from .base import RowCounts, TileAccumulator, UndecidedRange, undecided_maximum
+from .base import RowCounts, TileAccumulator
 from .buffers import Buffers
 from .concentration import Concentration
 from .effects import CountEffects
@@ -26,7 +26,6 @@ class HardestNegativeRule:
     """w depends on (s₊, max_n s_n) alone: the objective is evaluated on rows of these two."""
 
     objective: HasCountedWeights
-    compares: ClassVar[bool] = True
 
     def accumulator(
         self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
@@ -85,9 +84,6 @@ class _HardestAccumulator(TileAccumulator):
 
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         self.hardest[rows] = torch.maximum(self.hardest[rows], tile.amax(dim))
-
-    def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
-        return (undecided_maximum(tile, dim, self.hardest[rows], error),)
 
     def counts(self, eps: float) -> Counts:
         return _counts(_count_two_columns(self.objective, self.positives.best, self.hardest), eps)

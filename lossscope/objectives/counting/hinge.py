@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lossscope.core.counts import Counts
 
-from .base import RowCounts, TileAccumulator, UndecidedRange, fill_skipped, undecided_near
+from .base import RowCounts, TileAccumulator, fill_skipped
 from .buffers import Buffers
 from .concentration import Concentration
 from .effects import CountEffects
@@ -24,7 +24,6 @@ class HingeRule:
     """w_n = 1 where s_n > s₊ − margin, else 0; the weight on the positive is their sum."""
 
     margin: float
-    compares: ClassVar[bool] = True
 
     def accumulator(
         self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
@@ -80,9 +79,6 @@ class _HingeAccumulator(TileAccumulator):
     def add(self, tile: Tensor, rows: slice, dim: int) -> None:
         truth = torch.gt(tile, self.cut[rows].unsqueeze(dim), out=self.buffers.empty_like(tile))
         self.number[rows] += self.buffers.sum(truth, dim)
-
-    def undecided_ranges(self, tile: Tensor, rows: slice, dim: int, error: Tensor) -> Sequence[UndecidedRange]:
-        return (undecided_near(self.cut[rows], error),)
 
     def counts(self, eps: float) -> Counts:
         number = fill_skipped(self.number, self.positives.usable).to(self.cut.dtype)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,7 +35,6 @@ class SmoothRankRule:
     """
 
     tau: float
-    compares: ClassVar[bool] = False
 
     def accumulator(
         self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,7 +43,6 @@ class SoftmaxRule:
     lead: float | None = 0.0  # added to the exponent of the positive; None: the positive is not in the sum
     factor: float = 1.0
     pull: float | None = None  # counted weight on the positive; None: the sum of the negatives'
-    compares: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not _SCALES[0] <= self.scale <= _SCALES[1]:

@@ -163,7 +163,6 @@ def _batches(row: Mapping[Any, Any], command: Mapping[str, Any]) -> dict[str, st
         "masks": f"masks {' and '.join(map(str, masks))}" if masks else "",
         "guide": f"guide of fingerprint {guide}" if guide else "",
         "terms": f"further candidates {', '.join(map(str, terms))}" if terms else "",
-        "precision": "tiles in bf16" if command.get("precision") == "bf16" else "",
     }
 
 

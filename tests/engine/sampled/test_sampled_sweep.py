@@ -300,7 +300,6 @@ def test_a_precision_is_that_of_the_level_of_the_interval(monkeypatch: pytest.Mo
         ({"probes": ("cocos:convention=released",)}, "depend on other queries under this convention"),
         ({"masks": ("same-item",)}, "needs no --mask"),
         ({"negatives": "own"}, "needs --negatives batch or none"),
-        ({"precision": "bf16", "objectives": ("triplet",)}, "needs --precision float32"),
     ],
 )
 def test_what_a_sample_cannot_give_is_refused(

@@ -71,7 +71,6 @@ def test_the_sentence_of_a_count() -> None:
     ({"terms": ["q2q", "p2p"]}, {}, "further candidates q2q, p2p"),
     ({"shuffle": False, "captions": "first"}, {}, "in file order; the first caption of each image"),
     ({"drop_last": True}, {}, "without the last, shorter batch"),
-    ({"precision": "bf16"}, {}, "tiles in bf16"),
     ({"per_class": 4}, {"sampling": "classes of 4"}, "4 items of a class"),
     ({"plugins": {"./my.py": "ab" * 20}}, {}, "with ./my.py abababababababab"),
     ({"data": "karpathy:root=DIR"}, {}, "data karpathy:root=DIR;"),
