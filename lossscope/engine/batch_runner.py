@@ -33,15 +33,8 @@ from .item_sums import IntervalCollector
 from .large_batches import LargeBatchRunner
 from .plan import Batching, SweepPlan
 from .query_sample import QuerySample
-from .run_probes import (
-    ProbePlan,
-    ProbeResult,
-    Values,
-    batch_statistics,
-    plan_of_direction,
-    plan_probes,
-    run_probes,
-)
+from .run_probes import ProbePlan, ProbeResult
+from .statistics import Values, batch_statistics
 from .sweep_intervals import NamedSums, name_of
 from .terms import rows_with_terms, units_of_items
 
@@ -156,7 +149,7 @@ class BatchRunner:
     @cached_property
     def probe_plan(self) -> ProbePlan:
         """Which probe is run on which objective."""
-        return plan_probes(self.batching.objectives, self.plan.probes)
+        return ProbePlan.of(self.batching.objectives, self.plan.probes)
 
     @cached_property
     def _labels(self) -> dict[Probe, str]:
@@ -170,7 +163,7 @@ class BatchRunner:
     @property
     def _reads(self) -> frozenset[str]:
         """What the probes read of rows of S."""
-        return frozenset[str]().union(*(probe.reads for _, probe in self.probe_plan))
+        return self.probe_plan.reads
 
     @property
     def _needs_embeddings(self) -> bool:
@@ -208,9 +201,7 @@ class BatchRunner:
         directions = self._rows(self.embedded, stack, embeddings, keys, buffers, "gradients" in reads)
         if self.plan.masks:
             directions = self._hide_negatives(directions, stack)
-        every = [
-            list(run_probes(rows, plan_of_direction(self.probe_plan, rows.shape.direction))) for rows in directions
-        ]
+        every = [self.probe_plan.of_direction(rows.shape.direction).run(rows) for rows in directions]
         if collector is not None:  # only now, when no direction can fail for want of memory
             for rows, results in zip(directions, every, strict=True):
                 collector.add(number, index, len(stack[0].images), results, rows)
@@ -258,7 +249,7 @@ class BatchRunner:
         """Whether a batch is computed in tiles. Raises InputError where it would have to be and cannot."""
         engine, embedded = self.plan.options.engine, self.embedded
         entries = len(batch.images) * len(batch.captions)
-        dense = [pair for pair in self.probe_plan if large_batches.needs_whole_matrix(*pair)]
+        dense = [pair for pair in self.probe_plan.pairs if large_batches.needs_whole_matrix(*pair)]
         whole = self.plan.needs_matrix
         if engine == "dense" or (engine == "auto" and entries <= large_batches.LARGE_ENTRIES):
             return False
@@ -291,7 +282,7 @@ class BatchRunner:
         """A row per query."""
         shape = result.shape
         batches = [index + number // shape.queries for number in range(len(shape.query_ids))]
-        values = {k: v.float().cpu().numpy() for k, v in result.columns().items() if v.ndim == 1}
+        values = {k: v.float().cpu().numpy() for k, v in result.columns.items() if v.ndim == 1}
         named = {self.plan.name_of(name): column for name, column in values.items()}
         return pd.DataFrame({**self.key_of(result), "batch": batches, "query": shape.query_ids.numpy(), **named})
 

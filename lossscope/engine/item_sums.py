@@ -15,11 +15,12 @@ from lossscope.core.intervals import ItemSums
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.types import CountedDirection, Rows
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import Accumulators, Probe, Statistic, reduce_column
+from lossscope.probes.base import Accumulators, Probe, Statistic
 from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .linear_statistics import LinearStatistic, QueryNumbers
 from .query_sample import QuerySample
+from .reducers import linear_statistic, reduce_column
 from .result_influence import ResultInfluence
 from .row_chunks import chunks
 from .run_probes import ProbePlan, ProbeResult
@@ -60,8 +61,8 @@ class ResultGroup:
 
     def columns(self) -> dict[str, Tensor]:
         """Return the columns of all results, (n,) each."""
-        parts = [result.columns() for result in self.results]
-        return {name: torch.cat([part[name] for part in parts]) for name in parts[0] if parts[0][name].ndim == 1}
+        parts = [result.of_queries for result in self.results]
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
     def linear(self) -> Iterator[tuple[str, str, LinearStatistic]]:
         """Yield name, column and means over queries of each statistic that is a smooth function of means."""
@@ -73,13 +74,13 @@ class ResultGroup:
         numbers = QueryNumbers(columns, sizes, full)
         for statistic in self.results[0].statistics():
             if statistic.column in columns:
-                linear = numbers.linear(statistic, partial(self._of_batches, statistic))
+                linear = linear_statistic(numbers, statistic, partial(self._of_batches, statistic))
                 if linear is not None:
                     yield statistic.name, statistic.column, linear
 
     def _of_batches(self, statistic: Statistic) -> Tensor:
         """(batches,) the statistic of each batch."""
-        parts = [reduce_column(statistic, one.columns(), one.shape.batches) for one in self.results]
+        parts = [reduce_column(statistic, one.columns, one.shape.batches) for one in self.results]
         return torch.cat(parts).cpu()
 
 
@@ -125,7 +126,7 @@ class IntervalCollector:
 
     def _plain(self, results: Sequence[ProbeResult]) -> tuple[tuple[int, BatchShape, Accumulators, Tensor], ...]:
         return tuple(
-            (self.plan.index((result.objective, result.probe)), result.shape, result.accumulators, result.skipped)
+            (self.plan.pairs.index((result.objective, result.probe)), result.shape, result.accumulators, result.skipped)
             for result in results
             if _has_intervals(result)
         )
@@ -136,7 +137,7 @@ class IntervalCollector:
         small = [(stack, None) for stack in stacks]
         for stack, panels in sorted([*small, *self._large], key=lambda one: one[0].number):
             for place, shape, accumulators, skipped in stack.results:
-                objective, probe = self.plan[place]
+                objective, probe = self.plan.pairs[place]
                 result = ProbeResult(probe, objective, shape, accumulators, skipped)
                 group = groups.setdefault((probe, objective, result.direction), ResultGroup())
                 group.results.append(result)

@@ -20,7 +20,7 @@ from lossscope.objectives.counting.units import unit_factor
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
-from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts, plan_of_direction, run_probes
+from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts
 from .tiled.matrix import TiledMatrix, row_slices, tile_size
 from .tiled.one_pass import TiledRows, TilePass
 from .tiled.sparse_mask import SparseMask
@@ -49,15 +49,13 @@ class LargeBatchRunner:
         matrix = TiledMatrix(embedded.joined if batch.mode == "views" else embedded, batch.images, batch.captions)
         mask = SparseMask.of(batch, embedded.relations, self.same_image)
         shapes = batch_shapes(batch)
-        by_tiles = [pair for pair in self.plan if needs_one_pass(*pair)]
-        tiled = self._run_tiles(by_tiles, matrix, mask, shapes) if by_tiles else None
+        by_tiles, _ = split_plan(self.plan)
+        tiled = self._run_tiles(by_tiles, matrix, mask, shapes) if by_tiles.pairs else None
         for transposed, shape in enumerate([shapes.i2t] if batch.is_one_set else shapes):
-            plan = plan_of_direction(self.plan, shape.direction)
-            of_tiles = [pair for pair in plan if pair in by_tiles]
-            by_panels = [pair for pair in plan if pair not in by_tiles]
-            results = list(run_probes(tiled.t2i if transposed else tiled.i2t, of_tiles)) if tiled else []
-            results += self.run_panels(by_panels, matrix, mask, shapes, bool(transposed)) if by_panels else []
-            yield sorted(results, key=lambda result: self.plan.index((result.objective, result.probe)))
+            of_tiles, of_panels = split_plan(self.plan.of_direction(shape.direction))
+            results = of_tiles.run(tiled.t2i if transposed else tiled.i2t) if tiled else []
+            results += self.run_panels(of_panels, matrix, mask, shapes, bool(transposed)) if of_panels.pairs else []
+            yield sorted(results, key=lambda result: self.plan.pairs.index((result.objective, result.probe)))
 
     def sampled_rows(
         self, embedded: SplitEmbeddings, batch: Batch, direction: Direction, places: Rows
@@ -84,14 +82,12 @@ class LargeBatchRunner:
         self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape]
     ) -> Pair[TiledRows]:
         """Compute what the plan needs in one pass over S, with smaller tiles if memory runs out."""
-        objectives = list(dict.fromkeys(objective for objective, _ in plan if objective is not None))
-        eps = [e for objective, probe in plan for e in eps_in_paper(objective, probe)]
-        extremes = any("extremes" in probe.reads for _, probe in plan)
-
         of_tile, columns = tile_size(matrix.example.device)
 
         def run(rows: int) -> Pair[TiledRows]:
-            tile_pass = TilePass(objectives, eps, extremes, rows, columns, self.processes, self.on_tile)
+            tile_pass = TilePass(
+                plan.objectives, eps_of(plan), "extremes" in plan.reads, rows, columns, self.processes, self.on_tile
+            )
             return tile_pass.run(matrix, mask, shapes)
 
         if self.processes.size > 1:  # the processes exchange sums of their tiles, so none may change their size alone
@@ -104,8 +100,7 @@ class LargeBatchRunner:
         """Run the probes on one direction in panels of whole rows."""
         mask = mask.t() if transposed else mask
         shape = shapes.t2i if transposed else shapes.i2t
-        embeddings = any("embeddings" in probe.reads for _, probe in plan)
-        keys = any("keys" in probe.reads for _, probe in plan)
+        embeddings, keys = "embeddings" in plan.reads, "keys" in plan.reads
         example = matrix.example
         fitting = memory.free_bytes(example.device) // (4 * example.element_size() * COPIES)
         size = max(min(memory.entries_at_a_time(PANEL, example.device), fitting) // shape.candidates, 1)
@@ -113,10 +108,10 @@ class LargeBatchRunner:
         def run(size: int) -> list[list[ProbeResult]]:
             every = row_slices(shape.queries, size)
             own = every[self.processes.share(len(every))]
-            parts: list[list[ProbeResult]] = [[] for _ in plan]
+            parts: list[list[ProbeResult]] = [[] for _ in plan.pairs]
             for done, queries in enumerate(own):
                 rows = _panel(matrix, mask, shape, queries, transposed, embeddings, keys)
-                parts = [append_part(before, one) for before, one in zip(parts, run_probes(rows, plan), strict=True)]
+                parts = [append_part(before, one) for before, one in zip(parts, plan.run(rows), strict=True)]
                 if self.on_tile:
                     self.on_tile(done + 1, len(own))
             return parts
@@ -126,6 +121,12 @@ class LargeBatchRunner:
             merge_parts([part for parts in of_probe for part in parts], shape)
             for of_probe in zip(*of_all, strict=True)
         ]  # fmt: skip
+
+
+def split_plan(plan: ProbePlan) -> tuple[ProbePlan, ProbePlan]:
+    """Return the part of a plan for which one pass over tiles is enough, and the part that needs whole rows."""
+    tiled = tuple(pair for pair in plan.pairs if needs_one_pass(*pair))
+    return ProbePlan(tiled), ProbePlan(tuple(pair for pair in plan.pairs if pair not in tiled))
 
 
 def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
@@ -139,14 +140,16 @@ def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
     return unit_factor(objective, getattr(probe, "unit", "paper")) is not None
 
 
-def eps_in_paper(objective: Objective | None, probe: Probe) -> list[float]:
-    """Return the threshold of a probe in the scale of the objective's paper, which tiles are counted in."""
-    eps = getattr(probe, "eps", None)
-    if eps is None or objective is None:
-        return []
-    factor = unit_factor(objective, getattr(probe, "unit", "paper"))
-    assert factor is not None, "a probe of tiles has weights in proportion to those of the paper"
-    return [eps / factor]
+def eps_of(plan: ProbePlan) -> list[float]:
+    """Return the thresholds of a plan in the scale of each objective's paper, which tiles are counted in."""
+    every = []
+    for objective, probe in plan.pairs:
+        eps = getattr(probe, "eps", None)
+        if eps is not None and objective is not None:
+            factor = unit_factor(objective, getattr(probe, "unit", "paper"))
+            assert factor is not None, "a probe of tiles has weights in proportion to those of the paper"
+            every.append(eps / factor)
+    return every
 
 
 def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:

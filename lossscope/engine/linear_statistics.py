@@ -1,7 +1,6 @@
 """Statistic of batches ≈ mean of one number per query: what an interval over items adds up.
 
-For a mean it is the query's own number. For others it is the influence function: a ratio Σ y / Σ z of a batch has
-R + (y − R z) / z̄, where R is that of all batches, and a quantile Q + (τ − [y ≤ Q]) / density(Q).
+For a mean it is the query's own number, for others the influence function (`reducers`).
 """
 
 from __future__ import annotations
@@ -12,10 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from lossscope.probes.base import QUANTILES, Reducer, Statistic
-
 _FEWEST = 8  # numbers that a density is measured from
-TOTALS = ("sum", "zeros", "true")  # reducers whose statistic is a number of a whole batch
 Scale = Tensor | float  # (n,), or one number for all queries
 
 
@@ -76,31 +72,12 @@ class QueryNumbers:
     _kept: dict[tuple[str, bool, bool], Tensor | None] = field(default_factory=dict, init=False, repr=False)
     _weights: dict[int, tuple[Tensor, Tensor]] = field(default_factory=dict, init=False, repr=False)
 
-    def linear(self, statistic: Statistic, of_batches: Callable[[], Tensor]) -> LinearStatistic | None:
-        """Return a statistic as a mean over queries; None of one that is no smooth function of means, as a largest one.
-
-        Args:
-            statistic: the column and its reducer.
-            of_batches: returns the statistic of each batch.
-        """
-        y = self.columns[statistic.column].cpu()
-        keep = self._keep(statistic.column, y, statistic.reducer)
-        level = QUANTILES.get(statistic.reducer)
-        if level is not None:
-            return self._quantile(y.double(), keep, level, of_batches())
-        builder = _BUILDERS.get(statistic.reducer)
-        if builder is None:
-            return None
-        if keep is not None:
-            y = y.where(keep, 0)
-        return builder(self, y, keep)
-
-    def _keep(self, column: str, y: Tensor, reducer: Reducer) -> Tensor | None:
-        """(n,) bool, the queries that are not left out; None: all are kept."""
-        key = (column, reducer == "true", reducer in TOTALS and self.full is not None)
+    def keep(self, column: str, counts_skipped: bool, is_total: bool) -> Tensor | None:
+        """(n,) bool, the queries that are not left out of a statistic; None: all are kept."""
+        key = (column, counts_skipped, is_total and self.full is not None)
         if key not in self._kept:
-            keep = ~y.isnan()
-            if "skipped" in self.columns and not key[1]:
+            keep = ~self.columns[column].cpu().isnan()
+            if "skipped" in self.columns and not counts_skipped:
                 keep &= ~self.columns["skipped"].cpu().bool()
             if key[2] and self.full is not None:
                 keep &= self.full
@@ -148,8 +125,12 @@ class QueryNumbers:
             start += k * q
         return torch.cat(parts)
 
-    def _quantile(self, y: Tensor, keep: Tensor | None, level: float, of_batches: Tensor) -> LinearStatistic | None:
-        """The nearest-rank quantile of all batches together, whose density comes from the numbers around it.
+    def quantile(
+        self, y: Tensor, keep: Tensor | None, level: float, of_batches: Callable[[], Tensor]
+    ) -> LinearStatistic | None:
+        """Q + (τ − [y ≤ Q]) / density(Q), Q the nearest-rank quantile of all batches; None of a few numbers.
+
+        The density comes from the numbers around Q.
 
         That of a small batch follows its own numbers: what its quantile deviates further is the remainder.
         """
@@ -165,7 +146,7 @@ class QueryNumbers:
         weights = self.weights(keep)
         if keep is not None:
             values = values.where(keep, 0)
-        deviations = self._deviations(values, weights, of_batches)
+        deviations = self._deviations(values, weights, of_batches())
         on_above = float((above - below) / share)
         return LinearStatistic(values, weights, on_above=on_above, threshold=float(quantile), deviations=deviations)
 
@@ -175,53 +156,3 @@ class QueryNumbers:
         first = torch.tensor([q for k, q in self.sizes for _ in range(k)]).cumsum(0) - size.long()
         predicted = self.sums(values if weights is None else values * weights)[first] / size
         return BatchDeviations(size, of_batches, predicted)
-
-
-def _mean(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
-    weights = numbers.weights(keep)
-    total = y.double().sum() if weights is None else (y * weights).sum()
-    mean = total / (len(y) if weights is None else weights.sum().clamp(min=1e-300))
-    return LinearStatistic(y, weights, 1.0, leaves=y - mean)
-
-
-def _sum(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
-    kept = numbers.kept(keep)
-    return LinearStatistic(y * kept, numbers.total_weights(keep), kept)
-
-
-def _zeros(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
-    kept = numbers.kept(keep)
-    return LinearStatistic((y == 0) * kept, numbers.total_weights(keep), 0.0, -kept)
-
-
-def _true(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
-    return LinearStatistic((y != 0) * numbers.kept(keep), numbers.total_weights(keep))
-
-
-def _mean_nonzero(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
-    z = (y > 0).double()
-    above = numbers.sums(z)
-    defined = above > 0
-    keep = defined if keep is None else keep & defined
-    keep = None if bool(keep.all()) else keep
-    weights = numbers.weights(keep)
-    w = 1.0 if weights is None else weights
-    ratio = (w * y).sum(dtype=torch.float64) / (w * z).sum().clamp(min=1e-300)
-    share = (above / numbers.kept(keep)).where(defined, 1.0)
-    own = numbers.sums(y.double()) / above.clamp(min=1)  # of each batch, which is what its candidates move
-    return LinearStatistic(ratio + (y - ratio * z) / share, weights, 1 / share, -own / share)
-
-
-def _std(numbers: QueryNumbers, y: Tensor, keep: Tensor | None) -> LinearStatistic:
-    kept, y = numbers.kept(keep), y.double()
-    apart = y - numbers.sums(y) / kept
-    apart = apart if keep is None else apart.where(keep, 0)
-    deviation = (numbers.sums(apart.square()) / kept).sqrt()
-    usable = deviation > 0 if keep is None else keep & (deviation > 0)
-    values = (deviation / 2 + apart.square() / (2 * deviation)).where(usable, 0)
-    return LinearStatistic(values, numbers.weights(usable), (apart / deviation).where(usable, 0))
-
-
-_BUILDERS: Mapping[str, Callable[[QueryNumbers, Tensor, Tensor | None], LinearStatistic]] = {
-    "mean": _mean, "sum": _sum, "zeros": _zeros, "true": _true, "mean_nonzero": _mean_nonzero, "std": _std,
-}  # fmt: skip

@@ -21,7 +21,8 @@ from lossscope.registry import short_spec, spec_of
 
 from .direction_plan import DirectionPlan
 from .direction_rows import DirectionRows, zero_unless_finite
-from .run_probes import ProbeResult, plan_of_direction, plan_probes
+from .run_probes import ProbePlan, ProbeResult
+from .statistics import statistics_of
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,15 @@ class OneBatch:
         """
         with plain_mode(S.device):
             all_finite, results = self.results(S, mask, images, captions, second)
-            # a direction without statistics is of no device
-            values = [one for one in self._values(results) if len(one)]
-            finite, *numbers = torch.cat([all_finite.double()[None], *values]).tolist()
-        return bool(finite), numbers
+            flat, reduced = statistics_of([result for of_direction in results for result in of_direction])
+            finite, *numbers = torch.cat([all_finite.double()[None], flat.to(S.device)]).tolist()
+        every = iter(reduced)
+        places = [[next(every).places for _ in of_direction] for of_direction in results]
+        return bool(finite), [
+            numbers[of_direction[index][statistic.name][0]]
+            for of_direction, plan in zip(places, self.of_directions, strict=True)
+            for index, statistic in plan.statistics
+        ]
 
     def results(
         self,
@@ -110,7 +116,7 @@ class OneBatch:
         dense = [
             _dense_rows(one, direction, has_all_queries) for one, direction in zip(rows, self.directions, strict=False)
         ]
-        return all_finite, [one.run(own) for one, own in zip(self.of_directions, dense, strict=True)]
+        return all_finite, [one.plan.run(own) for one, own in zip(self.of_directions, dense, strict=True)]
 
     def results_of_rows(self, direction: int, rows: DirectionRows) -> tuple[Tensor, list[ProbeResult]]:
         """Return () whether some rows are finite, and what the probes computed of them. Called in `plain_mode`.
@@ -122,24 +128,14 @@ class OneBatch:
         all_finite, [own] = zero_unless_finite([rows.detach()])
         own = own.with_embeddings_in_mask() if self.objective.needs_embeddings else own
         dense = _dense_rows(own, self.directions[direction], has_all_queries=False)
-        return all_finite, self.of_directions[direction].run(dense)
-
-    def _values(self, results: Sequence[list[ProbeResult]]) -> list[Tensor]:
-        """(statistics,) of each direction; reduced in one call where both have the same statistics and elements."""
-        columns = [[one.columns() for one in of_direction] for of_direction in results]
-        plans = [one.plan for one in self.of_directions]
-        shapes = {(one.shape.queries, one.shape.candidates) for of_direction in results for one in of_direction}
-        one_shape = len(shapes) <= 1 and all(queries == candidates for queries, candidates in shapes)
-        if one_shape and all(plan == plans[0] for plan in plans):
-            return list(self.of_directions[0].reduce(columns))
-        return [one.reduce([own])[0] for one, own in zip(self.of_directions, columns, strict=True)]
+        return all_finite, self.of_directions[direction].plan.run(dense)
 
     @cached_property
     def of_directions(self) -> tuple[DirectionPlan, ...]:
         """What is run on each direction."""
-        plan = plan_probes([self.objective], self.probes)
+        plan = ProbePlan.of([self.objective], self.probes)
         return tuple(
-            DirectionPlan(plan_of_direction(plan, direction), direction, self.sides) for direction in self.directions
+            DirectionPlan(plan.of_direction(direction), direction, self.sides) for direction in self.directions
         )
 
 

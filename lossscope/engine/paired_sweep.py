@@ -174,8 +174,8 @@ def _sums_of(
 def _other_numbers(a: BatchRunner, b: BatchRunner) -> set[NumberKey]:
     """Return the numbers of single queries that are averaged on both sides, by statistics without a common one."""
     numbers: set[NumberKey] = set()
-    of_b = {_place(b, probe, objective, "i2t"): (objective, probe) for objective, probe in b.probe_plan}
-    for objective, probe in a.probe_plan:
+    of_b = {_place(b, probe, objective, "i2t"): (objective, probe) for objective, probe in b.probe_plan.pairs}
+    for objective, probe in a.probe_plan.pairs:
         key = _place(a, probe, objective, "i2t")
         if objective is None or key not in of_b:
             continue
@@ -222,7 +222,7 @@ def _statistics(sides: list[_Side], plan: SweepPlan) -> dict[_Key, _Statistic]:
     statistics: dict[_Key, _Statistic] = {}
     for side in sides:
         places: dict[str, _Key] = {}
-        for objective, probe in side.runner.probe_plan:
+        for objective, probe in side.runner.probe_plan.pairs:
             for direction in get_args(CountedDirection):
                 key = {**side.runner.key_of_pair(probe, objective, direction), "batch_size": None}
                 places[name_of(key, "")] = _place(side.runner, probe, objective, direction)

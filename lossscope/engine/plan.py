@@ -25,6 +25,7 @@ from lossscope.probes.base import Probe
 from lossscope.registry import build, short_spec, spec_of
 
 from .false_negatives import build_rule
+from .reducers import REDUCERS
 from .sampled.requirements import require_sample
 from .terms import require_terms
 
@@ -262,7 +263,7 @@ class SweepPlan:
     def totals(self) -> frozenset[str]:
         """Statistics that are numbers of a whole batch, not means over its queries."""
         every = (one for objective in self.objectives for probe in self.probes for one in probe.statistics(objective))
-        return frozenset(one.name for one in every if one.reducer in ("sum", "zeros", "true"))
+        return frozenset(one.name for one in every if REDUCERS[one.reducer].is_total)
 
     @cached_property
     def within_one(self) -> frozenset[str]:

@@ -16,10 +16,10 @@ from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape
 from lossscope.registry import short_spec
 
-from .batch_share import DirectionShare, name_of_objective
 from .direction_plan import DirectionPlan
 from .direction_rows import HALF_TYPES
-from .large_batches import eps_in_paper, needs_one_pass
+from .large_batches import eps_of, needs_one_pass
+from .shares import Share, name_of_objective
 from .tiled.extremes import ExtremeTracker
 from .tiled.matrix import COLUMNS, ROWS, row_slices
 from .tiled.one_pass import TiledRows
@@ -72,13 +72,13 @@ class RingRows:
             self._waiting.clear()
         self._add_tiles(self._tiled, S, first)
 
-    def share(self) -> DirectionShare:
+    def share(self) -> Share:
         """Return what the probes compute of all blocks. Raises InputError where columns are missing."""
         came = sum(stop - start for start, stop in self._covered)
         if came < self.columns:
             raise InputError(f"blocks must have all {self.columns} columns; got {came}: {self._ranges()}")
         assert self._tiled is not None and self.rows is not None
-        return DirectionShare(self.plan, self.plan.run(self._tiled), self.rows)
+        return Share(self.plan, self.plan.plan.run(self._tiled), self.rows)
 
     def _check(self, S: Tensor, first: int) -> None:
         if not isinstance(S, Tensor) or S.ndim != 2 or not S.is_floating_point() or not S.shape[1]:
@@ -119,14 +119,12 @@ class RingRows:
         """Return empty accumulators."""
         n, device = len(self._positives), self._positives.device
         positives = QueryPositives(self._positives[:, None], torch.full((n,), self.columns - 1, device=device))
-        objectives = list(dict.fromkeys(objective for objective, _ in self.plan.plan if objective is not None))
-        eps = [e for objective, probe in self.plan.plan for e in eps_in_paper(objective, probe)]
-        accumulators = {}
-        for objective in objectives:
+        accumulators, eps = {}, eps_of(self.plan.plan)
+        for objective in self.plan.plan.objectives:
             assert objective.counting_rule is not None, "blocks are for objectives with a counting rule"
             accumulators[objective] = objective.counting_rule.accumulator(positives, eps, self._buffers, collect=True)
             accumulators[objective].keep_all_that_count()
-        has_extremes = any("extremes" in probe.reads for _, probe in self.plan.plan)
+        has_extremes = "extremes" in self.plan.plan.reads
         tracker = ExtremeTracker(positives, self._buffers) if has_extremes else None
         shape = BatchShape(1, self.plan.direction, torch.arange(n), torch.arange(self.columns)[None], False)
         return TiledRows(shape, positives, accumulators, tracker)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch.distributed as dist
 
 from lossscope.core.distributed import ProcessGroup, process_group
-from lossscope.engine.batch_share import require_shares
 from lossscope.engine.sampled.requirements import LEAST, require_probes_of_queries
+from lossscope.engine.shares import require_shares
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe

@@ -11,12 +11,12 @@ from torch import Tensor
 from lossscope.core.sides import Sides
 from lossscope.core.similarity import normalise
 from lossscope.core.types import DIRECTIONS, Direction
-from lossscope.engine.batch_share import DirectionShare, name_of_objective, require_shares
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.large_batches import LARGE_ENTRIES, needs_one_pass, needs_whole_matrix
 from lossscope.engine.one_batch import OneBatch, plain_mode
 from lossscope.engine.ring_rows import RingRows
-from lossscope.engine.sampled.query_share import SampledShare
+from lossscope.engine.run_probes import merge_parts
+from lossscope.engine.shares import Share, name_of_objective, require_shares
 from lossscope.errors import InputError
 from lossscope.objectives.base import Gradient, Objective
 from lossscope.probes.base import Probe
@@ -97,7 +97,7 @@ class BatchStatistics:
                 zip(plan.of_directions, rows, observed.drawn_from or (), strict=True)
             ):
                 finite, results = plan.results_of_rows(index, one)
-                share = SampledShare.of(own, [results], len(one.S), queries)
+                share = Share(own, results, len(one.S), queries)
                 values, _ = share.merge([share.rows], [queries], [share.numbers().cpu()])
                 statistics |= dict(zip(share.names, values, strict=True))
                 every = every and bool(finite)
@@ -134,7 +134,7 @@ class BatchStatistics:
             own = some[0]
             finite, results = plan.results(own.S, own.mask, own.queries, own.candidates, second, has_all_queries=False)
             shares = [
-                DirectionShare(of_plan, of_direction, len(one.S))
+                Share(of_plan, of_direction, len(one.S))
                 for of_plan, of_direction, one in zip(plan.of_directions, results, rows, strict=True)
             ]
         return BatchPart(plan, shares, [one.S.shape[1] for one in rows], finite, observed.offset)
@@ -161,7 +161,8 @@ class BatchStatistics:
                     finite, results = plan.results_of_rows(index, rows.take(some, plan.needs_embeddings).or_one_row())
                     parts.append(results)
                     flags.append(finite)
-                shares.append(SampledShare.of(own, parts, len(places), rows.number))
+                merged = [merge_parts(of_probe) for of_probe in zip(*parts, strict=True)]
+                shares.append(Share(own, merged, len(places), rows.number))
             finite = torch.stack(flags).all()
         return BatchPart(plan, shares, [rows.columns for rows in inputs.rows], finite, inputs.offset)
 
@@ -195,7 +196,7 @@ def _rows_of(observed: Observed, plan: OneBatch) -> tuple[DirectionRows, Directi
     return rows, second
 
 
-def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> tuple[Tensor, list[DirectionShare]]:
+def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> tuple[Tensor, list[Share]]:
     """Return () whether S of pairs is finite, and what one pass over its tiles gives of each direction."""
     every = [one.S for one in rows]
     if len(every) < len(plan.directions):
@@ -215,7 +216,7 @@ def _finite(*embeddings: Tensor | None) -> list[Tensor]:
     return [x.isfinite().all() for x in embeddings if x is not None]
 
 
-def _merge(finite: Tensor, shares: Sequence[DirectionShare]) -> tuple[bool, list[float]]:
+def _merge(finite: Tensor, shares: Sequence[Share]) -> tuple[bool, list[float]]:
     """Return whether all inputs are finite, and the statistics of whole batches."""
     values = []
     for share in shares:

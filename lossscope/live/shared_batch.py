@@ -6,15 +6,14 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from itertools import pairwise
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.exchange import exchange
-from lossscope.engine.batch_share import name_of_objective
 from lossscope.engine.one_batch import OneBatch
+from lossscope.engine.shares import Share, name_of_objective
 from lossscope.errors import InputError
 
 _NONE = -1.0  # an offset that is not known
@@ -38,21 +37,6 @@ class _Head:
 
 
 _LENGTH = len(_Head.__dataclass_fields__)
-
-
-class Share(Protocol):
-    """What the probes computed of rows of one direction, and how it adds up with those of other processes."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def queries(self) -> int: ...
-    def numbers(self) -> Tensor: ...
-    def merge(
-        self, rows: Sequence[int], queries: Sequence[int], numbers: Sequence[Tensor]
-    ) -> tuple[list[float], list[Tensor]]: ...
 
 
 @dataclass(frozen=True)

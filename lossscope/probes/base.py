@@ -9,19 +9,16 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from lossscope.core.row_ops import sort_rows
 from lossscope.objectives.base import Objective
 
 from .views.view import View
 
 Axis = Literal["query", "candidate", "batch", "layer"]
 Merge = Literal["sum", "max", "min"]
-Reducer = Literal[
+ReducerName = Literal[
     "mean", "mean_nonzero", "sum", "zeros", "true", "std", "min", "max", "q10", "q50", "q90", "floor_median", "curve"
 ]
 Reads = Literal["counts", "extremes", "rows", "embeddings", "gradients", "keys"]
-QUANTILES = {"q10": 0.1, "q50": 0.5, "q90": 0.9}
-_QUICK = ("sum", "mean", "floor_median", *QUANTILES)
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ class Statistic:
 
     name: str
     column: str
-    reducer: Reducer  # `curve` is the mean over queries of a column of vectors, itself a vector
+    reducer: ReducerName  # `curve` is the mean over queries of a column of vectors, itself a vector
     unit: str
     is_share: bool = False  # whether the column is 0 or one other number, so that its mean is a share of the queries
     within_one: bool = False  # whether it is from 0 to 1, whatever the data
@@ -109,81 +106,3 @@ def concatenate(axis: Axis, parts: list[Accumulators]) -> dict[str, Accumulator]
             for part in parts[1:]:
                 total[name] = total[name].combine(part[name])
     return total
-
-
-def reduce_column(statistic: Statistic, columns: Mapping[str, Tensor], batches: int) -> Tensor:
-    """Return the statistic of each batch, (batches,), or (batches, n) of a curve; NaN where no element is left.
-
-    Args:
-        statistic: the column and its reducer.
-        columns: (batches · elements, ...) each; `skipped` marks queries to be left out.
-        batches: number of batches.
-    """
-    column = columns[statistic.column]
-    values = column.reshape(batches, -1, *column.shape[1:]).double()
-    if statistic.reducer == "true":
-        return values.sum(1)
-    quick = statistic.reducer in _QUICK and values.device.type == "cpu" and values.ndim == 2 and values.shape[1] > 0
-    if quick and "skipped" not in columns:
-        reduced = _reduce_all(statistic.reducer, values)
-        has_nan = reduced.isnan()
-        if bool(has_nan.any()):
-            reduced[has_nan] = _reduce_kept(statistic.reducer, values[has_nan], ~values[has_nan].isnan())
-        return reduced
-    keep = ~values.isnan()
-    if "skipped" in columns:
-        usable = ~columns["skipped"].reshape(batches, -1).bool()
-        keep &= usable if values.ndim == 2 else usable[..., None]
-    return _reduce_kept(statistic.reducer, values, keep)
-
-
-def _reduce_kept(reducer: Reducer, values: Tensor, keep: Tensor) -> Tensor:
-    """(batches,) statistic of the values that are kept."""
-    if reducer == "sum":
-        return values.where(keep, 0.0).sum(1)
-    if reducer == "zeros":
-        return ((values == 0) & keep).sum(1).double()
-    if reducer == "mean_nonzero":
-        keep = keep & (values > 0)
-    if reducer == "floor_median":
-        return _median(values, keep).floor()
-    if reducer in QUANTILES:
-        return _quantile(values, keep, QUANTILES[reducer])
-    number = keep.sum(1).double()
-    if reducer in ("min", "max"):
-        worst = torch.inf if reducer == "min" else -torch.inf
-        kept = values.where(keep, worst)
-        return (kept.amin(1) if reducer == "min" else kept.amax(1)).where(number > 0, torch.nan)
-    mean = values.where(keep, 0.0).sum(1) / number
-    if reducer == "std":
-        return ((values - mean[:, None]).where(keep, 0.0).square().sum(1) / number).sqrt()
-    return mean
-
-
-def _reduce_all(reducer: Reducer, values: Tensor) -> Tensor:
-    """(batches,) statistic of all values, in fewer passes; NaN where one of them is NaN."""
-    n = values.shape[1]
-    if reducer == "sum":
-        return values.sum(1)
-    if reducer == "mean":
-        return values.mean(1)
-    ordered = sort_rows(values)
-    places = [(n - 1) // 2, n // 2] if reducer == "floor_median" else [round(QUANTILES[reducer] * (n - 1))]
-    quantile = ordered[:, places].mean(1).where(~ordered[:, -1].isnan(), torch.nan)  # NaN is sorted last
-    return quantile.floor() if reducer == "floor_median" else quantile
-
-
-def _quantile(values: Tensor, keep: Tensor, q: float) -> Tensor:
-    """(batches,) nearest-rank quantile of the values that are kept."""
-    ordered = sort_rows(values.where(keep, torch.inf))
-    number = keep.sum(1)
-    place = (q * (number - 1).clamp(min=0).double()).round().long()
-    return ordered.gather(1, place[:, None])[:, 0].where(number > 0, torch.nan)
-
-
-def _median(values: Tensor, keep: Tensor) -> Tensor:
-    """(batches,) median of the values that are kept, the mean of the two middle ones if even; NaN if none is kept."""
-    ordered = sort_rows(values.where(keep, torch.inf))
-    number = keep.sum(1, keepdim=True)
-    middle = torch.cat([(number - 1).clamp(min=0) // 2, (number // 2).clamp(max=values.shape[1] - 1)], 1)
-    return ordered.gather(1, middle).mean(1).where(number[:, 0] > 0, torch.nan)

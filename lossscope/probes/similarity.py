@@ -11,10 +11,10 @@ from torch import Tensor
 from lossscope.core.row_ops import row_argmax
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Effects, Reads, Reducer, Statistic
+from .base import Accumulator, Accumulators, Axis, Effects, Reads, ReducerName, Statistic
 from .views.view import View
 
-_OVER: dict[str, Reducer] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}
+_OVER: dict[str, ReducerName] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}
 _STATISTICS = (
     *(
         Statistic(f"{name}{suffix}", column, reducer, "similarity")

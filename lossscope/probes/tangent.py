@@ -12,11 +12,11 @@ from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Reducer, Statistic
+from .base import Accumulator, Accumulators, Axis, Reads, ReducerName, Statistic
 from .views.view import View
 
 _ROUNDING = 16  # a sum has a direction if it is larger than this many times the rounding error of its terms
-_OVER: dict[str, Reducer] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}
+_OVER: dict[str, ReducerName] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}
 _BOUND = Statistic("bound_17", "bound_17", "mean", "norm")
 
 

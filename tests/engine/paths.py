@@ -20,11 +20,11 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import Relations
 from lossscope.core.sides import ONE_SET, QUERY_DOCUMENT
 from lossscope.core.similarity import Mask, normalise
-from lossscope.engine.run_probes import plan_of_direction, plan_probes, run_probes
+from lossscope.engine.reducers import reduce_column
+from lossscope.engine.run_probes import ProbePlan
 from lossscope.engine.sweep import Sweep, SweepResult
 from lossscope.live.monitor import LossScope
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names, spec_of
 
@@ -170,16 +170,16 @@ def whole_matrix(scenario: Scenario, source: SplitEmbeddings, sweep: Sweep) -> N
     """Return the numbers of each batch of a sweep from its whole S in float64, one direction after the other."""
     plan, numbers = sweep.plan.for_relations(source.relations), Numbers()
     for batching in plan.batchings:
-        probes = plan_probes(batching.objectives, plan.probes)
+        probes = ProbePlan.of(batching.objectives, plan.probes)
         for number, batch in enumerate(batching.sampling.batches(source.relations)):
             for rows in dense_rows(source, batch, sweep.same_image):
-                for one in run_probes(rows, plan_of_direction(probes, rows.shape.direction)):
+                for one in probes.of_direction(rows.shape.direction).run(rows):
                     label = ONE_SET if batch.mode == "views" and one.direction != "both" else None
                     direction = label or source.sides.label(one.direction)
                     spec = None if one.objective is None else spec_of(one.objective)
                     probe = spec_of(one.probe).partition(":")[0]
                     key = number, spec, direction, probe, getattr(one.probe, "eps", None)
-                    columns = one.columns()
+                    columns = one.columns
                     for statistic in one.statistics():
                         numbers[*key, plan.name_of(statistic.name)] = float(reduce_column(statistic, columns, 1)[0])
                     if sweep.per_query and one.probe.axis == "query":
@@ -287,12 +287,12 @@ def row_of_matrix(scope: LossScope, S: Tensor, S_second: Tensor | None, mask: Ma
         own = mask if direction == "i2t" else Mask(mask.match, mask.valid, direction="t2i")
         queries, candidates = (torch.arange(n) for n in rows.shape)
         shape = BatchShape(1, direction, queries, candidates[None], len(queries) == len(candidates))  # type: ignore[arg-type]
-        plan = plan_of_direction(plan_probes([objective], probes), direction)  # type: ignore[arg-type, list-item]
-        results += [(direction, one) for one in run_probes(DenseRows(shape, rows.double(), own), plan)]
+        plan = ProbePlan.of([objective], probes).of_direction(direction)  # type: ignore[arg-type, list-item]
+        results += [(direction, one) for one in plan.run(DenseRows(shape, rows.double(), own))]
     columns = [(d, one, statistic) for d, one in results for statistic in one.statistics()]
     plain = [f"{one.direction}/{statistic.name}" for _, one, statistic in columns]
     for (_, one, statistic), name in zip(columns, plain, strict=True):
-        value = float(reduce_column(statistic, one.columns(), 1)[0])
+        value = float(reduce_column(statistic, one.columns, 1)[0])
         spec = scope.probes[probes.index(one.probe)]
         numbers[(name if plain.count(name) == 1 else f"{one.direction}/{spec}/{statistic.name}",)] = value
     return numbers

@@ -11,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lossscope.core.similarity import Mask, pair_mask
-from lossscope.engine.run_probes import ProbeResult, batch_statistics, plan_probes, run_probes
-from lossscope.probes.base import Reducer, Statistic, reduce_column
+from lossscope.engine.reducers import reduce_column
+from lossscope.engine.run_probes import ProbePlan, ProbeResult
+from lossscope.engine.statistics import batch_statistics
+from lossscope.probes.base import ReducerName, Statistic
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
 
-REDUCERS: tuple[Reducer, ...] = (
+REDUCERS: tuple[ReducerName, ...] = (
     "mean", "mean_nonzero", "sum", "zeros", "std", "min", "max", "q10", "q50", "q90", "floor_median"
 )  # fmt: skip
 OBJECTIVES = ("ntxent", "triplet", "triplet_sh", "multi_similarity")
@@ -41,15 +43,15 @@ def results_of_stack(batches: int, size: int, skipping: bool) -> list[ProbeResul
         match = match.clone()
         match[::3] = False
     shape = BatchShape(batches, "i2t", torch.arange(len(S)), torch.arange(batches * size).view(batches, size))
-    plan = plan_probes([build("objectives", o) for o in OBJECTIVES], [build("probes", p) for p in PROBES])
-    return list(run_probes(DenseRows(shape, S, Mask(match, valid)), plan))
+    plan = ProbePlan.of([build("objectives", o) for o in OBJECTIVES], [build("probes", p) for p in PROBES])
+    return plan.run(DenseRows(shape, S, Mask(match, valid)))
 
 
 @pytest.mark.parametrize("skipping", [False, True])
 def test_results_reduced_together_equal_each_alone(skipping: bool) -> None:
     results = [*results_of_stack(3, 5, skipping), *results_of_stack(2, 8, not skipping), *results_of_stack(4, 5, False)]
     for one, together in zip(results, batch_statistics(results), strict=True):
-        columns, k = one.columns(), one.shape.batches
+        columns, k = one.columns, one.shape.batches
         assert list(together) == [s.name for s in one.statistics()]
         for statistic in one.statistics():
             expected = reduce_column(statistic, columns, k).numpy()
@@ -64,7 +66,7 @@ VALUES = st.one_of(
 
 @pytest.mark.parametrize("reducer", REDUCERS)
 @given(data=st.data())
-def test_columns_without_skipped_queries_give_the_same_in_fewer_passes(reducer: Reducer, data: Any) -> None:
+def test_columns_without_skipped_queries_give_the_same_in_fewer_passes(reducer: ReducerName, data: Any) -> None:
     """With and without a column `skipped` that is all False; NaN in some batches only."""
     batches, size = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 25))
     x = torch.tensor(data.draw(st.lists(VALUES, min_size=batches * size, max_size=batches * size)))

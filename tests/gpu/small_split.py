@@ -8,7 +8,6 @@ import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import normalise
-from lossscope.probes.base import QUANTILES
 from lossscope.registry import build
 
 ENDS = ["low", "high", "level", "method"]
@@ -47,4 +46,4 @@ def _quantiles(summary: pd.DataFrame) -> set[str]:
     """The names of the statistics of a summary that are quantiles over queries."""
     probes, objective = (build("probes", spec) for spec in summary["probe"].unique()), build("objectives", "triplet")
     statistics = (statistic for probe in probes for statistic in probe.statistics(objective))
-    return {statistic.name for statistic in statistics if statistic.reducer in QUANTILES}
+    return {statistic.name for statistic in statistics if statistic.reducer in ("q10", "q50", "q90")}

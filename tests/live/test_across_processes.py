@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -18,13 +19,14 @@ from lossscope.core.distributed import ProcessGroup, process_group
 from lossscope.core.exchange import FIRST, exchange
 from lossscope.core.similarity import Mask, normalise
 from lossscope.engine.one_batch import OneBatch
-from lossscope.engine.partial_sums import partial_length, partial_sums, statistic_of_parts
+from lossscope.engine.reducers import REDUCERS as TABLE
+from lossscope.engine.reducers import part_of, reduce_column
 from lossscope.errors import InputError
 from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.monitor import LossScope
 from lossscope.live.shared_batch import BatchPart, SharedBatch
 from lossscope.objectives.checks.spawn import join_file_group, run_processes
-from lossscope.probes.base import QUANTILES, Reducer, Statistic, reduce_column
+from lossscope.probes.base import ReducerName, Statistic
 from lossscope.registry import build
 
 from .test_wrap import SCALE, ClipLoss
@@ -284,9 +286,7 @@ def test_doctor_and_recorder_look_at_the_rows_of_their_process(results: list[dic
         assert "must be a group that has this process" in one["not of the pair"]
 
 
-REDUCERS: tuple[Reducer, ...] = (
-    "mean", "mean_nonzero", "sum", "zeros", "true", "std", "min", "max", "floor_median", *QUANTILES,
-)  # type: ignore[assignment]  # fmt: skip
+REDUCERS: list[ReducerName] = [name for name in TABLE if name != "curve"]
 
 
 @settings(deadline=None, max_examples=60)
@@ -300,16 +300,13 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
     for reducer in REDUCERS:
         if reducer == "true":  # counts elements, none of which is NaN
             values = [part.nan_to_num(0) for part in values]
-        sums = [
-            partial_sums(reducer, part, ~part.isnan() & ~skip[:, None])
-            for part, skip in zip(values, skipped, strict=True)
-        ]
-        assert [len(x) for x in sums] == [partial_length(reducer, len(part)) for part in values]
+        table = TABLE[reducer]
+        sums = [part_of(table, part.view(1, -1), skip.view(1, -1)) for part, skip in zip(values, skipped, strict=True)]
         columns = {"all": torch.cat(values), "skipped": torch.cat(skipped)}
-        merged = statistic_of_parts(reducer, sums)
+        merged = table.value(functools.reduce(table.merge, sums))
         if len(columns["all"]):
-            whole = reduce_column(Statistic("all", "all", reducer, ""), columns, 1)[0]
-            torch.testing.assert_close(merged, whole.double(), equal_nan=True, rtol=1e-12, atol=1e-12)
+            whole = reduce_column(Statistic("all", "all", reducer, ""), columns, 1)
+            torch.testing.assert_close(merged, whole.view(1).double(), equal_nan=True, rtol=1e-12, atol=1e-12)
         elif reducer not in ("sum", "zeros", "true"):
             assert merged.isnan().all()
 

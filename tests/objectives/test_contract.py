@@ -20,13 +20,13 @@ from lossscope.core.similarity import Mask, group_mask, pair_mask
 from lossscope.core.stop_gradient import replay_stopped
 from lossscope.core.types import CONVENTIONS
 from lossscope.core.weights import both, reduce_weights
-from lossscope.engine.run_probes import run_probes
+from lossscope.engine.reducers import reduce_column
+from lossscope.engine.run_probes import ProbePlan
 from lossscope.errors import InputError
 from lossscope.objectives.base import Loss, Objective
 from lossscope.objectives.counting.buffers import Buffers
 from lossscope.objectives.counting.concentration import Concentration
 from lossscope.objectives.counting.rows import WholeRows
-from lossscope.probes.base import reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build, names
 from tests.each import each
@@ -250,7 +250,7 @@ def test_skipped_rows_are_left_out_of_every_denominator(objective: Objective) ->
     usable = mask.usable
     probe = build("probes", "cocos")
     batches = ((S, mask), (S[usable], mask.rows(usable)))
-    columns = [next(run_probes(dense_rows(*batch), [(objective, probe)])).columns() for batch in batches]
+    columns = [ProbePlan(((objective, probe),)).run(dense_rows(*batch))[0].columns for batch in batches]
     for statistic in probe.statistics(objective):
         if statistic.name != "skipped":
             with_skipped, without = (float(reduce_column(statistic, one, 1)) for one in columns)

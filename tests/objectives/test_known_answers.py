@@ -16,10 +16,10 @@ from torch import Tensor
 
 from lossscope.core.similarity import Mask, both_masks, group_mask, pair_mask
 from lossscope.core.weights import both, reduce_weights
-from lossscope.engine.run_probes import run_probes
+from lossscope.engine.reducers import reduce_column
+from lossscope.engine.run_probes import ProbePlan
 from lossscope.engine.sweep import Sweep
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import reduce_column
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 from lossscope.retrieval.metrics import retrieve
@@ -115,7 +115,7 @@ def counted(case: Case, objective: Objective, convention: str) -> dict[str, dict
     for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
         items = [torch.arange(n) for n in rows.shape]
         dense_rows = DenseRows(BatchShape(1, one.direction, items[0], items[1][None]), rows, one)
-        columns = next(run_probes(dense_rows, [(objective, probe)])).columns()
+        columns = ProbePlan(((objective, probe),)).run(dense_rows)[0].columns
         actual[one.direction] = {s.name: float(reduce_column(s, columns, 1)) for s in probe.statistics(objective)}
     return actual
 

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Direction
-from lossscope.engine.run_probes import ProbeResult, merge_parts, plan_probes, run_probes
-from lossscope.probes.base import reduce_column
+from lossscope.engine.reducers import reduce_column
+from lossscope.engine.run_probes import ProbePlan, ProbeResult, merge_parts
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 
@@ -112,20 +112,20 @@ def random_batches(
 def run(probe: str, batches: Batches | DenseRows, objective: str = "ntxent") -> ProbeResult:
     """Return the result of a probe on a stack."""
     rows = batches.rows() if isinstance(batches, Batches) else batches
-    plan = plan_probes([build("objectives", objective)], [build("probes", probe)])
-    (result,) = run_probes(rows, plan)
+    plan = ProbePlan.of([build("objectives", objective)], [build("probes", probe)])
+    (result,) = plan.run(rows)
     return result
 
 
 def statistics(result: ProbeResult) -> Numbers:
     """Return statistic -> a number per batch."""
-    columns = result.columns()
+    columns = result.columns
     return {s.name: reduce_column(s, columns, result.shape.batches).numpy() for s in result.statistics()}
 
 
 def columns(result: ProbeResult) -> Numbers:
     """Return column -> a number per element."""
-    return {name: value.numpy() for name, value in result.columns().items()}
+    return {name: value.numpy() for name, value in result.columns.items()}
 
 
 def run_in_panels(probe: str, rows: DenseRows, sizes: Sequence[int], objective: str = "ntxent") -> ProbeResult:

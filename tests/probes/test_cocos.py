@@ -14,10 +14,11 @@ from torch import Tensor
 from lossscope.core.counts import CountedWeights
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.core.types import Convention
-from lossscope.engine.run_probes import ProbeResult, plan_probes, run_probes
+from lossscope.engine.reducers import reduce_column
+from lossscope.engine.run_probes import ProbePlan, ProbeResult
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import Accumulator, Reducer, Statistic, concatenate, reduce_column
+from lossscope.probes.base import Accumulator, ReducerName, Statistic, concatenate
 from lossscope.probes.cocos import Cocos
 from lossscope.probes.views.eps_histogram import EDGES
 from lossscope.probes.views.view import BatchShape, DenseRows
@@ -47,12 +48,12 @@ def rows(S: Tensor, mask: Mask | None = None, has_all_queries: bool = True) -> D
 
 
 def count(objective: Objective, S: Tensor, mask: Mask | None = None, probe: Cocos | None = None) -> ProbeResult:
-    (result,) = run_probes(rows(S, mask), plan_probes([objective], [probe or Cocos()]))
+    (result,) = ProbePlan.of([objective], [probe or Cocos()]).run(rows(S, mask))
     return result
 
 
 def statistics(result: ProbeResult) -> dict[str, float]:
-    columns = result.columns()
+    columns = result.columns
     return {s.name: float(reduce_column(s, columns, 1)) for s in result.statistics()}
 
 
@@ -76,7 +77,7 @@ def test_a_stack_has_the_counts_of_its_batches(objective: str, convention: str, 
 def test_columns_of_a_batch_by_hand() -> None:
     S = torch.tensor([[0.9, 0.02, 0.005, 0.04], [0.03, 0.8, 0.0, 0.01]], dtype=torch.float64)
     match = torch.tensor([[True, False, False, False], [False, True, False, False]])
-    columns = count(Entrywise(), S, Mask(match, torch.ones_like(match))).columns()
+    columns = count(Entrywise(), S, Mask(match, torch.ones_like(match))).columns
     assert columns["count"].tolist() == [2, 1]
     assert columns["mass_high"].tolist() == pytest.approx([0.06, 0.03])
     assert columns["mass_below"].tolist() == pytest.approx([0.005, 0.01])
@@ -96,7 +97,7 @@ def test_each_objective_reports_what_its_paper_counts() -> None:
 @each("name", names("objectives"))
 def test_every_objective_can_be_counted(name: str) -> None:
     result = count(build("objectives", name), torch.rand(6, 6, dtype=torch.float64))
-    assert all(len(column) == 6 for column in result.columns().values())
+    assert all(len(column) == 6 for column in result.columns.values())
     assert set(statistics(result)) >= {"C_0", "N_eff", "skipped"}
 
 
@@ -131,7 +132,7 @@ def test_a_batch_of_skipped_queries_has_no_mean() -> None:
 def test_the_curve_is_the_count_at_every_threshold(objective: str) -> None:
     batches = lab.random_batches(many=objective.startswith("smoothap")).rows()
     result = lab.run("cocos:curve=true", batches, objective)
-    curve = result.columns()["curve"]
+    curve = result.columns["curve"]
     counted = build("objectives", objective).counted_weights(batches.S, batches.mask)
     assert curve.shape == (18, len(EDGES))
     for place, eps in enumerate(EDGES):
@@ -155,14 +156,14 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str) -> None:
     ("q50", 3.0),
     ("q90", 3.0),
 ])  # fmt: skip
-def test_undefined_and_skipped_entries_are_left_out(reducer: Reducer, expected: float) -> None:
+def test_undefined_and_skipped_entries_are_left_out(reducer: ReducerName, expected: float) -> None:
     columns = {"x": torch.tensor([0.0, 3.0, NAN, 3.0, 9.0]), "skipped": torch.tensor([0, 0, 0, 0, 1])}
     statistic = Statistic("x", "x", reducer, "1")
     assert float(reduce_column(statistic, columns, 1)) == pytest.approx(expected, nan_ok=True)
 
 
 @each("reducer", ["mean", "mean_nonzero", "std", "min", "max", "q10", "q50", "q90"])
-def test_without_elements_the_statistic_is_nan(reducer: Reducer) -> None:
+def test_without_elements_the_statistic_is_nan(reducer: ReducerName) -> None:
     columns = {"x": torch.tensor([NAN, 1.0, NAN, 2.0]), "skipped": torch.tensor([0, 1, 0, 0])}
     first, second = reduce_column(Statistic("x", "x", reducer, "1"), columns, 2).tolist()
     assert first != first

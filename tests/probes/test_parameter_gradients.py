@@ -50,11 +50,11 @@ def test_dl_ds_is_reduced_as_in_training(objective: str, spec: str, scale: float
 def test_the_total_is_a_statistic_and_so_is_every_layer() -> None:
     result = lab.run("parameter_gradients", one_batch())
     assert [s.name for s in result.probe.statistics(None)] == ["gradient_norm"]
-    layers = result.probe.layers(result.columns())
+    layers = result.probe.layers(result.columns)
     assert [(s.name, s.column, s.reducer, s.unit) for s in layers] == [
         (name, name, "mean", "norm") for name in ("image.fc", "text.rnn")
     ]
-    assert lab.statistics(result)["gradient_norm"] == pytest.approx(float(result.columns()["gradient_norm"]))
+    assert lab.statistics(result)["gradient_norm"] == pytest.approx(float(result.columns["gradient_norm"]))
 
 
 def test_a_batch_without_violations_has_no_gradient() -> None:

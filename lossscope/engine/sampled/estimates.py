@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lossscope.core.intervals import LEVEL
 from lossscope.probes.base import Statistic
 
-from ..run_probes import ProbeResult, batch_statistics
-from .intervals import Bools, Floats, Interval, interval
+from ..reducers import REDUCERS, drawn_interval
+from ..run_probes import ProbeResult
+from ..statistics import batch_statistics
+from .intervals import Bools, DrawnNumbers, Floats, Interval
 
-_TOTALS = ("sum", "zeros", "true")  # reducers that give a number of the whole set
 Ends = dict[str, tuple[float, float]]  # statistic -> low and high
 
 
 def estimates(result: ProbeResult, population: int, level: float = LEVEL) -> tuple[dict[str, Any], Ends]:
     """Return statistic -> (1,) estimate for all N queries, and statistic -> its interval, of a sample."""
-    columns = result.columns()
+    columns = result.columns
     usable = ~result.skipped.cpu().numpy()
     values, intervals = batch_statistics([result])[0], {}
     for statistic in result.statistics():
@@ -40,10 +43,19 @@ def estimate(
         population: N.
         level: that the interval holds.
     """
-    if statistic.reducer in _TOTALS and len(column) < population:
+    if REDUCERS[statistic.reducer].is_total and len(column) < population:
         value = value * (population / len(column))
-    ends = interval(float(value[0]), column, usable, statistic.reducer, population, _top(statistic), level)
-    return value, ends
+    keep = usable & ~np.isnan(column)
+    drawn = DrawnNumbers(float(value[0]), column, keep, population, _top(statistic), level)
+    return value, drawn_interval(statistic.reducer, drawn)
+
+
+def method_of(statistic: Statistic) -> str | None:
+    """Return how the interval of a statistic is made: `sampled queries, t`; None where there is none."""
+    how = REDUCERS[statistic.reducer].method
+    if statistic.is_share and statistic.reducer in ("mean", "sum"):
+        how = "hypergeometric"
+    return None if how is None else f"sampled queries, {how}"
 
 
 def _top(statistic: Statistic) -> float:

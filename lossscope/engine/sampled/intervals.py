@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
-
-from lossscope.core.intervals import LEVEL
-from lossscope.probes.base import Reducer
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -22,76 +20,81 @@ Interval = tuple[float, float]
 
 OTHERS = 50  # values, at least, beside one that most queries have: of fewer a t interval is far too short
 NO_INTERVAL: Interval = (math.nan, math.nan)
-_QUANTILES: dict[Reducer, float] = {"q10": 0.1, "q50": 0.5, "q90": 0.9}
-_METHODS: dict[Reducer, str] = {
-    "mean": "t",
-    "mean_nonzero": "ratio, t",
-    "sum": "t",
-    "zeros": "hypergeometric",
-    "true": "hypergeometric",
-    **dict.fromkeys((*_QUANTILES, "floor_median"), "order statistics"),
-}
 
 
-def method_of(reducer: Reducer, is_share: bool) -> str | None:
-    """Return how the interval of a statistic is made: `sampled queries, t`; None where there is none."""
-    how = "hypergeometric" if is_share and reducer in ("mean", "sum") else _METHODS.get(reducer)
-    return None if how is None else f"sampled queries, {how}"
+@dataclass(frozen=True, eq=False)
+class DrawnNumbers:
+    """A column of n queries that were drawn from N, and the estimate of a statistic of all N.
 
-
-def interval(
-    value: float,
-    values: Floats,
-    usable: Bools,
-    reducer: Reducer,
-    population: int,
-    top: float,
-    level: float = LEVEL,
-) -> Interval:
-    """Return the interval of a statistic; NaN where the sample does not say how far it may be off.
-
-    That is so of a mean where most sampled values are equal and fewer than OTHERS are not: their deviation says little
-    of rare values that were not drawn, and nothing where it is 0. Shares, whose values are 0 or `top`, have one.
-
-    Args:
-        value: estimate of the statistic from the sample.
-        values: (n,) of the queries of the sample; NaN where there is none.
-        usable: (n,) queries that were not skipped.
-        reducer: of the statistic; that of `sum`, `zeros` and `true` is a number of the whole set.
-        population: N.
-        top: the one value that is not 0, of a statistic that is a share; 0 of any other.
-        level: that the interval holds.
+    The interval of a mean is NaN where most sampled values are equal and fewer than OTHERS are not: their deviation
+    says little of rare values that were not drawn, and nothing where it is 0. Shares, whose values are 0 or `top`, have
+    one.
     """
-    n, keep = len(values), usable & ~np.isnan(values)
-    if n >= population:
-        return value, value
-    if reducer == "true":
-        return _number_of(values != 0, population, level)
-    if reducer == "zeros":
-        return _number_of((values == 0) & keep, population, level)
-    if top and reducer == "sum":  # how many queries are not left out is random, too
-        low, high = _number_of((values != 0) & keep, population, level)
-        return low * top, high * top
-    if not keep.any():
-        return NO_INTERVAL
-    domain = max(round(population * float(keep.mean())), int(keep.sum()))  # queries of the set that are not left out
-    if reducer in _QUANTILES or reducer == "floor_median":
-        return _of_order(np.sort(values[keep]), domain, reducer, level)
-    if top and reducer == "mean":
-        low, high = _number_of(values[keep] != 0, domain, level)
-        return low * top / domain, high * top / domain
-    if reducer == "sum":
-        kept = np.where(keep, values, 0.0)
-        if _is_rare(kept):
+
+    value: float  # estimate of the statistic from the sample
+    values: Floats  # (n,) of the queries of the sample; NaN where there is none
+    keep: Bools  # (n,) queries that have a number and were not skipped
+    population: int  # N
+    top: float  # the one value that is not 0, of a statistic that is a share; 0 of any other
+    level: float  # that the interval holds
+
+    @property
+    def _domain(self) -> int:
+        """About how many of the N queries have a number."""
+        return max(round(self.population * float(self.keep.mean())), int(self.keep.sum()))
+
+    def of_true(self) -> Interval:
+        """Return the interval of the number of queries whose number is not 0."""
+        return _number_of(self.values != 0, self.population, self.level)
+
+    def of_zeros(self) -> Interval:
+        """Return the interval of the number of queries whose number is 0."""
+        return _number_of((self.values == 0) & self.keep, self.population, self.level)
+
+    def of_sum(self) -> Interval:
+        """Return the interval of Σ x; how many queries are not left out is random, too."""
+        if self.top:
+            low, high = _number_of((self.values != 0) & self.keep, self.population, self.level)
+            return low * self.top, high * self.top
+        kept = np.where(self.keep, self.values, 0.0)
+        if not self.keep.any() or _is_rare(kept):
             return NO_INTERVAL
-        return _t_interval(value, population * (kept - kept.mean()), n - 1, population, level)
-    if reducer == "mean_nonzero":
-        keep &= values > 0
-    if reducer not in ("mean", "mean_nonzero") or not keep.any() or _is_rare(values[keep]):
-        return NO_INTERVAL
-    # linearised ratio: Σ x / Σ 1 over the queries that are kept, whose number is random, too
-    residuals = np.where(keep, values - values[keep].mean(), 0.0) / keep.mean()
-    return _t_interval(value, residuals, int(keep.sum()) - 1, population, level)
+        residuals = self.population * (kept - kept.mean())
+        return _t_interval(self.value, residuals, len(kept) - 1, self.population, self.level)
+
+    def of_mean(self) -> Interval:
+        """Return the interval of the mean."""
+        if self.top and self.keep.any():
+            domain = self._domain
+            low, high = _number_of(self.values[self.keep] != 0, domain, self.level)
+            return low * self.top / domain, high * self.top / domain
+        return self._of_ratio(self.keep)
+
+    def of_mean_nonzero(self) -> Interval:
+        """Return the interval of the mean of the numbers above 0."""
+        return self._of_ratio(self.keep & (self.values > 0))
+
+    def _of_ratio(self, keep: Bools) -> Interval:
+        """Return that of Σ x / Σ 1 over the queries that are kept, whose number is random: a linearised ratio."""
+        if not keep.any() or _is_rare(self.values[keep]):
+            return NO_INTERVAL
+        residuals = np.where(keep, self.values - self.values[keep].mean(), 0.0) / keep.mean()
+        return _t_interval(self.value, residuals, int(keep.sum()) - 1, self.population, self.level)
+
+    def of_quantile(self, level: float) -> Interval:
+        """Return the interval of a nearest-rank quantile."""
+        place = round(level * (self._domain - 1)) + 1
+        return self._of_ranks(place, place)
+
+    def of_floor_median(self) -> Interval:
+        """Return the interval of the median, rounded down."""
+        low, high = self._of_ranks((self._domain - 1) // 2 + 1, self._domain // 2 + 1)
+        return NO_INTERVAL if math.isnan(low) else (math.floor(low), math.floor(high))
+
+    def _of_ranks(self, first: int, last: int) -> Interval:
+        if not self.keep.any():
+            return NO_INTERVAL
+        return _of_order(np.sort(self.values[self.keep]), self._domain, (first, last), self.level)
 
 
 def _is_rare(values: Floats) -> bool:
@@ -144,13 +147,9 @@ def _cumulative(population: int, lowest: int, n: int) -> Floats:
     return cumulative
 
 
-def _of_order(ordered: Floats, population: int, reducer: Reducer, level: float) -> Interval:
-    """Return two sorted values of the sample between which the quantile of the population is, by its exact rank."""
+def _of_order(ordered: Floats, population: int, ranks: tuple[int, int], level: float) -> Interval:
+    """Return two sorted values of the sample between which the values of two ranks of the population are."""
     n, tail = len(ordered), (1 - level) / 2
-    if reducer == "floor_median":
-        ranks = (population - 1) // 2 + 1, population // 2 + 1
-    else:
-        ranks = (round(_QUANTILES[reducer] * (population - 1)) + 1,) * 2
     # of the r lowest of the population a hypergeometric number is in the sample; value j is at most the quantile
     # where j of them are, and value k at least where fewer than k of the r - 1 lowest are
     below, above = _cumulative(population, ranks[0], n), _cumulative(population, ranks[1] - 1, n)
@@ -158,6 +157,4 @@ def _of_order(ordered: Floats, population: int, reducer: Reducer, level: float) 
     k = int(np.searchsorted(above, 1 - tail, "left")) + 1  # the smallest k with P(fewer than k) >= 1 - tail
     low = float(ordered[j - 1]) if j else math.nan
     high = float(ordered[k - 1]) if k <= n else math.nan
-    if math.isnan(low) or math.isnan(high):
-        return NO_INTERVAL
-    return (math.floor(low), math.floor(high)) if reducer == "floor_median" else (low, high)
+    return NO_INTERVAL if math.isnan(low) or math.isnan(high) else (low, high)

@@ -11,8 +11,8 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.registry import short_spec
 
-from ..batch_share import name_of_objective
 from ..large_batches import needs_whole_matrix
+from ..shares import name_of_objective
 from .precision import Precision
 
 LEAST = 2  # queries, of which there is a deviation

@@ -12,8 +12,8 @@ from lossscope.core.types import Direction, Rows
 from lossscope.errors import InputError
 
 from ..batch_runner import BatchRunner, BatchStatistics, rows_of_batches
-from ..large_batches import LargeBatchRunner, batch_shapes, eps_in_paper, needs_one_pass
-from ..run_probes import ProbePlan, ProbeResult, plan_of_direction, run_probes
+from ..large_batches import LargeBatchRunner, batch_shapes, eps_of, split_plan
+from ..run_probes import ProbePlan, ProbeResult
 from ..tiled.matrix import TiledMatrix
 from .checkpoint import StripsFile
 from .draw import draw_queries
@@ -61,13 +61,12 @@ class SampleRunner:
         runner = self.runner
         queries = queries_of(batch)[direction]
         sample = draw_queries(len(queries), start, stop, runner.plan.options.seed, direction)
-        plan = plan_of_direction(runner.probe_plan, direction)
-        by_tiles = [pair for pair in plan if needs_one_pass(*pair)]
-        by_panels = [pair for pair in plan if pair not in by_tiles]
+        plan = runner.probe_plan.of_direction(direction)
+        by_tiles, by_panels = split_plan(plan)
         label = f"{self.key} {direction} {start}-{stop}"
-        results = self._run_tiles(by_tiles, batch, direction, sample, label) if by_tiles else []
-        results += self._run_panels(by_panels, batch, direction, sample) if by_panels else []
-        return sorted(results, key=lambda result: plan.index((result.objective, result.probe)))
+        results = self._run_tiles(by_tiles, batch, direction, sample, label) if by_tiles.pairs else []
+        results += self._run_panels(by_panels, batch, direction, sample) if by_panels.pairs else []
+        return sorted(results, key=lambda result: plan.pairs.index((result.objective, result.probe)))
 
     def _run_tiles(
         self, plan: ProbePlan, batch: Batch, direction: Direction, sample: Rows, label: str
@@ -81,9 +80,9 @@ class SampleRunner:
                 )
 
         rows = SampledPass(
-            objectives=list(dict.fromkeys(objective for objective, _ in plan if objective is not None)),
-            eps=[e for objective, probe in plan for e in eps_in_paper(objective, probe)],
-            extremes=any("extremes" in probe.reads for _, probe in plan),
+            objectives=plan.objectives,
+            eps=eps_of(plan),
+            extremes="extremes" in plan.reads,
             strips=self._strips(batch, direction, sample),
             mask=sample_mask(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction),
             shape=shape_of(batch, direction, sample),
@@ -91,7 +90,7 @@ class SampleRunner:
             checkpoint=self.file.of(label),
             on_strip=on_strip,
         ).run()
-        return list(run_probes(rows, plan))
+        return plan.run(rows)
 
     def _run_panels(self, plan: ProbePlan, batch: Batch, direction: Direction, sample: Rows) -> list[ProbeResult]:
         """Run probes that need whole rows, some queries at a time."""

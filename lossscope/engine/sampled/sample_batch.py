@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from lossscope.core.batches import Batch
 from lossscope.core.types import Direction, Rows
 from lossscope.probes.views.view import BatchShape
@@ -34,9 +32,4 @@ def with_more(before: list[ProbeResult], more: list[ProbeResult]) -> list[ProbeR
     """Return the results of further queries behind those of the first ones."""
     if not before:
         return more
-    return [merge_parts(pair, _joined(*(one.shape for one in pair))) for pair in zip(before, more, strict=True)]
-
-
-def _joined(first: BatchShape, second: BatchShape) -> BatchShape:
-    query_ids = torch.cat([first.query_ids, second.query_ids])
-    return BatchShape(1, first.direction, query_ids, first.candidate_ids)
+    return [merge_parts(pair) for pair in zip(before, more, strict=True)]

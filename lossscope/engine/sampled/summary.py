@@ -10,7 +10,8 @@ import pandas as pd
 from lossscope.io.frames import KEYS
 
 from ..plan import SweepPlan
-from .intervals import OTHERS, method_of
+from .estimates import method_of
+from .intervals import OTHERS
 
 
 def with_intervals(summary: pd.DataFrame, rows: pd.DataFrame, plan: SweepPlan) -> pd.DataFrame:
@@ -69,4 +70,4 @@ def _methods(plan: SweepPlan) -> dict[str, str | None]:
     every = (
         statistic for objective in plan.objectives for probe in plan.probes for statistic in probe.statistics(objective)
     )
-    return {plan.name_of(one.name): method_of(one.reducer, one.is_share) for one in every}
+    return {plan.name_of(one.name): method_of(one) for one in every}

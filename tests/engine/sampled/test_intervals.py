@@ -12,15 +12,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from lossscope.engine.reducers import drawn_interval, reduce_column
 from lossscope.engine.sampled.draw import draw_queries
-from lossscope.engine.sampled.intervals import interval, method_of
-from lossscope.probes.base import Reducer, Statistic, reduce_column
+from lossscope.engine.sampled.estimates import method_of
+from lossscope.engine.sampled.intervals import DrawnNumbers
+from lossscope.probes.base import ReducerName, Statistic
 
-REDUCERS: tuple[Reducer, ...] = ("mean", "mean_nonzero", "sum", "zeros", "true", "q10", "q50", "q90", "floor_median")
-EXACT: tuple[Reducer, ...] = ("zeros", "true", "q10", "q50", "q90", "floor_median")
+REDUCERS: tuple[ReducerName, ...] = (
+    "mean",
+    "mean_nonzero",
+    "sum",
+    "zeros",
+    "true",
+    "q10",
+    "q50",
+    "q90",
+    "floor_median",
+)
+EXACT: tuple[ReducerName, ...] = ("zeros", "true", "q10", "q50", "q90", "floor_median")
 
 
-def value_of(values: np.ndarray[Any, Any], usable: np.ndarray[Any, Any], reducer: Reducer) -> float:
+def interval(
+    value: float, values: np.ndarray[Any, Any], usable: np.ndarray[Any, Any], reducer: ReducerName, N: int, top: float
+) -> tuple[float, float]:
+    return drawn_interval(reducer, DrawnNumbers(value, values, usable & ~np.isnan(values), N, top, 0.95))
+
+
+def value_of(values: np.ndarray[Any, Any], usable: np.ndarray[Any, Any], reducer: ReducerName) -> float:
     """The statistic of a whole batch, as a sweep reports it."""
     import torch
 
@@ -30,7 +48,7 @@ def value_of(values: np.ndarray[Any, Any], usable: np.ndarray[Any, Any], reducer
 
 @pytest.mark.parametrize("reducer", EXACT)
 @pytest.mark.parametrize(("N", "n"), [(10, 4), (9, 7)])
-def test_exact_intervals_hold_in_nineteen_of_twenty_of_all_samples(reducer: Reducer, N: int, n: int) -> None:
+def test_exact_intervals_hold_in_nineteen_of_twenty_of_all_samples(reducer: ReducerName, N: int, n: int) -> None:
     """Not on average over sets, but of any set: here distinct values, ties, and zeros."""
     random = np.random.default_rng(N)
     every = np.ones(n, bool)
@@ -89,7 +107,7 @@ def test_a_mean_over_some_queries_is_a_ratio() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.sampled_from(REDUCERS))
-def test_all_queries_have_an_interval_of_width_0(data: st.DataObject, reducer: Reducer) -> None:
+def test_all_queries_have_an_interval_of_width_0(data: st.DataObject, reducer: ReducerName) -> None:
     values = np.array(data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.5, np.nan]), min_size=2, max_size=9)))
     usable = np.array(data.draw(st.lists(st.booleans(), min_size=len(values), max_size=len(values))))
     value = value_of(values, usable, reducer)
@@ -102,7 +120,7 @@ def test_all_queries_have_an_interval_of_width_0(data: st.DataObject, reducer: R
     st.lists(st.integers(0, 6), min_size=4, max_size=30), st.integers(1, 1000), st.sampled_from(REDUCERS), st.randoms()
 )
 def test_the_order_of_queries_does_not_matter_and_more_of_the_set_are_no_wider(
-    drawn: list[int], rest: int, reducer: Reducer, random: Any
+    drawn: list[int], rest: int, reducer: ReducerName, random: Any
 ) -> None:
     values, every = np.array(drawn, float), np.ones(len(drawn), bool)
     N = len(drawn) + rest
@@ -140,7 +158,8 @@ def test_rare_counts_have_no_t_interval() -> None:
 def test_statistics_without_an_interval() -> None:
     assert np.isnan(interval(1.0, np.array([1.0, 2]), np.ones(2, bool), "max", 9, 0)[0])
     assert np.isnan(interval(1.0, np.array([1.0, 2]), np.zeros(2, bool), "mean", 9, 0)[0])
-    assert method_of("max", False) is None and method_of("mean", True) == "sampled queries, hypergeometric"
+    assert method_of(Statistic("x", "x", "max", "1")) is None
+    assert method_of(Statistic("x", "x", "mean", "1", is_share=True)) == "sampled queries, hypergeometric"
 
 
 @pytest.mark.parametrize(("N", "n"), [(10, 3), (1000, 999), (7, 7), (1_000_000_000, 50)])

@@ -17,6 +17,7 @@ from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.engine import large_batches, small_batches
+from lossscope.engine.run_probes import ProbePlan
 from lossscope.engine.sweep import Sweep
 from lossscope.engine.tiled.matrix import COLUMNS, ROWS, TiledMatrix, row_slices, tile_size
 from lossscope.engine.tiled.one_pass import TiledRows, TilePass
@@ -171,7 +172,7 @@ def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPa
     for size, times in ((2, 1), (1, 5)):
         tried.clear()
         runner = large_batches.LargeBatchRunner(
-            [(build("objectives", "ntxent"), build("probes", "cocos"))], "keep", ProcessGroup(0, size)
+            ProbePlan(((build("objectives", "ntxent"), build("probes", "cocos")),)), "keep", ProcessGroup(0, size)
         )
         with pytest.raises(MemoryError):
             list(runner.run(embedded, whole_batch(embedded, "pairs")))

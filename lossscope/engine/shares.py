@@ -1,0 +1,175 @@
+"""The queries of a batch that one process has, against all candidates, and the statistics of the queries of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+
+import torch
+from torch import Tensor
+
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+from lossscope.probes.base import Accumulator, Accumulators, Probe
+from lossscope.registry import short_spec, spec_of
+
+from .direction_plan import DirectionPlan
+from .large_batches import needs_whole_matrix
+from .reducers import REDUCERS, reduce_column
+from .run_probes import ProbeResult
+from .sampled.estimates import estimate
+from .sampled.intervals import NO_INTERVAL
+from .statistics import Group, groups_of
+
+
+@dataclass(frozen=True)
+class Share:
+    """What the probes computed of some queries of one direction.
+
+    Of queries that were drawn at random their columns are passed on, and statistics are estimates with an interval. Of
+    others what they add to each statistic is passed on: sums, or every value of a quantile. What is no number of a
+    query, as how often a candidate is the hardest negative, is merged as its probe says.
+    """
+
+    plan: DirectionPlan
+    results: Sequence[ProbeResult]  # in the order of the plan
+    rows: int  # queries; 0: the results are of a row in their place, and only say which shapes there are
+    drawn_from: int | None = None  # queries that these were drawn from; None: all were taken
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of each number of `merge`: `q2d/C_neg`; of a sample its ends `_low` and `_high`, and `q2d/rows`, too."""
+        if self.drawn_from is None:
+            return self.plan.columns
+        ends = (f"{name}{end}" for name in self.plan.columns for end in ("", "_low", "_high"))
+        return (*ends, f"{self.plan.sides.label(self.plan.direction)}/rows")
+
+    @property
+    def queries(self) -> int:
+        """Queries that these say something of."""
+        return self.rows if self.drawn_from is None else self.drawn_from
+
+    def numbers(self) -> Tensor:
+        """(k,) float64: what these queries add."""
+        if self.drawn_from is not None:
+            parts = [self.results[index].columns[name][: self.rows].double() for index, name in self._columns]
+        else:
+            parts = [group.part(self.results, self.rows).flatten() for group in self._groups]
+            if self.rows:
+                of_others = (part for result in self._of_no_queries for part in result.accumulators.values())
+                parts += [part.value.double().flatten() for part in of_others]
+        return torch.cat(parts) if parts else torch.zeros(0, dtype=torch.float64)
+
+    def merge(
+        self, rows: Sequence[int], queries: Sequence[int], numbers: Sequence[Tensor]
+    ) -> tuple[list[float], list[Tensor]]:
+        """Return the numbers of `names`, and what is left of the numbers of each process.
+
+        Args:
+            rows: number of queries of each process, by rank.
+            queries: number of queries that these say something of.
+            numbers: of each process, those of this direction first.
+        """
+        parts = [_Numbers(x) for x in numbers]
+        if self.drawn_from is not None:
+            values = self._estimates(rows, sum(queries), parts)
+        else:
+            values = self._statistics(rows, parts)
+        return values, [part.rest for part in parts]
+
+    def _statistics(self, rows: Sequence[int], parts: Sequence[_Numbers]) -> list[float]:
+        merged: dict[tuple[int, str], float] = {}
+        for group in self._groups:
+            reducer = REDUCERS[next(iter(group.reducers))]
+            sizes = [reducer.part(torch.zeros(1, n, dtype=torch.float64), None).shape[1] for n in rows]
+            of_all = [part.take(len(group.members), size) for part, size in zip(parts, sizes, strict=True)]
+            total = reduce(reducer.merge, of_all)
+            values = {name: REDUCERS[name].value(total).tolist() for name in group.reducers}
+            for index, statistic, member in group.targets:
+                merged[index, statistic.name] = values[statistic.reducer][member]
+        some = [part for part, n in zip(parts, rows, strict=True) if n]
+        for result in self._of_no_queries:
+            columns = result.probe.finish(_merge_accumulators(result.accumulators, some))
+            for index, statistic in self.plan.statistics:
+                if self.results[index] is result:
+                    merged[index, statistic.name] = float(reduce_column(statistic, columns, 1)[0])
+        return [merged[index, statistic.name] for index, statistic in self.plan.statistics]
+
+    def _estimates(self, rows: Sequence[int], population: int, parts: Sequence[_Numbers]) -> list[float]:
+        blocks = [part.take(len(self._columns), n) for part, n in zip(parts, rows, strict=True)]
+        columns = dict(zip(self._columns, torch.cat(blocks, 1), strict=True))
+        values: list[float] = []
+        for index, statistic in self.plan.statistics:
+            column, skipped = columns[index, statistic.column], columns[index, "skipped"]
+            if not len(column):
+                values += [torch.nan, *NO_INTERVAL]
+                continue
+            value = reduce_column(statistic, {statistic.column: column, "skipped": skipped}, 1)
+            usable = (skipped == 0).numpy()
+            estimated, ends = estimate(statistic, value.numpy(), column.numpy(), usable, population)
+            values += [float(estimated[0]), *ends]
+        return [*values, float(sum(rows))]
+
+    @cached_property
+    def _groups(self) -> list[Group]:
+        """What the queries add, of the statistics that are one number."""
+        groups = groups_of(self.results)
+        return [group for group in groups if group.axis == "query" and "curve" not in group.reducers]
+
+    @cached_property
+    def _columns(self) -> list[tuple[int, str]]:
+        """The columns that statistics are of, and `skipped` of each result: (index of the result, name)."""
+        keys: dict[tuple[int, str], None] = {}
+        for index, statistic in self.plan.statistics:
+            keys |= {(index, statistic.column): None, (index, "skipped"): None}
+        return list(keys)
+
+    @property
+    def _of_no_queries(self) -> list[ProbeResult]:
+        return [result for result in self.results if result.probe.axis != "query"]
+
+
+@dataclass
+class _Numbers:
+    """Numbers of a process, taken one block after another."""
+
+    rest: Tensor
+
+    def take(self, *shape: int) -> Tensor:
+        """Return the next numbers in a shape."""
+        size = torch.Size(shape).numel()
+        taken, self.rest = self.rest[:size].view(shape), self.rest[size:]
+        return taken
+
+
+def _merge_accumulators(own: Accumulators, parts: Sequence[_Numbers]) -> Accumulators:
+    """Return the accumulators of all processes that have queries; `own` says their shapes and types."""
+    merged = {}
+    for name, accumulator in own.items():
+        shape, dtype, merge = accumulator.value.shape, accumulator.value.dtype, accumulator.merge
+        merged[name] = reduce(Accumulator.combine, (Accumulator(part.take(*shape).to(dtype), merge) for part in parts))
+    return merged
+
+
+def require_shares(objective: Objective, probes: Sequence[Probe]) -> None:
+    """Raise InputError for an objective and probes whose numbers do not follow from those of parts of the queries."""
+    for probe in probes:
+        if probe.axis != "query" and "embeddings" in probe.reads and getattr(probe, "needs_all_queries", True):
+            raise InputError(
+                f"{short_spec(probe)} is of the embeddings of all queries of a batch, of which each process has "
+                "its own alone. Leave it out, or watch whole batches"
+            )
+        if probe.needs_objective and needs_whole_matrix(objective, probe):
+            raise InputError(
+                f"the numbers of a query depend on other queries under {name_of_objective(objective)} with "
+                f"{short_spec(probe)}, so that rows of one process are not enough. Leave it out, or watch whole batches"
+            )
+
+
+def name_of_objective(objective: Objective) -> str:
+    """Return the spec of an objective; the name of its type where it has none."""
+    try:
+        return spec_of(objective)
+    except Exception:  # of any kind, as objectives of users may be
+        return type(objective).__name__
