@@ -15,11 +15,14 @@ from .class_batches import class_rounds, fill_batches
 from .relations import Relations, as_relations, equal_places
 from .shuffles import random_words, shuffle_rows
 from .sides import plural
-from .similarity import Mask, pair_mask
-from .types import MINED_NEGATIVES, MinedNegatives, Rows, SameImage, SamplingMode
+from .similarity import Mask
+from .types import MINED_NEGATIVES, Direction, MinedNegatives, Rows, SameImage, SamplingMode
+
+Entries = tuple[Rows, Rows]  # rows and columns of entries of a matrix
 
 _ONE_SET_MODES = ("classes", "views")
 _GROUPED_MODES = ("images", "groups")
+_NO_ENTRIES: Entries = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @dataclass(frozen=True)
@@ -45,26 +48,58 @@ class Batch:
         """Whether both sides are the same items, so that there is one direction."""
         return self.mode in _ONE_SET_MODES
 
-    def mask(self, related: Relations | Rows, same_image: SameImage = "keep") -> Mask:
-        """Return the mask of the first direction.
+    def entries(
+        self,
+        related: Relations | Rows,
+        same_image: SameImage = "keep",
+        queries: Rows | None = None,
+        direction: Direction = "i2t",
+    ) -> tuple[Entries, Entries]:
+        """Return the positives of queries and what is left out; every other entry of S is a negative.
+
+        Entries are (rows, columns), rows being places in `queries`. Masks of whole batches, of tiles and of samples are
+        made of them.
 
         Args:
             related: positives of the split, or the image row of every caption.
             same_image: what another positive of the same item is, `keep`: a negative, as in every published loader
-                (E7), or `mask`: not valid; where a query has one positive, as in pairs and views.
+                (E7), or `mask`: left out; where a query has one positive, as in pairs and views.
+            queries: (n,) places in the batch, in increasing order; None: all of them.
+            direction: whether queries are of the first side.
         """
-        if self.mode in ("pairs", "single") and self.negative_of is None and isinstance(related, np.ndarray):
-            return pair_mask(torch.from_numpy(self.images), same_image)
-        relations = as_relations(related)
+        relations, first, second = as_relations(related), self.images, self.captions
+        if direction == "t2i":
+            relations, first, second = relations.t(), second, first
+        places = np.arange(len(first), dtype=np.int64) if queries is None else queries
+        local = np.arange(len(places), dtype=np.int64)
         if self.mode in _GROUPED_MODES:
-            match = torch.from_numpy(relations.is_positive(self.images, self.captions))
-            return Mask(match, self._in_sight())
-        if self.is_one_set:
-            return self._one_set_mask(relations, same_image)
-        match = torch.eye(len(self.images), len(self.captions), dtype=torch.bool)
-        valid = self._in_sight()
+            return relations.entries(first[places], second), self._out_of_sight(places, direction)
+        if self.mode == "classes":
+            return relations.entries(first[places], second), (local, places)
+        if self.mode == "views":
+            positives, invalid = (local, self.partners()[places]), (local, places)
+            if same_image == "mask":
+                rows, columns = self.view_relations(relations)
+                drawn = np.isin(rows, places)
+                rows, columns = np.searchsorted(places, rows[drawn]), columns[drawn]
+                invalid = np.concatenate([local, rows]), np.concatenate([places, columns])
+            return positives, invalid
+        paired = places < min(len(self.images), self.pairs)  # mined negatives, behind the pairs, have no positive
+        positives, invalid = (local[paired], places[paired]), self._out_of_sight(places, direction)
         if same_image == "mask":
-            valid &= match | torch.from_numpy(~relations.is_positive(self.images, self.captions))
+            rows, columns = relations.entries(first[places], second)
+            other = places[rows] != columns
+            hidden = zip(invalid, (rows[other], columns[other]), strict=True)
+            invalid = tuple(np.concatenate(pair) for pair in hidden)  # type: ignore[assignment]
+        return positives, invalid
+
+    def mask(self, related: Relations | Rows, same_image: SameImage = "keep") -> Mask:
+        """Return the mask of the first direction; arguments are those of `entries`."""
+        match = torch.zeros(len(self.images), len(self.captions), dtype=torch.bool)
+        valid = torch.ones_like(match)
+        positives, invalid = self.entries(related, same_image)
+        match[tuple(map(torch.from_numpy, positives))] = True
+        valid[tuple(map(torch.from_numpy, invalid))] = False
         return Mask(match, valid)
 
     def partners(self) -> Rows:
@@ -83,25 +118,14 @@ class Batch:
         other = every[every[:, 1] != self.partners()[every[:, 0]]]
         return other[:, 0], other[:, 1]
 
-    def _in_sight(self) -> torch.Tensor:
-        """(b, m) bool: all candidates, or without the mined negatives of other queries."""
-        b, m = len(self.images), len(self.captions)
-        valid = torch.ones(b, m, dtype=torch.bool)
-        if self.own_negatives and self.negative_of is not None:
-            valid[:, self.pairs :] = torch.arange(b)[:, None] == torch.from_numpy(self.negative_of)[None, :]
-        return valid
-
-    def _one_set_mask(self, relations: Relations, same_image: SameImage) -> Mask:
-        """Every item is a query, and all but itself are its candidates."""
-        b = len(self.images)
-        valid = ~torch.eye(b, dtype=torch.bool)
-        if self.mode == "classes":
-            return Mask(torch.from_numpy(relations.is_positive(self.images, self.images)), valid)
-        match = torch.zeros(b, b, dtype=torch.bool)
-        match[torch.arange(b), torch.from_numpy(self.partners())] = True
-        if same_image == "mask":
-            valid[tuple(torch.from_numpy(place) for place in self.view_relations(relations))] = False
-        return Mask(match, valid)
+    def _out_of_sight(self, queries: Rows, direction: Direction) -> Entries:
+        """Return the mined negatives of other queries, where a query sees its own alone."""
+        if not self.own_negatives or self.negative_of is None:
+            return _NO_ENTRIES
+        other = np.zeros((len(self.images), len(self.captions)), dtype=bool)
+        other[:, self.pairs :] = np.arange(len(self.images))[:, None] != self.negative_of[None, :]
+        rows, columns = np.nonzero((other if direction == "i2t" else other.T)[queries])
+        return rows, columns
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,13 @@ from ..batch_runner import BatchRunner, BatchStatistics, rows_of_batches
 from ..large_batches import LargeBatchRunner, batch_shapes, eps_of, split_plan
 from ..run_probes import ProbePlan, ProbeResult
 from ..tiled.matrix import TiledMatrix
+from ..tiled.sparse_mask import SparseMask
 from .checkpoint import StripsFile
 from .draw import draw_queries
 from .estimates import columns_of, estimates
 from .one_pass import SampledPass
 from .precision import PILOT, Estimate, Precision
 from .sample_batch import queries_of, shape_of, with_more, with_sample
-from .sample_mask import sample_mask
 from .shard_strips import ShardStrips
 from .strips import MatrixStrips, Strips
 
@@ -84,7 +84,7 @@ class SampleRunner:
             eps=eps_of(plan),
             extremes="extremes" in plan.reads,
             strips=self._strips(batch, direction, sample),
-            mask=sample_mask(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction),
+            mask=SparseMask.of(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction),
             shape=shape_of(batch, direction, sample),
             processes=runner.processes,
             checkpoint=self.file.of(label),
@@ -101,7 +101,7 @@ class SampleRunner:
             if runner.progress:
                 runner.progress(f"{runner.label_of(direction)}: rows of {len(sample)} queries", done, of)
 
-        mask = sample_mask(batch, runner.embedded.relations, options.same_image, sample, direction)
+        mask = SparseMask.of(batch, runner.embedded.relations, options.same_image, sample, direction)
         large = LargeBatchRunner(plan, options.same_image, runner.processes, on_step)
         transposed = direction == "t2i"
         shapes = batch_shapes(with_sample(batch, direction, sample))

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
-from lossscope.core.relations import Relations, as_relations
+from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Direction, Rows, SameImage
-from lossscope.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -69,31 +68,19 @@ class SparseMask:
     direction: Direction = "i2t"
 
     @classmethod
-    def of(cls, batch: Batch, related: Relations | Rows, same_image: SameImage) -> SparseMask:
-        """Return the mask of the first direction of a batch, equal to `Batch.mask`.
-
-        Args:
-            batch: rows of both sides.
-            related: positives of the split, or the image row of every caption.
-            same_image: what another positive of the same item is, see `Batch.mask`.
-
-        Raises:
-            InputError: a query sees its own mined negatives only, which is no short list.
-        """
-        if batch.own_negatives:
-            raise InputError("--negatives own needs batches whose matrix fits into memory; use a smaller --batch-size")
-        relations = as_relations(related)
-        q, c = len(batch.images), len(batch.captions)
-        if batch.mode in ("images", "groups"):
-            return cls(q, c, SparseEntries.of(*relations.entries(batch.images, batch.captions)), _no_entries())
-        if batch.is_one_set:
-            return cls(q, c, *_one_set_entries(batch, relations, same_image))
-        diagonal = np.arange(q)
-        positives = SparseEntries.of(diagonal, diagonal)
-        if same_image == "keep":
-            return cls(q, c, positives, _no_entries())
-        rows, columns = relations.entries(batch.images, batch.captions)
-        return cls(q, c, positives, SparseEntries.of(rows[rows != columns], columns[rows != columns]))
+    def of(
+        cls,
+        batch: Batch,
+        related: Relations | Rows,
+        same_image: SameImage,
+        queries: Rows | None = None,
+        direction: Direction = "i2t",
+    ) -> SparseMask:
+        """Return the mask of queries of a direction of a batch; arguments are those of `Batch.entries`."""
+        positives, invalid = batch.entries(related, same_image, queries, direction)
+        q, c = (len(side) for side in (batch.images, batch.captions)[:: 1 if direction == "i2t" else -1])
+        q = q if queries is None else len(queries)
+        return cls(q, c, SparseEntries.of(*positives), SparseEntries.of(*invalid), direction)
 
     def t(self) -> SparseMask:
         """Return the mask of the other direction."""
@@ -122,20 +109,3 @@ class SparseMask:
         padded = values.new_full((self.queries, max(int(number.max()), 1)), -torch.inf)
         padded[rows, slot] = values
         return padded
-
-
-def _no_entries() -> SparseEntries:
-    return SparseEntries.of(*(np.zeros(0, dtype=np.int64) for _ in range(2)))
-
-
-def _one_set_entries(batch: Batch, relations: Relations, same_image: SameImage) -> tuple[SparseEntries, SparseEntries]:
-    """Return the positives and the invalid entries of a batch whose queries are its candidates, too."""
-    items = np.arange(len(batch.images))
-    if batch.mode == "classes":
-        positives = SparseEntries.of(*relations.entries(batch.images, batch.images))
-        return positives, SparseEntries.of(items, items)
-    positives = SparseEntries.of(items, batch.partners())
-    if same_image == "keep":
-        return positives, SparseEntries.of(items, items)
-    rows, columns = batch.view_relations(relations)
-    return positives, SparseEntries.of(np.concatenate([items, rows]), np.concatenate([items, columns]))

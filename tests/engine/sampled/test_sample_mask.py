@@ -12,7 +12,6 @@ from lossscope.core.batches import Sampling
 from lossscope.core.relations import Relations
 from lossscope.core.sides import QUERY_DOCUMENT
 from lossscope.core.types import DIRECTIONS, Direction, SameImage
-from lossscope.engine.sampled.sample_mask import sample_mask
 from lossscope.engine.tiled.sparse_mask import SparseMask
 
 RANDOM = np.random.default_rng(0)
@@ -40,7 +39,7 @@ def test_rows_of_the_whole_mask(relations: Relations, mode: Any, same_image: Sam
     whole = whole if direction == "i2t" else whole.t()
     for size in (1, whole.queries // 2, whole.queries):
         sample = np.sort(RANDOM.permutation(whole.queries)[:size])
-        own = sample_mask(batch, relations, same_image, sample, direction)
+        own = SparseMask.of(batch, relations, same_image, sample, direction)
         expected, actual = whole.mask(torch.from_numpy(sample)), own.mask(torch.arange(size))
         assert torch.equal(actual.match, expected.match) and torch.equal(actual.valid, expected.valid)
         assert torch.equal(own.number_of_negatives, whole.number_of_negatives[sample])
