@@ -22,12 +22,8 @@ from measuring import machine, medians, source, synchronize, table
 from plain import FIVE
 from torch import Tensor, nn
 
-from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
-from lossscope.engine.tiled.matrix import tile_size
-from lossscope.engine.tiled.one_pass import TilePass
 from lossscope.live.monitor import LossScope
-from lossscope.probes.views.view import BatchShape
 
 SPECS = ("ntxent:tau=0.05", "triplet", "triplet-sh")
 SHARE, SWEEP, WATCH = 0.6, 2.0, 0.03  # goals: of the product's rate, seconds, of a step
@@ -66,12 +62,8 @@ def product(images: Tensor, captions: Tensor, on: bool) -> None:
 
 def counts(case: tiles.Case, on: bool) -> list[Tensor]:
     """Return the counts above 0.01 of every query in both directions; masses are computed with them."""
-    images, captions = torch.from_numpy(case.batch.images), torch.from_numpy(case.batch.captions)
-    shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
     with tf32(on):
-        rows, columns = tile_size(case.matrix.example.device)
-        directions = TilePass([case.objective], [0.01], rows=rows, columns=columns).run(case.matrix, case.mask, shapes)
-        return [rows.counts(case.objective, 0.01, "corrected").above for rows in directions]
+        return case.counts()
 
 
 def large_batch(size: int, width: int, repeats: int, device: str, goals: Goals) -> list[tuple[str, ...]]:

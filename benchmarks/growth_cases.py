@@ -26,8 +26,8 @@ from lossscope.core.types import Rows
 from lossscope.datasets.base import Split
 from lossscope.datasets.lint.suite import lint
 from lossscope.datasets.lint.targets import lint_sources
+from lossscope.engine.blocks.matrix import row_slices
 from lossscope.engine.sweep import Sweep
-from lossscope.engine.tiled.matrix import row_slices
 from lossscope.io.evaluation_folder import read_frame, write_evaluation
 from lossscope.io.json_files import read_json
 from lossscope.io.run_folder import Run

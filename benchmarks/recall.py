@@ -16,7 +16,7 @@ import torch
 from measuring import machine, medians, peak, source, table
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.engine.tiled.matrix import TiledMatrix, row_slices
+from lossscope.engine.blocks.matrix import TiledMatrix, row_slices
 from lossscope.retrieval.metrics import Ranks, retrieve_by_tiles
 
 GRID = 2048  # cosines of vectors with coordinates k / 2048 are exact in float32, in any order of adding

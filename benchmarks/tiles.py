@@ -14,12 +14,12 @@ from measuring import machine, medians, peak, source, table
 
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.pair import Pair
 from lossscope.core.types import SamplingMode
-from lossscope.engine.tiled.matrix import TiledMatrix, row_slices, tile_size
-from lossscope.engine.tiled.one_pass import TilePass
-from lossscope.engine.tiled.sparse_mask import SparseMask
-from lossscope.probes.views.view import BatchShape
+from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
+from lossscope.engine.blocks.sparse_mask import SparseMask
+from lossscope.engine.large_batches import batch_shapes, fold_tiles
+from lossscope.engine.run_probes import ProbePlan
+from lossscope.engine.workers import Workers
 from lossscope.registry import build
 
 ONE_POSITIVE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "triplet", "triplet-sh")
@@ -28,8 +28,8 @@ ONE_POSITIVE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "triplet", "tri
 class Case:
     """One batch of the whole split, and an objective that counts in it."""
 
-    def __init__(self, embedded: SplitEmbeddings, spec: str) -> None:
-        self.objective = build("objectives", spec)
+    def __init__(self, embedded: SplitEmbeddings, spec: str, jobs: int = 1) -> None:
+        self.jobs, self.objective = jobs, build("objectives", spec)
         mode: SamplingMode = "images" if self.objective.positives == "many" else "pairs"
         self.batch = next(Sampling(mode, None).batches(embedded.relations))
         self.matrix = TiledMatrix(embedded, self.batch.images, self.batch.captions)
@@ -44,15 +44,17 @@ class Case:
         for rows in row_slices(self.matrix.shape[0], 512):
             torch.mm(self.matrix.images[rows], self.matrix.captions.T, out=self.buffer[: rows.stop - rows.start])
 
+    def counts(self) -> list[torch.Tensor]:
+        """Return the counts above 0.01 of both directions; all masses are computed with them."""
+        plan = ProbePlan.of([self.objective], [build("probes", "cocos:eps=0.01")])
+        blocks = MatrixBlocks(self.matrix, *tile_size(self.matrix.example.device))
+        folded = fold_tiles(plan, blocks, self.mask, list(batch_shapes(self.batch)), workers=Workers(self.jobs))
+        return [rows.counts(self.objective, 0.01, "corrected").above for rows in folded.values()]
+
     def ours(self) -> float:
-        """Compute counts above 0.01 and all masses of both directions; return the mean count."""
-        images, captions = torch.from_numpy(self.batch.images), torch.from_numpy(self.batch.captions)
-        shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
-        rows, columns = tile_size(self.matrix.example.device)
-        tile_pass = TilePass([self.objective], [0.01], rows=rows, columns=columns)
-        directions = tile_pass.run(self.matrix, self.mask, shapes)
-        i2t, t2i = (rows.counts(self.objective, 0.01, "corrected") for rows in directions)
-        return float(i2t.above.mean() + t2i.above.mean()) / 2
+        """Return the mean count."""
+        i2t, t2i = self.counts()
+        return float(i2t.mean() + t2i.mean()) / 2
 
 
 def main() -> None:
@@ -63,6 +65,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--noise", type=float, default=2.0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--jobs", type=int, default=1, help="threads of ours")
     options = parser.parse_args()
     torch.set_num_threads(1)
     table_rows = []
@@ -70,7 +73,7 @@ def main() -> None:
         one_caption = source(size, 1, options.width, options.noise, options.device)
         five_captions = source(size // 5, 5, options.width, options.noise, options.device)
         for spec in (*ONE_POSITIVE, "smoothap") if options.objectives is None else options.objectives:
-            case = Case(five_captions if spec == "smoothap" else one_caption, spec)
+            case = Case(five_captions if spec == "smoothap" else one_caption, spec, options.jobs)
             count = case.ours()
             bare, ours = medians((case.bare, case.ours), options.repeats, options.device)
             shape = " x ".join(map(str, case.matrix.shape))
@@ -78,7 +81,7 @@ def main() -> None:
             numbers = (f"{bare:.3f}", f"{ours:.3f}", f"{ours / bare:.2f}", f"{megabytes:.0f}", f"{count:.1f}")
             table_rows.append((spec, shape, *numbers))
             print(*table_rows[-1], file=sys.stderr, flush=True)
-    print(f"\nd = {options.width}, medians of {options.repeats}, {machine(options.device)}\n")
+    print(f"\nd = {options.width}, medians of {options.repeats}, {options.jobs} jobs, {machine(options.device)}\n")
     print(table(("objective", "S", "bare s", "ours s", "ratio", "MB", "mean count"), table_rows))
 
 

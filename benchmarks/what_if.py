@@ -14,8 +14,8 @@ import torch
 from measuring import machine, medians, peak, source, table
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.engine.blocks.matrix import row_slices
 from lossscope.engine.sweep import Sweep
-from lossscope.engine.tiled.matrix import row_slices
 from lossscope.registry import expand
 
 ONE = ("ntxent:tau=0.05",)

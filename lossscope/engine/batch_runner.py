@@ -20,7 +20,7 @@ from lossscope.core.sides import ONE_SET, sides_entry
 from lossscope.core.types import CountedDirection, Progress, Rows
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.block import Buffers
 from lossscope.objectives.counting.units import resolve_unit
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
@@ -37,6 +37,7 @@ from .run_probes import ProbePlan, ProbeResult
 from .statistics import Values, batch_statistics
 from .sweep_intervals import NamedSums, name_of
 from .terms import rows_with_terms, units_of_items
+from .workers import ALONE, Workers
 
 # the place of the first batch of some rows of S, and what every probe computed from them
 _Results = list[tuple[int, list[ProbeResult]]]
@@ -53,6 +54,7 @@ class BatchRunner:
     progress: Progress | None
     guide: SplitEmbeddings | None = None  # the same items under another model, which a rule for negatives compares
     units: SamplingUnits | None = None  # of the split, which intervals are over; None: no intervals
+    workers: Workers = ALONE
 
     def run(self, batches: Sequence[Batch], start: int, total: int) -> PartRows:
         """Return rows of batches and of single queries, and the sums that intervals take; every process has all.
@@ -235,7 +237,7 @@ class BatchRunner:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
 
         options = self.plan.options
-        runner = LargeBatchRunner(self.probe_plan, options.same_image, self.processes, on_tile)
+        runner = LargeBatchRunner(self.probe_plan, options.same_image, self.processes, on_tile, self.workers)
         every = list(runner.run(self.embedded, batch))
         if collector is not None and self.processes.main:  # alone, so that the numbers are those of one process
             for results in (results for results in every if results):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lossscope.core import memory
 from lossscope.core.batches import Batch
@@ -16,14 +17,17 @@ from lossscope.core.masks.base import BatchItems
 from lossscope.core.pair import Pair
 from lossscope.core.types import Direction, OnStep, Rows, SameImage
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.fold import Keep
+from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.objectives.counting.units import unit_factor
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
+from .blocks.matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
+from .blocks.sparse_mask import SparseMask
+from .fold import Blocks, DirectionFolds, FoldedRows, fold, folds_of
 from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts
-from .tiled.matrix import TiledMatrix, row_slices, tile_size
-from .tiled.one_pass import TiledRows, TilePass
-from .tiled.sparse_mask import SparseMask
+from .workers import ALONE, Workers
 
 LARGE_ENTRIES = 1 << 22  # entries of S above which a batch is large
 PANEL = 1 << 21  # entries of S of a panel
@@ -40,6 +44,7 @@ class LargeBatchRunner:
     same_image: SameImage  # what another caption of the same image is
     processes: ProcessGroup  # those that share the batch
     on_tile: OnStep | None = None
+    workers: Workers = ALONE
 
     def run(self, embedded: SplitEmbeddings, batch: Batch) -> Iterator[list[ProbeResult]]:
         """Yield the results of i2t, then of t2i, in the order of the plan; every process has all of them.
@@ -49,11 +54,12 @@ class LargeBatchRunner:
         matrix = TiledMatrix(embedded.joined if batch.mode == "views" else embedded, batch.images, batch.captions)
         mask = SparseMask.of(batch, embedded.relations, self.same_image)
         shapes = batch_shapes(batch)
+        directions = [shapes.i2t] if batch.is_one_set else list(shapes)
         by_tiles, _ = split_plan(self.plan)
-        tiled = self._run_tiles(by_tiles, matrix, mask, shapes) if by_tiles.pairs else None
-        for transposed, shape in enumerate([shapes.i2t] if batch.is_one_set else shapes):
+        folded = self._run_tiles(by_tiles, matrix, mask, directions) if by_tiles.pairs else {}
+        for transposed, shape in enumerate(directions):
             of_tiles, of_panels = split_plan(self.plan.of_direction(shape.direction))
-            results = of_tiles.run(tiled.t2i if transposed else tiled.i2t) if tiled else []
+            results = of_tiles.run(folded[shape.direction]) if folded else []
             results += self.run_panels(of_panels, matrix, mask, shapes, bool(transposed)) if of_panels.pairs else []
             yield sorted(results, key=lambda result: self.plan.pairs.index((result.objective, result.probe)))
 
@@ -79,20 +85,18 @@ class LargeBatchRunner:
             yield DenseRows(own, S, mask.mask(part).to(S.device)), part
 
     def _run_tiles(
-        self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape]
-    ) -> Pair[TiledRows]:
+        self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Sequence[BatchShape]
+    ) -> dict[Direction, FoldedRows]:
         """Compute what the plan needs in one pass over S, with smaller tiles if memory runs out."""
-        of_tile, columns = tile_size(matrix.example.device)
+        height, width = tile_size(matrix.example.device)
 
-        def run(rows: int) -> Pair[TiledRows]:
-            tile_pass = TilePass(
-                plan.objectives, eps_of(plan), "extremes" in plan.reads, rows, columns, self.processes, self.on_tile
-            )
-            return tile_pass.run(matrix, mask, shapes)
+        def run(rows: int) -> dict[Direction, FoldedRows]:
+            blocks = MatrixBlocks(matrix, rows, width)
+            return fold_tiles(plan, blocks, mask, shapes, self.processes, self.on_tile, self.workers)
 
         if self.processes.size > 1:  # the processes exchange sums of their tiles, so none may change their size alone
-            return run(of_tile)
-        return memory.retry_smaller(run, of_tile, 16)
+            return run(height)
+        return memory.retry_smaller(run, height, 16)
 
     def run_panels(
         self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Pair[BatchShape], transposed: bool
@@ -127,6 +131,50 @@ def split_plan(plan: ProbePlan) -> tuple[ProbePlan, ProbePlan]:
     """Return the part of a plan for which one pass over tiles is enough, and the part that needs whole rows."""
     tiled = tuple(pair for pair in plan.pairs if needs_one_pass(*pair))
     return ProbePlan(tiled), ProbePlan(tuple(pair for pair in plan.pairs if pair not in tiled))
+
+
+def direction_of(
+    plan: ProbePlan, mask: SparseMask, positives: Tensor, shape: BatchShape, keep: Keep = "some"
+) -> DirectionFolds:
+    """Return what a plan folds of one direction.
+
+    Args:
+        plan: for which one pass is enough.
+        mask: of the direction.
+        positives: (k,) similarities of its positive entries.
+        shape: of the direction.
+        keep: which entries are kept, see `CountingRule.fold`.
+    """
+    of_queries = QueryPositives(mask.by_query(positives), mask.number_of_negatives.to(positives.device))
+    folds = folds_of(plan.objectives, eps_of(plan), "extremes" in plan.reads, of_queries, keep)
+    return DirectionFolds(mask, of_queries, shape, folds)
+
+
+def fold_tiles(
+    plan: ProbePlan,
+    blocks: Blocks,
+    mask: SparseMask,
+    shapes: Sequence[BatchShape],
+    processes: ProcessGroup | None = None,
+    on_tile: OnStep | None = None,
+    workers: Workers = ALONE,
+) -> dict[Direction, FoldedRows]:
+    """Return what a plan folds of the directions of a batch.
+
+    Args:
+        plan: for which one pass is enough.
+        blocks: S.
+        mask: of the direction i2t.
+        shapes: of the directions.
+        processes: those that share the bands.
+        on_tile: called after each band.
+        workers: threads that take bands.
+    """
+    positives, transposed = blocks.positives(mask), mask.t()
+    of_masks = {"i2t": (mask, positives), "t2i": (transposed, positives[transposed.positives.origin])}
+    directions = [direction_of(plan, *of_masks[shape.direction], shape) for shape in shapes]
+    folded = fold(blocks, mask, directions, positives, processes, None, on_tile, workers)
+    return {rows.shape.direction: rows for rows in folded}
 
 
 def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:

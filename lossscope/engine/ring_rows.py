@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.block import Block, Buffers, Tile
+from lossscope.objectives.counting.fold import Fold
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape
 from lossscope.registry import short_spec
 
+from .blocks.matrix import COLUMNS, ROWS, row_slices
 from .direction_plan import DirectionPlan
 from .direction_rows import HALF_TYPES
+from .fold import FoldedRows, folds_of
 from .large_batches import eps_of, needs_one_pass
 from .shares import Share, name_of_objective
-from .tiled.extremes import ExtremeTracker
-from .tiled.matrix import COLUMNS, ROWS, row_slices
-from .tiled.one_pass import TiledRows
 
 _Block = tuple[Tensor, int]  # (rows, w) similarities, and the column of the first
 
@@ -44,7 +45,8 @@ class RingRows:
     _positives: Tensor = field(default_factory=lambda: torch.zeros(0), init=False)  # (rows,)
     _missing: int = field(default=0, init=False)  # positives that did not come
     _waiting: list[_Block] = field(default_factory=list, init=False)
-    _tiled: TiledRows | None = field(default=None, init=False)
+    _folds: dict[Any, Fold[Any]] = field(default_factory=dict, init=False)
+    _folded: FoldedRows | None = field(default=None, init=False)
     _buffers: Buffers = field(default_factory=Buffers, init=False)
 
     def add(self, S: Tensor, first: int) -> None:
@@ -65,20 +67,20 @@ class RingRows:
         if self._missing:
             self._waiting.append((S.clone(), first))
             return
-        if self._tiled is None:
-            self._tiled = self._start()
+        if self._folded is None:
+            self._start()
             for block in self._waiting:
-                self._add_tiles(self._tiled, *block)
+                self._fold(*block)
             self._waiting.clear()
-        self._add_tiles(self._tiled, S, first)
+        self._fold(S, first)
 
     def share(self) -> Share:
         """Return what the probes compute of all blocks. Raises InputError where columns are missing."""
         came = sum(stop - start for start, stop in self._covered)
         if came < self.columns:
             raise InputError(f"blocks must have all {self.columns} columns; got {came}: {self._ranges()}")
-        assert self._tiled is not None and self.rows is not None
-        return Share(self.plan, self.plan.plan.run(self._tiled), self.rows)
+        assert self._folded is not None and self.rows is not None
+        return Share(self.plan, self.plan.plan.run(self._folded), self.rows)
 
     def _check(self, S: Tensor, first: int) -> None:
         if not isinstance(S, Tensor) or S.ndim != 2 or not S.is_floating_point() or not S.shape[1]:
@@ -115,37 +117,29 @@ class RingRows:
             self._positives[own] = positive.to(self._positives.dtype).nan_to_num(0, 0, 0)
             self._missing -= stop - start
 
-    def _start(self) -> TiledRows:
-        """Return empty accumulators."""
-        n, device = len(self._positives), self._positives.device
+    def _start(self) -> None:
+        """Begin what is kept: the positives are known."""
+        n, device, plan = len(self._positives), self._positives.device, self.plan.plan
         positives = QueryPositives(self._positives[:, None], torch.full((n,), self.columns - 1, device=device))
-        accumulators, eps = {}, eps_of(self.plan.plan)
-        for objective in self.plan.plan.objectives:
-            assert objective.counting_rule is not None, "blocks are for objectives with a counting rule"
-            accumulators[objective] = objective.counting_rule.accumulator(positives, eps, self._buffers, collect=True)
-            accumulators[objective].keep_all_that_count()
-        has_extremes = "extremes" in self.plan.plan.reads
-        tracker = ExtremeTracker(positives, self._buffers) if has_extremes else None
+        self._folds = folds_of(plan.objectives, eps_of(plan), "extremes" in plan.reads, positives, "all")
         shape = BatchShape(1, self.plan.direction, torch.arange(n), torch.arange(self.columns)[None], False)
-        return TiledRows(shape, positives, accumulators, tracker)
+        self._folded = FoldedRows(shape, positives, {key: of.start() for key, of in self._folds.items()})
 
-    def _add_tiles(self, tiled: TiledRows, S: Tensor, first: int) -> None:
+    def _fold(self, S: Tensor, first: int) -> None:
         """Add a block; of equal hardest negatives the first column is that of the row, whichever block came before."""
-        tracker = None if tiled.tracker is None else ExtremeTracker(tiled.positives, self._buffers)
+        assert self._folded is not None
+        states = {key: of.start(self._folded.states[key].known()) for key, of in self._folds.items()}
         for rows in row_slices(len(S), ROWS):
             for part in row_slices(S.shape[1], COLUMNS):
                 columns = slice(first + part.start, first + part.stop)
-                tile = self._tile(S[rows, part], rows, columns)
-                for accumulator in tiled.accumulators.values():
-                    accumulator.add(tile, rows, 1)
-                if tracker is not None:
-                    tracker.add(tile, rows, columns, 1)
-        if tiled.tracker is not None and tracker is not None:
-            tiled.tracker.merge([tiled.tracker.state(), tracker.state()])
+                tile = Tile(self._tile(S[rows, part], rows, columns), rows, columns, self._buffers)
+                for state in states.values():
+                    state.add(Block(tile))
+        for key, state in states.items():
+            self._folded.states[key].merge(state)
 
     def _tile(self, S: Tensor, rows: slice, columns: slice) -> Tensor:
         """Return a copy of a part of a block, with −inf on positives, and zeros in place of what is not finite."""
-        self._buffers.next_tile()
         tile = self._buffers.get("ring", tuple(S.shape), self._positives.dtype, self._positives.device)
         tile.copy_(S)
         self.finite = self.finite & tile.isfinite().all()

@@ -17,7 +17,7 @@ from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask, drop_unscored, pair_mask
 from lossscope.core.types import Rows, SameImage
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.block import Buffers
 from lossscope.probes.views.view import BatchShape, DenseRows, Gradients
 
 STACK_ENTRIES = 1 << 19  # entries of S of one stack: they stay in the caches of a core while objectives pass over them

@@ -26,7 +26,7 @@ from ._formulas import mask_invalid
 from ._formulas import positive_of as positive_of
 
 if TYPE_CHECKING:
-    from .counting.base import CountingRule
+    from .counting.fold import CountingRule
 
 warm_up()
 

@@ -12,7 +12,7 @@ from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.sides import plural
 from lossscope.core.types import Progress, Rows
-from lossscope.engine.tiled.matrix import TiledMatrix
+from lossscope.engine.blocks.matrix import TiledMatrix
 from lossscope.errors import InputError
 
 from .metrics import retrieve, retrieve_by_tiles

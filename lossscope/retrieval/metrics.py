@@ -14,8 +14,8 @@ from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.sides import plural
 from lossscope.core.types import Direction, Progress, Rows, SamplingMode
-from lossscope.engine.tiled.matrix import TiledMatrix
-from lossscope.engine.tiled.sparse_mask import SparseMask
+from lossscope.engine.blocks.matrix import TiledMatrix
+from lossscope.engine.blocks.sparse_mask import SparseMask
 from lossscope.errors import InputError
 
 from .measures import NEVER

@@ -9,10 +9,14 @@ from torch import Tensor
 
 from lossscope.core.pair import Pair
 from lossscope.core.types import OnStep
-from lossscope.engine.tiled.matrix import TiledMatrix, row_slices, tile_size
-from lossscope.engine.tiled.one_pass import positive_similarities
-from lossscope.engine.tiled.sparse_mask import SparseMask
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix, tile_size
+from lossscope.engine.blocks.sparse_mask import SparseMask
+from lossscope.engine.fold import DirectionFolds, FoldedRows, fold
+from lossscope.objectives.counting.extremes import RankFold, RankState
+from lossscope.objectives.counting.rows import QueryPositives
+from lossscope.probes.views.view import BatchShape
+
+_RANKS = "ranks"
 
 
 @dataclass(frozen=True)
@@ -25,38 +29,6 @@ class RankCounts:
     doubtful: Tensor  # (q,) bool, queries to be ranked from whole rows: a positive has other last bits in its tile
 
 
-class _RankCounter:
-    """Count the candidates above, and at least as high as, each positive of one direction.
-
-    Args:
-        mask: of the direction.
-        positives: (k,) similarities of its positive entries.
-        buffers: memory for the tiles' comparisons.
-    """
-
-    def __init__(self, mask: SparseMask, positives: Tensor, buffers: Buffers) -> None:
-        device = positives.device
-        self.buffers, padded = buffers, mask.by_query(positives)
-        columns = mask.by_query(mask.positives.columns.to(device).double())
-        self.columns = columns.where(columns >= 0, -1.0).long()
-        self.positives = padded.where(self.columns >= 0, torch.inf)
-        self.above, self.at_least = (torch.zeros(padded.shape, dtype=torch.float64, device=device) for _ in range(2))
-        self.doubtful = torch.zeros(len(padded), dtype=torch.bool, device=device)
-
-    def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        """Count the candidates of a tile for the queries `rows`; candidates are along `dim`."""
-        comparison = self.buffers.empty_like(tile)
-        for slot in range(self.positives.shape[1]):
-            value = self.positives[rows, slot].unsqueeze(dim)
-            self.above[rows, slot] += self.buffers.sum(torch.gt(tile, value, out=comparison), dim)
-            self.at_least[rows, slot] += self.buffers.sum(torch.ge(tile, value, out=comparison), dim)
-
-    def result(self) -> RankCounts:
-        """Return the counts of the tiles so far."""
-        equal = (self.at_least - self.above - (self.columns >= 0).double()).long()
-        return RankCounts(self.above.long(), equal, self.columns, self.doubtful)
-
-
 def count_ranks(
     matrix: TiledMatrix, mask: SparseMask, wanted: Pair[bool], on_tile: OnStep | None = None
 ) -> Pair[RankCounts | None]:
@@ -66,30 +38,43 @@ def count_ranks(
         matrix: S in tiles.
         mask: of the direction i2t; entries that are not valid count in no row.
         wanted: directions to count; the others are None.
-        on_tile: called after each tile.
+        on_tile: called after each band of tiles.
     """
-    buffers, transposed = Buffers(), mask.t()
-    positives = positive_similarities(matrix, mask.positives)
-    positives_t2i = positives[transposed.positives.origin.to(positives.device)]
-    counters = Pair(
-        _RankCounter(mask, positives, buffers) if wanted.i2t else None,
-        _RankCounter(transposed, positives_t2i, buffers) if wanted.t2i else None,
-    )
-    size = tile_size(positives.device)
-    rows, columns = (row_slices(n, of_tile) for n, of_tile in zip(matrix.shape, size, strict=True))
-    for done, tile in enumerate(matrix.tiles(rows, columns, buffers)):
-        row, column, place = mask.positives.tile(tile.rows, tile.columns)
-        off = (tile.S[row, column] != positives[place]).cpu()
-        invalid_row, invalid_column, _ = mask.invalid.tile(tile.rows, tile.columns)
-        if len(invalid_row):
-            tile.S[invalid_row, invalid_column] = -torch.inf
-        for counter, queries, own, dim in (
-            (counters.i2t, tile.rows, row, 1),
-            (counters.t2i, tile.columns, column, 0),
-        ):
-            if counter is not None:
-                counter.doubtful[own[off] + queries.start] = True
-                counter.add(tile.S, queries, dim)
-        if on_tile:
-            on_tile(done + 1, len(rows) * len(columns))
-    return counters.map(lambda counter: None if counter is None else counter.result())
+    blocks = MatrixBlocks(matrix, *tile_size(matrix.example.device))
+    positives, transposed = blocks.positives(mask), mask.t()
+    directions = []
+    if wanted.i2t:
+        directions.append(_direction(mask, positives))
+    if wanted.t2i:
+        directions.append(_direction(transposed, positives[transposed.positives.origin.to(positives.device)]))
+    folded = fold(blocks, mask, directions, positives, on_band=on_tile)
+    counts = {rows.shape.direction: _rank_counts(one, rows, mask) for one, rows in zip(directions, folded, strict=True)}
+    return Pair(counts.get("i2t"), counts.get("t2i"))
+
+
+def _direction(mask: SparseMask, positives: Tensor) -> DirectionFolds:
+    """Return what is folded: the negatives above each positive."""
+    padded = mask.by_query(positives)
+    values = padded.where(_columns(mask, positives.device) >= 0, torch.inf)
+    of_queries = QueryPositives(padded, mask.number_of_negatives.to(positives.device))
+    shape = BatchShape(1, mask.direction, torch.arange(mask.queries), torch.arange(mask.candidates)[None])
+    return DirectionFolds(mask, of_queries, shape, {_RANKS: RankFold(values)})
+
+
+def _rank_counts(one: DirectionFolds, rows: FoldedRows, mask: SparseMask) -> RankCounts:
+    """Return the counts among negatives, and those among the other positives of a query."""
+    state: RankState = rows.states[_RANKS]
+    values, columns = state.fold.values, _columns(one.mask, state.above.device)
+    s, others = values.where(columns >= 0, -torch.inf)[:, None, :], values[:, :, None]
+    above = state.above.long() + (s > others).sum(2)
+    equal = (state.at_least - state.above).long() + (s == others).sum(2) - (columns >= 0).long()
+    doubtful = torch.zeros(len(values), dtype=torch.bool, device=values.device)
+    entries = mask.positives.rows if one.dim == 1 else mask.positives.columns
+    doubtful[entries[rows.places]] = True
+    return RankCounts(above, equal, columns, doubtful)
+
+
+def _columns(mask: SparseMask, device: torch.device) -> Tensor:
+    """(q, p) columns of the positives of each query, −1 where it has fewer."""
+    columns: Tensor = mask.by_query(mask.positives.columns.to(device).double())
+    return columns.where(columns >= 0, -1.0).long()

@@ -15,7 +15,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.types import DIRECTIONS, Direction, Progress, Rows
-from lossscope.engine.tiled.matrix import TiledMatrix
+from lossscope.engine.blocks.matrix import TiledMatrix
 from lossscope.errors import InputError
 from lossscope.io.files import write_atomically
 from lossscope.io.folder_lock import lock_folder

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import numpy as np
 import pytest
 
-from lossscope.engine.sampled import one_pass, strips
+from lossscope.engine import fold
+from lossscope.engine.blocks import strips
 from tests.command_line import lossscope
 
 
@@ -52,15 +54,15 @@ def test_a_killed_command_resumes(shards: Path, tmp_path: Path, monkeypatch: pyt
     words = ("cocos", str(shards), "--objective", "ntxent", "--queries", "50", "--format", "csv", "--quiet")
     monkeypatch.setattr(strips, "STRIP", 30)
     monkeypatch.setattr("lossscope.engine.sampled.checkpoint.EVERY", 0.0)
-    whole, computed, state_of_strip = lossscope(*words), list[int](), one_pass.SampledPass._state_of_strip
+    whole, computed, fold_band = lossscope(*words), list[int](), fold._Pass._fold_band
 
-    def killed(self: one_pass.SampledPass, strip: int) -> object:
-        computed.append(strip)
+    def killed(self: fold._Pass, tasks: Any, band: int, *others: Any) -> Any:
+        computed.append(band)
         if len(computed) == 4:
             raise KeyboardInterrupt
-        return state_of_strip(self, strip)
+        return fold_band(self, tasks, band, *others)
 
-    monkeypatch.setattr(one_pass.SampledPass, "_state_of_strip", killed)
+    monkeypatch.setattr(fold._Pass, "_fold_band", killed)
     assert lossscope(*words, "--out", str(tmp_path / "frame")).exit_code == 130
     assert (tmp_path / "frame" / "strips.pt").is_file()
     resumed = lossscope(*words, "--out", str(tmp_path / "frame"))

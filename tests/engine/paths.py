@@ -50,10 +50,10 @@ VANISHING = frozenset({"radial", "tangent", "bound_17"})
 
 # what cuts S into pieces, and where: the only names of the engine's insides that this module knows
 PIECES = {
-    "tile rows": ("lossscope.engine.tiled.matrix.ROWS", "lossscope.engine.ring_rows.ROWS"),
-    "tile columns": ("lossscope.engine.tiled.matrix.COLUMNS", "lossscope.engine.ring_rows.COLUMNS"),
+    "tile rows": ("lossscope.engine.blocks.matrix.ROWS", "lossscope.engine.ring_rows.ROWS"),
+    "tile columns": ("lossscope.engine.blocks.matrix.COLUMNS", "lossscope.engine.ring_rows.COLUMNS"),
     "panel": ("lossscope.engine.large_batches.PANEL",),
-    "strip": ("lossscope.engine.sampled.strips.STRIP",),
+    "strip": ("lossscope.engine.blocks.strips.STRIP",),
     "stack": ("lossscope.engine.small_batches.STACK_ENTRIES",),
     "large in a loop": ("lossscope.live.batch_statistics.LARGE_ENTRIES",),
 }

@@ -16,10 +16,10 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import Relations
 from lossscope.core.sides import QUERY_DOCUMENT, Sides
 from lossscope.core.similarity import Mask, normalise
+from lossscope.engine.blocks.sparse_mask import SparseMask
 from lossscope.engine.small_batches import rows_of_stack
 from lossscope.engine.sweep import Sweep
 from lossscope.engine.terms import rows_with_terms
-from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.errors import InputError
 from lossscope.registry import build
 from lossscope.sources.base import load

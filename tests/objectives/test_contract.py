@@ -24,7 +24,7 @@ from lossscope.engine.reducers import reduce_column
 from lossscope.engine.run_probes import ProbePlan
 from lossscope.errors import InputError
 from lossscope.objectives.base import Loss, Objective
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.block import Block, Tile
 from lossscope.objectives.counting.concentration import Concentration
 from lossscope.objectives.counting.rows import WholeRows
 from lossscope.probes.views.view import BatchShape, DenseRows
@@ -436,33 +436,48 @@ def test_shared_rows_give_the_same_counts_in_any_order() -> None:
             torch.testing.assert_close(value, getattr(expected, name), rtol=0, atol=0, equal_nan=True)
 
 
-@each("objective", TILED, "heights, widths, levels, collect", [(1, 9, 1, True), (5, 4, 6, False), (8, 25, 40, True)])
-def test_tiles_of_any_shape_give_the_counts_of_whole_rows(
-    objective: Objective, heights: int, widths: int, levels: int, collect: bool
+@each("objective", TILED, "heights, widths, levels, keep", [(1, 9, 1, "some"), (5, 4, 6, "none"), (8, 25, 40, "all")])
+def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
+    objective: Objective, heights: int, widths: int, levels: int, keep: Any
 ) -> None:
-    """On a grid of few levels, so that there are ties and collapsed rows; for either direction of a tile."""
+    """On a grid of few levels, so that there are ties and collapsed rows; for either direction, merged or in one."""
     S, mask = random_batch(objective, seed=levels, queries=8, candidates=25)
     S = (S * levels).round().float() / 64
     thresholds, row_counts = (1e-3, 0.05, 0.25), objective.counting_rule.count_rows(WholeRows.from_rows(S, mask))
-    for dim in (0, 1):
-        accumulator = objective.counting_rule.accumulator(
-            WholeRows.from_rows(S, mask).query_positives, thresholds, Buffers(), collect
-        )
-        for add_tile in (accumulator.add, accumulator.recount):
-            for top, left in product(range(0, 8, heights), range(0, 25, widths)):
-                tile = (S + mask.negative_bias)[top : top + heights, left : left + widths]
-                rows = slice(top, top + len(tile))
-                add_tile((tile if dim == 1 else tile.T).contiguous(), rows, dim)
-            if not accumulator.needs_second_pass:
-                break
+    fold = objective.counting_rule.fold(WholeRows.from_rows(S, mask).query_positives, thresholds, keep)
+    for dim, is_merged in product((0, 1), (False, True)):
+        blocks = []
+        for top, left in product(range(0, 8, heights), range(0, 25, widths)):
+            tile = (S + mask.negative_bias)[top : top + heights, left : left + widths]
+            places = slice(top, top + len(tile)), slice(left, left + tile.shape[1])
+            memory, places = (tile, places) if dim == 1 else (tile.T, places[::-1])
+            blocks.append(Block(Tile(memory.contiguous(), *places), dim))
+        state = folded(fold, blocks, is_merged)
+        second = fold.again(state)
+        if second is not None:
+            fold.finish(state, folded(second, blocks, is_merged))
         for eps in thresholds:
-            actual, expected = accumulator.counts(eps), row_counts.counts(eps)
+            actual, expected = state.counts(eps), row_counts.counts(eps)
             assert torch.equal(actual.above, expected.above)
             assert torch.equal(actual.skipped, expected.skipped)
             size = max(1, float(expected.positive.max()))
             for name in ("mass_above", "mass_below", "positive"):
                 assert_close(getattr(actual, name), getattr(expected, name), 2e-6 * size)
             torch.testing.assert_close(actual.n_eff, expected.n_eff, rtol=1e-5, atol=0, equal_nan=True)
+
+
+def folded(fold: Any, blocks: list[Block], is_merged: bool) -> Any:
+    """Return the state of all blocks; each has a state of its own, which passes through plain values, if merged."""
+    state = fold.start()
+    for block in blocks:
+        if not is_merged:
+            state.add(block)
+            continue
+        later, loaded = fold.start(state.known()), fold.start()
+        later.add(block)
+        loaded.load(later.numbers())
+        state.merge(loaded)
+    return state
 
 
 def dense_rows(S: Tensor, mask: Mask) -> DenseRows:
@@ -500,12 +515,11 @@ def test_n_eff_of_small_weights_does_not_underflow(spec: str) -> None:
         objective.counting_rule.count_rows(WholeRows.from_rows(S, mask)).counts(0.01),
     ):
         torch.testing.assert_close(actual.n_eff.double(), expected, rtol=1e-3, atol=0)
-    accumulator = objective.counting_rule.accumulator(
-        WholeRows.from_rows(S, mask).query_positives, [0.01], Buffers(), True
-    )
+    state = objective.counting_rule.fold(WholeRows.from_rows(S, mask).query_positives, [0.01]).start()
     for left in range(0, 40, 9):
-        accumulator.add((S + mask.negative_bias)[:, left : left + 9].contiguous(), slice(0, 40), 1)
-    torch.testing.assert_close(accumulator.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
+        part = (S + mask.negative_bias)[:, left : left + 9].contiguous()
+        state.add(Block(Tile(part, slice(0, 40), slice(left, left + part.shape[1]))))
+    torch.testing.assert_close(state.counts(0.01).n_eff.double(), expected, rtol=1e-3, atol=0)
 
 
 @each("objective", [one for one in TILED if one in ONE])

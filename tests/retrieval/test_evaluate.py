@@ -17,7 +17,7 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import normalise
-from lossscope.engine.tiled.matrix import TiledMatrix
+from lossscope.engine.blocks.matrix import TiledMatrix
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY
 from lossscope.retrieval import metrics as module
@@ -233,8 +233,8 @@ def test_tiles_give_the_ranks_of_the_whole_matrix(
     seed: int, levels: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Images with one to four captions and some with none, in no order; on few levels nearly everything is tied."""
-    monkeypatch.setattr("lossscope.engine.tiled.matrix.ROWS", 9)
-    monkeypatch.setattr("lossscope.engine.tiled.matrix.COLUMNS", 13)
+    monkeypatch.setattr("lossscope.engine.blocks.matrix.ROWS", 9)
+    monkeypatch.setattr("lossscope.engine.blocks.matrix.COLUMNS", 13)
     rng = np.random.default_rng(seed)
     owner = rng.integers(0, 40, 70)
     sides = [torch.from_numpy(rng.normal(size=(n, 12))).float() for n in (40, 70)]

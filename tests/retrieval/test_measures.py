@@ -44,8 +44,8 @@ def test_every_query_has_the_measures_of_its_sorted_list(
     """On few levels nearly everything is tied, and on level 0 everything: earlier rows are first among equals."""
     source, slow = MAKERS[maker](seed, kind, levels), oracle("ranked_lists")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lossscope.engine.tiled.matrix.ROWS", tile)
-        patch.setattr("lossscope.engine.tiled.matrix.COLUMNS", tile)
+        patch.setattr("lossscope.engine.blocks.matrix.ROWS", tile)
+        patch.setattr("lossscope.engine.blocks.matrix.COLUMNS", tile)
         patch.setattr(metrics, "_rows_per_tile", lambda columns: tile)
         rows = per_query(source, cutoffs=CUTOFFS).set_index(["direction", "query"])
     for label, direction in directions(source):

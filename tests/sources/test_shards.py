@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lossscope.engine.sampled import strips
+from lossscope.engine.blocks import strips
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.io import row_shards

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from lossscope.io.json_files import member
 
 NAME = "strips.pt"  # in the folder of the frame; removed when the frame is complete
 EVERY = 15.0  # seconds between two writings, at least
-_SCHEMA = "lossscope.strips/1"
+_SCHEMA = "lossscope.strips/2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +80,11 @@ class PassCheckpoint:
         """Return how many strips are done, and their state."""
         return self.file.load(f"{self.label} {step}")
 
-    def write(self, is_writer: bool) -> None:
-        """Write what is kept, in the process that writes."""
-        if is_writer:
-            self.file.write()
+    def write(self) -> None:
+        """Write what is kept."""
+        self.file.write()
 
-    def save(self, step: str, done: int, state: Any, at_once: bool, is_writer: bool) -> None:
-        """Keep the state of `done` strips, in the process that writes."""
-        if is_writer:
-            self.file.save(f"{self.label} {step}", done, state, at_once)
+    def save(self, step: str, done: int, state: Callable[[], Any], is_complete: bool) -> None:
+        """Keep the state of `done` strips."""
+        if self.file.path is not None:
+            self.file.save(f"{self.label} {step}", done, state(), is_complete)

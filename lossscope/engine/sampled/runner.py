@@ -12,18 +12,18 @@ from lossscope.core.types import Direction, Rows
 from lossscope.errors import InputError
 
 from ..batch_runner import BatchRunner, BatchStatistics, rows_of_batches
-from ..large_batches import LargeBatchRunner, batch_shapes, eps_of, split_plan
+from ..blocks.matrix import TiledMatrix
+from ..blocks.shards import ShardStrips
+from ..blocks.sparse_mask import SparseMask
+from ..blocks.strips import MatrixStrips
+from ..fold import Blocks, fold
+from ..large_batches import LargeBatchRunner, batch_shapes, direction_of, split_plan
 from ..run_probes import ProbePlan, ProbeResult
-from ..tiled.matrix import TiledMatrix
-from ..tiled.sparse_mask import SparseMask
 from .checkpoint import StripsFile
 from .draw import draw_queries
 from .estimates import columns_of, estimates
-from .one_pass import SampledPass
 from .precision import PILOT, Estimate, Precision
 from .sample_batch import queries_of, shape_of, with_more, with_sample
-from .shard_strips import ShardStrips
-from .strips import MatrixStrips, Strips
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,14 @@ class SampleRunner:
                     f"{runner.label_of(direction)}: strips of candidates of {len(sample)} queries", done, of
                 )
 
-        rows = SampledPass(
-            objectives=plan.objectives,
-            eps=eps_of(plan),
-            extremes="extremes" in plan.reads,
-            strips=self._strips(batch, direction, sample),
-            mask=SparseMask.of(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction),
-            shape=shape_of(batch, direction, sample),
-            processes=runner.processes,
-            checkpoint=self.file.of(label),
-            on_strip=on_strip,
-        ).run()
+        blocks = self._strips(batch, direction, sample)
+        mask = SparseMask.of(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction)
+        tile_mask = mask if direction == "i2t" else mask.t()
+        positives = blocks.positives(tile_mask)
+        own = positives if direction == "i2t" else positives[tile_mask.t().positives.origin]
+        directions = [direction_of(plan, mask, own, shape_of(batch, direction, sample))]
+        store = self.file.of(label)
+        (rows,) = fold(blocks, tile_mask, directions, positives, runner.processes, store, on_strip, runner.workers)
         return plan.run(rows)
 
     def _run_panels(self, plan: ProbePlan, batch: Batch, direction: Direction, sample: Rows) -> list[ProbeResult]:
@@ -108,7 +105,7 @@ class SampleRunner:
         tile_mask = mask.t() if transposed else mask
         return large.run_panels(plan, self._matrix(batch, direction, sample), tile_mask, shapes, transposed)
 
-    def _strips(self, batch: Batch, direction: Direction, sample: Rows) -> Strips:
+    def _strips(self, batch: Batch, direction: Direction, sample: Rows) -> Blocks:
         shards = self.runner.embedded.shards
         if shards is not None and batch.mode != "views":
             drawn = with_sample(batch, direction, sample)

@@ -14,10 +14,10 @@ from lossscope.core.counts import CountedWeights, Counts, HasCountedWeights
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import Mask
 
-from .base import RowCounts, TileAccumulator
-from .buffers import Buffers
+from .block import Block
 from .concentration import Concentration
 from .effects import CountEffects
+from .fold import CountState, Fold, Keep, RowCounts
 from .rows import QueryPositives, WholeRows
 
 
@@ -27,11 +27,9 @@ class HardestNegativeRule:
 
     objective: HasCountedWeights
 
-    def accumulator(
-        self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
-    ) -> TileAccumulator:
-        """Return an accumulator of the hardest negative."""
-        return _HardestAccumulator(self.objective, positives)
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+        """Return what is kept: the hardest negative."""
+        return _HardestFold(self.objective, positives)
 
     def count_rows(self, whole: WholeRows) -> RowCounts:
         """Return the counts of whole rows, from their hardest negative and their best positive."""
@@ -75,24 +73,35 @@ class _HardestRowCounts(RowCounts):
         return CountEffects(above, above, *(effect(name) for name in names))
 
 
-class _HardestAccumulator(TileAccumulator):
+@dataclass(frozen=True, eq=False)
+class _HardestFold(Fold["_HardestState"]):
+    objective: HasCountedWeights
+    positives: QueryPositives
+
+    def start(self, known: Any = None) -> _HardestState:
+        return _HardestState(self)
+
+
+class _HardestState(CountState):
     """hardest: (n,) similarity of the hardest negative so far."""
 
-    def __init__(self, objective: HasCountedWeights, positives: QueryPositives) -> None:
-        self.objective, self.positives = objective, positives
-        self.hardest = torch.full_like(positives.best, -torch.inf)
+    def __init__(self, fold: _HardestFold) -> None:
+        self.fold, self.hardest = fold, torch.full_like(fold.positives.best, -torch.inf)
 
-    def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        self.hardest[rows] = torch.maximum(self.hardest[rows], tile.amax(dim))
+    def add(self, block: Block) -> None:
+        self.hardest[block.rows] = torch.maximum(self.hardest[block.rows], block.max())
 
     def counts(self, eps: float) -> Counts:
-        return _counts(_count_two_columns(self.objective, self.positives.best, self.hardest), eps)
+        return _counts(_count_two_columns(self.fold.objective, self.fold.positives.best, self.hardest), eps)
 
-    def state(self) -> dict[str, Any]:
+    def merge(self, later: _HardestState) -> None:
+        self.hardest = torch.maximum(self.hardest, later.hardest)
+
+    def numbers(self) -> dict[str, Any]:
         return {"hardest": self.hardest}
 
-    def merge(self, states: Sequence[dict[str, Any]]) -> None:
-        self.hardest = torch.stack([state["hardest"] for state in states]).amax(0)
+    def load(self, numbers: dict[str, Any]) -> None:
+        self.hardest = numbers["hardest"]
 
 
 def _count_two_columns(objective: HasCountedWeights, best: Tensor, hardest: Tensor) -> CountedWeights:

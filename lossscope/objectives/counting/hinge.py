@@ -12,10 +12,10 @@ from torch import Tensor
 
 from lossscope.core.counts import Counts
 
-from .base import RowCounts, TileAccumulator, fill_skipped
-from .buffers import Buffers
+from .block import Block
 from .concentration import Concentration
 from .effects import CountEffects
+from .fold import CountState, Fold, Keep, RowCounts, fill_skipped
 from .rows import QueryPositives, WholeRows
 
 
@@ -25,11 +25,9 @@ class HingeRule:
 
     margin: float
 
-    def accumulator(
-        self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
-    ) -> TileAccumulator:
-        """Return an accumulator of the number of violations."""
-        return _HingeAccumulator(self, positives, buffers)
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+        """Return what is kept: the number of violations."""
+        return _HingeFold(positives, self.cut(positives.best))
 
     def count_rows(self, whole: WholeRows) -> RowCounts:
         """Return the counts of whole rows, from their number of violations."""
@@ -68,27 +66,37 @@ class _HingeRowCounts(RowCounts):
         return CountEffects(above, only if eps < 1 else none, above, low, truth, truth.where(only == 0, torch.nan))
 
 
-class _HingeAccumulator(TileAccumulator):
+@dataclass(frozen=True, eq=False)
+class _HingeFold(Fold["_HingeState"]):
+    positives: QueryPositives
+    cut: Tensor  # (n,)
+
+    def start(self, known: Any = None) -> _HingeState:
+        return _HingeState(self)
+
+
+class _HingeState(CountState):
     """number: (n,) negatives above the cut."""
 
-    def __init__(self, rule: HingeRule, positives: QueryPositives, buffers: Buffers) -> None:
-        self.positives, self.buffers = positives, buffers
-        self.cut = rule.cut(positives.best)
-        self.number = torch.zeros(len(self.cut), dtype=torch.float64, device=self.cut.device)
+    def __init__(self, fold: _HingeFold) -> None:
+        self.fold = fold
+        self.number = torch.zeros(len(fold.cut), dtype=torch.float64, device=fold.cut.device)
 
-    def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        truth = torch.gt(tile, self.cut[rows].unsqueeze(dim), out=self.buffers.empty_like(tile))
-        self.number[rows] += self.buffers.sum(truth, dim)
+    def add(self, block: Block) -> None:
+        self.number[block.rows] += block.sum(block.above(self.fold.cut[block.rows]))
 
     def counts(self, eps: float) -> Counts:
-        number = fill_skipped(self.number, self.positives.usable).to(self.cut.dtype)
-        return _count_ones(number, self.positives.usable, eps)
+        usable = self.fold.positives.usable
+        return _count_ones(fill_skipped(self.number, usable).to(self.fold.cut.dtype), usable, eps)
 
-    def state(self) -> dict[str, Any]:
+    def merge(self, later: _HingeState) -> None:
+        self.number = self.number + later.number
+
+    def numbers(self) -> dict[str, Any]:
         return {"number": self.number}
 
-    def merge(self, states: Sequence[dict[str, Any]]) -> None:
-        self.number = torch.stack([state["number"] for state in states]).sum(0)
+    def load(self, numbers: dict[str, Any]) -> None:
+        self.number = numbers["number"]
 
 
 def _count_ones(number: Tensor, usable: Tensor, eps: float) -> Counts:

@@ -1,8 +1,9 @@
-"""The entries of tiles that can still count, kept until the sums that decide are complete."""
+"""The entries of S that can still count, kept until the sums that decide are complete."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -10,35 +11,39 @@ from torch import Tensor
 from .large_entries import LargeEntries
 
 Filter = Callable[[Tensor, Tensor], Tensor]  # (queries, similarities) -> bool, entries that can still count
+PER_QUERY = 128  # entries of a query that are kept, on average
 
 
 class KeptEntries:
-    """Entries of S by query and similarity, which are filtered when there are too many.
+    """Entries of S by query and similarity, which are filtered when they have doubled.
 
-    `full` is set when too many remain after filtering; then no entries are kept any longer, unless `may_be_full` is
-    False.
+    `full` is set when too many remain; then no entries are kept any longer.
     """
 
-    def __init__(self, queries: int, per_query: int = 128) -> None:
-        self.capacity = per_query * queries
-        self.full, self.may_be_full = False, True
+    def __init__(self, queries: int, keep: Literal["none", "some", "all"]) -> None:
+        self.capacity, self.may_be_full, self.full = PER_QUERY * queries, keep == "some", keep == "none"
         self._queries: list[Tensor] = []
         self._similarities: list[Tensor] = []
         self._number = self._number_after_filter = 0
 
     def add(self, entries: LargeEntries, rows: slice, can_count: Filter) -> None:
-        """Keep some entries of a tile.
+        """Keep some entries of a block, whose queries are `rows`."""
+        if len(entries.queries) and not self.full:
+            self._append(entries.queries.int() + rows.start, entries.values, can_count)
 
-        Args:
-            entries: of the tile.
-            rows: the queries of the tile.
-            can_count: filter for when there are too many.
-        """
-        if len(entries.queries) == 0:
-            return
-        self._queries.append(entries.queries.int() + rows.start)
-        self._similarities.append(entries.values)
-        self._number += len(entries.queries)
+    def merge(self, other: KeptEntries, can_count: Filter) -> None:
+        """Keep the entries of other blocks, too."""
+        self.full = self.full or other.full
+        if self.full:
+            self._clear()
+        for queries, similarities in zip(other._queries, other._similarities, strict=True):
+            if not self.full:
+                self._append(queries, similarities, can_count)
+
+    def _append(self, queries: Tensor, similarities: Tensor, can_count: Filter) -> None:
+        self._queries.append(queries)
+        self._similarities.append(similarities)
+        self._number += len(queries)
         if self._number > self.capacity and self._number > 2 * self._number_after_filter:
             self.filter(can_count)
 
@@ -52,10 +57,9 @@ class KeptEntries:
         self._number = self._number_after_filter = len(self._queries[0])
         if self.may_be_full and self._number > self.capacity:
             self.full = True
-            self.clear()
+            self._clear()
 
-    def clear(self) -> None:
-        """Discard all entries."""
+    def _clear(self) -> None:
         self._queries, self._similarities, self._number = [], [], 0
 
     def entries(self, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -64,6 +68,13 @@ class KeptEntries:
             return torch.zeros(0, dtype=torch.int32, device=device), torch.zeros(0, device=device)
         return torch.cat(self._queries), torch.cat(self._similarities)
 
-    def replace(self, queries: Tensor, similarities: Tensor) -> None:
-        """Replace all entries."""
-        self._queries, self._similarities, self._number = [queries], [similarities], len(queries)
+    def numbers(self, device: torch.device) -> tuple[Tensor, Tensor] | None:
+        """Return `entries`; None where they were too many."""
+        return None if self.full else self.entries(device)
+
+    def load(self, numbers: tuple[Tensor, Tensor] | None) -> None:
+        """Keep the entries of `numbers` of another state."""
+        self._clear()
+        self.full = numbers is None
+        if numbers is not None:
+            self._queries, self._similarities, self._number = [numbers[0]], [numbers[1]], len(numbers[0])

@@ -12,7 +12,7 @@ from lossscope.core.counts import check_inputs
 from lossscope.core.row_ops import LN2, row_top_k
 from lossscope.core.similarity import Mask
 
-from .buffers import Buffers
+from .block import Buffers
 from .concentration import TOP
 
 

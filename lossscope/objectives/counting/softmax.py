@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,12 +15,12 @@ from lossscope.core.counts import Counts
 from lossscope.core.row_ops import LN2, exp_, row_dot
 from lossscope.errors import InputError
 
-from .base import RowCounts, TileAccumulator, fill_skipped
-from .buffers import Buffers
+from .block import Block
 from .concentration import Concentration
 from .effects import CountEffects
+from .fold import CountState, Fold, Keep, RowCounts, State, fill_skipped
 from .kept_entries import KeptEntries
-from .large_entries import EntrySearch, LargeEntries
+from .large_entries import EntrySearch
 from .rows import QueryPositives, WholeRows
 
 _ABOVE, _BELOW = 36.0, 30.0  # exponents whose squares, and 200,000 of them together, stay well within float32
@@ -49,11 +49,9 @@ class SoftmaxRule:
             low, high = _SCALES
             raise InputError(f"the scale of a softmax, 1/tau, must be in {low:g}..{high:g}; got {self.scale:g}")
 
-    def accumulator(
-        self, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
-    ) -> TileAccumulator:
-        """Return an accumulator of the sums of exponentials."""
-        return _SoftmaxAccumulator(self, positives, eps, buffers, collect)
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+        """Return what is kept: sums of exponentials, and entries."""
+        return _SoftmaxFold(self, positives, tuple(dict.fromkeys(eps)), keep)
 
     def count_rows(self, whole: WholeRows) -> RowCounts:
         """Return the counts of whole rows, from their exponentials."""
@@ -235,139 +233,194 @@ def _n_eff_effect(E: Tensor) -> Tensor:
     return (total.square() / square - without).where(e > 0, 0.0)
 
 
-class _SoftmaxAccumulator(TileAccumulator):
-    """low, square: (n,) Σ e and Σ e² of the negatives, e = exp(scale (s − reference)).
+class _Sums(NamedTuple):
+    """Σ e and Σ e² of the negatives of each query, e = exp(scale (s − reference))."""
 
-    reference: (n,) the hardest negative so far. As long as no query is out of range of it, it is one number (`shared`)
-    for all queries, so that both directions share their exponentials.
+    shared: float | None  # the reference of all queries, while it is one number
+    reference: Tensor  # (n,)
+    low: Tensor  # (n,) float64
+    square: Tensor  # (n,) float64
+
+    def plus(self, other: _Sums, scale: float, rows: slice = slice(None)) -> _Sums:
+        """Return the sums over both, of some queries, in units of the larger reference."""
+        (a, b), shared = (_Sums(one.shared, *(x[rows] for x in one[1:])) for one in (self, other)), self.shared
+        if shared is not None and shared == other.shared:
+            return _Sums(shared, a.reference, a.low + b.low, a.square + b.square)
+        first, second = a._own_reference(), b._own_reference()
+        reference = torch.maximum(first, second)
+        f, g = (((x.double() - reference.double()) * scale).exp() for x in (first, second))
+        return _Sums(None, reference, a.low * f + b.low * g, a.square * f.square() + b.square * g.square())
+
+    def _own_reference(self) -> Tensor:
+        """(n,) reference of each query; the lowest where nothing was added yet."""
+        lowest = torch.finfo(self.reference.dtype).min / 4
+        return self.reference if self.shared is None else self.reference.where(self.low > 0, lowest)
+
+
+@dataclass(frozen=True, eq=False)
+class _SoftmaxFold(Fold["_SoftmaxState"]):
+    """The sums of exponentials, and the entries that can still count.
+
+    As long as no query is out of range of it, the reference is one number for all queries, so that both directions
+    share their exponentials.
     """
 
-    def __init__(
-        self, rule: SoftmaxRule, positives: QueryPositives, eps: Sequence[float], buffers: Buffers, collect: bool
-    ) -> None:
-        self.rule, self.positives, self.eps, self.buffers = rule, positives, tuple(dict.fromkeys(eps)), buffers
-        n, device = len(positives.similarities), positives.similarities.device
-        best = positives.best[positives.usable]
-        self.shared = float(best.median()) if collect and len(best) else None
-        start = torch.finfo(best.dtype).min / 4 if self.shared is None else self.shared
-        self.reference = torch.full_like(positives.best, start)
-        self.low = torch.zeros(n, dtype=torch.float64, device=device)
-        self.square = torch.zeros_like(self.low)
-        self.entries = KeptEntries(n) if collect else None
-        self.search = EntrySearch()
-        self.recounted = {e: (torch.zeros_like(self.low), torch.zeros_like(self.low)) for e in self.eps}
+    rule: SoftmaxRule
+    positives: QueryPositives
+    eps: tuple[float, ...]
+    keep: Keep
 
-    def _in_range(self, tile: Tensor, shared: float) -> bool:
+    @cached_property
+    def empty(self) -> _Sums:
+        """The sums of nothing."""
+        best = self.positives.best[self.positives.usable]
+        shared = float(best.median()) if len(best) and self.keep != "none" else None
+        start = torch.finfo(best.dtype).min / 4 if shared is None else shared
+        reference = torch.full_like(self.positives.best, start)
+        low = torch.zeros_like(reference, dtype=torch.float64)
+        return _Sums(shared, reference, low, low)
+
+    def start(self, known: Any = None) -> _SoftmaxState:
+        return _SoftmaxState(self, known)
+
+    def again(self, state: _SoftmaxState) -> _RecountFold | None:
+        return _RecountFold(self, state.sums) if state.entries.full else None
+
+    def finish(self, state: _SoftmaxState, second: Any) -> None:
+        state.recounted = second.counted
+
+    def log_denominator(self, sums: _Sums, rows: slice = slice(None)) -> Tensor:
+        """(r,) logarithm of the denominator, in units of the exponential of the reference; sums are of the rows."""
+        return self.rule.log_denominator(sums.low, sums.reference, self.positives.similarities[rows])
+
+    def cut(self, eps: float, sums: _Sums) -> Tensor:
+        """(n,) similarity above which an entry counts."""
+        return self.rule.cut(eps, sums.reference, self.log_denominator(sums))
+
+    def lower_bound(self, sums: _Sums, rows: slice = slice(None)) -> Tensor:
+        """(r,) similarity below which no final cut can be: sums only grow."""
+        exact = self.rule.exact_cut(min(self.eps), sums.reference, self.log_denominator(sums, rows))
+        return (exact - _SLACK * sums.reference.abs().clamp(min=1)).to(sums.reference.dtype)
+
+
+class _SoftmaxState(CountState):
+    def __init__(self, fold: _SoftmaxFold, known: _Sums | None) -> None:
+        self.fold, self.before = fold, known  # sums of earlier blocks
+        self.sums = _Sums(fold.empty.shared, *(x.clone() for x in fold.empty[1:]))
+        self.entries = KeptEntries(len(self.sums.low), fold.keep)
+        self.search = EntrySearch()
+        self.recounted: _Counted | None = None
+
+    def _in_range(self, block: Block, shared: float) -> bool:
         """Whether the squares of the exponentials of all hardest negatives of a tile neither over- nor underflow."""
-        highest, lowest = self.buffers.maxima_range(tile)
-        scale = self.rule.scale
+        highest, lowest = block.tile.maxima_range
+        scale = self.fold.rule.scale
         return (highest - shared) * scale <= _ABOVE and (shared - lowest) * scale <= _BELOW
 
-    def add(self, tile: Tensor, rows: slice, dim: int) -> None:
-        if self.shared is not None and not self._in_range(tile, self.shared):
-            self.shared = None  # from here on every query has a reference of its own
-            self.reference = self.reference.where(self.low > 0, torch.finfo(self.reference.dtype).min / 4)
-        if self.shared is not None:
-            E = self.buffers.exponentials(tile, self.rule.scale, self.shared)
-            self.low[rows] += self.buffers.sum(E, dim)
-            self.square[rows] += self.buffers.sum_of_squares(E, dim)
+    def add(self, block: Block) -> None:
+        shared, scale, rows = self.sums.shared, self.fold.rule.scale, block.rows
+        if shared is not None and not self._in_range(block, shared):  # from here on every query has its own reference
+            self.sums = self.sums._replace(shared=None, reference=self.sums._own_reference().clone())
+        if self.sums.shared is not None:
+            E = block.tile.exponentials(scale, self.sums.shared)
+            self.sums.low[rows] += block.sum(E)
+            self.sums.square[rows] += block.sum_of_squares(E)
         else:
-            self._add_online(tile, rows, dim)
-        if self.entries is not None and not self.entries.full:
-            self.entries.add(self._large_entries(tile, self._lower_bound(rows), dim), rows, self._can_count)
+            self._add_online(block)
+        if not self.entries.full:
+            found = block.entries_above(self.fold.lower_bound(self._all_sums(rows), rows), self.search)
+            self.entries.add(found, rows, self._can_count)
 
-    def _large_entries(self, tile: Tensor, cut: Tensor, dim: int) -> LargeEntries:
-        """Return the entries of a tile above the cut of their query."""
-        entries = self.buffers.at_least(tile, cut, dim, self.search)
-        if entries is None:
-            return LargeEntries.where(self.buffers.greater(tile, cut.unsqueeze(dim)), tile, dim)
-        return entries.above(cut)
+    def _add_online(self, block: Block) -> None:
+        """Add a block in units of the new hardest negatives, to which the sums are rescaled."""
+        rows, scale, (_, references, low, square) = block.rows, self.fold.rule.scale, self.sums
+        before = references[rows]
+        reference = torch.maximum(before, block.max())
+        E = block.exponentials(scale, reference)
+        shrink = ((before.double() - reference.double()) * scale).exp()
+        low[rows] = low[rows] * shrink + block.sum(E)
+        square[rows] = square[rows] * shrink.square() + block.sum_of_squares(E)
+        references[rows] = reference
 
-    def _add_online(self, tile: Tensor, rows: slice, dim: int) -> None:
-        """Add a tile in units of the new hardest negatives, to which the sums are rescaled."""
-        before = self.reference[rows]
-        reference = torch.maximum(before, self.buffers.maxima(tile, dim))
-        E = self._exponentials(tile, reference, dim)
-        shrink = ((before.double() - reference.double()) * self.rule.scale).exp()
-        self.low[rows] = self.low[rows] * shrink + self.buffers.sum(E, dim)
-        self.square[rows] = self.square[rows] * shrink.square() + self.buffers.sum_of_squares(E, dim)
-        self.reference[rows] = reference
-
-    def recount(self, tile: Tensor, rows: slice, dim: int) -> None:
-        E = self._exponentials(tile, self.reference[rows], dim)
-        truth = self.buffers.empty_like(tile, "float truth")
-        for eps, (above, mass) in self.recounted.items():
-            torch.gt(tile, self._cut(eps, rows).unsqueeze(dim), out=truth)
-            above[rows] += self.buffers.sum(truth, dim)
-            mass[rows] += self.buffers.sum(truth.mul_(E), dim)
-
-    @property
-    def needs_second_pass(self) -> bool:
-        return self.entries is None or self.entries.full
+    def _all_sums(self, rows: slice = slice(None)) -> _Sums:
+        """Return the sums of these and of earlier blocks, of some queries."""
+        if self.before is not None:
+            return self.sums.plus(self.before, self.fold.rule.scale, rows)
+        return _Sums(self.sums.shared, *(x[rows] for x in self.sums[1:]))
 
     def counts(self, eps: float) -> Counts:
-        above, mass = self.recounted[eps] if self.needs_second_pass else self._count_entries(eps)
-        n_eff = (self.low.square() / self.square).to(self.reference.dtype)
-        log_denominator = self._log_denominator(slice(None))
-        return self.rule.counts(above, mass, self.low, log_denominator, n_eff, self.positives.usable)
+        sums, rule = self.sums, self.fold.rule
+        above, mass = self._count_entries(eps) if self.recounted is None else self.recounted[eps]
+        n_eff = (sums.low.square() / sums.square).to(sums.reference.dtype)
+        usable = self.fold.positives.usable
+        return rule.counts(above, mass, sums.low, self.fold.log_denominator(sums), n_eff, usable)
 
-    def state(self) -> dict[str, Any]:
-        queries, similarities = None, None
-        if self.entries is not None and not self.needs_second_pass:
-            queries, similarities = self.entries.entries(self.reference.device)
-        sums = {"reference": self.reference, "low": self.low, "square": self.square, "recounted": self.recounted}
-        return {**sums, "queries": queries, "similarities": similarities}
+    def known(self) -> _Sums:
+        return self.sums._replace(square=self.sums.low)  # squares bound nothing: no memory is held for them
 
-    def merge(self, states: Sequence[dict[str, Any]]) -> None:
-        reference = torch.stack([state["reference"] for state in states]).amax(0)
-        shrink = [((state["reference"].double() - reference.double()) * self.rule.scale).exp() for state in states]
-        self.low = torch.stack([s["low"] * f for s, f in zip(states, shrink, strict=True)]).sum(0)
-        self.square = torch.stack([s["square"] * f.square() for s, f in zip(states, shrink, strict=True)]).sum(0)
-        self.reference = reference
-        if self.entries is not None:
-            self.entries.full = any(state["queries"] is None for state in states)
-            self.entries.clear()
-            if not self.entries.full:
-                parts = (torch.cat([state[name] for state in states]) for name in ("queries", "similarities"))
-                self.entries.replace(*parts)
+    def numbers(self) -> dict[str, Any]:
+        return {**self.sums._asdict(), "entries": self.entries.numbers(self.sums.low.device)}
 
-    def merge_second_pass(self, states: Sequence[dict[str, Any]]) -> None:
-        for eps in self.recounted:
-            parts = [state["recounted"][eps] for state in states]
-            self.recounted[eps] = (sum(p[0] for p in parts), sum(p[1] for p in parts))
+    def load(self, numbers: dict[str, Any]) -> None:
+        self.sums = _Sums(*(numbers[name] for name in _Sums._fields))
+        self.entries.load(numbers["entries"])
 
-    def keep_all_that_count(self) -> None:
-        if self.entries is not None:
-            self.entries.may_be_full = False
-
-    def drop_entries(self) -> None:
-        if self.entries is not None:
-            self.entries.filter(self._can_count)
-
-    def _exponentials(self, tile: Tensor, reference: Tensor, dim: int) -> Tensor:
-        E = torch.sub(tile, reference.unsqueeze(dim), out=self.buffers.empty_like(tile))
-        return exp_(E, self.rule.scale)
-
-    def _log_denominator(self, rows: slice) -> Tensor:
-        return self.rule.log_denominator(self.low[rows], self.reference[rows], self.positives.similarities[rows])
-
-    def _cut(self, eps: float, rows: slice) -> Tensor:
-        return self.rule.cut(eps, self.reference[rows], self._log_denominator(rows))
-
-    def _lower_bound(self, rows: slice) -> Tensor:
-        """(r,) similarity below which no final cut can be: sums only grow."""
-        exact = self.rule.exact_cut(min(self.eps), self.reference[rows], self._log_denominator(rows))
-        return (exact - _SLACK * self.reference[rows].abs().clamp(min=1)).to(self.reference.dtype)
+    def merge(self, later: _SoftmaxState) -> None:
+        self.sums = self.sums.plus(later.sums, self.fold.rule.scale)
+        self.entries.merge(later.entries, self._can_count)
 
     def _can_count(self, queries: Tensor, similarities: Tensor) -> Tensor:
-        return similarities > self._lower_bound(slice(None))[queries.long()]
+        return similarities > self.fold.lower_bound(self._all_sums())[queries.long()]
 
     def _count_entries(self, eps: float) -> tuple[Tensor, Tensor]:
         """(n,) number of kept entries above the cut, and the sum of their exponentials."""
-        assert self.entries is not None
-        queries, similarities = self.entries.entries(self.reference.device)
-        kept = similarities > self._cut(eps, slice(None))[queries.long()]
+        reference = self.sums.reference
+        queries, similarities = self.entries.entries(reference.device)
+        kept = similarities > self.fold.cut(eps, self.sums)[queries.long()]
         queries, similarities = queries[kept].long(), similarities[kept]
-        E = ((similarities.double() - self.reference[queries].double()) * self.rule.scale).exp()
-        n = len(self.reference)
+        E = ((similarities.double() - reference[queries].double()) * self.fold.rule.scale).exp()
+        n = len(reference)
         return torch.bincount(queries, minlength=n).double(), torch.bincount(queries, weights=E, minlength=n)
+
+
+_Counted = dict[float, tuple[Tensor, Tensor]]  # eps -> (n,) entries above the cut, and the sum of their exponentials
+
+
+@dataclass(frozen=True, eq=False)
+class _RecountFold(Fold["_RecountState"]):
+    """The entries above the cuts that the sums of a first pass give."""
+
+    first: _SoftmaxFold
+    sums: _Sums
+
+    @cached_property
+    def cuts(self) -> dict[float, Tensor]:
+        """Eps -> (n,) cut."""
+        return {eps: self.first.cut(eps, self.sums) for eps in self.first.eps}
+
+    def start(self, known: Any = None) -> _RecountState:
+        return _RecountState(self)
+
+
+class _RecountState(State):
+    def __init__(self, fold: _RecountFold) -> None:
+        self.fold, zeros = fold, partial(torch.zeros_like, fold.sums.low)
+        self.counted: _Counted = {eps: (zeros(), zeros()) for eps in fold.first.eps}
+
+    def add(self, block: Block) -> None:
+        rows = block.rows
+        E = block.exponentials(self.fold.first.rule.scale, self.fold.sums.reference[rows])
+        for eps, (above, mass) in self.counted.items():
+            truth = block.above(self.fold.cuts[eps][rows], "float truth")
+            above[rows] += block.sum(truth)
+            mass[rows] += block.sum(truth.mul_(E))
+
+    def merge(self, later: _RecountState) -> None:
+        pairs = zip(self.counted.items(), later.counted.values(), strict=True)
+        self.counted = {eps: (above + a, mass + m) for (eps, (above, mass)), (a, m) in pairs}
+
+    def numbers(self) -> dict[str, Any]:
+        return {"counted": self.counted}
+
+    def load(self, numbers: dict[str, Any]) -> None:
+        self.counted = numbers["counted"]

@@ -17,9 +17,9 @@ from lossscope.core.similarity import REPEATS, Mask
 from lossscope.core.types import Convention, Direction, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.base import RowCounts
 from lossscope.objectives.counting.concentration import Concentration
 from lossscope.objectives.counting.effects import CountEffects
+from lossscope.objectives.counting.fold import RowCounts
 from lossscope.objectives.counting.rows import WholeRows
 from lossscope.objectives.counting.units import unit_factor, weights_in_unit
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lossscope.core.distributed import process_group
-from lossscope.engine.sampled import strips
+from lossscope.engine.blocks import strips
 from lossscope.engine.sweep import Sweep
 from lossscope.io.frames import Frame
 from lossscope.sources.base import load

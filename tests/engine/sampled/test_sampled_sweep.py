@@ -15,7 +15,9 @@ from lossscope.core.relations import Relations
 from lossscope.core.sides import QUERY_DOCUMENT
 from lossscope.core.similarity import normalise
 from lossscope.core.types import Direction
-from lossscope.engine.sampled import one_pass, runner, strips, summary
+from lossscope.engine import fold
+from lossscope.engine.blocks import strips
+from lossscope.engine.sampled import runner, summary
 from lossscope.engine.sampled.checkpoint import NAME
 from lossscope.engine.sampled.draw import draw_queries
 from lossscope.engine.sweep import Sweep
@@ -82,10 +84,15 @@ SWEEPS: dict[str, tuple[SplitEmbeddings, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_all_queries_are_the_full_sweep_exactly(name: str) -> None:
+    """Counts are the same bits; of a small tau sums of weights differ in their last ones, as bands are others."""
     embedded, options = SWEEPS[name]
     full = Sweep(**options, **ALL, interval=None).run(embedded).summary
     every = Sweep(**options, batch_size=None, queries=10_000).run(embedded).summary
-    pd.testing.assert_frame_equal(every[list(NUMBERS)], full[list(NUMBERS)], rtol=0, atol=0)
+    is_small = full["objective"].str.contains("tau=0.01", regex=False).fillna(False) & ~full["unit"].isin(["samples"])
+    is_small |= full["objective"].str.contains("tau=0.01", regex=False).fillna(False) & (full["statistic"] == "N_eff")
+    for chosen, tolerance in ((is_small, 1e-8), (~is_small, 0)):
+        ours, others = (rows.loc[chosen, list(NUMBERS)] for rows in (every, full))
+        pd.testing.assert_frame_equal(ours, others, rtol=tolerance, atol=0)
     assert (every["low"].equals(every["mean"])) and every["high"].equals(every["mean"])
     assert full[list(INTERVAL)].isna().all(axis=None)
 
@@ -129,15 +136,15 @@ def test_a_killed_pass_resumes_after_its_last_strip_to_the_bit(
     sweep = Sweep(("ntxent:tau=0.01", "triplet", "triplet_sh"), TILES, batch_size=None, queries=50)
     whole = sweep.run(embedded, Frame.open(tmp_path / "whole", {}))
     computed: list[int] = []
-    state_of_strip = one_pass.SampledPass._state_of_strip
+    fold_band = fold._Pass._fold_band
 
-    def counting(self: one_pass.SampledPass, strip: int) -> Any:
-        computed.append(strip)
+    def counting(self: fold._Pass, tasks: Any, band: int, *others: Any) -> Any:
+        computed.append(band)
         if len(computed) in (4, 9):
             raise KeyboardInterrupt
-        return state_of_strip(self, strip)
+        return fold_band(self, tasks, band, *others)
 
-    monkeypatch.setattr(one_pass.SampledPass, "_state_of_strip", counting)
+    monkeypatch.setattr(fold._Pass, "_fold_band", counting)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             sweep.run(embedded, Frame.open(tmp_path / "killed", {}))
@@ -154,8 +161,8 @@ def test_a_killed_pass_resumes_after_its_last_strip_to_the_bit(
     ("content", "message"),
     [
         (b"PK\x03\x04 cut off", "must be a whole torch file"),
-        ({"schema": "other"}, "must be of the schema lossscope.strips/1"),
-        ({"schema": "lossscope.strips/1", "passes": {"a": {}}}, "done"),
+        ({"schema": "other"}, "must be of the schema lossscope.strips/2"),
+        ({"schema": "lossscope.strips/2", "passes": {"a": {}}}, "done"),
     ],
 )
 def test_a_damaged_state_is_refused(content: Any, message: str, tmp_path: Path) -> None:
@@ -174,15 +181,14 @@ def test_a_precision_that_is_killed_between_its_samples_resumes(
     monkeypatch.setattr(runner, "PILOT", 40)
     sweep = Sweep(("ntxent:tau=0.05",), ("cocos",), batch_size=None, precision_of="C_neg=4%")
     whole, passes = sweep.run(split()), list[int]()
-    run = one_pass.SampledPass.run
 
-    def killed(self: one_pass.SampledPass) -> Any:
-        passes.append(self.mask.queries)
+    def killed(*args: Any) -> Any:
+        passes.append(len(args[2][0].shape.query_ids))
         if len(passes) == 4:
             raise KeyboardInterrupt
-        return run(self)
+        return fold.fold(*args)
 
-    monkeypatch.setattr(one_pass.SampledPass, "run", killed)
+    monkeypatch.setattr(runner, "fold", killed)
     with pytest.raises(KeyboardInterrupt):
         sweep.run(split(), Frame.open(tmp_path / "frame", {}))
     resumed = sweep.run(split(), Frame.open(tmp_path / "frame", {}))

@@ -11,18 +11,21 @@ from torch import Tensor
 
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.pair import Pair
-from lossscope.engine.tiled.matrix import TiledMatrix
-from lossscope.engine.tiled.one_pass import TiledRows, TilePass
-from lossscope.engine.tiled.sparse_mask import SparseMask
+from lossscope.core.types import Direction
+from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix
+from lossscope.engine.blocks.sparse_mask import SparseMask
+from lossscope.engine.fold import FoldedRows
+from lossscope.engine.large_batches import batch_shapes, fold_tiles
+from lossscope.engine.run_probes import ProbePlan
 from lossscope.objectives.counting import large_entries
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.block import Block, Buffers, Tile
 from lossscope.objectives.counting.large_entries import EntrySearch, LargeEntries
-from lossscope.probes.views.view import BatchShape
 from lossscope.registry import build
 from tests.each import each
 
 SPECS = ("ntxent:tau=0.05", "ntxent:tau=0.01", "dcl", "unified", "triplet", "triplet-sh")
+OBJECTIVES = [build("objectives", spec) for spec in SPECS]
+PROBES = [build("probes", spec) for spec in ("cocos:eps=0.01", "cocos:eps=0.2", "similarity")]
 
 
 def tile_of(rows: int, columns: int, seed: int) -> Tensor:
@@ -48,13 +51,21 @@ def test_the_entries_are_those_of_a_comparison_of_the_whole_tile(dim: int, rows:
     bound = bounds_of(tile, dim, seed)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(large_entries, "_SHARE", 0)  # never too many
-        entries = Buffers().at_least(tile, bound, dim, EntrySearch())
+        entries = found(tile, bound, dim, EntrySearch())
     assert entries is not None
     expected = LargeEntries.where(tile >= bound.unsqueeze(dim), tile, dim)
     assert sorted_entries(entries) == sorted_entries(expected)
     assert sorted_entries(entries.above(bound)) == sorted_entries(
         LargeEntries.where(tile > bound.unsqueeze(dim), tile, dim)
     )
+
+
+def found(tile: Tensor, bound: Tensor, dim: int, search: EntrySearch) -> LargeEntries | None:
+    return None if search.is_paused() else search.at_least(tile, block_of(tile, dim).tile.block_maxima, bound, dim)
+
+
+def block_of(tile: Tensor, dim: int) -> Block:
+    return Block(Tile(tile, *(slice(0, n) for n in tile.shape)), dim)
 
 
 def sorted_entries(entries: LargeEntries) -> list[tuple[int, float]]:
@@ -65,16 +76,16 @@ def test_nan_hides_no_entry_of_its_block() -> None:
     tile = torch.zeros(16, 64)
     tile[3, 5], tile[4, 5] = torch.nan, 2.0
     for dim in (0, 1):
-        entries = Buffers().at_least(tile, torch.ones(tile.shape[1 - dim]), dim, EntrySearch())
+        entries = found(tile, torch.ones(tile.shape[1 - dim]), dim, EntrySearch())
         assert entries is not None and entries.values.tolist() == [2.0]
 
 
 def test_a_tile_with_too_many_entries_pauses_the_search_for_ever_longer() -> None:
-    search, buffers, full, empty = EntrySearch(), Buffers(), torch.ones(16, 16), torch.zeros(16, 16)
+    search, full, empty = EntrySearch(), torch.ones(16, 16), torch.zeros(16, 16)
     bound, searched = torch.full((16,), 0.5), []
     for tile in [full] * 12 + [empty] * 40:
         before = search.is_paused
-        searched.append(buffers.at_least(tile, bound, 1, search) is not None)
+        searched.append(found(tile, bound, 1, search) is not None)
         assert search.is_paused == before
     assert not any(searched[:12])
     first = searched.index(True)
@@ -82,20 +93,18 @@ def test_a_tile_with_too_many_entries_pauses_the_search_for_ever_longer() -> Non
 
 
 def test_maxima_of_columns_are_exact_from_blocks() -> None:
-    tile = tile_of(37, 41, 0)
     buffers = Buffers()
-    buffers.next_tile()
-    assert torch.equal(buffers.maxima(tile, 0), tile.amax(0)) and torch.equal(buffers.maxima(tile, 1), tile.amax(1))
-    other = tile_of(37, 41, 1)
-    buffers.next_tile()
-    assert torch.equal(buffers.maxima(other, 0), other.amax(0)), "nothing of an earlier tile is left"
+    for seed in (0, 1):  # nothing of an earlier tile is left
+        tile = tile_of(37, 41, seed)
+        both = Tile(tile, slice(0, 37), slice(0, 41), buffers).both
+        assert [torch.equal(block.max(), tile.amax(block.dim)) for block in both] == [True, True]
 
 
 @each("dim", [0, 1])
 def test_sums_of_squares(dim: int) -> None:
     tile = torch.rand(37, 5000, generator=torch.Generator().manual_seed(0))
     expected = tile.double().square().sum(dim)
-    torch.testing.assert_close(Buffers().sum_of_squares(tile, dim).double(), expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(block_of(tile, dim).sum_of_squares(tile).double(), expected, rtol=1e-5, atol=0)
 
 
 def clustered_source(n: int, per_cluster: int) -> SplitEmbeddings:
@@ -109,14 +118,11 @@ def clustered_source(n: int, per_cluster: int) -> SplitEmbeddings:
     return SplitEmbeddings("clusters", v, t, None, np.arange(n), ids, ids, "f" * 64)
 
 
-def run_pass(embedded: SplitEmbeddings) -> Pair[TiledRows]:
+def run_pass(embedded: SplitEmbeddings) -> dict[Direction, FoldedRows]:
     batch = next(Sampling("pairs", None).batches(embedded.relations))
-    images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
-    shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
+    blocks = MatrixBlocks(TiledMatrix(embedded, batch.images, batch.captions), 90, 150)
     mask = SparseMask.of(batch, embedded.relations, "keep")
-    objectives = [build("objectives", spec) for spec in SPECS]
-    tile_pass = TilePass(objectives, [0.01, 0.2], True, rows=90, columns=150)
-    return tile_pass.run(TiledMatrix(embedded, batch.images, batch.captions), mask, shapes)
+    return fold_tiles(ProbePlan.of(OBJECTIVES, PROBES), blocks, mask, batch_shapes(batch))
 
 
 @each("per_cluster", [1, 6, 40])
@@ -127,10 +133,10 @@ def test_a_pass_gives_the_same_bits_whether_or_not_blocks_are_searched(
     searched = run_pass(embedded)
     monkeypatch.setattr(EntrySearch, "is_paused", lambda self: True)
     compared = run_pass(embedded)
-    for a, b in zip(searched, compared, strict=True):
+    for a, b in zip(searched.values(), compared.values(), strict=True):
         for name in ("hardest", "column", "above", "ties"):
             assert torch.equal(getattr(a.extremes, name), getattr(b.extremes, name)), name
-        for objective in a.accumulators:
+        for objective in OBJECTIVES:
             for eps in (0.01, 0.2):
                 one, other = (rows.counts(objective, eps, "corrected") for rows in (a, b))
                 for name in ("above", "mass_above", "mass_below", "positive", "n_eff"):

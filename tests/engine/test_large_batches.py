@@ -15,17 +15,19 @@ from lossscope.core import memory
 from lossscope.core.batches import Batch, Sampling
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.pair import Pair
 from lossscope.engine import large_batches, small_batches
+from lossscope.engine.blocks.matrix import COLUMNS, ROWS, MatrixBlocks, TiledMatrix, row_slices, tile_size
+from lossscope.engine.blocks.sparse_mask import SparseMask
+from lossscope.engine.fold import FoldedRows
+from lossscope.engine.large_batches import fold_tiles
 from lossscope.engine.run_probes import ProbePlan
 from lossscope.engine.sweep import Sweep
-from lossscope.engine.tiled.matrix import COLUMNS, ROWS, TiledMatrix, row_slices, tile_size
-from lossscope.engine.tiled.one_pass import TiledRows, TilePass
-from lossscope.engine.tiled.sparse_mask import SparseMask
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.kept_entries import KeptEntries
-from lossscope.probes.views.view import BatchShape, DenseRows
+from lossscope.objectives.counting import kept_entries
+from lossscope.probes.cocos import Cocos
+from lossscope.probes.similarity import Similarity
+from lossscope.probes.views.view import DenseRows
 from lossscope.registry import build
 
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "vlc", "dcl", "triplet", "triplet:margin=0", "triplet_sh")
@@ -58,18 +60,15 @@ def whole_batch(embedded: SplitEmbeddings, how: Any) -> Batch:
 
 
 def run_pass(
-    embedded: SplitEmbeddings, batch: Batch, objectives: list[Objective], eps: list[float], **options: Any
-) -> Pair[TiledRows]:
-    same_image = options.pop("same_image", "keep")
-    images, captions = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
-    shapes = Pair(BatchShape(1, "i2t", images, captions[None]), BatchShape(1, "t2i", captions, images[None]))
-    mask = SparseMask.of(batch, embedded.caption_image, same_image)
-    return TilePass(objectives, eps, True, **options).run(
-        TiledMatrix(embedded, batch.images, batch.captions), mask, shapes
-    )
+    embedded: SplitEmbeddings, batch: Batch, objectives: list[Objective], eps: list[float], rows: int, columns: int
+) -> list[FoldedRows]:
+    blocks = MatrixBlocks(TiledMatrix(embedded, batch.images, batch.captions), rows, columns)
+    plan = ProbePlan.of(objectives, [Similarity(), *(Cocos(eps=one) for one in eps)])
+    mask = SparseMask.of(batch, embedded.caption_image, "keep")
+    return list(fold_tiles(plan, blocks, mask, large_batches.batch_shapes(batch)).values())
 
 
-def assert_same(tiled_rows: TiledRows, whole: DenseRows, objectives: list[Objective], eps: list[float]) -> None:
+def assert_same(tiled_rows: FoldedRows, whole: DenseRows, objectives: list[Objective], eps: list[float]) -> None:
     for name in ("positive", "hardest", "column", "above", "ties"):
         actual, expected = (getattr(rows.extremes, name).double() for rows in (tiled_rows, whole))
         assert torch.equal(actual.nan_to_num(9), expected.nan_to_num(9)), name
@@ -100,7 +99,7 @@ def test_a_positive_does_not_outrank_itself_whatever_the_tile(monkeypatch: pytes
     embedded = source("collapsed", 30, 1)
     batch = whole_batch(embedded, "pairs")
     shifted = lambda matrix, mask: (matrix.images * matrix.captions).double().sum(1).float() - 1e-7  # noqa: E731
-    monkeypatch.setattr("lossscope.engine.tiled.one_pass.positive_similarities", shifted)
+    monkeypatch.setattr("lossscope.engine.blocks.matrix.positive_similarities", shifted)
     tiled_rows = run_pass(embedded, batch, [], [], rows=7, columns=11)
     for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
         assert torch.equal(side.extremes.above, whole.extremes.above)
@@ -108,13 +107,13 @@ def test_a_positive_does_not_outrank_itself_whatever_the_tile(monkeypatch: pytes
 
 
 def test_too_many_kept_entries_lead_to_a_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(KeptEntries.__init__, "__defaults__", (1,))
+    monkeypatch.setattr(kept_entries, "PER_QUERY", 1)
     for kind, how, spec in (("random", "pairs", "ntxent:tau=0.5"), ("random", "images", "smoothap:tau=0.2")):
         embedded, objective = source(kind, 40, 3), build("objectives", spec)
         batch = whole_batch(embedded, how)
         tiled_rows = run_pass(embedded, batch, [objective], [1e-4], rows=16, columns=16)
         for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
-            assert side.accumulators[objective].needs_second_pass
+            assert side.states[objective].recounted is not None
             assert_same(side, whole, [objective], [1e-4])
 
 
@@ -164,11 +163,11 @@ def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPa
     """The others would wait for ever for the sums of its tiles."""
     embedded, tried = source("random", 20, 2), []
 
-    def scarce(self: TilePass, *_: object) -> None:
-        tried.append(self.rows)
+    def scarce(plan: ProbePlan, blocks: MatrixBlocks, *_: object) -> None:
+        tried.append(blocks.height)
         raise MemoryError
 
-    monkeypatch.setattr(TilePass, "run", scarce)
+    monkeypatch.setattr(large_batches, "fold_tiles", scarce)
     for size, times in ((2, 1), (1, 5)):
         tried.clear()
         runner = large_batches.LargeBatchRunner(

@@ -13,12 +13,11 @@ from torch import Tensor
 from lossscope.core.types import Rows
 from lossscope.core.vector_shards import VectorShards
 from lossscope.errors import InputError
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.block import Buffers, Tile
 
-from ..tiled.matrix import Tile, product_tiles, row_slices, tile_size
-from ..tiled.one_pass import positive_similarities
-from ..tiled.sparse_mask import SparseEntries, SparseMask
 from . import strips
+from .matrix import positive_similarities, product_tiles, row_slices, tile_size
+from .sparse_mask import SparseEntries, SparseMask
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +41,7 @@ class ShardStrips:
 
     @property
     def number(self) -> int:
+        """Number of strips."""
         return len(self._parts)
 
     @cached_property
@@ -55,6 +55,7 @@ class ShardStrips:
         return int(first), int(end)
 
     def positives(self, mask: SparseMask) -> Tensor:
+        """(k,) similarities of the positive entries of the mask."""
         entries = mask.positives
         own = entries.rows if self.transposed else entries.columns
         wanted, place = np.unique(self.candidate_rows[own.numpy()], return_inverse=True)
@@ -69,11 +70,15 @@ class ShardStrips:
         )
 
     def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
+        """Yield the tiles of a strip, block by block of its shards."""
         for first, block in self.candidates.blocks(*self._parts[strip]):
             start, stop = self._places(first, first + len(block))
             rows = self.candidate_rows[start:stop] - first
             vectors = block if len(rows) == len(block) and (np.diff(rows) == 1).all() else block[torch.from_numpy(rows)]
             yield from self._tiles_of_block(vectors, start, buffers)
+
+    def whole_rows(self, queries: Tensor, mask: SparseMask) -> None:
+        """Return None: queries are read again strip by strip."""
 
     def _tiles_of_block(self, vectors: Tensor, start: int, buffers: Buffers) -> Iterator[Tile]:
         """Yield the tiles of consecutive candidates, the first of which is `start`."""
@@ -81,11 +86,11 @@ class ShardStrips:
         if self.transposed:
             rows, columns = row_slices(len(vectors), height), row_slices(n, width)
             for tile in product_tiles(vectors, self.queries, rows, columns, buffers):
-                yield Tile(tile.S, _shift(tile.rows, start), tile.columns)
+                yield Tile(tile.S, _shift(tile.rows, start), tile.columns, buffers)
         else:
             rows, columns = row_slices(n, height), row_slices(len(vectors), width)
             for tile in product_tiles(self.queries, vectors, rows, columns, buffers):
-                yield Tile(tile.S, tile.rows, _shift(tile.columns, start))
+                yield Tile(tile.S, tile.rows, _shift(tile.columns, start), buffers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""S in tiles: the product of two sides block by block, into memory that is reused."""
+"""S of one batch in bands of tiles: products of two sides, computed where they are needed into reused memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -13,19 +14,14 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.memory import entries_at_a_time
 from lossscope.core.types import Direction, Rows
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.block import Buffers, Tile
+
+from .sparse_mask import SparseEntries, SparseMask
 
 ROWS, COLUMNS = 256, 4096  # of a tile: 4 MB, which fit into the caches of a core
 _THIN = 32  # rows; thinner products may add up their columns in another order
-
-
-@dataclass(frozen=True)
-class Tile:
-    """The similarities of some rows with some columns; overwritten by the next tile."""
-
-    S: Tensor  # (r, w)
-    rows: slice
-    columns: slice
+_BANDS = 128  # at most: more would take longer to merge than to compute
+_BLOCK = 64  # positives of one product
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +79,65 @@ class TiledMatrix:
             return
         for row_slice in rows:
             for column_slice in columns:
-                yield Tile(self.block(row_slice, column_slice), row_slice, column_slice)
+                yield Tile(self.block(row_slice, column_slice), row_slice, column_slice, buffers)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixBlocks:
+    """A whole S in bands of rows."""
+
+    matrix: TiledMatrix
+    height: int  # of a tile
+    width: int
+
+    @property
+    def number(self) -> int:
+        """Number of bands."""
+        return len(self._bands)
+
+    @cached_property
+    def _bands(self) -> list[list[slice]]:
+        """The rows of the tiles of each band."""
+        rows = row_slices(self.matrix.shape[0], self.height)
+        return [rows[part] for part in row_slices(len(rows), -(-len(rows) // _BANDS))]
+
+    def positives(self, mask: SparseMask) -> Tensor:
+        """(k,) similarities of the positive entries of the mask."""
+        return positive_similarities(self.matrix, mask.positives)
+
+    def tiles(self, band: int, buffers: Buffers) -> Iterator[Tile]:
+        """Yield the tiles of a band, row by row."""
+        yield from self.matrix.tiles(self._bands[band], row_slices(self.matrix.shape[1], self.width), buffers)
+
+    def whole_rows(self, queries: Tensor, mask: SparseMask) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield some of the queries, and their whole rows."""
+        for part in torch.split(queries, self.height):
+            yield part, self.matrix.whole_rows(part, mask.direction)
+
+
+class HasBlocks(Protocol):
+    """A matrix of similarities whose parts are computed where they are needed."""
+
+    @property
+    def example(self) -> Tensor:
+        """A tensor of the type and on the device of S."""
+        ...
+
+    def block(self, images: slice | Tensor, captions: slice | Tensor) -> Tensor:
+        """(r, w) similarities of some images with some captions."""
+        ...
+
+
+def positive_similarities(matrix: HasBlocks, entries: SparseEntries) -> Tensor:
+    """(k,) similarities of the positive entries, from products of a few rows, mostly with the last bits of tiles."""
+    similarities = matrix.example.new_empty(len(entries.rows))
+    size = entries_at_a_time(_BLOCK, similarities.device)
+    for start in range(0, len(entries.rows), size):
+        part = slice(start, min(start + size, len(entries.rows)))
+        rows, index = torch.unique_consecutive(entries.rows[part], return_inverse=True)
+        block = matrix.block(rows, entries.columns[part])
+        similarities[part] = block[index, torch.arange(len(index))]
+    return similarities
 
 
 def product_tiles(
@@ -95,7 +149,7 @@ def product_tiles(
             shape = (row_slice.stop - row_slice.start, column_slice.stop - column_slice.start)
             S = buffers.get("tile", shape, images.dtype, images.device)
             torch.mm(images[row_slice], captions[column_slice].T, out=S)
-            yield Tile(S, row_slice, column_slice)
+            yield Tile(S, row_slice, column_slice, buffers)
 
 
 def tile_size(device: torch.device) -> tuple[int, int]:

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from torch import Tensor
 
-from lossscope.objectives.counting.buffers import Buffers
+from lossscope.objectives.counting.block import Buffers, Tile
 
-from ..tiled.matrix import Tile, TiledMatrix, row_slices, tile_size
-from ..tiled.one_pass import positive_similarities
-from ..tiled.sparse_mask import SparseMask
+from .matrix import TiledMatrix, positive_similarities, row_slices, tile_size
+from .sparse_mask import SparseMask
 
 STRIP = 1 << 20  # candidates of a strip, at most: sums are merged, and can be resumed, after each
-
-
-class Strips(Protocol):
-    """S of the sampled queries with all candidates; rows are of the first side, as in the matrix of a batch."""
-
-    @property
-    def number(self) -> int:
-        """Number of strips; it depends on the source alone."""
-        ...
-
-    def positives(self, mask: SparseMask) -> Tensor:
-        """(k,) similarities of the positive entries of a mask whose rows are of the first side."""
-        ...
-
-    def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
-        """Yield the tiles of a strip; those of a query come in the order of its candidates."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +24,7 @@ class MatrixStrips:
 
     @property
     def number(self) -> int:
+        """Number of strips."""
         return len(self._strips)
 
     @property
@@ -50,15 +32,20 @@ class MatrixStrips:
         return row_slices(self.matrix.shape[0 if self.transposed else 1], STRIP)
 
     def positives(self, mask: SparseMask) -> Tensor:
+        """(k,) similarities of the positive entries of the mask."""
         return positive_similarities(self.matrix, mask.positives)
 
     def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
+        """Yield the tiles of a strip; those of a query come in the order of its candidates."""
         own, (height, width) = self._strips[strip], tile_size(self.matrix.example.device)
         if self.transposed:
             rows, columns = _within(own, height), row_slices(self.matrix.shape[1], width)
         else:
             rows, columns = row_slices(self.matrix.shape[0], height), _within(own, width)
         yield from self.matrix.tiles(rows, columns, buffers)
+
+    def whole_rows(self, queries: Tensor, mask: SparseMask) -> None:
+        """Return None: queries are read again strip by strip."""
 
 
 def _within(part: slice, size: int) -> list[slice]:

@@ -12,7 +12,7 @@ from lossscope.core.batches import Sampling
 from lossscope.core.relations import Relations
 from lossscope.core.sides import QUERY_DOCUMENT
 from lossscope.core.types import DIRECTIONS, Direction, SameImage
-from lossscope.engine.tiled.sparse_mask import SparseMask
+from lossscope.engine.blocks.sparse_mask import SparseMask
 
 RANDOM = np.random.default_rng(0)
 PAIRS = np.unique(np.stack([RANDOM.integers(0, 12, 40), RANDOM.integers(0, 20, 40)], 1), axis=0)

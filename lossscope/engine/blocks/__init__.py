@@ -1,0 +1,1 @@
+"""S in blocks: where they come from."""

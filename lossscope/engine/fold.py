@@ -1,0 +1,376 @@
+"""The one driver: blocks of S are folded, band by band, and the states of bands are merged in their order.
+
+Bands are independent. Threads and processes take them, and what is merged does not depend on who computed a band, nor
+on when: so any number of threads and processes, and a pass that was killed and resumed, give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from lossscope.core.counts import Counts
+from lossscope.core.distributed import ProcessGroup
+from lossscope.core.types import Convention, OnStep
+from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.block import Buffers, Tile
+from lossscope.objectives.counting.extremes import ExtremesFold, ExtremesState, RankFold
+from lossscope.objectives.counting.fold import Fold, State
+from lossscope.objectives.counting.rows import QueryPositives
+from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
+
+from .blocks.sparse_mask import SparseMask
+from .workers import Workers
+
+EXTREMES = "extremes"  # key of their fold; those of objectives are the objectives
+
+
+class Blocks(Protocol):
+    """S of one batch, whose tiles are computed where they are needed; rows are of the first side."""
+
+    @property
+    def number(self) -> int:
+        """Number of bands; it depends on the source alone."""
+        ...
+
+    def positives(self, mask: SparseMask) -> Tensor:
+        """(k,) similarities of the positive entries of a mask whose rows are of the first side."""
+        ...
+
+    def tiles(self, band: int, buffers: Buffers) -> Iterator[Tile]:
+        """Yield the tiles of a band; those of a query come in the order of its candidates."""
+        ...
+
+    def whole_rows(self, queries: Tensor, mask: SparseMask) -> Iterator[tuple[Tensor, Tensor]] | None:
+        """Yield some of the queries and their whole rows of S; None where they are best read band by band."""
+        ...
+
+
+class Store(Protocol):
+    """Where what is done of a pass is kept, so that it is resumed."""
+
+    def load(self, step: str) -> tuple[int, Any]:
+        """Return how many bands are done, and their state."""
+        ...
+
+    def save(self, step: str, done: int, state: Callable[[], Any], is_complete: bool) -> None:
+        """Keep the state of `done` bands."""
+        ...
+
+    def write(self) -> None:
+        """Write what is kept: the pass ends before it is complete."""
+        ...
+
+
+class Nothing:
+    """A store that keeps nothing."""
+
+    def load(self, step: str) -> tuple[int, Any]:
+        """Return that nothing is done."""
+        return 0, None
+
+    def save(self, step: str, done: int, state: Callable[[], Any], is_complete: bool) -> None:
+        """Keep nothing."""
+
+    def write(self) -> None:
+        """Write nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionFolds:
+    """What is folded of one direction of S."""
+
+    mask: SparseMask  # of the direction
+    positives: QueryPositives
+    shape: BatchShape
+    folds: Mapping[Any, Fold[Any]]  # by objective, and EXTREMES
+
+    @property
+    def dim(self) -> int:
+        """1 where queries are the rows of tiles, 0 where they are their columns."""
+        return 1 if self.shape.direction == "i2t" else 0
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedRows(RowsOfS):
+    """Rows of S in one direction, of which what folds keep is left.
+
+    `places` are those, in the mask, of positives that have other last bits in their tile than in `positives`.
+    """
+
+    shape: BatchShape
+    positives: QueryPositives
+    states: Mapping[Any, Any]  # by the keys of the folds
+    places: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
+
+    @property
+    def extremes(self) -> Extremes:
+        state: ExtremesState = self.states[EXTREMES]
+        none, above, at_least = state.hardest == -torch.inf, state.ranks.above[:, 0], state.ranks.at_least[:, 0]
+        return Extremes(
+            state.best.where(state.best > -torch.inf, torch.nan),
+            state.hardest.where(~none, torch.nan),
+            state.column.where(~none, -1),
+            above.long(),
+            (at_least - above).long(),
+        )
+
+    @property
+    def skipped(self) -> Tensor:
+        return ~self.positives.usable
+
+    def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
+        counts: Counts = self.states[objective].counts(eps)
+        return counts
+
+
+def folds_of(
+    objectives: Sequence[Objective], eps: Sequence[float], extremes: bool, positives: QueryPositives, keep: Any = "some"
+) -> dict[Any, Fold[Any]]:
+    """Return the folds of objectives, all of which have a counting rule, and that of extremes."""
+    folds: dict[Any, Fold[Any]] = {}
+    for objective in objectives:
+        assert objective.counting_rule is not None, "a fold is of an objective with a counting rule"
+        folds[objective] = objective.counting_rule.fold(positives, eps, keep)
+    return {**folds, EXTREMES: ExtremesFold(positives)} if extremes else folds
+
+
+def fold(
+    blocks: Blocks,
+    mask: SparseMask,
+    directions: Sequence[DirectionFolds],
+    positives: Tensor,
+    group: ProcessGroup | None = None,
+    store: Store | None = None,
+    on_band: OnStep | None = None,
+    workers: Workers | None = None,
+) -> list[FoldedRows]:
+    """Return what the folds keep of each direction, whole in every process.
+
+    There is a second pass where one was not enough: more entries may count than are kept, or a positive has other last
+    bits in its tile, which decide its rank.
+
+    Args:
+        blocks: S.
+        mask: whose rows are of the first side, as in tiles.
+        directions: what is folded of each.
+        positives: (k,) similarities of the positive entries of the mask.
+        group: processes that share the bands.
+        store: where states are kept.
+        on_band: called after each band.
+        workers: threads that take bands.
+    """
+    passes = _Pass(
+        blocks, mask, positives, group or ProcessGroup(0, 1), store or Nothing(), on_band, workers or Workers()
+    )
+    first = passes.run("first", [(one.dim, key, of) for one in directions for key, of in one.folds.items()])
+    states = iter(first.states)
+    every: list[dict[Any, Any]] = [{key: next(states) for key in one.folds} for one in directions]
+    again = [
+        (one, key, second)
+        for one, of_direction in zip(directions, every, strict=True)
+        for key, of in one.folds.items()
+        if (second := of.again(of_direction[key])) is not None
+    ]
+    if again:
+        kept = passes.without_store().run("second", [(one.dim, key, second) for one, key, second in again])
+        for (one, key, _), state in zip(again, kept.states, strict=True):
+            of_direction = every[list(directions).index(one)]
+            one.folds[key].finish(of_direction[key], state)
+    for one, of_direction in zip(directions, every, strict=True):
+        if EXTREMES in one.folds and first.places:
+            passes.rank_again(one, of_direction[EXTREMES], first)
+    places = torch.cat([torch.zeros(0, dtype=torch.int64), *first.places])
+    return [FoldedRows(one.shape, one.positives, states, places) for one, states in zip(directions, every, strict=True)]
+
+
+@dataclass(eq=False)
+class _Kept:
+    """The states of some bands, and the positives that have other last bits in their tiles."""
+
+    states: list[State]
+    places: list[Tensor] = field(default_factory=list)  # of these positives in the mask
+    values: list[Tensor] = field(default_factory=list)  # their similarities in the tiles
+
+    def merge(self, later: _Kept) -> None:
+        """Add those of later bands."""
+        for state, other in zip(self.states, later.states, strict=True):
+            state.merge(other)
+        self.places, self.values = [*self.places, *later.places], [*self.values, *later.values]
+
+    def numbers(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {"states": [one.numbers() for one in self.states], "places": self.places, "values": self.values}
+
+    def load(self, numbers: dict[str, Any]) -> None:
+        """Take the place of those whose `numbers` these are."""
+        for state, kept in zip(self.states, numbers["states"], strict=True):
+            state.load(kept)
+        self.places, self.values = numbers["places"], numbers["values"]
+
+
+_Task = tuple[int, Any, Fold[Any]]  # dim of the direction, key, and what is kept
+
+
+@dataclass(frozen=True, eq=False)
+class _Pass:
+    """Passes over the bands of one S."""
+
+    blocks: Blocks
+    mask: SparseMask
+    positives: Tensor
+    group: ProcessGroup
+    store: Store
+    on_band: OnStep | None
+    workers: Workers
+
+    def without_store(self) -> _Pass:
+        """Return the same, of which nothing is kept."""
+        return _Pass(self.blocks, self.mask, self.positives, self.group, Nothing(), self.on_band, self.workers)
+
+    def run(self, step: str, tasks: Sequence[_Task]) -> _Kept:
+        """Return the states of all bands; resumed where the store has those of the first ones."""
+        number = self.blocks.number
+        done, numbers = self.group.gather(self.store.load(step) if self.group.main else (0, None))[0]
+        total: _Kept | None = None
+        if numbers is not None:
+            total = self._loaded(tasks, to_device(numbers, self.positives.device))
+        known = _Known(done, number, self._lag, [None] * len(tasks))
+        try:
+            for kept in self._in_order(tasks, done, known):
+                if total is None:
+                    total = kept
+                else:
+                    total.merge(kept)
+                known.append([one.known() for one in total.states])
+                done += 1
+                if self.group.main:
+                    self.store.save(step, done, total.numbers, done == number)
+                if self.on_band:
+                    self.on_band(done, number)
+        except BaseException:  # such as Ctrl-C: what is done is kept
+            if self.group.main:
+                self.store.write()
+            raise
+        assert total is not None, "there is at least one band"
+        return total
+
+    @property
+    def _lag(self) -> int:
+        """How many bands before it a band knows nothing of, which is how many can be at work at a time.
+
+        It may not depend on how many are, nor on where a pass was resumed: then none knows of any.
+        """
+        if not isinstance(self.store, Nothing):
+            return self.blocks.number + 1
+        return 8 if self.blocks.number < 64 else 16
+
+    def _in_order(self, tasks: Sequence[_Task], done: int, known: _Known) -> Iterator[_Kept]:
+        """Yield what each band keeps, in order; the bands are drawn as the states before them are merged."""
+        group, number = self.group, self.blocks.number
+        workers = Workers(max(min(self.workers.jobs, self._lag // group.size), 1))
+
+        def fold_band(piece: tuple[int, list[Any]], buffers: Buffers) -> _Kept:
+            return self._fold_band(tasks, *piece, buffers)
+
+        if group.is_alone:
+            yield from workers.run(fold_band, ((band, known.of(band)) for band in range(done, number)))
+            return
+        size = min(group.size * workers.jobs, self._lag)
+        for first in range(done, number, size):
+            bands = range(first, min(first + size, number))
+            own = [band for band in bands if (band - first) % group.size == group.rank]
+            kept = workers.run(fold_band, [(band, known.of(band)) for band in own])
+            every = group.gather({band: one.numbers() for band, one in zip(own, kept, strict=True)})
+            for band in bands:
+                numbers = every[(band - first) % group.size][band]
+                yield self._loaded(tasks, to_device(numbers, self.positives.device))
+
+    def _loaded(self, tasks: Sequence[_Task], numbers: dict[str, Any]) -> _Kept:
+        kept = _Kept([of.start() for _, _, of in tasks])
+        kept.load(numbers)
+        return kept
+
+    def _fold_band(self, tasks: Sequence[_Task], band: int, known: list[Any], buffers: Buffers) -> _Kept:
+        kept = _Kept([of.start(before) for (_, _, of), before in zip(tasks, known, strict=True)])
+        for tile in self.blocks.tiles(band, buffers):
+            self._hide(tile, kept)
+            by_dim = dict(zip((1, 0), tile.both, strict=True))
+            for (dim, _, _), state in zip(tasks, kept.states, strict=True):
+                state.add(by_dim[dim])
+        return kept
+
+    def _hide(self, tile: Tile, kept: _Kept) -> None:
+        """Set the entries of a tile that are not negatives to −inf, in place, and keep the positives that differ."""
+        row, column, places = self.mask.positives.tile(tile.rows, tile.columns)
+        if len(places):
+            values = tile.S[row, column]
+            differs = values != self.positives[places]
+            if bool(differs.any()):
+                kept.places.append(places[differs.cpu()])
+                kept.values.append(values[differs])
+            tile.S[row, column] = -torch.inf
+        row, column, _ = self.mask.invalid.tile(tile.rows, tile.columns)
+        if len(row):
+            tile.S[row, column] = -torch.inf
+
+    def rank_again(self, one: DirectionFolds, state: ExtremesState, first: _Kept) -> None:
+        """Rank again the queries with a positive that has other last bits in its tile than those compared with.
+
+        A positive must not outrank itself: there, positives and negatives of one product are compared.
+        """
+        places, entries = torch.cat(first.places), self.mask.positives
+        queries = torch.unique((entries.rows if one.dim == 1 else entries.columns)[places])
+        chunks = self.blocks.whole_rows(queries, one.mask)
+        if chunks is not None:
+            for some, S in chunks:
+                mask = one.mask.mask(some).to(S.device)
+                best = S.masked_fill(~mask.positives, -torch.inf).amax(1, keepdim=True)
+                negatives = S.masked_fill(mask.non_negatives, -torch.inf)
+                state.ranks.above[some, 0] = torch.gt(negatives, best).sum(1).double()
+                state.ranks.at_least[some, 0] = torch.ge(negatives, best).sum(1).double()
+            return
+        in_tiles = self.positives.clone()
+        in_tiles[places] = torch.cat(first.values)
+        by_query = one.mask.by_query(in_tiles if one.dim == 1 else in_tiles[self.mask.t().positives.origin])
+        kept = self.without_store().run("ranks", [(one.dim, EXTREMES, RankFold(by_query.amax(1, keepdim=True)))])
+        rows = queries.to(state.best.device)
+        again: Any = kept.states[0]
+        state.ranks.above[rows], state.ranks.at_least[rows] = again.above[rows], again.at_least[rows]
+
+
+class _Known:
+    """What is known before each band: of those up to `lag` before it."""
+
+    def __init__(self, done: int, number: int, lag: int, nothing: list[Any]) -> None:
+        self._first, self._number, self._lag, self._nothing = done, number, lag, nothing
+        self._every: deque[list[Any]] = deque(maxlen=lag + 1)  # of the states of all bands up to each of the last ones
+
+    def append(self, known: list[Any]) -> None:
+        """Add what is known after the next band."""
+        if self._lag > self._number:
+            return
+        if len(self._every) == self._lag + 1:
+            self._first += 1
+        self._every.append(known)
+
+    def of(self, band: int) -> list[Any]:
+        """Return what is known before a band."""
+        place = band - self._lag - self._first - 1
+        return self._every[place] if place >= 0 else self._nothing
+
+
+def to_device(numbers: Any, device: torch.device) -> Any:
+    """Return plain values with their tensors on a device."""
+    if isinstance(numbers, Tensor):
+        return numbers.to(device)
+    if isinstance(numbers, dict):
+        return {name: to_device(value, device) for name, value in numbers.items()}
+    if isinstance(numbers, list | tuple):
+        return type(numbers)(to_device(value, device) for value in numbers)
+    return numbers

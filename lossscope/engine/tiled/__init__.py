@@ -1,1 +1,0 @@
-"""Batches larger than memory: one pass over tiles of S, which is never in memory as a whole."""

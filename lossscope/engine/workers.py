@@ -1,0 +1,63 @@
+"""Threads that take independent pieces of work, one core each; results come in the order of the pieces."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+
+from lossscope.objectives.counting.block import Buffers
+
+P = TypeVar("P")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """So many threads; of one job everything is done in the thread of the caller, with all of its threads of torch."""
+
+    jobs: int = 1
+
+    def run(self, work: Callable[[P, Buffers], R], pieces: Iterable[P]) -> Iterator[R]:
+        """Yield the result of each piece, in order; the next pieces are drawn while earlier ones are at work.
+
+        Args:
+            work: is given a piece, and memory of its thread.
+            pieces: are drawn in the thread of the caller, one for each job ahead of the results at most.
+        """
+        if self.jobs == 1:
+            buffers = Buffers()
+            for piece in pieces:
+                yield work(piece, buffers)
+            return
+        memory = threading.local()
+
+        def in_thread(piece: P) -> R:
+            if not hasattr(memory, "buffers"):
+                torch.set_num_threads(1)  # of this thread alone
+                memory.buffers = Buffers()
+            with torch.inference_mode(False), torch.no_grad():
+                return work(piece, memory.buffers)
+
+        waiting: deque[Future[R]] = deque()
+        threads = torch.get_num_threads()
+        pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="lossscope")
+        try:
+            for piece in pieces:
+                waiting.append(pool.submit(in_thread, piece))
+                if len(waiting) > self.jobs:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # also where an error, or Ctrl-C, ends it: what has not begun never does
+            pool.shutdown(wait=True, cancel_futures=True)
+            torch.set_num_threads(threads)  # which threads that begin later would take from the last one here
+
+
+ALONE = Workers()
+"""The thread of the caller."""

@@ -1,0 +1,155 @@
+"""What a counting rule is: the counts of a row from its similarities and a few sums, whole or block by block.
+
+The negatives of a row come as blocks; its positives are known before the first. A fold says what is kept of them:
+
+    state = start();  state.add(block) ...;  state.merge(state of later blocks) ...;  again(state);  state.counts(eps)
+
+States are merged in the order of their blocks alone, so that any number of threads and processes gives the same bits.
+Shapes: n queries, p positives of a query (padded); a block is (r, w), some queries and some candidates.
+Whether an entry counts depends on its similarity alone, s > cut. The cut is computed in float64 from float64 sums and
+rounded once to the type of S, so that blocks of any shape give the same counts.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from torch import Tensor
+
+from lossscope.core.counts import Counts
+
+from .block import Block, Tile
+from .concentration import Concentration
+from .effects import CountEffects
+from .rows import QueryPositives, WholeRows
+
+Keep = Literal["none", "some", "all"]
+
+
+class State(ABC):
+    """What a fold keeps of the blocks so far: sums in float64, numbers that are exact, entries that can still count."""
+
+    @abstractmethod
+    def add(self, block: Block) -> None:
+        """Add a block, −inf on entries that are not negatives."""
+
+    @abstractmethod
+    def merge(self, later: Any) -> None:
+        """Add the state of later blocks; tensors of neither state are overwritten."""
+
+    @abstractmethod
+    def numbers(self) -> dict[str, Any]:
+        """Return the state as plain values, which files and other processes can hold."""
+
+    @abstractmethod
+    def load(self, numbers: dict[str, Any]) -> None:
+        """Take the place of the state whose `numbers` these are."""
+
+    def known(self) -> Any:
+        """Return what states of later blocks may drop entries by, see `Fold.start`."""
+        return None
+
+
+class CountState(State):
+    """The sums of n queries under one objective."""
+
+    @abstractmethod
+    def counts(self, eps: float) -> Counts:
+        """Return the counts of all n queries; eps must be one of the fold's."""
+
+
+S = TypeVar("S", bound=State)
+
+
+class Fold(ABC, Generic[S]):
+    """What is kept of the blocks of one direction."""
+
+    @abstractmethod
+    def start(self, known: Any = None) -> S:
+        """Return the state before the first block.
+
+        Args:
+            known: of a state of earlier blocks. By their sums entries are dropped that cannot count, which changes no
+                number; None: nothing is known.
+        """
+
+    def again(self, state: S) -> Fold[Any] | None:
+        """Return what a second pass over all blocks keeps; None where one was enough."""
+        return None
+
+    def finish(self, state: S, second: Any) -> None:
+        """Put what a second pass kept into the state."""
+
+
+class CountingRule(Protocol):
+    """A frozen dataclass of the numbers in which the objectives of one family differ."""
+
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+        """Return what is kept of the blocks of one direction.
+
+        Args:
+            positives: of the n queries.
+            eps: thresholds that will be counted.
+            keep: which entries that can still count. `some`: as long as they are not too many, so that one pass may be
+                enough; `all`: however many, as blocks come once; `none`: they are counted in a second pass.
+        """
+        ...
+
+    def count_rows(self, whole: WholeRows) -> RowCounts:
+        """Return the counts of whole rows, equal to those of a fold: the fast kernel of a block of whole rows."""
+        ...
+
+
+class RowCounts(ABC):
+    """The counts of whole rows under one objective."""
+
+    @abstractmethod
+    def counts(self, eps: float) -> Counts:
+        """Return what the objective's paper counts."""
+
+    def concentration(self) -> Concentration | None:
+        """Return how concentrated the weights are; None where that takes every single weight."""
+        return None
+
+    def effects(self, eps: float) -> CountEffects | None:
+        """Return the effect of each candidate on the counts; None where the rule does not state it."""
+        return None
+
+
+@dataclass(frozen=True, eq=False)
+class FoldedRowCounts(RowCounts):
+    """Whole rows counted as one block by the fold of a rule."""
+
+    rule: CountingRule
+    whole: WholeRows
+
+    def counts(self, eps: float) -> Counts:
+        """Return what the objective's paper counts."""
+        counts: Counts = self.folded([eps]).counts(eps)
+        return counts
+
+    def folded(self, eps: Sequence[float]) -> Any:
+        """Return the state of the rows, counted in a second pass, which keeps no entries."""
+        fold = self.rule.fold(self.whole.query_positives, eps, "none")
+        state, block = fold.start(), self.block
+        state.add(block)
+        second = fold.again(state)
+        if second is not None:
+            more = second.start()
+            more.add(block)
+            fold.finish(state, more)
+        return state
+
+    @property
+    def block(self) -> Block:
+        """The rows as one block."""
+        n, c = self.whole.negatives.shape
+        return Block(Tile(self.whole.negatives, slice(0, n), slice(0, c)))
+
+
+def fill_skipped(values: Tensor, usable: Tensor) -> Tensor:
+    """Return the values, (n,), with 0 in skipped rows."""
+    return values.where(usable, 0.0)
