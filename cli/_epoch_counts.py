@@ -73,7 +73,7 @@ def epoch_rows(options: SweepArguments, probes: list[str], eps: float | None) ->
             embedded = load_side(path, options, report, None)
             specs = objectives_for(options.objective, embedded.objective, path, options.quiet)
             sweep = Sweep(objectives=specs, **{**shared, **trained_choices(embedded, True)})
-            rows = sweep.run(embedded, None, report, process_group()).summary
+            rows = sweep.run(embedded, None, report, process_group(), None, options.jobs).summary
             parts.append(rows.assign(epoch=epoch, source=run.name))
             report and report("epochs", len(parts), len(checkpoints))
     return pd.concat(parts, ignore_index=True)

@@ -60,6 +60,15 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.", rich_help_panel=RUNNING)]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.", rich_help_panel=RUNNING)]
 Seed = Annotated[int, typer.Option(help="Seed of batches and of initial weights.", min=0)]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        help="Threads that share the work; numbers are the same with any. LOSSSCOPE_JOBS says it for all commands.",
+        show_default="cores",
+        min=1,
+        rich_help_panel=RUNNING,
+    ),
+]
 Device = Annotated[
     str,
     typer.Option(

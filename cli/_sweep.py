@@ -22,6 +22,7 @@ from ._options import (
     Device,
     EncoderOptions,
     Format,
+    Jobs,
     NoCache,
     Objectives,
     Quiet,
@@ -182,6 +183,7 @@ class SweepArguments:
     ] = None
     format: Format = "table"
     device: Device = "auto"
+    jobs: Jobs = None
     no_cache: NoCache = False
     vocabulary: VocabularyFile = None
     caption_image: CaptionImage = None
@@ -284,7 +286,7 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                 folder = _frame_folder(options, place, source, dims, width)
                 writes = _processes.writes_results()
                 frame = open_frame(folder, name, source, sweep, embedded, guide, options.data) if writes else None
-                result = sweep.run(embedded, frame, report, process_group(), guide)
+                result = sweep.run(embedded, frame, report, process_group(), guide, options.jobs)
                 results.append(result)
                 without = lacking_of_sample(result.summary, sweep.plan) if sweep.is_sample else result.without_interval
                 if writes and without:

@@ -118,7 +118,7 @@ def diff(
         sweeps = paired_sweep(options, other, list(probes), eps, a, b, top > 0 or page is not None)
         from lossscope.core.distributed import process_group
 
-        result = sweeps.run(a, b, report, process_group())
+        result = sweeps.run(a, b, report, process_group(), options.jobs)
     queries = _changed(result, a, by, top, options.quiet)
     if not writes_results():
         return

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
+from lossscope.core.cached import cached_property
 from lossscope.errors import InputError
 
 from .similarity import Mask

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.errors import InputError
 
 from .pair import Pair

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -29,7 +31,7 @@ from lossscope.spec import Spec
 
 from . import large_batches, small_batches
 from .false_negatives import hide_by_rules
-from .item_sums import IntervalCollector
+from .item_sums import IntervalCollector, StackNumbers
 from .large_batches import LargeBatchRunner
 from .plan import Batching, SweepPlan
 from .query_sample import QuerySample
@@ -38,9 +40,6 @@ from .statistics import Values, batch_statistics
 from .sweep_intervals import NamedSums, name_of
 from .terms import rows_with_terms, units_of_items
 from .workers import ALONE, Workers
-
-# the place of the first batch of some rows of S, and what every probe computed from them
-_Results = list[tuple[int, list[ProbeResult]]]
 
 
 @dataclass(frozen=True)
@@ -73,23 +72,67 @@ class BatchRunner:
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return rows of batches and of single queries, and leave to the collector what intervals take."""
         finished: list[_StackRows] = []
-        index, buffers = start, Buffers()
-        for number, stack in enumerate(small_batches.stack_batches(batches, self._stack_entries())):
-            large = len(stack) == 1 and self._is_large(stack[0])
-            if number % self.processes.size == self.processes.rank or large:
-                if large:
-                    results = self._run_large(stack[0], index, collector, number)
-                else:
-                    results = self._run_small(stack, index, buffers, collector, number)
-                if self.processes.main or not large:
-                    finished.append(self._stack_rows(number, results, len(stack[0].images)))
-            index += len(stack)
-            if self.progress:
-                self.progress(f"{self.batching.sampling.mode} batches", index, total)
+        for is_large, stacks in groupby(self._stacks(batches, start), lambda stack: stack.is_large):
+            for stack, done in self._run_large(stacks, collector) if is_large else self._run_small(stacks, collector):
+                if done is not None:
+                    finished.append(done)
+                if self.progress:
+                    self.progress(f"{self.batching.sampling.mode} batches", stack.index + len(stack.batches), total)
         every = sorted((one for own in self.processes.gather(finished) for one in own), key=lambda one: one.number)
         queries = [frame for one in every for frame in one.queries]
         rows = rows_of_batches([row for one in every for row in one.rows])
         return rows, pd.concat(queries) if queries else pd.DataFrame()
+
+    def _stacks(self, batches: Sequence[Batch], start: int) -> Iterator[_Stack]:
+        """Yield the stacks of consecutive batches, of which `start` is the number of the first."""
+        index = start
+        for number, stack in enumerate(small_batches.stack_batches(batches, self._stack_entries())):
+            yield _Stack(number, index, stack, len(stack) == 1 and self._is_large(stack[0]))
+            index += len(stack)
+
+    def _run_small(
+        self, stacks: Iterable[_Stack], collector: IntervalCollector | None
+    ) -> Iterator[tuple[_Stack, _StackRows | None]]:
+        """Yield each stack with its rows, in order; without where another process has it."""
+        kept: deque[tuple[_Stack, bool]] = deque()
+
+        def own() -> Iterator[_Stack]:
+            for stack in stacks:
+                is_own = stack.number % self.processes.size == self.processes.rank
+                kept.append((stack, is_own))
+                if is_own:
+                    yield stack
+
+        for done in self.workers.run(partial(self._run_stack, collector), own()):
+            while not kept[0][1]:
+                yield kept.popleft()[0], None
+            if collector is not None:
+                collector.stacks += done.numbers
+            yield kept.popleft()[0], replace(done, numbers=[])
+        for stack, _ in kept:
+            yield stack, None
+
+    def _run_stack(self, collector: IntervalCollector | None, stack: _Stack, buffers: Buffers) -> _StackRows:
+        """Both directions of a stack; batch by batch where the stack does not fit into memory."""
+        try:
+            return self._rows_of_stack(collector, stack, buffers)
+        except (MemoryError, RuntimeError) as error:
+            if len(stack.batches) == 1 or not memory.is_out_of_memory(error):
+                raise
+        singles = [
+            self._run_stack(collector, _Stack(stack.number, stack.index + place, [batch], False), Buffers())
+            for place, batch in enumerate(stack.batches)
+        ]
+        rows, queries, numbers = ([one for single in singles for one in getattr(single, name)] for name in _LISTS)
+        return _StackRows(stack.number, rows, queries, numbers)
+
+    def _run_large(
+        self, stacks: Iterable[_Stack], collector: IntervalCollector | None
+    ) -> Iterator[tuple[_Stack, _StackRows | None]]:
+        """Yield each batch with its rows, computed by all processes together; rows are of the first one."""
+        for stack in stacks:
+            results = self._results_of_large(stack, collector)
+            yield stack, self._stack_rows(stack, results, []) if self.processes.main else None
 
     def collector(self, batches: Sequence[Batch]) -> IntervalCollector | None:
         """Return what collects the sums of some batches; None without intervals."""
@@ -179,35 +222,23 @@ class BatchRunner:
             return 0
         return entries if images is None else memory.entries_at_a_time(entries, images.device)
 
-    def _run_small(
-        self, stack: Sequence[Batch], index: int, buffers: Buffers, collector: IntervalCollector | None, number: int
-    ) -> _Results:
-        """Both directions of a stack; batch by batch where the stack does not fit into memory."""
-        try:
-            return [(index, results) for results in self._run_stack(stack, index, buffers, collector, number)]
-        except (MemoryError, RuntimeError) as error:
-            if len(stack) == 1 or not memory.is_out_of_memory(error):
-                raise
-        singles = [
-            self._run_small([batch], index + place, Buffers(), collector, number) for place, batch in enumerate(stack)
-        ]
-        return [results for single in singles for results in single]
-
-    def _run_stack(
-        self, stack: Sequence[Batch], index: int, buffers: Buffers, collector: IntervalCollector | None, number: int
-    ) -> list[list[ProbeResult]]:
+    def _rows_of_stack(self, collector: IntervalCollector | None, stack: _Stack, buffers: Buffers) -> _StackRows:
         """Every probe on each direction of a stack."""
-        reads = self._reads
+        reads, batches = self._reads, stack.batches
         embeddings = "embeddings" in reads or self._needs_embeddings
         keys = "keys" in reads or any(rule.needs in ("keys", "related") for rule in self.plan.masks)
-        directions = self._rows(self.embedded, stack, embeddings, keys, buffers, "gradients" in reads)
+        directions = self._rows(self.embedded, batches, embeddings, keys, buffers, "gradients" in reads)
         if self.plan.masks:
-            directions = self._hide_negatives(directions, stack)
+            directions = self._hide_negatives(directions, batches)
         every = [self.probe_plan.of_direction(rows.shape.direction).run(rows) for rows in directions]
+        numbers = []
         if collector is not None:  # only now, when no direction can fail for want of memory
-            for rows, results in zip(directions, every, strict=True):
-                collector.add(number, index, len(stack[0].images), results, rows)
-        return every
+            items = len(batches[0].images)
+            numbers = [
+                collector.numbers_of(stack.number, stack.index, items, results, rows)
+                for rows, results in zip(directions, every, strict=True)
+            ]
+        return self._stack_rows(stack, every, numbers)
 
     def _rows(
         self, embedded: SplitEmbeddings, stack: Sequence[Batch], embeddings: bool, keys: bool, buffers: Buffers,
@@ -229,23 +260,24 @@ class BatchRunner:
             hide_by_rules(rows, self.plan.masks, guide) for rows, guide in zip(directions, guides, strict=True)
         )
 
-    def _run_large(self, batch: Batch, index: int, collector: IntervalCollector | None, number: int) -> _Results:
+    def _results_of_large(self, stack: _Stack, collector: IntervalCollector | None) -> list[list[ProbeResult]]:
         """Every probe on each direction of a batch, by all processes together."""
+        (batch,) = stack.batches
 
         def on_tile(done: int, of: int) -> None:
             if self.progress:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
 
-        options = self.plan.options
-        runner = LargeBatchRunner(self.probe_plan, options.same_image, self.processes, on_tile, self.workers)
+        same_image = self.plan.options.same_image
+        runner = LargeBatchRunner(self.probe_plan, same_image, self.processes, on_tile, self.workers)
         every = list(runner.run(self.embedded, batch))
         if collector is not None and self.processes.main:  # alone, so that the numbers are those of one process
             for results in (results for results in every if results):
                 shape = results[0].shape
-                places = collector.sample.places(index, 1, shape.queries, shape.direction == "i2t")
+                places = collector.sample.places(stack.index, 1, shape.queries, shape.direction == "i2t")
                 panels = partial(runner.sampled_rows, self.embedded, batch, shape.direction, places)
-                collector.add_large(number, len(batch.images), results, panels)
-        return [(index, results) for results in every]
+                collector.add_large(stack.number, len(batch.images), results, panels)
+        return every
 
     def _is_large(self, batch: Batch) -> bool:
         """Whether a batch is computed in tiles. Raises InputError where it would have to be and cannot."""
@@ -267,18 +299,19 @@ class BatchRunner:
             f"{len(batch.captions)} takes about {needed / 1e9:.1f} GB. Use a smaller --batch-size"
         )
 
-    def _stack_rows(self, number: int, results: _Results, images: int) -> _StackRows:
-        """The rows of the batches of stack `number`, each of which has `images` images."""
-        statistics = iter(batch_statistics([one for _, some in results for one in some]))
+    def _stack_rows(
+        self, stack: _Stack, results: Sequence[list[ProbeResult]], numbers: list[StackNumbers]
+    ) -> _StackRows:
+        """Return the rows of the batches of a stack, from the results of each direction."""
+        every, images = [one for of_direction in results for one in of_direction], len(stack.batches[0].images)
         size, rows, queries = self.plan.batch_size_of(self.batching) or images, [], []
-        for place, some in results:
-            for one in some:
-                key = {**self.key_of(one), "queries": one.shape.queries, "items": images, "batch_size": size}
-                named = {self.plan.name_of(name): values for name, values in next(statistics).items()}
-                rows.append(BatchStatistics(key, place, one.shape.batches, named))
-                if self.plan.options.per_query and one.probe.axis == "query":
-                    queries.append(self.query_rows(one, place))
-        return _StackRows(number, rows, queries)
+        for one, statistics in zip(every, batch_statistics(every), strict=True):
+            key = {**self.key_of(one), "queries": one.shape.queries, "items": images, "batch_size": size}
+            named = {self.plan.name_of(name): values for name, values in statistics.items()}
+            rows.append(BatchStatistics(key, stack.index, one.shape.batches, named))
+            if self.plan.options.per_query and one.probe.axis == "query":
+                queries.append(self.query_rows(one, stack.index))
+        return _StackRows(stack.number, rows, queries, numbers)
 
     def query_rows(self, result: ProbeResult, index: int) -> pd.DataFrame:
         """A row per query."""
@@ -325,12 +358,26 @@ class PartRows:
 
 
 @dataclass(frozen=True)
+class _Stack:
+    """Batches that are computed together."""
+
+    number: int
+    index: int  # number of the first batch
+    batches: list[Batch]
+    is_large: bool  # whether it is one batch that is computed in tiles or panels
+
+
+@dataclass(frozen=True)
 class _StackRows:
     """The rows of the batches of a stack."""
 
     number: int  # of the stack
     rows: list[BatchStatistics]
     queries: list[pd.DataFrame]  # rows of single queries
+    numbers: list[StackNumbers]  # what intervals take
+
+
+_LISTS = ("rows", "queries", "numbers")  # of _StackRows
 
 
 @dataclass(frozen=True)

@@ -268,7 +268,7 @@ class _Pass:
         """
         if not isinstance(self.store, Nothing):
             return self.blocks.number + 1
-        return 8 if self.blocks.number < 64 else 16
+        return min(max(self.blocks.number // 16, 2), 16)
 
     def _in_order(self, tasks: Sequence[_Task], done: int, known: _Known) -> Iterator[_Kept]:
         """Yield what each band keeps, in order; the bands are drawn as the states before them are merged."""

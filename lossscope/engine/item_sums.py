@@ -97,8 +97,10 @@ class IntervalCollector:
     stacks: list[StackNumbers] = field(default_factory=list)
     _large: list[tuple[StackNumbers, Panels]] = field(default_factory=list)
 
-    def add(self, number: int, start: int, items: int, results: Sequence[ProbeResult], rows: DenseRows) -> None:
-        """Collect the numbers of a stack of batches in one direction.
+    def numbers_of(
+        self, number: int, start: int, items: int, results: Sequence[ProbeResult], rows: DenseRows
+    ) -> StackNumbers:
+        """Return the numbers of a stack of batches in one direction.
 
         Args:
             number: of the stack.
@@ -111,7 +113,7 @@ class IntervalCollector:
         forward = shape.direction == "i2t"
         places = torch.from_numpy(self.sample.places(start, shape.batches, shape.queries, forward))
         sampled = rows.only_similarities().take(places.to(rows.S.device)) if len(places) else None
-        self.stacks.append(StackNumbers(number, items, self._plain(results), sampled, places))
+        return StackNumbers(number, items, self._plain(results), sampled, places)
 
     def add_large(self, number: int, items: int, results: Sequence[ProbeResult], panels: Panels) -> None:
         """Collect the numbers of a large batch in one direction.

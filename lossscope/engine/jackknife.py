@@ -31,6 +31,7 @@ from lossscope.io.frames import KEYS, summarise
 from .batch_runner import BatchRunner
 from .plan import Batching, SweepPlan
 from .sweep_intervals import possible_ends
+from .workers import ALONE, Workers
 
 _STREAM = 4 << 32  # of random words, apart from those of batches
 _SAME = tuple(name for name in KEYS if name != "batch_size")  # that of a batch of everything is smaller
@@ -48,6 +49,7 @@ class Jackknife:
     processes: ProcessGroup
     progress: Progress | None = None
     guide: SplitEmbeddings | None = None
+    workers: Workers = ALONE
 
     def fill(self, summary: pd.DataFrame) -> pd.DataFrame:
         """Return summary rows with intervals where there were none; numbers of whole batches stay without."""
@@ -93,7 +95,7 @@ class Jackknife:
         parts = []
         for batching in plan.batchings:
             batches = list(self._batches(batching, kept))
-            runner = BatchRunner(plan, batching, self.embedded, self.processes, None, self.guide)
+            runner = BatchRunner(plan, batching, self.embedded, self.processes, None, self.guide, workers=self.workers)
             parts.append(runner.run(batches, 0, len(batches)).batches)
         if self.progress:
             self.progress("sweeps without a group of items", left_out + 1, self.groups)

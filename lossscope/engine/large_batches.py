@@ -17,6 +17,7 @@ from lossscope.core.masks.base import BatchItems
 from lossscope.core.pair import Pair
 from lossscope.core.types import Direction, OnStep, Rows, SameImage
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.block import Buffers
 from lossscope.objectives.counting.fold import Keep
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.objectives.counting.units import unit_factor
@@ -106,16 +107,19 @@ class LargeBatchRunner:
         shape = shapes.t2i if transposed else shapes.i2t
         embeddings, keys = "embeddings" in plan.reads, "keys" in plan.reads
         example = matrix.example
-        fitting = memory.free_bytes(example.device) // (4 * example.element_size() * COPIES)
+        fitting = memory.free_bytes(example.device) // (4 * example.element_size() * COPIES * self.workers.jobs)
         size = max(min(memory.entries_at_a_time(PANEL, example.device), fitting) // shape.candidates, 1)
 
         def run(size: int) -> list[list[ProbeResult]]:
             every = row_slices(shape.queries, size)
             own = every[self.processes.share(len(every))]
             parts: list[list[ProbeResult]] = [[] for _ in plan.pairs]
-            for done, queries in enumerate(own):
-                rows = _panel(matrix, mask, shape, queries, transposed, embeddings, keys)
-                parts = [append_part(before, one) for before, one in zip(parts, plan.run(rows), strict=True)]
+
+            def of_panel(queries: slice, buffers: Buffers) -> list[ProbeResult]:
+                return plan.run(_panel(matrix, mask, shape, queries, transposed, embeddings, keys))
+
+            for done, results in enumerate(self.workers.run(of_panel, own)):
+                parts = [append_part(before, one) for before, one in zip(parts, results, strict=True)]
                 if self.on_tile:
                     self.on_tile(done + 1, len(own))
             return parts

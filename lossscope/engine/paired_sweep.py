@@ -28,6 +28,7 @@ from .paired_sums import PairedSums, paired_sums
 from .plan import Batching, SweepPlan
 from .sweep import Sweep
 from .sweep_intervals import SweepIntervals, name_of
+from .workers import number_of_jobs
 
 DIFFERENCE = (
     "source", "b_source", "objective", "b_objective", "direction", "probe", "statistic", "mean", "b_mean", "difference",
@@ -79,6 +80,7 @@ class PairedSweep:
         b: SplitEmbeddings,
         progress: Progress | None = None,
         processes: ProcessGroup | None = None,
+        jobs: int | None = None,
     ) -> PairedResult:
         """Return the differences B − A of every statistic that both sides have.
 
@@ -87,6 +89,7 @@ class PairedSweep:
             b: the same items, in the same order.
             progress: called with (label, done, of).
             processes: those that share the work, each of which calls this.
+            jobs: threads that share the work, see `Sweep.run`.
 
         Raises:
             InputError: other items, options that do not fit, or objectives that take other batches.
@@ -104,8 +107,9 @@ class PairedSweep:
         sums: dict[_Key, PairedSums] = {}
         other_numbers: set[NumberKey] = set()
         for batching, other in _same_batches(*plans):
-            runner = BatchRunner(plans[0], batching, a, processes, progress, None, units)
-            of_b = BatchRunner(plans[1], other, b, processes, progress, None, units)
+            workers = [plan.workers(side, number_of_jobs(jobs)) for plan, side in zip(plans, (a, b), strict=True)]
+            runner = BatchRunner(plans[0], batching, a, processes, progress, None, units, workers[0])
+            of_b = BatchRunner(plans[1], other, b, processes, progress, None, units, workers[1])
             other_numbers |= _other_numbers(runner, of_b)
             batches = list(batching.sampling.batches(a.relations))
             if not batches:

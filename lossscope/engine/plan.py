@@ -28,6 +28,7 @@ from .false_negatives import build_rule
 from .reducers import REDUCERS
 from .sampled.requirements import require_sample
 from .terms import require_terms
+from .workers import ALONE, Workers
 
 _OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
 _MINED_WORDS = {"batch": "mined", "own": "own mined", "none": "no mined"}
@@ -204,6 +205,15 @@ class SweepPlan:
             queries=None, precision_of=None,
         )  # fmt: skip
         return replace(self, options=options, masks=())
+
+    def workers(self, embedded: SplitEmbeddings, jobs: int) -> Workers:
+        """Return the threads that may share the work: one for what is not ours, has a model, or is on a GPU."""
+        own = (*self.objectives, *self.probes, *self.masks)
+        ours = all(type(one).__module__.startswith("lossscope.") for one in own)
+        has_state = any(".custom." in type(one).__module__ or one.network() is not None for one in self.objectives)
+        has_model = embedded.pair_scorer is not None or any("gradients" in probe.reads for probe in self.probes)
+        on_cpu = embedded.images is None or embedded.images.device.type == "cpu"
+        return Workers(jobs) if ours and on_cpu and not has_state and not has_model else ALONE
 
     def parts(self, batching: Batching, embedded: SplitEmbeddings) -> dict[str, tuple[int, int]]:
         """Return the key of every part of a frame -> its first batch and its number of batches."""

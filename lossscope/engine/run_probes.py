@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.types import CountedDirection, Direction
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulators, Probe, Statistic, concatenate

@@ -30,6 +30,7 @@ from .sampled.runner import SampleRunner
 from .sampled.summary import with_intervals
 from .sums_tables import sums_of_table, sums_table
 from .sweep_intervals import NamedSums, SweepIntervals, join_sums
+from .workers import number_of_jobs
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class Sweep(SweepOptions):
         progress: Progress | None = None,
         processes: ProcessGroup | None = None,
         guide: SplitEmbeddings | None = None,
+        jobs: int | None = None,
     ) -> SweepResult:
         """Compute every statistic of every batch; the frame is locked meanwhile.
 
@@ -81,6 +83,8 @@ class Sweep(SweepOptions):
             progress: called with (label, done, of).
             processes: those that share the work, each of which calls this; the first one writes the frame.
             guide: the same items under another model, for the rule `gist`.
+            jobs: threads that share the work, on which no bit of a number depends; None: see `number_of_jobs`. Own
+                losses and probes, models and GPUs are worked on by one.
 
         Returns:
             The numbers of all batches; in other processes than the first those computed in this call.
@@ -91,7 +95,7 @@ class Sweep(SweepOptions):
         """
         processes = processes or ProcessGroup()
         with lock_folder(frame.path) if frame and processes.main else nullcontext():
-            return self._run(embedded, frame, progress, processes, guide)
+            return self._run(embedded, frame, progress, processes, guide, number_of_jobs(jobs))
 
     def _run(
         self,
@@ -100,6 +104,7 @@ class Sweep(SweepOptions):
         progress: Progress | None,
         processes: ProcessGroup,
         guide: SplitEmbeddings | None,
+        jobs: int,
     ) -> SweepResult:
         embedded = embedded if self.is_sample else embedded.in_memory
         plan = self.plan.for_relations(embedded.relations)
@@ -107,6 +112,7 @@ class Sweep(SweepOptions):
         done = processes.gather(frame.keys() if frame and processes.main else set())[0]
         self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
         strips = StripsFile(frame.path / STRIPS if frame and processes.main and self.is_sample else None)
+        workers = plan.workers(embedded, jobs)
         batches: list[pd.DataFrame] = []
         queries: list[pd.DataFrame] = []
         sums: NamedSums = {}
@@ -121,7 +127,7 @@ class Sweep(SweepOptions):
                     f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
                     f"{self.batch_size}. Use a smaller one, or --keep-last"
                 )
-            runner = BatchRunner(plan, batching, embedded, processes, progress, guide, units)
+            runner = BatchRunner(plan, batching, embedded, processes, progress, guide, units, workers)
             every = batching.sampling.batches(embedded.relations)
             for key, (start, size) in plan.parts(batching, embedded).items():
                 of_part = list(islice(every, size))
@@ -157,7 +163,7 @@ class Sweep(SweepOptions):
         units, refusal, summary = processes.gather((units, refusal, summary))[0]  # who alone reads the frame
         if self.interval_groups is not None and units is not None and self.interval is not None:
             level, groups = self.interval, self.interval_groups
-            jackknife = Jackknife(plan, embedded, units, groups, level, processes, progress, guide)
+            jackknife = Jackknife(plan, embedded, units, groups, level, processes, progress, guide, workers)
             summary = jackknife.fill(summary)
         if frame and processes.main:
             frame.finish(**finished_entries(summary, _items(embedded), embedded.recipe.get("data")))

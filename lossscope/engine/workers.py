@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,7 @@ from typing import TypeVar
 
 import torch
 
+from lossscope.errors import InputError
 from lossscope.objectives.counting.block import Buffers
 
 P = TypeVar("P")
@@ -61,3 +63,23 @@ class Workers:
 
 ALONE = Workers()
 """The thread of the caller."""
+VARIABLE = "LOSSSCOPE_JOBS"
+
+
+def number_of_jobs(given: int | None = None) -> int:
+    """Return how many threads share the work: as given, else as LOSSSCOPE_JOBS says, else the cores of this process.
+
+    Processes that torchrun started on one machine have an equal share of its cores. Raises InputError for fewer than 1.
+    """
+    typed = os.environ.get(VARIABLE)
+    if given is None and typed:
+        if not typed.isdecimal() or int(typed) < 1:
+            raise InputError(f"{VARIABLE} must be a number of threads, at least 1; got {typed!r}. Write {VARIABLE}=2")
+        return int(typed)
+    if given is not None:
+        if given < 1:
+            raise InputError(f"--jobs must be at least 1; got {given}")
+        return given
+    has_affinity = hasattr(os, "sched_getaffinity")  # not on macOS and Windows
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return max(cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")), 1)

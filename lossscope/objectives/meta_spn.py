@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from lossscope.core.cached import cached_property
 from lossscope.core.similarity import Mask
 from lossscope.core.stop_gradient import stop_gradient
 from lossscope.errors import InputError

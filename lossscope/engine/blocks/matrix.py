@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.memory import entries_at_a_time
 from lossscope.core.types import Direction, Rows
@@ -20,7 +20,7 @@ from .sparse_mask import SparseEntries, SparseMask
 
 ROWS, COLUMNS = 256, 4096  # of a tile: 4 MB, which fit into the caches of a core
 _THIN = 32  # rows; thinner products may add up their columns in another order
-_BANDS = 128  # at most: more would take longer to merge than to compute
+_BANDS = 256  # at most: more would take longer to merge than to compute
 _BLOCK = 64  # positives of one product
 
 

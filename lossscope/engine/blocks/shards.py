@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.types import Rows
 from lossscope.core.vector_shards import VectorShards
 from lossscope.errors import InputError

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lossscope.core.batches import Batch
+from lossscope.core.cached import cached_property
 from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Direction, Rows, SameImage

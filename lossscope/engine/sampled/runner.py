@@ -99,7 +99,7 @@ class SampleRunner:
                 runner.progress(f"{runner.label_of(direction)}: rows of {len(sample)} queries", done, of)
 
         mask = SparseMask.of(batch, runner.embedded.relations, options.same_image, sample, direction)
-        large = LargeBatchRunner(plan, options.same_image, runner.processes, on_step)
+        large = LargeBatchRunner(plan, options.same_image, runner.processes, on_step, runner.workers)
         transposed = direction == "t2i"
         shapes = batch_shapes(with_sample(batch, direction, sample))
         tile_mask = mask.t() if transposed else mask

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.counts import CountedWeights, Counts, HasCountedWeights
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import Mask

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.counts import Counts
 
 from .block import Block

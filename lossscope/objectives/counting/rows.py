@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.counts import check_inputs
 from lossscope.core.row_ops import LN2, row_top_k
 from lossscope.core.similarity import Mask

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.counts import Counts
 
 from .block import Block

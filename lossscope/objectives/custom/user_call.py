@@ -6,12 +6,12 @@ import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from lossscope.core.cached import cached_property
 from lossscope.errors import InputError
 
 from .call_advice import DTYPE, advice_on

@@ -5,12 +5,12 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from lossscope.core.cached import cached_property
 from lossscope.core.counts import check_inputs
 from lossscope.core.similarity import Mask
 from lossscope.core.types import DIRECTIONS, CountedDirection, Reduction, WeightUnit

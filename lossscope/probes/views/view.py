@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.counts import CountedWeights, Counts
 from lossscope.core.masks.base import BatchItems
 from lossscope.core.row_ops import row_argmax
