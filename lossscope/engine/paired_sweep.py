@@ -96,9 +96,7 @@ class PairedSweep:
         """
         require_same_items(a, b)
         processes = processes or ProcessGroup()
-        plans = self.first.plan.for_relations(a.relations), self.second.plan.for_relations(b.relations)
-        self.first.require_possible(a)
-        self.second.require_possible(b)
+        plans = self.first.plan_for(a), self.second.plan_for(b)
         units: SamplingUnits | None = SamplingUnits.of(a.relations)
         refusal = None if self.first.interval is None or units is None else units.refusal
         if self.first.interval is None or refusal is not None:

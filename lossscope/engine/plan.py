@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -158,7 +159,11 @@ class SweepPlan:
                 "convention released repeats counters of images and captions, which have no meaning for "
                 f"{relations.sides.text}; take corrected"
             )
-        return replace(self, relations=relations)
+        plan = copy(self)  # objects are shared, and options are not validated again
+        vars(plan).pop("units", None)  # whose names follow from the relations
+        object.__setattr__(plan, "relations", relations)
+        object.__setattr__(plan, "batchings", plan._batchings())
+        return plan
 
     @classmethod
     def of(cls, options: SweepOptions) -> SweepPlan:

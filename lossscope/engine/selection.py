@@ -46,7 +46,8 @@ class Selection:
 
         Raises InputError for objectives and required probes that do not fit each other, or when no probe is left.
         """
-        plan = replace(sweep, probes=self.required).plan
+        sweep = sweep if sweep.probes == self.required else replace(sweep, probes=self.required)
+        plan = sweep.plan
         kept, reasons = list(self.required), []
         for spec in self.optional:
             probe, name = build("probes", spec), spec.partition(":")[0]
@@ -60,7 +61,7 @@ class Selection:
                 reasons.append(f"{name} is left out: {error}")
         if not kept:
             raise InputError(f"at least one probe must work on {embedded.name}; {'; '.join(reasons)}")
-        return replace(sweep, probes=tuple(kept)), reasons
+        return sweep if not self.optional else replace(sweep, probes=tuple(kept)), reasons
 
 
 def objective_specs(given: Sequence[str] | None, trained_with: str | None) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from lossscope.io.frames import Frame, summarise
 
 from .batch_runner import BatchRunner, PartRows
 from .jackknife import Jackknife
-from .plan import SweepOptions, SweepPlan
+from .plan import Batching, SweepOptions, SweepPlan
 from .sampled.checkpoint import NAME as STRIPS
 from .sampled.checkpoint import StripsFile
 from .sampled.runner import SampleRunner
@@ -107,8 +107,7 @@ class Sweep(SweepOptions):
         jobs: int,
     ) -> SweepResult:
         embedded = embedded if self.is_sample else embedded.in_memory
-        plan = self.plan.for_relations(embedded.relations)
-        self.require_possible(embedded, guide)
+        plan = self.plan_for(embedded, guide)
         done = processes.gather(frame.keys() if frame and processes.main else set())[0]
         self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
         strips = StripsFile(frame.path / STRIPS if frame and processes.main and self.is_sample else None)
@@ -173,14 +172,25 @@ class Sweep(SweepOptions):
 
     def require_possible(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> None:
         """Raise InputError for options that do not fit a source, and for a guide of other items; cheap."""
+        self.plan_for(embedded, guide)
+
+    def plan_for(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> SweepPlan:
+        """Return the plan for a source, which is made, and found to be possible, once. Raises as `require_possible`."""
+        for plan, of, under in self._plans:
+            if of is embedded and under is guide:
+                return plan
         plan = self.plan.for_relations(embedded.relations)
         if guide is not None:
             require_fitting_guide(embedded, guide)
-        small = replace(plan.with_batches_of_two(), masks=plan.masks)
-        for batching in small.batchings:
-            first = next(batching.sampling.batches(embedded.relations), None)
-            if first is not None and (plan.needs_matrix or batching.sampling.mode == "views"):
-                BatchRunner(small, batching, embedded, ProcessGroup(0, 1), None, guide).require_rows(first)
+        for batching in plan.batchings:
+            if plan.needs_matrix or batching.sampling.mode == "views":
+                _require_rows(plan, batching, embedded, guide)
+        self._plans.append((plan, embedded, guide))
+        return plan
+
+    @cached_property
+    def _plans(self) -> list[tuple[SweepPlan, SplitEmbeddings, SplitEmbeddings | None]]:
+        return []
 
     def _require_own(self, plan: SweepPlan, done: set[str], embedded: SplitEmbeddings, frame: Frame | None) -> None:
         expected = {key for batching in plan.batchings for key in plan.parts(batching, embedded)}
@@ -206,6 +216,18 @@ def require_fitting_guide(embedded: SplitEmbeddings, guide: SplitEmbeddings) -> 
         raise InputError(
             f"--guide must hold the items of {embedded.name}, in the same order; {guide.name} holds others"
         )
+
+
+def _require_rows(
+    plan: SweepPlan, batching: Batching, embedded: SplitEmbeddings, guide: SplitEmbeddings | None
+) -> None:
+    """Raise InputError where rows of S cannot have what the plan asks for, which a batch of two shows."""
+    small = replace(plan.with_batches_of_two(), masks=plan.masks)
+    for two in small.batchings:
+        if two.sampling.mode == batching.sampling.mode:
+            first = next(two.sampling.batches(embedded.relations), None)
+            if first is not None:
+                BatchRunner(small, two, embedded, ProcessGroup(0, 1), None, guide).require_rows(first)
 
 
 def require_probes_work(plan: SweepPlan, embedded: SplitEmbeddings) -> None:
