@@ -8,7 +8,7 @@ from typing import Any
 from .errors import SpecError
 
 REQUIRED = {
-    "objectives": ("positives", "coupled", "counts", "counted_weights", "__call__"),
+    "objectives": ("traits", "coupled", "counts", "counted_weights", "__call__"),
     "probes": ("axis", "reads", "needs_objective", "tile", "statistics"),
     "datasets": ("splits", "split"),
     "features": ("identity", "open"),

@@ -106,7 +106,7 @@ class Cocos:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         assert objective is not None, "cocos needs an objective"
-        statistics = tuple(_STATISTICS[name] for name in (*objective.statistics, "N_eff", "skipped"))
+        statistics = tuple(_STATISTICS[name] for name in (*objective.traits.statistics, "N_eff", "skipped"))
         return (*statistics, _CURVE) if self.curve else statistics
 
     def check(self, objective: Objective) -> None:

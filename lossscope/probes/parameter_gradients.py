@@ -69,5 +69,5 @@ class ParameterGradients:
     def _scale(self, view: View) -> float:
         shape, objective = view.shape, view.objective
         pairs = shape.queries if shape.direction == "t2i" else shape.candidates
-        reduction = self.reduction or objective.reduction
-        return objective.directions * reduction_scale(Weights(view.W, None, ~view.skipped), reduction, pairs)
+        reduction = self.reduction or objective.traits.reduction
+        return objective.traits.directions * reduction_scale(Weights(view.W, None, ~view.skipped), reduction, pairs)
