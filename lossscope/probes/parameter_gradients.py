@@ -14,14 +14,14 @@ from lossscope.core.weights import Weights, reduction_scale
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Probe, Reads, Statistic
 from .views.view import View
 
 _TOTAL = "gradient_norm"
 
 
 @dataclass(frozen=True)
-class ParameterGradients:
+class ParameterGradients(Probe):
     """|dL/dθ| of every layer and of the whole model, L the training loss of one direction of a batch.
 
     L = directions · R(summed query losses), R the reduction. The model's gradient is the sum of those of both
@@ -35,7 +35,6 @@ class ParameterGradients:
     axis: ClassVar[Axis] = "layer"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "gradients"})
     needs_objective: ClassVar[bool] = True
-    cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
         gradients = view.rows.gradients
@@ -62,9 +61,6 @@ class ParameterGradients:
     def layers(self, columns: Mapping[str, Tensor]) -> tuple[Statistic, ...]:
         """Return a statistic for each layer; the names of the layers depend on the model."""
         return tuple(Statistic(name, name, "mean", "norm") for name in columns if name != _TOTAL)
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""
 
     def _scale(self, view: View) -> float:
         shape, objective = view.shape, view.objective
