@@ -77,7 +77,7 @@ def steps(spec: str, plain: Callable[[Tensor, Tensor, Tensor], Tensor], size: in
     def ours() -> Tensor:
         S.grad = None
         weights = both(objective, S.detach(), pair_mask(rows))
-        backward(S, reduce_weights(weights, objective.directions, objective.reduction, size).gradient)
+        backward(S, reduce_weights(weights, objective.traits.directions, objective.traits.reduction, size).gradient)
         return read_gradient(S)
 
     def autograd() -> Tensor:

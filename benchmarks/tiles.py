@@ -30,7 +30,7 @@ class Case:
 
     def __init__(self, embedded: SplitEmbeddings, spec: str, jobs: int = 1) -> None:
         self.jobs, self.objective = jobs, build("objectives", spec)
-        mode: SamplingMode = "images" if self.objective.positives == "many" else "pairs"
+        mode: SamplingMode = "images" if self.objective.traits.positives == "many" else "pairs"
         self.batch = next(Sampling(mode, None).batches(embedded.relations))
         self.matrix = TiledMatrix(embedded, self.batch.images, self.batch.captions)
         self.mask = SparseMask.of(self.batch, embedded.relations.caption_image, "keep")

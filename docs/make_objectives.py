@@ -192,7 +192,7 @@ def draw(name: str) -> Path:
 
 
 def _training(objective: Objective) -> str:
-    return TRAINING[float(objective.directions), objective.reduction]
+    return TRAINING[float(objective.traits.directions), objective.traits.reduction]
 
 
 def _caption(name: str) -> str:
@@ -214,14 +214,15 @@ def _options(item: Entry) -> str:
 def _unusual(objective: Objective) -> list[str]:
     """Return sentences on how it differs from a loss with one positive a query and independent rows."""
     sentences = []
-    if objective.positives == "many":
+    traits = objective.traits
+    if traits.positives == "many":
         sentences.append("Any number of positives a query.")
     if objective.rows_sum_to_zero:
         sentences.append("Rows of W sum to 0.")
     if objective.coupled:
         sentences.append("Coupled: a row of W depends on other rows.")
-    if objective.relative:
-        sentences.append(f"{_names(objective.relative)}, when given, replace what depends on the rest of the batch.")
+    if traits.relative:
+        sentences.append(f"{_names(traits.relative)}, when given, replace what depends on the rest of the batch.")
     if objective.warmup:
         sentences.append(f"Training begins with `--warmup` epochs of `{objective.warmup}`.")
     if objective.learnable:
@@ -229,10 +230,10 @@ def _unusual(objective: Objective) -> list[str]:
         sentences.append(f"Training learns {initial.replace('-', '−')}.")
     if objective.network() is not None:
         sentences.append("Training learns a network.")
-    if objective.required_info:
-        sentences.append(f"Training needs {_names(objective.required_info)} in `mask.info`.")
-    if len(objective.conventions) > 1:
-        sentences.append(f"Counting conventions: {', '.join(objective.conventions)}.")
+    if traits.required_info:
+        sentences.append(f"Training needs {_names(traits.required_info)} in `mask.info`.")
+    if len(traits.conventions) > 1:
+        sentences.append(f"Counting conventions: {', '.join(traits.conventions)}.")
     return sentences
 
 
@@ -250,7 +251,7 @@ def _files(name: str, objective: Objective) -> str:
     more = {
         "learnt_scale": objective.learnable,
         "meta_step": objective.network(),
-        "quintuplet_loss": objective.required_info,
+        "quintuplet_loss": objective.traits.required_info,
     }
     tests += [ROOT / "tests" / "training" / f"test_{module}.py" for module, needed in more.items() if needed]
     links = [f"[{path.stem}](../{path.relative_to(ROOT).as_posix()})" for path in tests]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Set
 from typing import Any
 
 from .errors import SpecError
 
 REQUIRED = {
-    "objectives": ("positives", "coupled", "counts", "counted_weights", "__call__"),
+    "objectives": ("traits", "coupled", "counts", "counted_weights", "__call__"),
     "probes": ("axis", "reads", "needs_objective", "tile", "statistics"),
     "datasets": ("splits", "split"),
     "features": ("identity", "open"),
@@ -35,13 +36,9 @@ BASES = {
 """Kind -> what an entry must do, for messages."""
 RENAMED = {
     "objectives": {
-        "collapses": "needs_warmup",
         "counted": "counted_weights",
         "differences": "rows_sum_to_zero",
-        "embeddings": "needs_embeddings",
         "learnt": "learnable",
-        "needs": "required_info",
-        "reads": "optional_info",
         "stated": "closed_form",
         "tiled": "counting_rule",
         "weighed": "differentiable_weights",
@@ -57,16 +54,70 @@ RENAMED = {
     },
 }
 """Kind -> former name of an attribute of its entries -> current name; a plug-in with a former name is refused."""
+TRAITS = {
+    "positives": "positives",
+    "directions": "directions",
+    "reduction": "reduction",
+    "conventions": "conventions",
+    "statistics": "statistics",
+    "required_info": "required_info",
+    "needs": "required_info",
+    "optional_info": "optional_info",
+    "reads": "optional_info",
+    "square": "square",
+    "relative": "relative",
+    "takes_terms": "takes_terms",
+    "needs_warmup": "needs_warmup",
+    "collapses": "needs_warmup",
+    "needs_embeddings": "needs_embeddings",
+    "embeddings": "needs_embeddings",
+    "own_unit": "own_unit",
+}
+"""Former attribute of an objective -> field of its `traits`; a plug-in that defines one is told the line to type."""
 
 
 def require_current_names(kind: str, cls: type[Any], name: str) -> type[Any]:
-    """Return a plug-in's class. Raises SpecError when it defines an attribute under its former name."""
-    options = {item.name for item in dataclasses.fields(cls)}
-    for base in cls.__mro__:
-        former = () if base.__module__.startswith("lossscope.") else RENAMED.get(kind, {}).keys() & vars(base).keys()
-        for attribute in sorted(set(former) - options):
-            raise SpecError(f"{name} must define {RENAMED[kind][attribute]}; it defines {attribute}, its former name")
+    """Return a plug-in's class. Raises SpecError when it defines an attribute under its former name, or a trait."""
+    options = {item.name for item in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
+    own: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        own |= {} if base.__module__.startswith("lossscope.") else vars(base)
+    for attribute in sorted(RENAMED.get(kind, {}).keys() & own.keys() - options):
+        raise SpecError(f"{name} must define {RENAMED[kind][attribute]}; it defines {attribute}, its former name")
+    if kind == "objectives":
+        _require_traits(cls, own, options, name)
     return cls
+
+
+def _require_traits(cls: type[Any], own: Mapping[str, Any], options: Set[str], name: str) -> None:
+    """Raise SpecError with the line to type when an objective defines a trait outside of its `traits`.
+
+    Args:
+        cls: the class of the objective.
+        own: what it and its bases outside of lossscope define.
+        options: its fields; one that has the name of a trait was read as the trait, so it is refused, too.
+        name: of the plug-in, for the message.
+    """
+    defined = own.keys() - options | {option for option in options if option in TRAITS.values()}
+    former = [attribute for attribute in TRAITS if attribute in defined]
+    if not former:
+        return
+    traits = getattr(cls, "traits", None)
+    stated = dataclasses.fields(traits) if dataclasses.is_dataclass(traits) else ()
+    values = {item.name: getattr(traits, item.name) for item in stated if getattr(traits, item.name) != item.default}
+    values |= {TRAITS[attribute]: ... if attribute in options else own[attribute] for attribute in former}
+    written = {trait: _as_literal(value) for trait, value in values.items()}
+    call = f"Traits({', '.join(f'{trait}={text}' for trait, text in written.items())})"
+    line = f"a property `traits` that returns {call}" if "..." in written.values() else f"the line `traits = {call}`"
+    raise SpecError(
+        f"{name} must have {line}, with Traits of lossscope.objectives.base; it defines {', '.join(former)}, which "
+        "nothing reads any more"
+    )
+
+
+def _as_literal(value: object) -> str:
+    """Return a plain value as it is typed; `...` for what is computed."""
+    return repr(value).replace("'", '"') if isinstance(value, str | bool | int | float | tuple) else "..."
 
 
 def require_members(kind: str, built: object, name: str) -> None:

@@ -78,7 +78,7 @@ KNOWN_AS = {
     },
 }
 """Kind -> a name that people know it by -> what to write here."""
-NOT_ENTRIES = frozenset({"base", "types"})  # files beside the entries that define what an entry is
+NOT_ENTRIES = frozenset({"base", "traits", "types"})  # files beside the entries that define what an entry is
 _HOME = Path(__file__).parent
 _RANGE = re.compile(r"(?P<lo>[-+.\deE]+?)\.\.(?P<hi>[-+.\deE]+)(?:/(?P<n>\d+))?(?P<log> log)?")
 _MAX_RANGE_LETTERS = 200

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
+import re
 import sys
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +19,9 @@ from hypothesis import strategies as st
 from lossscope import registry
 from lossscope.encoders.base import encoder_spec
 from lossscope.errors import InputError, SpecError
-from lossscope.plugins import RENAMED
+from lossscope.objectives.base import Traits
+from lossscope.objectives.custom.as_objective import as_objective
+from lossscope.plugins import RENAMED, TRAITS
 from lossscope.registry import KINDS, build, expand, load, names, spec_of, uses_file
 from lossscope.spec import Spec
 from tests.each import each
@@ -351,6 +356,70 @@ def test_a_plug_in_with_a_former_name_raises_with_the_current_one(kind: str, tmp
         )
         with pytest.raises(SpecError, match=f"must define {name}; it defines {former}, its former name"):
             build(kind, f"{path}:Mine")
+
+
+OWN_LOSS = """
+from dataclasses import dataclass
+from functools import cached_property
+from lossscope.objectives.base import Loss, Traits
+from lossscope.objectives.ntxent import NTXent
+
+@dataclass(frozen=True)
+class Mine({base}):
+    {line}
+"""
+
+
+def own_loss(folder: Path, line: str, base: str = "Loss") -> str:
+    path = folder / "own_loss.py"
+    path.write_text(OWN_LOSS.format(line=line, base=base), encoding="utf-8")
+    return f"{path}:Mine"
+
+
+@each("former, trait", TRAITS.items())
+def test_every_former_attribute_of_an_objective_is_refused_with_the_line_to_type(
+    former: str, trait: str, tmp_path: Path
+) -> None:
+    """They are fields of its traits, and nothing would read them."""
+    (field,) = (item for item in dataclasses.fields(Traits) if item.name == trait)
+    value = repr(field.default).replace("'", '"')
+    spec = own_loss(tmp_path, f"{former} = {value}")
+    line = re.escape(f"must have the line `traits = Traits({trait}={value})`, with Traits of lossscope.objectives.base")
+    with pytest.raises(SpecError, match=rf"own_loss.py:Mine {line}; it defines {former}, which nothing reads"):
+        build("objectives", spec)
+    Mine = types.new_class("Mine", (load("objectives", "ntxent"),), exec_body=lambda body: body.update({former: value}))
+    for thing in (Mine, Mine()):
+        with pytest.raises(SpecError, match=rf"Mine must have the line `traits = .*it defines {former}, which nothing"):
+            as_objective(thing)
+
+
+def test_all_traits_were_attributes_of_an_objective() -> None:
+    assert {item.name for item in dataclasses.fields(Traits)} == set(TRAITS.values())
+
+
+@each("line, base, says", [
+    ('positives, reduction = "many", "mean"', "Loss", 'the line `traits = Traits(positives="many", reduction="mean")`'),
+    ('positives = "many"', "NTXent",
+     'traits = Traits(directions=0.5, reduction="mean", conventions=("corrected", "released", "text"), '
+     'takes_terms=True, positives="many")`'),
+    ("directions = property(lambda self: 0.5)", "Loss", "a property `traits` that returns Traits(directions=...)"),
+    ("square = cached_property(lambda self: True)", "Loss", "a property `traits` that returns Traits(square=...)"),
+    ('reduction: str = "mean"', "Loss", "a property `traits` that returns Traits(reduction=...)"),
+    ("reduction: str", "Loss", "a property `traits` that returns Traits(reduction=...)"),
+])  # fmt: skip
+def test_the_line_to_type_has_all_that_the_class_says(line: str, base: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match=re.escape(says)):
+        load("objectives", own_loss(tmp_path, line, base))
+
+
+@each("line, traits", [
+    ("margin: float = 1", Traits()),
+    ("embeddings: bool = True", Traits()),
+    ('traits = Traits(positives="many")', Traits(positives="many")),
+    ('traits = property(lambda self: Traits(positives="many"))', Traits(positives="many")),
+])  # fmt: skip
+def test_the_traits_of_an_objective_of_the_user_are_read(line: str, traits: Traits, tmp_path: Path) -> None:
+    assert build("objectives", own_loss(tmp_path, line)).traits == traits
 
 
 @each("spec, says", [

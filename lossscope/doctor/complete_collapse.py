@@ -61,4 +61,4 @@ class CompleteCollapse(Check):
 
 def _mines_hardest(patient: Patient) -> bool:
     """Return whether it was trained with a loss of the hardest negative, which needs a warm-up."""
-    return patient.objective_spec is not None and patient.objective.needs_warmup
+    return patient.objective_spec is not None and patient.objective.traits.needs_warmup

@@ -212,7 +212,7 @@ class BatchRunner:
 
     @property
     def _needs_embeddings(self) -> bool:
-        return any(objective.needs_embeddings for objective in self.batching.objectives)
+        return any(objective.traits.needs_embeddings for objective in self.batching.objectives)
 
     def _stack_entries(self) -> int:
         """Entries of S of one stack; 0, one batch at a time, where embeddings or gradients of one batch are needed."""

@@ -41,7 +41,7 @@ def candidate_effects(
         effects = probe.effects(View(rows, objective))
         if effects is not None:
             return effects
-    if objective is not None and (objective.coupled or objective.square or objective.needs_embeddings):
+    if objective is not None and (objective.coupled or objective.traits.square or objective.traits.needs_embeddings):
         return None
     if rows.S.shape[1] > _LONGEST or "gradients" in probe.reads:
         return None

@@ -210,7 +210,7 @@ def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:
         return True
     if objective is None:
         return False
-    mixes_rows = objective.coupled or objective.square or objective.needs_embeddings
+    mixes_rows = objective.coupled or objective.traits.square or objective.traits.needs_embeddings
     return mixes_rows or getattr(probe, "convention", "corrected") != "corrected"
 
 

@@ -109,7 +109,7 @@ class OneBatch:
         if second is not None:
             rows.append(second.detach())
         all_finite, rows = zero_unless_finite(rows)
-        if self.objective.needs_embeddings:
+        if self.objective.traits.needs_embeddings:
             rows = [one.with_embeddings_in_mask() for one in rows]
         if len(rows) < len(self.directions):
             rows.append(rows[0].t())
@@ -126,7 +126,7 @@ class OneBatch:
             rows: of some queries of a batch.
         """
         all_finite, [own] = zero_unless_finite([rows.detach()])
-        own = own.with_embeddings_in_mask() if self.objective.needs_embeddings else own
+        own = own.with_embeddings_in_mask() if self.objective.traits.needs_embeddings else own
         dense = _dense_rows(own, self.directions[direction], has_all_queries=False)
         return all_finite, self.of_directions[direction].plan.run(dense)
 

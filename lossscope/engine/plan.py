@@ -299,19 +299,19 @@ class SweepPlan:
         needs_objective = any(probe.needs_objective for probe in self.probes)
         for objective in self.objectives:
             mode = self.options.sampling or self._natural_mode(objective)
-            own = _MANY if objective.positives == "many" else _ONE
+            own = _MANY if objective.traits.positives == "many" else _ONE
             per_class = self.options.per_class or own if mode == "classes" else _MANY
             objectives = by_mode.setdefault((mode, per_class), [])
             if not needs_objective:  # objectives only say how batches are made, where no option does
                 continue
-            if mode in ("images", "groups") and objective.positives == "one":
+            if mode in ("images", "groups") and objective.traits.positives == "one":
                 raise InputError(
                     f"--sampling {mode} gives each query several positives, which {spec_of(objective)} does not take; "
                     "use --sampling pairs, or leave it out"
                 )
             if (
                 mode == "classes"
-                and objective.positives == "one"
+                and objective.traits.positives == "one"
                 and (self.options.batch_size is None or per_class > 2)
             ):
                 size = "--batch-size all" if self.options.batch_size is None else f"--per-class {per_class}"
@@ -328,7 +328,7 @@ class SweepPlan:
         """Return how batches are made where no option says it."""
         if self.relations is not None and self.relations.one_set:
             return "classes"
-        if objective.positives == "one":
+        if objective.traits.positives == "one":
             return "pairs"
         return "images" if self.relations is None or self.relations.sides.is_image_text else "groups"
 

@@ -42,7 +42,7 @@ def require_terms(terms: Sequence[str], objectives: Sequence[Objective], probes:
     if unknown or len(set(terms)) < len(terms):
         raise InputError(f"--terms must be some of {', '.join(TERMS)}, each once; got {','.join(terms)}")
     for objective in objectives:
-        if not getattr(objective, "takes_terms", False):
+        if not objective.traits.takes_terms:
             raise InputError(
                 f"--terms is for losses of one softmax over all candidates: ntxent, infonce, vlc; got "
                 f"{spec_of(objective)}"

@@ -201,10 +201,11 @@ def weights_of(specs: Mapping[str, str], cloud: pd.DataFrame, limit: int = 2000)
 
 def _build(objective: ObjectiveLike) -> Objective:
     built = as_objective(objective)
-    if built.coupled and built.relative:
+    if built.coupled and built.traits.relative:
         raise InputError(
             f"a field needs weights of two similarities alone; those of {spec_of(built)} depend on the "
-            f"rest of the batch. Give its relative terms, e.g. {','.join(f'{name}=0.1' for name in built.relative)}"
+            "rest of the batch. Give its relative terms, e.g. "
+            f"{','.join(f'{name}=0.1' for name in built.traits.relative)}"
         )
     return built
 

@@ -65,13 +65,13 @@ class BatchNumbers:
         if objective is None or isinstance(objective, Gradient):
             return None if observed.value is None else observed.value.detach()
         assert observed.rows is not None
-        if not (objective.coupled or objective.square or objective.needs_embeddings):
+        if not (objective.coupled or objective.traits.square or objective.traits.needs_embeddings):
             if "both" in objective.counted_directions or not isinstance(objective, Loss) or not len(S):
                 return None if observed.value is None else observed.value.detach()
             return objective.values(S, mask).mean()
         if (self._calls - 1) % EVERY:
             return None
         whole = observed.rows.detach()
-        values = whole.with_embeddings_in_mask() if objective.needs_embeddings else whole
+        values = whole.with_embeddings_in_mask() if objective.traits.needs_embeddings else whole
         losses = objective(values.S, values.mask).values
         return None if losses is None else losses.mean()

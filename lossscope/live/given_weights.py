@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from torch import Tensor
 
@@ -11,7 +11,7 @@ from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Convention
 from lossscope.errors import InputError
-from lossscope.objectives.base import Gradient
+from lossscope.objectives.base import Gradient, Traits
 
 WEIGHTS = "W"  # their name in `mask.info`
 
@@ -26,8 +26,7 @@ class GivenWeights(Gradient):
     """
 
     saturated: float = 1.0  # weight that counts as 1, such as 1/tau of a softmax
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    required_info: ClassVar[tuple[str, ...]] = (WEIGHTS,)
+    traits: ClassVar[Traits] = Traits(positives="many", required_info=(WEIGHTS,))
 
     @property
     def coupled(self) -> bool:

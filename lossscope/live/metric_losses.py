@@ -16,6 +16,7 @@ from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from lossscope.objectives.counting.units import saturated_weight
 from lossscope.objectives.custom.as_objective import as_objective
+from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 
 from .batch_inputs import ITEM
 from .distances import similarity_of
@@ -164,7 +165,8 @@ def _measure(loss: Any) -> tuple[bool, GivenWeights]:
     with unchanged_random_state():
         try:
             objective = as_objective(loss)
-            averages = objective.reduction == "mean"
+            assert isinstance(objective, WrappedLoss)
+            averages = objective.measured_traits.reduction == "mean"
             return averages, GivenWeights(saturated_weight(objective))
         except (InputError, SpecError, UnsupportedLoss):
             return averages, GivenWeights()

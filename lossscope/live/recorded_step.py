@@ -134,7 +134,7 @@ class RecordedStep:
         return weights, reasons
 
     def _with_embeddings(self, mask: Mask) -> Mask:
-        if self.objective is None or not self.objective.needs_embeddings or self.embeddings is None:
+        if self.objective is None or not self.objective.traits.needs_embeddings or self.embeddings is None:
             return mask
         first, second = (normalise(x.float()) for x in self.embeddings)
         queries, candidates = (first, second) if mask.direction == "i2t" else (second, first)

@@ -12,7 +12,7 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ class AOQ(Loss):
     beta: float = 1.5  # weight of the first hinge where off = on
     offline_margin: float = 0.0  # of the other hinges, in similarity
     gap: float = 0.0  # off − on where a batch has no offline columns
-    required_info: ClassVar[tuple[str, ...]] = ("offline",)
-    needs_warmup: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(required_info=("offline",), needs_warmup=True)
 
     def __post_init__(self) -> None:
         if not (self.margin >= 0 and self.offline_margin >= 0 and self.alpha > 0):

@@ -8,7 +8,7 @@ Shapes: q queries, c candidates, p positives of one query (padded); rows are que
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from lossscope.core.counts import CountedWeights, Counts, check_inputs, counted_from_weights
 from lossscope.core.mkl_warmup import warm_up
 from lossscope.core.similarity import Mask
-from lossscope.core.types import DIRECTIONS, Convention, CountedDirection, Reduction, WeightUnit
+from lossscope.core.types import DIRECTIONS, Convention, CountedDirection
 from lossscope.core.weights import Weights
 from lossscope.errors import InputError
 
@@ -24,6 +24,7 @@ from ._formulas import cross_entropy as cross_entropy
 from ._formulas import hardest_negative as hardest_negative
 from ._formulas import mask_invalid
 from ._formulas import positive_of as positive_of
+from .traits import Traits as Traits
 
 if TYPE_CHECKING:
     from .counting.fold import CountingRule
@@ -34,20 +35,12 @@ warm_up()
 class Objective(Protocol):
     """A frozen dataclass; its fields are its hyper-parameters."""
 
-    positives: ClassVar[Literal["one", "many"]] = "one"  # `one`: a row with more than one match raises InputError
-    directions: ClassVar[float] = 1.0  # factor on each direction when the two are added in training
-    reduction: ClassVar[Reduction] = "sum"  # over the queries, in training
-    conventions: ClassVar[tuple[Convention, ...]] = ("corrected",)  # supported ways of counting
-    statistics: ClassVar[tuple[str, ...]] = ("C_neg", "W_neg", "W_low", "W_pos", "C_0")  # what `cocos` reports
-    required_info: ClassVar[tuple[str, ...]] = ()  # names in `mask.info` that training needs
-    optional_info: ClassVar[tuple[str, ...]] = ()  # names in `mask.info` of numbers of each pair, used if present
-    square: ClassVar[bool] = False  # takes only whole batches of pairs: pair i on the diagonal, every entry valid
-    relative: ClassVar[tuple[str, ...]] = ()  # fields that, when given, replace what depends on the rest of the batch
-    takes_terms: ClassVar[bool] = False  # whether queries may have candidates of their own side too, see engine.terms
-    needs_warmup: ClassVar[bool] = False  # the hardest negatives of a random model make all embeddings collapse
-    needs_embeddings: ClassVar[bool] = False  # of both sides in `mask.info`, as `queries` and `candidates`
-    own_unit: ClassVar[WeightUnit] = "paper"  # of counted weights; `relative` for a loss that no paper counts
-    counted_directions: tuple[CountedDirection, ...] = DIRECTIONS  # that have a gradient of their own
+    traits: ClassVar[Traits] = Traits()
+
+    @property
+    def counted_directions(self) -> tuple[CountedDirection, ...]:
+        """Directions that have a gradient of their own; `both` where one gradient is of the two."""
+        return DIRECTIONS
 
     @property
     def coupled(self) -> bool:
@@ -57,7 +50,7 @@ class Objective(Protocol):
     @property
     def warmup(self) -> str | None:
         """Spec of the objective to train with first: triplet over all negatives, if `needs_warmup`; else None."""
-        return f"triplet:margin={getattr(self, 'margin', 0.2)!r}" if self.needs_warmup else None
+        return f"triplet:margin={getattr(self, 'margin', 0.2)!r}" if self.traits.needs_warmup else None
 
     @property
     def depends_on_batch_size(self) -> bool:
@@ -112,8 +105,8 @@ class Objective(Protocol):
 
     def require(self, convention: str) -> None:
         """Raise InputError unless the objective supports the counting convention."""
-        if convention not in self.conventions:
-            choices, name = ", ".join(self.conventions), type(self).__name__
+        if convention not in self.traits.conventions:
+            choices, name = ", ".join(self.traits.conventions), type(self).__name__
             raise InputError(f"convention of {name} must be one of {choices}; got {convention!r}")
 
 
@@ -133,7 +126,7 @@ class Loss(Objective):
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 return self(S, mask)
-        usable = check_inputs(S, mask, self.positives)
+        usable = check_inputs(S, mask, self.traits.positives)
         wide = mask_invalid(S, mask)
         if mask.all_usable:
             values, W = self._evaluate(wide, mask)
@@ -166,7 +159,7 @@ class Gradient(Objective):
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
                 return self(S, mask)
-        usable = check_inputs(S, mask, self.positives)
+        usable = check_inputs(S, mask, self.traits.positives)
         wide = mask_invalid(S, mask)
         if mask.all_usable:
             W = self.weights(wide, mask)

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from lossscope.core.similarity import Mask
 from lossscope.core.stop_gradient import stop_gradient
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,7 @@ class Circle(Loss):
     margin: float = 0.25  # similarity optima are 1 + margin for positives and −margin for negatives
     gamma: float = 256.0  # scale of the exponents
     factors: Literal["held", "attached"] = "held"  # whether a_p and a_n are constants or differentiated
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
+    traits: ClassVar[Traits] = Traits(positives="many", directions=0.5, reduction="mean")
 
     def __post_init__(self) -> None:
         if not self.gamma > 0:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,7 @@ class CMPM(Loss):
 
     scale: float = 1.0  # factor on similarities, in place of the length of the query embedding
     floor: float = 1e-8  # added to the true matches before the logarithm
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    reduction: ClassVar[Reduction] = "mean"
+    traits: ClassVar[Traits] = Traits(positives="many", reduction="mean")
 
     def __post_init__(self) -> None:
         if not (self.scale > 0 and self.floor > 0):

@@ -10,7 +10,7 @@ from torch import Tensor
 from lossscope.core.similarity import Mask, euclidean
 from lossscope.errors import InputError
 
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,7 @@ class Contrastive(Loss):
 
     distance: Literal["euclidean", "cosine"] = "euclidean"  # of a pair: √(2 − 2s), or 1 − s
     margin: float = 1.0  # distance from which negatives are not pushed
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    directions: ClassVar[float] = 0.5
+    traits: ClassVar[Traits] = Traits(positives="many", directions=0.5)
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:

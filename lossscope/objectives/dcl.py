@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.softmax import SoftmaxRule
 
 
@@ -31,8 +30,7 @@ class DCL(Loss):
     """
 
     tau: float = 0.1  # temperature
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
+    traits: ClassVar[Traits] = Traits(directions=0.5, reduction="mean")
 
     def __post_init__(self) -> None:
         if not self.tau > 0:

@@ -12,7 +12,7 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Gradient
+from .base import Gradient, Traits
 from .counting.hardest import HardestNegativeRule
 
 
@@ -52,8 +52,7 @@ class Goal(Gradient):
     m_plus: float | None = None  # constant in place of the relative term of positives
     m_minus: float | None = None  # constant in place of the relative term of negatives
     variant: Literal["paper", "released"] = "paper"  # formulas of the paper or of the released code
-    relative: ClassVar[tuple[str, ...]] = ("m_plus", "m_minus")
-    needs_warmup: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(relative=("m_plus", "m_minus"), needs_warmup=True)
 
     def __post_init__(self) -> None:
         if not (self.tau > 0 and self.margin >= 0):

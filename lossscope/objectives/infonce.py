@@ -11,11 +11,11 @@ from torch import Tensor
 
 from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Convention, Reduction
+from lossscope.core.types import Convention
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of, repeat_positive
-from .base import Loss
+from .base import Loss, Traits
 from .counting.softmax import SoftmaxRule
 
 
@@ -34,9 +34,7 @@ class InfoNCE(Loss):
     tau: float = 0.07  # temperature, at the start of training if it is learnt
     learn: bool = True  # learn the scale 1/tau in training
     scale_max: float = 100.0  # largest learnt scale
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
-    takes_terms: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(directions=0.5, reduction="mean", takes_terms=True)
 
     def __post_init__(self) -> None:
         if not (self.tau > 0 and self.scale_max > 0):

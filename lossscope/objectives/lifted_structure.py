@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, euclidean
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,7 @@ class LiftedStructure(Loss):
 
     form: Literal["pair", "anchor"] = "pair"  # negatives of both ends of a pair, or of the query alone
     margin: float = 1.0  # in distance
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
+    traits: ClassVar[Traits] = Traits(positives="many", directions=0.5, reduction="mean")
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:

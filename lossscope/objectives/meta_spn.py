@@ -16,7 +16,7 @@ from lossscope.errors import InputError
 from lossscope.io.files import read_safetensors, read_torch
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.hardest import HardestNegativeRule
 
 
@@ -40,7 +40,7 @@ class MetaSPN(Loss):
     meta_lr: float = 0.001  # learning rate of the network
     seed: int = 0  # of its initial weights
     net: Path | None = None  # checkpoint or .safetensors file of a trained network
-    needs_warmup: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(needs_warmup=True)
 
     def __post_init__(self) -> None:
         if not (self.margin >= 0 and self.hidden >= 1 and self.meta_lr > 0):

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -35,9 +34,7 @@ class MultiSimilarity(Loss):
     lam: float = 0.5  # similarity where the exponents are 0
     mining: bool = True  # keep only positives and negatives that are hard relative to each other
     ms_eps: float = 0.1  # by how much a kept positive or negative may be easier
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
+    traits: ClassVar[Traits] = Traits(positives="many", directions=0.5, reduction="mean")
 
     def __post_init__(self) -> None:
         if not (self.alpha > 0 and self.beta > 0):

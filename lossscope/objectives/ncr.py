@@ -13,7 +13,7 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.hardest import HardestNegativeRule
 
 
@@ -35,9 +35,9 @@ class NCR(Loss):
     margin: float = 0.2  # at label 1, in similarity
     base: float = 10.0  # of the exponential map
     map: Literal["exponential", "linear", "sine"] = "exponential"  # from the label to the margin
-    statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
-    optional_info: ClassVar[tuple[str, ...]] = ("label",)
-    needs_warmup: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        statistics=("C_q", "C_q_all", "C_B", "C_0"), optional_info=("label",), needs_warmup=True
+    )
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:

@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.softmax import SoftmaxRule
 
 
@@ -32,7 +31,7 @@ class NPair(Loss):
     """
 
     scale: float = 1.0  # factor on similarities, in place of the norms of the embeddings
-    reduction: ClassVar[Reduction] = "mean"
+    traits: ClassVar[Traits] = Traits(reduction="mean")
 
     def __post_init__(self) -> None:
         if not self.scale > 0:

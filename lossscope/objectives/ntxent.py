@@ -10,11 +10,11 @@ from torch import Tensor
 
 from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Convention, Reduction
+from lossscope.core.types import CONVENTIONS, Convention
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of, repeat_positive
-from .base import Loss
+from .base import Loss, Traits
 from .counting.softmax import SoftmaxRule
 
 
@@ -30,10 +30,7 @@ class NTXent(Loss):
     """
 
     tau: float = 0.1  # temperature
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
-    takes_terms: ClassVar[bool] = True
-    conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
+    traits: ClassVar[Traits] = Traits(directions=0.5, reduction="mean", conventions=CONVENTIONS, takes_terms=True)
 
     def __post_init__(self) -> None:
         if not self.tau > 0:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask, euclidean
 from lossscope.core.stop_gradient import stop_gradient
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,7 @@ class RankedList(Loss):
     margin: float = 0.4  # distance between the two balls
     T: float = 10.0  # how much more near negatives weigh
     lam: float = 0.5  # share of the negatives in the loss
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
+    traits: ClassVar[Traits] = Traits(positives="many", directions=0.5, reduction="mean")
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin <= self.alpha:

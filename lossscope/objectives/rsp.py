@@ -11,7 +11,7 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.hardest import HardestNegativeRule
 
 
@@ -33,7 +33,7 @@ class RSP(Loss):
     a1: float = 1.0  # linear coefficient of G
     a2: float = 0.0  # quadratic coefficient of G
     a3: float = 0.0  # cubic coefficient of G
-    needs_warmup: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(needs_warmup=True)
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -32,9 +31,7 @@ class SigLIP(Loss):
     scale: float = 10.0  # factor on similarities, at the start of training if it is learnt
     bias: float = -10.0  # added to scaled similarities, likewise
     learn: bool = True  # learn scale and bias in training
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "pairs"
+    traits: ClassVar[Traits] = Traits(positives="many", directions=0.5, reduction="pairs")
 
     def __post_init__(self) -> None:
         if not self.scale > 0:

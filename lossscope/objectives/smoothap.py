@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from lossscope.core.counts import CountedWeights, check_inputs
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Convention, Reduction
+from lossscope.core.types import CONVENTIONS, Convention
 from lossscope.errors import InputError
 
 from ._formulas import mask_invalid
-from .base import Loss
+from .base import Loss, Traits
 from .counting.smooth_rank import SmoothRankRule
 
 
@@ -33,11 +33,13 @@ class SmoothAP(Loss):
     """
 
     tau: float = 0.01  # temperature of the sigmoid
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
-    conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
-    statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_0")
+    traits: ClassVar[Traits] = Traits(
+        positives="many",
+        directions=0.5,
+        reduction="mean",
+        conventions=CONVENTIONS,
+        statistics=("C_q", "C_q_all", "C_0"),
+    )
 
     def __post_init__(self) -> None:
         if not self.tau > 0:
@@ -60,7 +62,7 @@ class SmoothAP(Loss):
 
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         self.require(convention)
-        usable = check_inputs(S, mask, self.positives)
+        usable = check_inputs(S, mask, self.traits.positives)
         released_t2i = convention == "released" and mask.direction == "t2i"
         index, present = _released_rows(mask) if released_t2i else _positions(mask.positives)
         with torch.no_grad():  # in place, as these blocks are most of the memory that counting needs

@@ -8,11 +8,10 @@ from typing import ClassVar, Literal
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.hardest import HardestNegativeRule
 
 NEAR_ONE = 1 - 1e-5
@@ -41,8 +40,7 @@ class SSP(Loss):
     n0: float = 0.03  # constant of the negative
     margin: float = 0.2  # in similarity
     clamp: Literal["parts", "sum"] = "parts"  # clamp each polynomial at 0, or their sum
-    reduction: ClassVar[Reduction] = "pairs"
-    needs_warmup: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(reduction="pairs", needs_warmup=True)
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:

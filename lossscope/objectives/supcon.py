@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Reduction
 from lossscope.errors import InputError
 
-from .base import Loss
+from .base import Loss, Traits
 
 
 @dataclass(frozen=True)
@@ -31,9 +30,7 @@ class SupCon(Loss):
 
     tau: float = 0.1  # temperature
     form: Literal["out", "in"] = "out"  # mean over positives outside or inside the logarithm
-    positives: ClassVar[Literal["one", "many"]] = "many"
-    directions: ClassVar[float] = 0.5
-    reduction: ClassVar[Reduction] = "mean"
+    traits: ClassVar[Traits] = Traits(positives="many", directions=0.5, reduction="mean")
 
     def __post_init__(self) -> None:
         if not self.tau > 0:

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from lossscope.core.counts import CountedWeights, counted_from_weights
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Convention
+from lossscope.core.types import CONVENTIONS, Convention
 from lossscope.errors import InputError
 
 from ._formulas import positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.hinge import HingeRule
 
 
@@ -29,8 +29,7 @@ class Triplet(Loss):
     """
 
     margin: float = 0.2  # in similarity
-    conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
-    statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
+    traits: ClassVar[Traits] = Traits(conventions=CONVENTIONS, statistics=("C_q", "C_q_all", "C_B", "C_0"))
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Convention
+from lossscope.core.types import CONVENTIONS
 from lossscope.errors import InputError
 
 from ._formulas import hardest_negative, positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.hardest import HardestNegativeRule
 
 
@@ -28,9 +28,9 @@ class TripletSH(Loss):
     """
 
     margin: float = 0.2  # in similarity
-    conventions: ClassVar[tuple[Convention, ...]] = ("corrected", "released", "text")
-    statistics: ClassVar[tuple[str, ...]] = ("C_q", "C_q_all", "C_B", "C_0")
-    needs_warmup: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(
+        conventions=CONVENTIONS, statistics=("C_q", "C_q_all", "C_B", "C_0"), needs_warmup=True
+    )
 
     def __post_init__(self) -> None:
         if not self.margin >= 0:

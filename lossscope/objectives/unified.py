@@ -12,7 +12,7 @@ from lossscope.core.similarity import Mask
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of
-from .base import Loss
+from .base import Loss, Traits
 from .counting.softmax import SoftmaxRule
 
 
@@ -33,7 +33,7 @@ class Unified(Loss):
 
     margin: float = 0.2  # in similarity
     gamma: float = 60.0  # scale; the larger, the more the hardest negative dominates
-    optional_info: ClassVar[tuple[str, ...]] = ("margin", "weight")
+    traits: ClassVar[Traits] = Traits(optional_info=("margin", "weight"))
 
     def __post_init__(self) -> None:
         if not (self.gamma > 0 and self.margin >= 0):

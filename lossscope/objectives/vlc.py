@@ -14,7 +14,7 @@ from lossscope.core.types import Convention
 from lossscope.errors import InputError
 
 from ._formulas import cross_entropy, positive_of, repeat_positive
-from .base import Loss
+from .base import Loss, Traits
 from .counting.softmax import SoftmaxRule
 
 
@@ -29,7 +29,7 @@ class VLC(Loss):
     """
 
     gamma: float = 50.0  # scale, 1/tau
-    takes_terms: ClassVar[bool] = True
+    traits: ClassVar[Traits] = Traits(takes_terms=True)
 
     def __post_init__(self) -> None:
         if not self.gamma > 0:

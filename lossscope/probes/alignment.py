@@ -9,12 +9,12 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Effects, Reads, Statistic
+from .base import Accumulator, Accumulators, Effects, Probe, Reads, Statistic
 from .views.view import View
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(Probe):
     """|v − t₊|² = 2 − 2 s₊ of the best positive t₊, for every query v; in [0, 4], smaller is better aligned.
 
     It is a distance where S is the cosine of unit vectors; for other scores it is 2 − 2 s₊ and no distance.
@@ -23,9 +23,7 @@ class Alignment:
     Source: Wang & Isola 2020, L_align with its exponent 2, over the pairs of a batch.
     """
 
-    axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
-    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
@@ -39,6 +37,3 @@ class Alignment:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return (Statistic("alignment", "alignment", "mean", "1"),)
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""

@@ -56,31 +56,30 @@ class Statistic:
     within_one: bool = False  # whether it is from 0 to 1, whatever the data
 
 
-class Probe(Protocol):
-    """A frozen dataclass whose fields are its options."""
+class Probe:
+    """A frozen dataclass whose fields are its options; it defines `reads`, `tile` and `statistics`."""
 
-    axis: ClassVar[Axis]  # what it has a number for
+    axis: ClassVar[Axis] = "query"  # what it has a number for
     # what it uses of a view: `counts` and `extremes` come from tiles of S in one pass; `rows` (S, mask, W, counted
     # weights), `embeddings`, `gradients` and `keys` need whole rows
     reads: ClassVar[frozenset[Reads]]
-    needs_objective: ClassVar[bool]  # one that needs none is run once for all objectives
-    cheap: ClassVar[bool]  # costs a few passes over S, and is run when no probe is named
+    needs_objective: ClassVar[bool] = False  # one that needs none is run once for all objectives
+    cheap: ClassVar[bool] = False  # costs a few passes over S, and is run when no probe is named
 
     def tile(self, view: View) -> Accumulators:
         """Return the numbers of one view: query (k·q, ...), candidate (k·c, ...), batch (k, ...), layer (k, layers)."""
-        ...
+        raise NotImplementedError
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         """Return the columns: one number, or vector, for each element of the axis; never averaged here."""
-        ...
+        return {name: part.value for name, part in accumulators.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         """Return the statistics of a batch for this objective, which is None if the probe needs none."""
-        ...
+        raise NotImplementedError
 
     def check(self, objective: Objective) -> None:
-        """Raise InputError when the probe does not support the objective; called before any work."""
-        ...
+        """Raise InputError when the probe does not support the objective, before any work; by default it does."""
 
 
 @runtime_checkable

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from lossscope.core.types import Convention, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import require_unit
 
-from .base import ANY, Accumulator, Accumulators, Axis, Effects, Reads, Statistic
+from .base import ANY, Accumulator, Accumulators, Effects, Probe, Reads, Statistic
 from .views.eps_histogram import eps_histogram
 from .views.view import View
 
@@ -32,7 +30,7 @@ _CURVE = Statistic("curve", "curve", "curve", "samples")
 
 
 @dataclass(frozen=True)
-class Cocos:
+class Cocos(Probe):
     """count_q = #{candidates whose counted weight > eps}, and the weight above and below eps, for every query.
 
     Counted weights are in the scale of the objective's own paper, see the objective; `unit` names another: `relative`,
@@ -62,7 +60,6 @@ class Cocos:
     convention: Convention = "corrected"  # how weights are counted: corrected, released or text
     curve: bool = False  # also count for every eps of a logarithmic scale, from whole rows
     unit: WeightUnit = "paper"  # of weights and eps: paper, relative (to the saturated weight) or cosine (dL/ds)
-    axis: ClassVar[Axis] = "query"
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
 
@@ -71,7 +68,7 @@ class Cocos:
             raise InputError(f"eps must be a number >= 0; got {self.eps}")
 
     @property
-    def reads(self) -> frozenset[Reads]:
+    def reads(self) -> frozenset[Reads]:  # type: ignore[override]
         """`counts`, and `rows` for the curve."""
         return frozenset({"counts", "rows"} if self.curve else {"counts"})
 
@@ -101,12 +98,9 @@ class Cocos:
             "n_eff": effects.n_eff,
         }
 
-    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        return {name: part.value for name, part in accumulators.items()}
-
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         assert objective is not None, "cocos needs an objective"
-        statistics = tuple(_STATISTICS[name] for name in (*objective.statistics, "N_eff", "skipped"))
+        statistics = tuple(_STATISTICS[name] for name in (*objective.traits.statistics, "N_eff", "skipped"))
         return (*statistics, _CURVE) if self.curve else statistics
 
     def check(self, objective: Objective) -> None:

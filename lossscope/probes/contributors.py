@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
-
 from lossscope.core.types import Convention
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Probe, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -22,7 +20,7 @@ _STATISTICS = (
 
 
 @dataclass(frozen=True)
-class Contributors:
+class Contributors(Probe):
     """N_eff = 1 / Σ p², perplexity = exp(−Σ p ln p), top1, top5 = sum of the largest p, where p = w / Σ w.
 
     w are the weights on negatives that the objective's own paper thresholds (`counted_weights`); with several positives
@@ -39,7 +37,6 @@ class Contributors:
     """
 
     convention: Convention = "corrected"  # how weights are counted: corrected, released or text
-    axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows"})
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
@@ -53,9 +50,6 @@ class Contributors:
             "top5": concentration.top5,
         }
         return {name: Accumulator(value) for name, value in columns.items()}
-
-    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        return {name: part.value for name, part in accumulators.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS

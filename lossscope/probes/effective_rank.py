@@ -10,12 +10,12 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Probe, Reads, Statistic
 from .views.view import View
 
 
 @dataclass(frozen=True)
-class EffectiveRank:
+class EffectiveRank(Probe):
     """exp(−Σ p_i ln p_i), p_i = σ_i / Σ σ, of the singular values σ of the queries of a batch, (q, d), not centred.
 
     Between 1 (all on a line) and min(q, d), so only batches of one size can be compared. σ² are the eigenvalues of the
@@ -28,8 +28,6 @@ class EffectiveRank:
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
-    needs_objective: ClassVar[bool] = False
-    cheap: ClassVar[bool] = False
     needs_all_queries: ClassVar[bool] = False  # a view of some queries needs no embeddings of the others
 
     def tile(self, view: View) -> Accumulators:
@@ -47,6 +45,3 @@ class EffectiveRank:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return (Statistic("effective_rank", "effective_rank", "mean", "1"),)
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""

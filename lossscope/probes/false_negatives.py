@@ -15,7 +15,7 @@ from lossscope.core.similarity import Mask, normalise
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Probe, Reads, Statistic
 from .views.view import DenseRows, View
 
 _STATISTICS = tuple(
@@ -25,7 +25,7 @@ _SUSPECTED = Statistic("suspected", "suspected", "mean", "samples")  # of listed
 
 
 @dataclass(frozen=True)
-class FalseNegatives:
+class FalseNegatives(Probe):
     """Number of negatives of a query that share its image, copy its positive, rank above it, or lie close to it.
 
     Statistics:
@@ -46,10 +46,7 @@ class FalseNegatives:
 
     near: float = 0.95  # cosine with a positive from which a negative counts as near
     audit: Path | None = None  # folder of `lossscope audit`, or its mask.npz
-    axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "extremes", "embeddings", "keys"})
-    needs_objective: ClassVar[bool] = False
-    cheap: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not -1 < self.near <= 1:
@@ -68,14 +65,8 @@ class FalseNegatives:
             columns["suspected"] = _suspected(rows, read_known_pairs(self.audit))
         return {name: Accumulator(value) for name, value in columns.items()}
 
-    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        return {name: part.value for name, part in accumulators.items()}
-
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS if self.audit is None else (*_STATISTICS, _SUSPECTED)
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""
 
 
 def _count(selected: Tensor | None, rows: DenseRows) -> Tensor:

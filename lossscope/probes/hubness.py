@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Probe, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -23,7 +23,7 @@ _HUBS = 100  # one candidate in 100 is a hub
 
 
 @dataclass(frozen=True)
-class Hubness:
+class Hubness(Probe):
     """N_c = #{queries whose hardest negative is candidate c}, over the queries of a batch that are not skipped.
 
     NaN where every query is skipped.
@@ -41,7 +41,6 @@ class Hubness:
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
-    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
@@ -67,6 +66,3 @@ class Hubness:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Probe, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -23,7 +22,7 @@ _LEAST = 1e-3  # cancellation below which shares may be nothing but rounding err
 
 
 @dataclass(frozen=True)
-class Influence:
+class Influence(Probe):
     """share_c = W_c (t_c·g) / |g|², g = dL/dv = Σ_c W_c t_c, for every query v; the shares of a query sum to 1.
 
     The share of a candidate is its part of the update. A negative one acts against the update, so others may be above
@@ -43,10 +42,8 @@ class Influence:
     Raises InputError where the source has similarities only.
     """
 
-    axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "embeddings", "extremes"})
     needs_objective: ClassVar[bool] = True
-    cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
         _, candidates = view.embeddings()
@@ -71,11 +68,5 @@ class Influence:
         }
         return {name: Accumulator(value) for name, value in columns.items()}
 
-    def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        return {name: part.value for name, part in accumulators.items()}
-
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""

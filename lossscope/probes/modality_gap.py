@@ -10,7 +10,7 @@ from torch import Tensor
 from lossscope.core.similarity import normalise
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Probe, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = (
@@ -20,7 +20,7 @@ _STATISTICS = (
 
 
 @dataclass(frozen=True)
-class ModalityGap:
+class ModalityGap(Probe):
     """gap = |mean v − mean t|, cosine of the two means, over the queries v and candidates t of a batch, of unit length.
 
     Both directions of a batch give the same numbers.
@@ -35,9 +35,7 @@ class ModalityGap:
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
-    needs_objective: ClassVar[bool] = False
     compares_sides: ClassVar[bool] = True  # so that one set has none
-    cheap: ClassVar[bool] = False
     needs_all_queries: ClassVar[bool] = False  # a view of some queries needs no embeddings of the others
 
     def tile(self, view: View) -> Accumulators:
@@ -57,6 +55,3 @@ class ModalityGap:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""

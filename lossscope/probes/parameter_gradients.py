@@ -14,14 +14,14 @@ from lossscope.core.weights import Weights, reduction_scale
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Probe, Reads, Statistic
 from .views.view import View
 
 _TOTAL = "gradient_norm"
 
 
 @dataclass(frozen=True)
-class ParameterGradients:
+class ParameterGradients(Probe):
     """|dL/dθ| of every layer and of the whole model, L the training loss of one direction of a batch.
 
     L = directions · R(summed query losses), R the reduction. The model's gradient is the sum of those of both
@@ -35,7 +35,6 @@ class ParameterGradients:
     axis: ClassVar[Axis] = "layer"
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "gradients"})
     needs_objective: ClassVar[bool] = True
-    cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
         gradients = view.rows.gradients
@@ -63,11 +62,8 @@ class ParameterGradients:
         """Return a statistic for each layer; the names of the layers depend on the model."""
         return tuple(Statistic(name, name, "mean", "norm") for name in columns if name != _TOTAL)
 
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""
-
     def _scale(self, view: View) -> float:
         shape, objective = view.shape, view.objective
         pairs = shape.queries if shape.direction == "t2i" else shape.candidates
-        reduction = self.reduction or objective.reduction
-        return objective.directions * reduction_scale(Weights(view.W, None, ~view.skipped), reduction, pairs)
+        reduction = self.reduction or objective.traits.reduction
+        return objective.traits.directions * reduction_scale(Weights(view.W, None, ~view.skipped), reduction, pairs)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Effects, Reads, Statistic
+from .base import Accumulator, Accumulators, Effects, Probe, Reads, Statistic
 from .views.view import View
 
 _DEPTHS = (1, 5, 10)
@@ -23,7 +23,7 @@ _STATISTICS = (
 
 
 @dataclass(frozen=True)
-class Recall:
+class Recall(Probe):
     """rank = 1 + #{negatives strictly above the best positive}, among the candidates of the batch.
 
     Queries without a positive or without a negative are left out, also where a re-ranking model has not scored the
@@ -37,9 +37,7 @@ class Recall:
         ties: number of queries with a negative exactly as similar as the best positive, whose rank it does not change.
     """
 
-    axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
-    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
@@ -60,6 +58,3 @@ class Recall:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from lossscope.core.row_ops import row_argmax
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Effects, Reads, ReducerName, Statistic
+from .base import Accumulator, Accumulators, Effects, Probe, Reads, ReducerName, Statistic
 from .views.view import View
 
 _OVER: dict[str, ReducerName] = {"": "mean", "_q10": "q10", "_q50": "q50", "_q90": "q90"}
@@ -26,7 +26,7 @@ _STATISTICS = (
 
 
 @dataclass(frozen=True)
-class Similarity:
+class Similarity(Probe):
     """s₊ of the best positive, s_n of the hardest negative, margin = s₊ − s_n, for every query.
 
     All are in the unit of S; NaN where a query has no positive or no negative. Reported are the mean over the queries
@@ -39,9 +39,7 @@ class Similarity:
         inverted: share of queries with a negative margin, which rank a negative above every positive.
     """
 
-    axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"extremes"})
-    needs_objective: ClassVar[bool] = False
     cheap: ClassVar[bool] = True
 
     def tile(self, view: View) -> Accumulators:
@@ -69,6 +67,3 @@ class Similarity:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return _STATISTICS
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""

@@ -12,7 +12,7 @@ from lossscope.core.similarity import normalise
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, ReducerName, Statistic
+from .base import Accumulator, Accumulators, Axis, Probe, Reads, ReducerName, Statistic
 from .views.view import View
 
 _ROUNDING = 16  # a sum has a direction if it is larger than this many times the rounding error of its terms
@@ -21,7 +21,7 @@ _BOUND = Statistic("bound_17", "bound_17", "mean", "norm")
 
 
 @dataclass(frozen=True)
-class Tangent:
+class Tangent(Probe):
     """|g − (g·v) v| for every query v, g = dL/dv = Σ_c W_c t_c, and radial = |g·v| / |g|.
 
     Only this tangent part of g turns v; the part along v is lost when v is normalised again. `of=candidate` gives the
@@ -42,14 +42,13 @@ class Tangent:
     of: Literal["query", "candidate"] = "query"  # whose vectors
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "embeddings"})
     needs_objective: ClassVar[bool] = True
-    cheap: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.of not in ("query", "candidate"):
             raise InputError(f"of must be query or candidate; got {self.of!r}")
 
     @property
-    def axis(self) -> Axis:
+    def axis(self) -> Axis:  # type: ignore[override]
         """Queries or candidates."""
         return self.of
 
@@ -75,9 +74,6 @@ class Tangent:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return (*_statistics(""), _BOUND) if self.of == "query" else _statistics("candidate_")
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""
 
 
 def _statistics(prefix: str) -> tuple[Statistic, ...]:

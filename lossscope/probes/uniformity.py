@@ -11,12 +11,12 @@ from torch import Tensor
 from lossscope.core.similarity import normalise
 from lossscope.objectives.base import Objective
 
-from .base import Accumulator, Accumulators, Axis, Reads, Statistic
+from .base import Accumulator, Accumulators, Axis, Probe, Reads, Statistic
 from .views.view import View
 
 
 @dataclass(frozen=True)
-class Uniformity:
+class Uniformity(Probe):
     """ln mean_{i≠j} exp(−2 |x_i − x_j|²) over the queries x of a batch, of unit length; in [−8, 0], lower is more even.
 
     0 if all queries are equal; −4 + O(1/d) for random directions. An item that is in the batch twice is two queries.
@@ -29,8 +29,6 @@ class Uniformity:
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
-    needs_objective: ClassVar[bool] = False
-    cheap: ClassVar[bool] = False
 
     def tile(self, view: View) -> Accumulators:
         queries = normalise(view.embeddings()[0])
@@ -48,6 +46,3 @@ class Uniformity:
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return (Statistic("uniformity", "uniformity", "mean", "1"),)
-
-    def check(self, objective: Objective) -> None:
-        """Accept every objective."""

@@ -13,7 +13,7 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import require_unit
 
-from .base import Accumulator, Accumulators, Axis, Effects, Reads, Statistic
+from .base import Accumulator, Accumulators, Effects, Probe, Reads, Statistic
 from .views.view import View
 
 _LEAST = 1e-6  # share of the weights that is rounding
@@ -27,7 +27,7 @@ _STATISTICS = (
 
 
 @dataclass(frozen=True)
-class WeightMass:
+class WeightMass(Probe):
     """W_neg = Σ_{w > eps} w, W_low = Σ_{w ≤ eps} w, W_pos = w₊, share_above = W_neg / (W_neg + W_low), of every query.
 
     w are the weights that the objective's own paper thresholds (`counted_weights`), in its scale, or in
@@ -48,7 +48,6 @@ class WeightMass:
     eps: float = 0.01  # threshold: weights strictly above it are counted
     convention: Convention = "corrected"  # how weights are counted: corrected, released or text
     unit: WeightUnit = "paper"  # of weights and eps: paper, relative (to the saturated weight) or cosine (dL/ds)
-    axis: ClassVar[Axis] = "query"
     reads: ClassVar[frozenset[Reads]] = frozenset({"counts"})
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True

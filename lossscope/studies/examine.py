@@ -174,7 +174,7 @@ def _more_conventions(config: ExamineConfig, objective: str, sides: Sides) -> tu
 
     That of the released counters is of images and captions alone.
     """
-    known = build("objectives", objective).conventions
+    known = build("objectives", objective).traits.conventions
     cocos = [build("probes", spec) for spec in config.probes if spec.partition(":")[0] == "cocos"]
     return tuple(
         spec_of(replace(probe, convention=convention, curve=False))

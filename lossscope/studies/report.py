@@ -114,7 +114,7 @@ def diagrams(results: Results, reports: Sequence[ReportConfig] = ()) -> Diagrams
     frames = [
         weight_field(objective).assign(objective=label)
         for label, objective in objectives.items()
-        if not (objective.coupled and objective.relative)
+        if not (objective.coupled and objective.traits.relative)
     ]
     own = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if not any("goal" in config.figures for config in reports):

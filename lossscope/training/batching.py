@@ -15,8 +15,8 @@ from .recipe import Recipe
 
 def sampling_of(recipe: Recipe, objective: Objective) -> Sampling:
     """Return the recipe's way of making batches, or the objective's own. Raises InputError when they do not fit."""
-    mode: SamplingMode = recipe.sampling or ("images" if objective.positives == "many" else "pairs")
-    if mode in ("images", "groups") and objective.positives == "one":
+    mode: SamplingMode = recipe.sampling or ("images" if objective.traits.positives == "many" else "pairs")
+    if mode in ("images", "groups") and objective.traits.positives == "one":
         what = f"{recipe.objective}, which takes one positive"
         raise InputError(f"sampling must be pairs or single for {what}; got {mode}")
     return Sampling(

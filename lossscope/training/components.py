@@ -68,18 +68,18 @@ def warmup_warning(recipe: Recipe) -> str | None:
 
 def require_trainable(recipe: Recipe, objective: Objective) -> None:
     """Raise InputError when the objective cannot be trained as the recipe says."""
-    if "offline" in objective.required_info and not recipe.offline:
+    if "offline" in objective.traits.required_info and not recipe.offline:
         raise InputError(
             f"{recipe.objective} needs offline candidates: mine those of the training split under a trained model with "
             "`lossscope mine CKPT --out FOLDER`, then train with --offline FOLDER (and --init CKPT)"
         )
-    if recipe.offline and "offline" not in objective.required_info:
+    if recipe.offline and "offline" not in objective.traits.required_info:
         raise InputError(f"--offline is for objectives with offline candidates (aoq); got {recipe.objective}")
-    if objective.square and recipe.mask:
+    if objective.traits.square and recipe.mask:
         raise InputError(f"--mask must be left out for {recipe.objective}, which takes whole batches only")
     if objective.network() is not None and recipe.mask:
         raise InputError(f"--mask must be left out for {recipe.objective}, whose network learns from whole batches")
-    if objective.square and recipe.same_image == "mask":
+    if objective.traits.square and recipe.same_image == "mask":
         raise InputError(f"--same-image must be keep for {recipe.objective}, which takes whole batches only; got mask")
     own = getattr(objective, "own_parameters", ())
     if own:

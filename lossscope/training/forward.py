@@ -90,10 +90,10 @@ def batch_loss(
         reduction: None: the objective's own.
         pairs: the number that reductions over pairs divide by.
     """
-    reduction = reduction or objective.reduction
-    if "offline" in objective.required_info:
+    reduction = reduction or objective.traits.reduction
+    if "offline" in objective.traits.required_info:
         return quintuplet_loss.weigh(objective, S, mask, reduction, pairs)
-    return reduce_weights(both(objective, S, mask), objective.directions, reduction, pairs)
+    return reduce_weights(both(objective, S, mask), objective.traits.directions, reduction, pairs)
 
 
 def similarity_summary(S: Tensor, mask: Mask | Pair[Mask]) -> dict[str, float]:

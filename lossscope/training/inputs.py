@@ -42,7 +42,7 @@ def read_info(recipe: Recipe, objective: Objective, mode: str, split: Split) -> 
     file = require_file(recipe.info)
     with naming(file, "an .npz of number columns"):
         columns = read_npz(file)
-    names = objective.optional_info
+    names = objective.traits.optional_info
     for name, column in columns.items():
         if name not in names:
             takes = f"takes {', '.join(names)}" if names else "takes none"

@@ -34,7 +34,7 @@ def weigh(objective: Objective, S: Tensor, mask: Mask | Pair[Mask], reduction: R
     own_i2t, own_t2i = S[near, mixed].diagonal(), S[mixed, near].diagonal()
     i2t = objective(torch.cat([S[near, near], torch.stack([own_i2t, *shared], 1)], 1), _wider(masks.i2t))
     t2i = objective(torch.cat([S[near, near].T, torch.stack([own_t2i, *shared], 1)], 1), _wider(masks.t2i))
-    to_i2t, to_t2i = (objective.directions * reduction_scale(w, reduction, pairs) for w in (i2t, t2i))
+    to_i2t, to_t2i = (objective.traits.directions * reduction_scale(w, reduction, pairs) for w in (i2t, t2i))
     A, T = i2t.W * to_i2t, t2i.W * to_t2i
     G = torch.zeros_like(S)
     G[near, near] = A[:, :B] + T[:, :B].T

@@ -138,7 +138,7 @@ def _with_weights_of(task: Task, start: Checkpoint) -> Encoder:
 def _with_optimisers(task: Task, model: Encoder) -> TrainState:
     """A state with the optimiser over the encoder and a learnt scale, and another one for the objective's network."""
     objective = task.objective
-    if objective.needs_embeddings and model.pairwise:
+    if objective.traits.needs_embeddings and model.pairwise:
         raise InputError(
             f"{task.recipe.objective} must be given embeddings; {task.recipe.encoder} scores pairs and has none"
         )

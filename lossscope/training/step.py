@@ -62,10 +62,10 @@ def train_step(
     forward = Forward(state.model, task.recipe.encoder, task.device, task.recipe.precision, task.processes)
     pairs = batch.pairs
     mask = _mask(task, batch)
-    if "offline" in objective.required_info:
+    if "offline" in objective.traits.required_info:
         assert task.candidates is not None
         batch = task.candidates.extend(batch, task.train.relations.caption_image, task.recipe.seed, state.epoch)
-    embeddings = objective.needs_embeddings or (monitor is not None and monitor.needs_embeddings)
+    embeddings = objective.traits.needs_embeddings or (monitor is not None and monitor.needs_embeddings)
     embeddings |= on_batch is not None and not state.model.pairwise
     S, mask, extra_loss = forward.run(BatchInputs(task.captions, batch, mask), seed, embeddings)
 

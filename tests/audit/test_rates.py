@@ -25,7 +25,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.datasets.scenes import Scenes
 from lossscope.errors import InputError
-from lossscope.objectives.base import Objective
+from lossscope.objectives.base import Objective, Traits
 from lossscope.registry import build
 from tests.audit.small import certain, source, split, vectors
 
@@ -135,7 +135,7 @@ def test_an_objective_without_weight_on_negatives_is_refused() -> None:
 class NaNWeights:
     """An objective of the user that divides by 0 at its first negative."""
 
-    needs_embeddings = False
+    traits = Traits()
 
     def __call__(self, S: torch.Tensor, mask: Mask) -> SimpleNamespace:
         """Return weights of 1, and NaN at one negative."""

@@ -15,6 +15,7 @@ from lossscope_cli._progress import progress_lines
 
 from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
+from lossscope.probes.base import Probe
 from lossscope.registry import build, load, names, spec_of
 from tests.command_line import lossscope, plain, rows_of, tree
 from tests.each import each
@@ -55,7 +56,7 @@ def test_what_is_read_from_the_text_is_what_is_imported(name: str) -> None:
     probe = load("probes", name)
     assert {field.name: field.default for field in item.fields} == {f.name: f.default for f in fields(probe)}
     assert item.text.split() == (probe.__doc__ or "").split()
-    assert item.constants["cheap"] is probe.cheap
+    assert item.constants.get("cheap", Probe.cheap) is probe.cheap
 
 
 @each("name", PROBES)

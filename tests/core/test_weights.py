@@ -88,7 +88,7 @@ class TwoTowers(nn.Module):
 
 def batch(objective: Objective) -> tuple[Tensor, Tensor, Mask]:
     rows = torch.arange(B)
-    many = objective.positives == "many"
+    many = objective.traits.positives == "many"
     torch.manual_seed(1)
     images, captions = torch.randn(B, 5).double(), torch.randn(B * K if many else B, 7).double()
     return images, captions, group_mask(rows, rows.repeat_interleave(K)) if many else pair_mask(rows)
@@ -104,7 +104,7 @@ def test_training_through_w_is_training_through_the_loss(name: str) -> None:
     images, captions, mask = batch(objective)
     through_w, through_loss = TwoTowers(), TwoTowers()
     S = through_w(images, captions)
-    result = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
+    result = reduce_weights(both(objective, S, mask), objective.traits.directions, objective.traits.reduction, B)
     backward(S, result.gradient)
     expected = REDUCED[name](through_loss(images, captions))
     expected.backward()
@@ -120,7 +120,7 @@ def test_every_gradient_trains_too() -> None:
     images, captions, mask = batch(objective)
     model = TwoTowers()
     S = model(images, captions)
-    result = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
+    result = reduce_weights(both(objective, S, mask), objective.traits.directions, objective.traits.reduction, B)
     assert result.value is None
     backward(S, result.gradient)
     assert float(parameter_gradients(model).abs().max()) > 0

@@ -104,7 +104,7 @@ def test_losses_in_files_work_unchanged(spec: str, tmp_path: Path, monkeypatch: 
         if "pytorch_metric_learning" in FILES[file]:
             pytest.importorskip("pytorch_metric_learning")
         objective = build("objectives", spec)
-    assert objective.directions in (0.5, 1.0)
+    assert objective.traits.directions in (0.5, 1.0)
 
 
 def test_a_docstring_is_read_into_its_parts() -> None:

@@ -205,7 +205,7 @@ def test_supcon_on_all_captions_is_the_contrast_with_soft_targets(oracle: Oracle
 
     S, mask = cosines(model()), group_mask(torch.arange(3), torch.from_numpy(OWNER))
     objective = build("objectives", f"supcon:tau={tau}")
-    value = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, 5).value
+    value = reduce_weights(both(objective, S, mask), objective.traits.directions, objective.traits.reduction, 5).value
     assert value is not None
     assert float(value) == pytest.approx(oracle("xvlm").contrast(S, tau, mask.match), rel=1e-5)
 

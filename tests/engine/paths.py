@@ -110,12 +110,14 @@ def classes(kind: Kind, n: int, per_class: int, seed: int = 0) -> SplitEmbedding
 def objectives(positives: str, by_sums: bool) -> tuple[str, ...]:
     """Return the objectives of the registry whose rows are independent and that need nothing but S."""
     built = [(name, build("objectives", name)) for name in names("objectives")]
-    chosen = [name for name, one in built if _is_plain(one) and (one.positives, _has_sums(one)) == (positives, by_sums)]
+    plain = [(name, one) for name, one in built if _is_plain(one)]
+    chosen = [name for name, one in plain if (one.traits.positives, _has_sums(one)) == (positives, by_sums)]
     return tuple(WARM.get(name, name) for name in chosen)
 
 
 def _is_plain(objective: Objective) -> bool:
-    return not (objective.coupled or objective.square or objective.needs_embeddings or objective.required_info)
+    traits = objective.traits
+    return not (objective.coupled or traits.square or traits.needs_embeddings or traits.required_info)
 
 
 def _has_sums(objective: Objective) -> bool:

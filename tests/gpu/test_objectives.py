@@ -22,7 +22,7 @@ SEEDS = (0, 1)
 def given(objective: Objective, batch: TrialBatch) -> TrialBatch:
     """The batch with everything that the objective reads of each pair."""
     of_pairs = torch.linspace(0.1, 0.9, len(batch.S), dtype=batch.S.dtype)
-    info = dict.fromkeys(objective.optional_info, of_pairs)
+    info = dict.fromkeys(objective.traits.optional_info, of_pairs)
     return replace(batch, mask=replace(batch.mask, info={**batch.mask.info, **info}))
 
 
@@ -59,7 +59,7 @@ def test_counts(name: str, device: torch.device) -> None:
     objective = build("objectives", name)
     for seed in SEEDS:
         batch = given(objective, random_batch(objective, seed))
-        for convention in objective.conventions:
+        for convention in objective.traits.conventions:
             expected = objective.counts(batch.S.clone(), batch.mask, 0.01, convention)
             S, mask = moved(batch, device)
             ours = objective.counts(S, mask, 0.01, convention)
@@ -75,10 +75,10 @@ def test_counts(name: str, device: torch.device) -> None:
 def test_the_gradient_of_a_batch_of_both_directions(name: str, device: torch.device) -> None:
     objective = build("objectives", name)
     batch = random_batch(objective, 3)
-    if not objective.square:
+    if not objective.traits.square:
         batch = TrialBatch(batch.S, pair_mask(torch.arange(len(batch.S))))
     batch = given(objective, batch)
-    expected = reduce_weights(both(objective, batch.S, batch.mask), objective.directions, "mean", len(batch.S))
+    expected = reduce_weights(both(objective, batch.S, batch.mask), objective.traits.directions, "mean", len(batch.S))
     S, mask = moved(batch, device)
-    ours = reduce_weights(both(objective, S, mask), objective.directions, "mean", len(batch.S))
+    ours = reduce_weights(both(objective, S, mask), objective.traits.directions, "mean", len(batch.S))
     assert_near(ours.gradient, expected.gradient, 1e-10)

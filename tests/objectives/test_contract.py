@@ -47,7 +47,7 @@ def more_specs(name: str) -> list[str]:
 
 OBJECTIVES: list[Any] = [build("objectives", spec) for name in NAMES for spec in (name, *more_specs(name))]
 LOSSES = [one for one in OBJECTIVES if isinstance(one, Loss)]
-ONE = [one for one in OBJECTIVES if one.positives == "one"]
+ONE = [one for one in OBJECTIVES if one.traits.positives == "one"]
 
 
 def shift_free(objective: Objective) -> bool:
@@ -66,7 +66,7 @@ def random_batch(objective: Objective, seed: int = 0, queries: int = 7, candidat
     S = torch.from_numpy(rng.normal(0.3, 0.12, (queries, candidates)))
     match = torch.zeros(queries, candidates, dtype=torch.bool)
     for q in range(queries):
-        number = 1 if objective.positives == "one" else int(rng.integers(1, 4))
+        number = 1 if objective.traits.positives == "one" else int(rng.integers(1, 4))
         match[q, rng.choice(candidates, number, replace=False)] = True
     valid = torch.from_numpy(rng.random((queries, candidates)) < 0.8) | match
     if queries > 4:
@@ -270,7 +270,7 @@ def test_invalid_candidates_change_nothing_whatever_their_similarity(objective: 
     before, after = objective(S, mask), objective(other, mask)
     assert torch.equal(before.W, after.W)
     assert before.values is None or after.values is None or torch.equal(before.values, after.values)
-    for convention in objective.conventions:
+    for convention in objective.traits.conventions:
         expected, counts = (objective.counts(s, mask, 0.01, convention) for s in (S, other))
         for name in ("above", "mass_above", "mass_below", "positive"):
             assert torch.equal(getattr(expected, name), getattr(counts, name)), (convention, name)
@@ -326,7 +326,7 @@ def test_similarities_are_left_as_they_are_and_need_no_graph(objective: Objectiv
 def test_counts_equal_the_oracle(objective: Objective, oracle: Oracle, direction: str, eps: float) -> None:
     S, mask = square_batch(objective, direction)
     slow, options = oracle(objective_name(objective)), hyper(objective)
-    for convention in objective.conventions:
+    for convention in objective.traits.conventions:
         counts = objective.counts(S, mask, eps, convention)
         count, mass = slow.counted_weights(*arrays(S, mask), eps, convention, direction, **options)
         assert_close(counts.above.double(), np.asarray(count, float))
@@ -358,7 +358,7 @@ def test_a_probability_equal_to_eps_is_low_weight_but_in_neither_part_of_the_rel
 @each("objective", OBJECTIVES)
 def test_unsupported_conventions_raise(objective: Objective) -> None:
     S, mask = random_batch(objective)
-    for convention in {*CONVENTIONS, "other"} - set(objective.conventions):
+    for convention in {*CONVENTIONS, "other"} - set(objective.traits.conventions):
         with pytest.raises(InputError, match="convention of"):
             objective.counts(S, mask, 0.01, convention)  # type: ignore[arg-type]
 
@@ -389,7 +389,7 @@ def square_batch(objective: Objective, direction: str) -> tuple[Tensor, Mask]:
     """Return one direction of pairs, or of images with three captions each, as the published counters take it."""
     rng = np.random.default_rng(3)
     images = torch.arange(6)
-    mask = pair_mask(images) if objective.positives == "one" else group_mask(images, images.repeat_interleave(3))
+    mask = pair_mask(images) if objective.traits.positives == "one" else group_mask(images, images.repeat_interleave(3))
     S = torch.from_numpy(rng.normal(0.3, 0.05, mask.match.shape))
     return (S, mask) if direction == "i2t" else (S.T.contiguous(), mask.t())
 
@@ -412,7 +412,8 @@ def test_concentration_by_sums_equals_that_of_weights(objective: Objective, widt
     S = 0.3 + (S - 0.3) * width / 0.12
     expected = Concentration.from_weights(objective.counted_weights(S, mask))
     actual = objective.counting_rule.count_rows(WholeRows.from_rows(S, mask)).concentration()
-    assert (actual is None) == (objective.positives == "many")  # with several positives it is computed from weights
+    has_many = objective.traits.positives == "many"  # with several positives it is computed from weights
+    assert (actual is None) == has_many
     if actual is not None:
         for name in ("n_eff", "perplexity", "top1", "top5"):
             torch.testing.assert_close(

@@ -61,7 +61,7 @@ class Case:
     def inputs_of(self, objective: Objective) -> tuple[Tensor, Mask, Tensor]:
         """Return S (images, captions), its i2t mask, and the captions: all of them, or the first of each image."""
         rows = torch.arange(len(self.images))
-        if objective.positives == "many":
+        if objective.traits.positives == "many":
             return self.images @ self.captions.T, group_mask(rows, torch.from_numpy(self.caption_image)), self.captions
         captions = self.captions[:: self.per_image]
         return self.images @ captions.T, pair_mask(rows), captions
@@ -78,7 +78,7 @@ published = each("stem, name", PUBLISHED)
 def gradients(objective: Objective, case: Case) -> tuple[Tensor | None, Tensor, Tensor]:
     """Return the loss, and its gradient with respect to images and captions under a plain dot product."""
     S, mask, captions = case.inputs_of(objective)
-    actual = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, len(S))
+    actual = reduce_weights(both(objective, S, mask), objective.traits.directions, objective.traits.reduction, len(S))
     return actual.value, actual.gradient @ captions, actual.gradient.T @ case.images
 
 
@@ -145,7 +145,7 @@ def test_counts_of_an_objective_are_those_of_the_probe(stem: str, name: str) -> 
     case = case_of(stem)
     objective: Objective = build("objectives", name)
     S, mask, _ = case.inputs_of(objective)
-    for convention in objective.conventions:
+    for convention in objective.traits.conventions:
         through = counted(case, objective, convention)
         for one, rows in zip(both_masks(mask), (S, S.T), strict=True):
             counts = objective.counts(rows, one, case.expected["eps"], convention)

@@ -177,7 +177,8 @@ def test_the_pair_form_of_lifted_structure_equals_pml_on_one_set_of_images_and_c
         per_image * gradient_of(images, weights.W, captions), torch.autograd.grad(per_pair.sum() / 2, images)[0]
     )
     if per_image == 1:
-        training = reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, 6).value
+        traits = objective.traits
+        training = reduce_weights(both(objective, S, mask), traits.directions, traits.reduction, 6).value
         assert training is not None
         assert_agree(training, per_pair.detach().mean())
 

@@ -196,7 +196,7 @@ def test_both_directions_of_siglip_have_the_same_terms_so_half_of_both_is_the_su
     torch.testing.assert_close(i2t.W, t2i.W.T, rtol=0, atol=1e-14)
     z = 2 * torch.eye(B, dtype=S.dtype) - 1
     expected = torch.log1p((-z * (10 * S - 10)).exp()).sum() / B
-    actual = reduce_weights(directions, siglip.directions, siglip.reduction, B)
+    actual = reduce_weights(directions, siglip.traits.directions, siglip.traits.reduction, B)
     torch.testing.assert_close(actual.value, expected)
     torch.testing.assert_close(actual.gradient, i2t.W / B)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from lossscope.core.types import Convention
 from lossscope.engine.reducers import reduce_column
 from lossscope.engine.run_probes import ProbePlan, ProbeResult
 from lossscope.errors import InputError
-from lossscope.objectives.base import Objective
+from lossscope.objectives.base import Objective, Traits
 from lossscope.probes.base import Accumulator, ReducerName, Statistic, concatenate
 from lossscope.probes.cocos import Cocos
 from lossscope.probes.views.eps_histogram import EDGES
@@ -33,7 +33,7 @@ NAN = float("nan")
 class Entrywise(Objective):
     """Counts S itself, entry by entry."""
 
-    positives: ClassVar[Literal["one", "many"]] = "many"
+    traits: ClassVar[Traits] = Traits(positives="many")
 
     def counted_weights(self, S: Tensor, mask: Mask, convention: Convention = "corrected") -> CountedWeights:
         positive = S.masked_fill(~mask.positives, 0).sum(1)

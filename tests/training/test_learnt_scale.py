@@ -39,7 +39,8 @@ def test_gradients_are_those_of_autograd_through_the_scale_and_the_bias(spec: st
     objective = build("objectives", spec)
     learnt = LearntScale(objective).double()
     S = torch.rand(B, B, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    loss = reduce_weights(both(objective, S, pair_mask(torch.arange(B))), objective.directions, objective.reduction, B)
+    weights = both(objective, S, pair_mask(torch.arange(B)))
+    loss = reduce_weights(weights, objective.traits.directions, objective.traits.reduction, B)
     learnt.set_gradients(S, loss.gradient, objective)
 
     log_scale = torch.tensor(objective.learnable["scale"], dtype=torch.float64).log().requires_grad_()

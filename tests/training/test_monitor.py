@@ -86,7 +86,7 @@ def test_the_warm_up_and_what_comes_after_share_a_table(tmp_path: Path) -> None:
     for place, objective in enumerate((warm, main)):
         own = {f"i2t/{s.name}" for s in build("probes", "cocos").statistics(objective)}
         filled = {name for name in rows if name.startswith("i2t/") and pd.notna(rows[name][place])}
-        assert filled <= own and f"i2t/{objective.statistics[1]}" in filled
+        assert filled <= own and f"i2t/{objective.traits.statistics[1]}" in filled
 
 
 def test_captions_of_one_image_are_positives(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def _weights(
 ) -> npt.NDArray[np.float64]:
     """(b, c) weight of each negative, both directions together."""
     total = np.zeros(negative.shape)
-    for place, rows in enumerate(rows_of_stack(split, [batch], "keep", objective.needs_embeddings)):
+    for place, rows in enumerate(rows_of_stack(split, [batch], "keep", objective.traits.needs_embeddings)):
         W = _negative_weights(rows, objective)
         total += W.T if place else W
     weights: npt.NDArray[np.float64] = np.where(negative, total, 0.0)

@@ -32,7 +32,7 @@ def examine(case: Case, objective: Objective | None = None) -> Iterator[Verdict]
         yield verdict(name, "skipped", "no SPEC was given to compare with")
         return
     spec = spec_of(objective)
-    half = objective.directions
+    half = objective.traits.directions
     directions = {"both directions": (half, half), "queries alone": (1.0, 0.0), "candidates alone": (0.0, 1.0)}
     compared = {words: _compare(case, objective, shares) for words, shares in directions.items()}
     words, best = max(compared.items(), key=lambda item: item[1].cosine)
@@ -55,7 +55,7 @@ def _compare(case: Case, objective: Objective, shares: tuple[float, float]) -> R
         if share:
             detached = S.detach() if dim == 0 else S.detach().T.contiguous()
             weights = objective(detached, masks)
-            W = weights.W * (share * reduction_scale(weights, objective.reduction, len(S)))
+            W = weights.W * (share * reduction_scale(weights, objective.traits.reduction, len(S)))
             gradient += W if dim == 0 else W.T
     backward(S, gradient)
     own = [

@@ -138,7 +138,7 @@ def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: 
     if any(rule.needs == "guide" for rule in rules):
         raise NotChecked("its rule for false negatives needs a guide, which the doctor does not have")
     relations = split.relations
-    per_class = 4 if objective.positives == "many" else 2
+    per_class = 4 if objective.traits.positives == "many" else 2
     if relations.one_set:
         size = max(size // per_class, 2) * per_class
     mode = "classes" if relations.one_set else "pairs"
@@ -147,7 +147,7 @@ def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: 
     for batch in islice(sampling.batches(relations), count):
         if len(batch.images) < 2:
             continue
-        needs = objective.needs_embeddings
+        needs = objective.traits.needs_embeddings
         directions = rows_of_stack(
             split, [batch], recipe.get("same_image", "keep"), needs, any(r.needs in ("keys", "related") for r in rules)
         )

@@ -228,13 +228,13 @@ def _own_guess(objective: Objective, size: int, recipe: object) -> float | None:
     """Return the loss that an own run logs where all similarities are equal; None where that is not defined."""
     if not isinstance(recipe, dict) or not recipe:
         return None
-    reduction, rows = recipe.get("reduction") or objective.reduction, min(size, _ROWS)
+    reduction, rows = recipe.get("reduction") or objective.traits.reduction, min(size, _ROWS)
     S, mask = torch.zeros(rows, rows), pair_mask(torch.arange(rows))
     try:
         both = Pair(objective(S, mask), objective(S, mask.t()))
     except InputError:
         return None
-    value = reduce_weights(both, objective.directions, reduction, rows).value
+    value = reduce_weights(both, objective.traits.directions, reduction, rows).value
     if value is None or not float(value) > 0:
         return None
     if rows == size:

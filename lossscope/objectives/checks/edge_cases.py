@@ -36,7 +36,7 @@ def _edge_cases(objective: Any, seed: int) -> dict[str, TrialBatch]:
     cases["batch of 1"] = constant_batch(objective, 0.3, size=1)
     generator = torch.Generator().manual_seed(seed)
     signs = torch.randint(0, 2, (2, SIZE, SIZE), generator=generator).double() * 2 - 1
-    if objective.square:
+    if objective.traits.square:
         first, units = torch.eye(1, WIDTH, dtype=torch.float64), torch.eye(SIZE, WIDTH, dtype=torch.float64)
         cases["similarities of -1 or 1"] = pair_batch(signs[0, :, :1] * first, signs[1, :, :1] * first)
         cases["converged: S = identity"] = pair_batch(units, units)
@@ -105,7 +105,7 @@ def _largest_difference(values: Tensor | None, exact: Tensor | None) -> float:
 
 def check_ties(objective: Any, seed: int) -> Iterator[Verdict]:
     """Of equal hardest negatives all must have the same weight, or the first ones all of it."""
-    if objective.square:
+    if objective.traits.square:
         yield Verdict("ties", "skipped", "a loss of whole batches may give equal candidates of a row unequal weights")
         return
     batch, level = random_batch(objective, seed), constant_batch(objective, 0.3)

@@ -82,7 +82,7 @@ def _judge_coupling(objective: Any, problems: list[str], of_others: float, of_ro
 def check_candidate_order(objective: Any, seed: int) -> Iterator[Verdict]:
     """Permuting the candidates must permute the columns of W. Pairs are permuted as a whole."""
     batch, order = random_batch(objective, seed), _permutation(seed)
-    if objective.square:
+    if objective.traits.square:
         yield _judge_permutation(objective, "pairs", batch, order, order)
     else:
         yield _judge_permutation(objective, "candidates", batch, torch.arange(SIZE), order)
@@ -90,7 +90,7 @@ def check_candidate_order(objective: Any, seed: int) -> Iterator[Verdict]:
 
 def check_query_order(objective: Any, seed: int) -> Iterator[Verdict]:
     """Permuting the queries must permute the rows of W and the values."""
-    if objective.square:
+    if objective.traits.square:
         yield Verdict("order of queries", "skipped", "pairs are permuted as a whole, with their candidates")
         return
     batch = random_batch(objective, seed)

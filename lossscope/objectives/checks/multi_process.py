@@ -68,14 +68,14 @@ class Comparison:
 
 def compare_processes(objective: Any, processes: int, seed: int) -> Comparison:
     """Run the step on one process, and on several new ones. Raises ProcessError when one of them fails."""
-    function = _step_on_embeddings if objective.square else _step_on_rows
+    function = _step_on_embeddings if objective.traits.square else _step_on_rows
     comparison: Comparison = run_processes(function, processes, spec_of(objective), seed)
     return comparison
 
 
 def group_if_needed(objective: Any, seed: int) -> AbstractContextManager[None]:
     """Join a process group of size 1, if the objective is a loss on embeddings that requires one."""
-    if not objective.square:
+    if not objective.traits.square:
         return nullcontext()
     _, images, captions = _build_task(objective, 1, seed).encode(0, 1)
     return group_if_required(lambda: objective.loss(images, captions))
@@ -84,7 +84,7 @@ def group_if_needed(objective: Any, seed: int) -> AbstractContextManager[None]:
 def _build_task(objective: Any, processes: int, seed: int) -> _Task:
     generator = torch.Generator().manual_seed(seed)
     share = max(SHARE, getattr(objective, "smallest_batch", 0))
-    size, captions_per_image = share * processes, 2 if objective.positives == "many" else 1
+    size, captions_per_image = share * processes, 2 if objective.traits.positives == "many" else 1
     images = torch.randn(size, WIDTH, generator=generator, dtype=torch.float64)
     captions = images.repeat_interleave(captions_per_image, 0)
     captions = captions + torch.randn(captions.shape, generator=generator, dtype=torch.float64)
@@ -116,7 +116,7 @@ def _loss_of_share(objective: Any, S: Tensor, mask: Mask, rank: int, processes: 
     """Return what one process's queries of both directions add to the training loss of the whole batch."""
     directions = zip((S, S.T.contiguous()), both_masks(mask), strict=True)
     weights = [_weights_of_share(objective, rows, part, rank, processes) for rows, part in directions]
-    return reduce_weights(Pair(*weights), objective.directions, objective.reduction, S.shape[1])
+    return reduce_weights(Pair(*weights), objective.traits.directions, objective.traits.reduction, S.shape[1])
 
 
 def _weights_of_share(objective: Any, S: Tensor, mask: Mask, rank: int, processes: int) -> Weights:

@@ -14,7 +14,7 @@ from .verdict import Verdict, judge
 
 def check_padding(objective: Any, seed: int) -> Iterator[Verdict]:
     """Candidates that are not valid must change nothing, however many there are."""
-    if objective.square:
+    if objective.traits.square:
         yield Verdict("padding", "skipped", "it takes whole batches only, in which every entry is valid")
         return
     batch = random_batch(objective, seed)
@@ -30,7 +30,7 @@ def check_padding(objective: Any, seed: int) -> Iterator[Verdict]:
 def check_scale(objective: Any, seed: int) -> Iterator[Verdict]:
     """W must be that of the SUM of the query losses: other, easy queries must not shrink it."""
     ratios = [_ratio(objective, seed, times) for times in (1, 3)]
-    others = "far-away pairs" if objective.square else "easy queries"
+    others = "far-away pairs" if objective.traits.square else "easy queries"
     evidence = f"with {SIZE} {others} more W of the first {SIZE} is {ratios[0]:.3g} times what it was, with {3 * SIZE} "
     evidence += f"more {ratios[1]:.3g} times"
     bound = 0.2 if objective.coupled else 1e-6
@@ -43,7 +43,7 @@ def check_scale(objective: Any, seed: int) -> Iterator[Verdict]:
     elif any(not abs(ratio - 1) <= bound for ratio in ratios):
         why = ", as the rows of a coupled loss may depend on those added" if objective.coupled else ""
         yield Verdict("scale", "note", f"neither a sum over the queries nor their mean{why}: {evidence}")
-    elif objective.square:
+    elif objective.traits.square:
         yield Verdict("scale", "note", _describe_reduction(objective, seed, evidence))
     else:
         yield Verdict("scale", "pass", f"W is that of a sum over the queries: {evidence}")
@@ -51,7 +51,7 @@ def check_scale(objective: Any, seed: int) -> Iterator[Verdict]:
 
 def _ratio(objective: Any, seed: int, times: int) -> float:
     """Return the median ratio of W with `times` as many easy queries added to W without, where W is not small."""
-    if objective.square:
+    if objective.traits.square:
         batch, longer = opposite_batch(SIZE, 0, seed), opposite_batch(SIZE, SIZE * times, seed)
     else:
         batch = random_batch(objective, seed)

@@ -26,7 +26,7 @@ def check_processes(objective: Any, processes: int, seed: int) -> Iterator[Verdi
     except ProcessError as error:
         yield Verdict("processes", "fail", str(error))
         return
-    if objective.square:
+    if objective.traits.square:
         yield from _judge_embeddings(comparison, processes)
     else:
         yield _judge_step("processes", comparison.single, comparison.together, f"{processes} processes")

@@ -65,12 +65,12 @@ def random_batch(
         candidates: c, unless `square`.
     """
     generator = torch.Generator().manual_seed(seed)
-    if objective.square:
+    if objective.traits.square:
         images, noise = torch.randn(2, SIZE, WIDTH, generator=generator, dtype=torch.float64)
         return pair_batch(normalise(images), normalise((1.5 if late else 0.3) * images + noise))
     match = torch.zeros(queries, candidates, dtype=torch.bool)
     for q in range(queries):
-        number = 1 if objective.positives == "one" else 1 + q % 3
+        number = 1 if objective.traits.positives == "one" else 1 + q % 3
         match[q, torch.randperm(candidates, generator=generator)[:number]] = True
     valid = torch.rand(queries, candidates, generator=generator) < 0.85
     valid |= match | (~match).cumsum(1).eq(1)  # the first negative is always valid
@@ -86,7 +86,7 @@ def pair_batch(images: Tensor, captions: Tensor) -> TrialBatch:
 
 def constant_batch(objective: Any, value: float, size: int = SIZE) -> TrialBatch:
     """Return a batch of pairs in which all similarities are equal."""
-    if objective.square:
+    if objective.traits.square:
         first, second = torch.eye(2, WIDTH, dtype=torch.float64)
         rotated = value * first + (1 - value**2) ** 0.5 * second
         return pair_batch(first.repeat(size, 1), rotated.repeat(size, 1))

@@ -24,7 +24,7 @@ _POINTS = 9  # along each side of the grid on which the largest weight is measur
 
 def resolve_unit(objective: Objective, unit: WeightUnit) -> WeightUnit:
     """Return the unit that weights are counted in: a loss that no paper counts has no `paper`, and is `relative`."""
-    return objective.own_unit if unit == "paper" else unit
+    return objective.traits.own_unit if unit == "paper" else unit
 
 
 def unit_factor(objective: Objective, unit: WeightUnit) -> float | None:
@@ -64,7 +64,8 @@ def saturated_weight(objective: Objective) -> float:
     Raises InputError where that is no scale of the loss: 0, not finite, or far below its largest weight.
     """
     weight = _require_scale(cast(Hashable, objective))
-    return _weight_at(objective, 1.0) if objective.own_unit == "relative" else weight  # a user's loss may have changed
+    may_have_changed = objective.traits.own_unit == "relative"  # as a user's loss
+    return _weight_at(objective, 1.0) if may_have_changed else weight
 
 
 def _weight_at(objective: Objective, end: float) -> float:

@@ -8,11 +8,13 @@ from functools import partial
 from typing import Any, cast
 
 from lossscope.errors import InputError, SpecError
+from lossscope.plugins import require_current_names
 from lossscope.registry import build
 
 from ..base import Objective
 from .signature import without_compilation
 from .wrap_loss import wrap_loss
+from .wrapped_loss import WrappedLoss
 
 ObjectiveLike = str | Objective | Callable[..., Any]  # what `as_objective` takes
 
@@ -26,13 +28,16 @@ def as_objective(thing: ObjectiveLike) -> Objective:
 
     Raises:
         InputError: anything else.
-        SpecError: a spec that is none, or a loss whose parameters are none of the known forms.
+        SpecError: a spec that is none, an objective with former attributes, or a loss whose parameters are none of the
+            known forms.
     """
     if isinstance(thing, str):
         return cast(Objective, build("objectives", thing))
     if isinstance(thing, type) and Objective in thing.__mro__:
-        return cast(Objective, thing())
+        thing = thing()
     if Objective in type(thing).__mro__:
+        if not isinstance(thing, WrappedLoss):  # whose fields are those of the user's loss
+            require_current_names("objectives", type(thing), type(thing).__name__)
         return cast(Objective, thing)
     if not callable(thing):
         raise InputError(

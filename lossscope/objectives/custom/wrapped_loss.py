@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from lossscope.core.cached import cached_property
 from lossscope.core.counts import check_inputs
 from lossscope.core.similarity import Mask
-from lossscope.core.types import DIRECTIONS, CountedDirection, Reduction, WeightUnit
+from lossscope.core.types import DIRECTIONS, CountedDirection, Reduction
 from lossscope.core.weights import Weights
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
 
-from ..base import Objective
+from ..base import Objective, Traits
 from .gradients import LossGradient
 from .measurements import describe_misfit, keeps_memory, measure_average, measure_directions
 from .signature import CallForm, declaration
@@ -39,8 +39,6 @@ class WrappedLoss(Objective):
     for those that are no function of S, such as SimCLR over 2N views (UnsupportedLoss).
     """
 
-    square: ClassVar[bool] = True
-    own_unit: ClassVar[WeightUnit] = "relative"
     target: ClassVar[Any] = None  # the function, class or object of the user
     call_form: ClassVar[CallForm] = "S"
     call_options: ClassVar[tuple[str, ...]] = ()  # fields that are keyword arguments of every call
@@ -71,18 +69,32 @@ class WrappedLoss(Objective):
             return 0
 
     @property
-    def needs_embeddings(self) -> bool:  # type: ignore[override]
-        """Whether it uses embeddings in `mask.info`; without them, vectors with the same S are computed."""
-        return self.call_form != "S"
+    def traits(self) -> Traits:  # type: ignore[override]
+        """`measured_traits`; where they cannot be measured, those known without, as every call raises InputError."""
+        try:
+            return self.measured_traits
+        except SpecError:
+            raise
+        except InputError:
+            return self._stated_traits
 
     @cached_property
-    def directions(self) -> float:  # type: ignore[override]
-        """1 where each direction is a call of its own, 0.5 where one call includes both."""
-        return 1.0 if self._one_direction else 0.5
+    def measured_traits(self) -> Traits:
+        """Traits whose directions and reduction are measured. Raises InputError where it runs on no trial batch.
 
-    @cached_property
-    def reduction(self) -> Reduction:  # type: ignore[override]
-        """`lossscope_reduction` of the loss; else `mean` if F averages over the batch, as measured, or `sum` if not."""
+        Directions are 1 where each is a call of its own, 0.5 where one call includes both. The reduction is
+        `lossscope_reduction` of the loss; else `mean` if F averages over the batch, or `sum` if not.
+        """
+        return replace(
+            self._stated_traits, directions=1.0 if self._one_direction else 0.5, reduction=self._measure_reduction()
+        )
+
+    @property
+    def _stated_traits(self) -> Traits:
+        """What is known without a call. Embeddings that it takes are of `mask.info`, or computed with the same S."""
+        return Traits(square=True, needs_embeddings=self.call_form != "S", own_unit="relative")
+
+    def _measure_reduction(self) -> Reduction:
         declared = declaration(self.target, "lossscope_reduction")
         if declared is not None:
             if declared not in ("sum", "mean"):
@@ -105,7 +117,7 @@ class WrappedLoss(Objective):
         return measure_average(self._gradient.trial)
 
     @cached_property
-    def counted_directions(self) -> tuple[CountedDirection, ...]:  # type: ignore[override]
+    def counted_directions(self) -> tuple[CountedDirection, ...]:
         """Both where each is a call of its own; else the one whose rows F looks along, or `both`, as measured."""
         return DIRECTIONS if self._one_direction else measure_directions(self._gradient.trial)
 
@@ -124,7 +136,7 @@ class WrappedLoss(Objective):
         """dF/dS of the whole batch, computed in float64; every query has an equal share of the value."""
         self._require_function_of_s()
         with torch.inference_mode(False), torch.enable_grad():
-            usable = check_inputs(S, mask, self.positives)
+            usable = check_inputs(S, mask, self.traits.positives)
             if len(S) != S.shape[1] or not mask.all_valid or not bool(mask.match.diagonal().all()):
                 raise InputError(
                     f"{self._label} takes whole batches of pairs, pair i on the diagonal; got {tuple(S.shape)}, with "
@@ -134,7 +146,7 @@ class WrappedLoss(Objective):
                 return Weights(torch.zeros_like(S), S.new_zeros(len(S)), usable)
             flip = mask.direction == "t2i" and not self._one_direction
             value, W = self._gradient.evaluate(S.T if flip else S, mask.t() if flip else mask)
-        times = len(S) if self.reduction == "mean" and value.ndim == 0 else 1
+        times = len(S) if self.measured_traits.reduction == "mean" and value.ndim == 0 else 1
         values = (value * times / len(S)).expand(len(S)) if value.ndim == 0 else value
         W = (W.T if flip else W) * times
         dtype = S.dtype if S.dtype == torch.float64 else torch.float32

@@ -177,11 +177,11 @@ class DenseRows(RowsOfS):
         if (
             convention != "corrected"
             or objective.counting_rule is None
-            or {*objective.optional_info, REPEATS} & self.mask.info.keys()
+            or {*objective.traits.optional_info, REPEATS} & self.mask.info.keys()
         ):
             return None
         if objective not in self._row_counts:
-            self.whole_rows.check(objective.positives)
+            self.whole_rows.check(objective.traits.positives)
             self._row_counts[objective] = objective.counting_rule.count_rows(self.whole_rows)
         return self._row_counts[objective]
 
@@ -204,7 +204,8 @@ class DenseRows(RowsOfS):
 
     def _separable(self, objective: Objective) -> bool:
         """Whether one call may take all rows: there is one batch, or rows do not influence each other."""
-        return self.shape.batches == 1 or not (objective.coupled or objective.square or objective.needs_embeddings)
+        mixes_rows = objective.coupled or objective.traits.square or objective.traits.needs_embeddings
+        return self.shape.batches == 1 or not mixes_rows
 
     @cached_property
     def _batches(self) -> list[tuple[Tensor, Mask]]:

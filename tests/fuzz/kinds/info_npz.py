@@ -21,7 +21,8 @@ def make(folder: Path) -> None:
     """Write a number for every caption."""
     objective = build("objectives", OBJECTIVE)
     captions = len(build("datasets", RECIPE.data).split("train").captions)
-    columns: dict[str, Any] = {name: np.linspace(0.1, 0.9, captions).astype("f4") for name in objective.optional_info}
+    names = objective.traits.optional_info
+    columns: dict[str, Any] = {name: np.linspace(0.1, 0.9, captions).astype("f4") for name in names}
     np.savez(folder / "info.npz", **columns)
 
 

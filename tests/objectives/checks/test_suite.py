@@ -438,7 +438,7 @@ def test_trial_batches_have_their_properties() -> None:
         objective = build("objectives", name)
         batch = random_batch(objective, 0)
         assert batch.mask.all_usable
-        assert (batch.mask.first_row_with_two_positives is None) == (objective.positives == "one")
+        assert (batch.mask.first_row_with_two_positives is None) == (objective.traits.positives == "one")
         more = add_easy_queries(batch, 5)
         assert more.S.shape == (13, 13)
         assert not more.mask.valid[:8, 8:].any()

@@ -18,6 +18,7 @@ from torch.nn.functional import cross_entropy
 from lossscope import LossScope
 from lossscope.core.similarity import normalise, pair_mask
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
+from lossscope.objectives.base import Traits
 from lossscope.objectives.checks.suite import check
 from lossscope.objectives.counting.units import saturated_weight
 from lossscope.objectives.custom.as_objective import as_objective, name_of_loss
@@ -68,7 +69,7 @@ def of_20_pairs(S: Tensor) -> Tensor:
 def test_a_loss_is_measured_on_as_many_pairs_as_it_needs(loss: Loss, pairs: int) -> None:
     objective: Any = as_objective(loss)
     assert objective.smallest_batch == pairs
-    assert objective.reduction == ("sum" if loss is top_8 else "mean")
+    assert objective.traits.reduction == ("sum" if loss is top_8 else "mean")
     assert objective.counted_directions == ("i2t",)
     if loss is of_20_pairs:
         assert torch.equal(objective(S, MASK).W, EXPECTED)
@@ -81,6 +82,34 @@ def test_a_loss_that_runs_on_no_trial_batch_says_on_which_it_was_tried() -> None
     message = "never must run on a batch of 6 pairs; .* on a trial batch of 6 pairs; those of 16 and 64 pairs fail too"
     with pytest.raises(InputError, match=message):
         as_objective(never)(S, MASK)
+
+
+def test_what_is_known_of_a_loss_without_a_call_is_known_where_every_call_of_it_raises() -> None:
+    def of_6_pairs(S: Tensor) -> Tensor:
+        if len(S) != 6:
+            raise ValueError("6 pairs")
+        return softmax(S)
+
+    objective: Any = as_objective(of_6_pairs)
+    assert objective.traits == Traits(square=True, own_unit="relative")
+    for measured in (lambda: objective(torch.eye(6), pair_mask(torch.arange(6))), lambda: objective.measured_traits):
+        with pytest.raises(InputError, match="of_6_pairs must run on a batch of 12 pairs"):
+            measured()
+
+
+def test_an_option_of_a_loss_that_is_called_like_a_trait_is_no_trait() -> None:
+    """A parameter `square` or `reduction` of a class took the place of what was known and measured of the loss."""
+
+    class Own(nn.Module):
+        def __init__(self, square: bool = False, reduction: str = "sum") -> None:
+            super().__init__()
+
+        def forward(self, S: Tensor) -> Tensor:
+            return softmax(S)
+
+    objective: Any = as_objective(Own)
+    assert (objective.square, objective.reduction) == (False, "sum")
+    assert (objective.traits.square, objective.traits.reduction) == (True, "mean")
 
 
 def test_a_loss_that_needs_more_than_two_pairs_has_no_relative_unit_and_the_unit_to_take_is_named() -> None:
@@ -237,7 +266,7 @@ def test_names_and_options_are_those_of_the_function_inside_a_partial() -> None:
     assert type(as_objective(compiled("compile"))).__name__ == "Softmax"
     softmax_sum = partial(softmax)
     softmax_sum.lossscope_reduction = "sum"  # type: ignore[attr-defined]
-    assert as_objective(softmax_sum).reduction == "sum"
+    assert as_objective(softmax_sum).traits.reduction == "sum"
 
 
 def test_equal_objects_are_losses_of_their_own() -> None:

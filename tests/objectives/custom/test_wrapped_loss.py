@@ -120,7 +120,7 @@ def random_pairs() -> tuple[Tensor, Mask]:
 
 
 def training_loss(objective: Any, S: Tensor, mask: Mask) -> BatchLoss:
-    return reduce_weights(both(objective, S, mask), objective.directions, objective.reduction, B)
+    return reduce_weights(both(objective, S, mask), objective.traits.directions, objective.traits.reduction, B)
 
 
 def assert_trains_like(wrapped: Any, expected: Any, batch: tuple[Tensor, Mask], times: float = 1.0) -> None:
@@ -147,14 +147,14 @@ def test_every_form_of_a_loss_trains_like_the_objective(
     losses: Path, batch: tuple[Tensor, Mask], name: str, form: str, reduction: str, expected: str
 ) -> None:
     wrapped = build("objectives", f"{losses}:{name}")
-    assert (wrapped.call_form, wrapped.reduction, wrapped.directions) == (form, reduction, 0.5)
+    assert (wrapped.call_form, wrapped.traits.reduction, wrapped.traits.directions) == (form, reduction, 0.5)
     assert_trains_like(wrapped, build("objectives", expected), batch)
     assert build("objectives", spec_of(wrapped)) == wrapped
 
 
 def test_a_summed_loss_trains_with_its_sum(losses: Path, batch: tuple[Tensor, Mask]) -> None:
     wrapped = build("objectives", f"{losses}:summed")
-    assert wrapped.reduction == "sum"
+    assert wrapped.traits.reduction == "sum"
     assert_trains_like(wrapped, build("objectives", "ntxent"), batch, times=B)
 
 
@@ -177,7 +177,7 @@ def test_a_loss_per_row_is_one_direction_at_a_time(losses: Path, batch: tuple[Te
 
 def test_a_declared_reduction_overrides_the_measured_one(losses: Path, batch: tuple[Tensor, Mask]) -> None:
     wrapped = build("objectives", f"{losses}:declared")
-    assert (wrapped.reduction, wrapped.averages) == ("sum", True)
+    assert (wrapped.traits.reduction, wrapped.averages) == ("sum", True)
     assert_trains_like(wrapped, build("objectives", "ntxent"), batch)
 
 
@@ -189,7 +189,7 @@ def test_a_loss_of_pytorch_metric_learning_works_unchanged(
         pytest.importorskip("pytorch_metric_learning.losses")
     (tmp_path / "pml.py").write_text("from pytorch_metric_learning.losses import *\n")
     wrapped, ours = build("objectives", f"{tmp_path}/pml.py:{name}"), build("objectives", expected)
-    assert (wrapped.call_form, wrapped.directions, wrapped.reduction) == ("labels", 1.0, "mean")
+    assert (wrapped.call_form, wrapped.traits.directions, wrapped.traits.reduction) == ("labels", 1.0, "mean")
     for theirs, mine in zip(both(wrapped, *batch), both(ours, *batch), strict=True):
         torch.testing.assert_close(theirs.W, mine.W, rtol=1e-6, atol=1e-8)
 
@@ -401,7 +401,7 @@ def test_only_sums_and_means_can_be_declared(reduction: str) -> None:
 
     loss.lossscope_reduction = reduction  # type: ignore[attr-defined]
     with pytest.raises(SpecError, match="lossscope_reduction must be sum or mean"):
-        _ = as_objective(loss).reduction
+        _ = as_objective(loss).traits.reduction
 
 
 class Annealed(torch.nn.Module):

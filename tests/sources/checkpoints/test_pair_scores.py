@@ -22,6 +22,7 @@ from lossscope.encoders.base import Encoder, EncoderSpec
 from lossscope.encoders.types import EncodedBatch, Items
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
+from lossscope.objectives.base import Traits
 from lossscope.registry import build
 from lossscope.retrieval.evaluate import evaluate, retrieve
 from lossscope.sources.base import load
@@ -249,7 +250,7 @@ def test_captions_may_be_ids_or_vectors_of_the_data_set(split: Split) -> None:
 
 
 def test_an_objective_that_needs_embeddings_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(build("objectives", "ntxent")), "needs_embeddings", True)
+    monkeypatch.setattr(type(build("objectives", "ntxent")), "traits", Traits(needs_embeddings=True))
     with pytest.raises(InputError, match=r"must be given embeddings; .*Pairwise.* scores pairs and has none"):
         train(Recipe(data=DATA, encoder=SPEC, objective="ntxent", epochs=1, batch_size=16), tmp_path / "run")
     assert not (tmp_path / "run").exists()
