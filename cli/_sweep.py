@@ -263,8 +263,10 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
     from lossscope.io.frames import join
 
     shared = options.sweep_options(selection.required)
+    early: Sweep | None = None
     if options.objective:  # refuse what cannot work before anything is encoded
-        _ = Sweep(objectives=_objectives(options, None, options.sources[0], True), **shared).plan
+        early = Sweep(objectives=_objectives(options, None, options.sources[0], True), **shared)
+        _ = early.plan
     results: list[Any] = []
     lacking: dict[str, None] = {}
     dims = parse_dims(options.dims)
@@ -279,7 +281,8 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                 whole.require_prefix(width)
             for width in dims:
                 embedded = whole if width is None else whole.prefix(width)
-                sweep, left_out = selection.fit(Sweep(objectives=specs, **{**shared, **trained}), embedded)
+                sweep = Sweep(objectives=specs, **{**shared, **trained})
+                sweep, left_out = selection.fit(early if early == sweep else sweep, embedded)  # whose plan is built
                 sweep.require_possible(embedded, guide)
                 for reason in left_out:
                     notice(f"Note: {reason}.", options.quiet)

@@ -29,7 +29,8 @@ class Share:
 
     Of queries that were drawn at random their columns are passed on, and statistics are estimates with an interval. Of
     others what they add to each statistic is passed on: sums, or every value of a quantile. What is no number of a
-    query, as how often a candidate is the hardest negative, is merged as its probe says.
+    query, as how often a candidate is the hardest negative, is merged as its probe says; of a sample there is what the
+    queries of this process alone say.
     """
 
     plan: DirectionPlan
@@ -101,6 +102,9 @@ class Share:
         columns = dict(zip(self._columns, torch.cat(blocks, 1), strict=True))
         values: list[float] = []
         for index, statistic in self.plan.statistics:
+            if self.results[index].probe.axis != "query":
+                values += [float(reduce_column(statistic, self.results[index].columns, 1)[0]), *NO_INTERVAL]
+                continue
             column, skipped = columns[index, statistic.column], columns[index, "skipped"]
             if not len(column):
                 values += [torch.nan, *NO_INTERVAL]
@@ -122,7 +126,8 @@ class Share:
         """The columns that statistics are of, and `skipped` of each result: (index of the result, name)."""
         keys: dict[tuple[int, str], None] = {}
         for index, statistic in self.plan.statistics:
-            keys |= {(index, statistic.column): None, (index, "skipped"): None}
+            if self.results[index].probe.axis == "query":
+                keys |= {(index, statistic.column): None, (index, "skipped"): None}
         return list(keys)
 
     @property
