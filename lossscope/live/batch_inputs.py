@@ -2,23 +2,75 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
-from lossscope.core.similarity import Mask
-from lossscope.engine.batch_masks import i2t_mask, offset_mask
-from lossscope.engine.direction_rows import DirectionRows
+from lossscope.core.similarity import Mask, require_one_width
+from lossscope.core.types import DIRECTIONS, Direction
+from lossscope.engine.batch_masks import i2t_mask, require_matrix, require_offset, require_pairs
+from lossscope.engine.sampled.draw import draw_queries
 from lossscope.errors import InputError
 
 from .observed import Observed
-from .sampled_inputs import SampledInputs, rows_of_one_set, rows_of_two_sides
-from .vectors import as_tensor, cosines_of
+from .rows import Rows, columns_of, of_labels, pairs_at, rows_of, without_itself
+from .vectors import as_tensor, unit_rows
 
 ITEM = Sides("item", None)
+
+
+@dataclass(frozen=True)
+class BatchRows:
+    """Rows of each direction of a batch; S of embeddings is never whole, unless all of them are taken."""
+
+    sides: Sides
+    rows: Sequence[Rows]  # of each direction
+    offset: int | None = None  # column of the positive of the first row, where it was given
+    is_transposed: bool = False  # whether the rows of the second direction are the columns of the first
+    embeddings: tuple[Tensor, Tensor] | None = None  # of both sides, as they were given
+    pairs_at: int | None = None  # row i matches column pairs_at + i alone, all entries valid; None: see the masks
+    mined: int = 0  # mined negatives of each query, whose columns stand behind the positives
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The directions of the rows."""
+        return DIRECTIONS[: len(self.rows)]
+
+    def observed(self) -> Observed:
+        """Return all rows."""
+        first, *others = self.rows
+        second = None if self.is_transposed or not others else others[0].take()
+        return Observed(
+            first.take(), self.sides, self.directions, second, embeddings=self.embeddings, offset=self.offset,
+            pairs_at=self.pairs_at, mined=self.mined,
+        )  # fmt: skip
+
+    def places(self, direction: int, queries: int, step: int, is_share: bool) -> Tensor:
+        """(n,) places of the queries that are drawn, in increasing order, on the device of S.
+
+        Of rows of one process those are taken that are in the sample of the whole batch, which all processes draw.
+
+        Args:
+            direction: 0 or 1.
+            queries: to draw, at most.
+            step: seed of the sample.
+            is_share: whether the rows are those of one process of several.
+
+        Raises:
+            InputError: of one process of several, where the offset of its rows is not known.
+        """
+        if is_share and self.offset is None:
+            raise InputError("with across_processes, a sample of queries needs offset in place of a mask")
+        rows, start = self.rows[direction], self.offset or 0
+        of = rows.columns if is_share else rows.number  # each query of the batch has a column of its own
+        drawn = torch.from_numpy(draw_queries(of, 0, min(queries, of), step, DIRECTIONS[direction]))
+        if is_share:
+            drawn = drawn[(drawn >= start) & (drawn < start + rows.number)] - start
+        return drawn.to(rows.device)
 
 
 @dataclass(frozen=True)
@@ -38,7 +90,7 @@ class BatchInputs:
     offset: int | None = None
     is_share: bool = False  # whether rows are those of one process of several, with the candidates of all
 
-    def observed(self, sides: Sides | None) -> Observed:
+    def rows(self, sides: Sides | None) -> BatchRows:
         """Return the rows of S of each direction.
 
         Args:
@@ -47,33 +99,13 @@ class BatchInputs:
         Raises:
             InputError: arguments that do not go together, or shapes that do not fit.
         """
-        one_set = self.embeddings is not None or self.labels is not None
+        is_one_set = self.embeddings is not None or self.labels is not None or (sides is not None and sides.is_one_set)
         if self.is_share:
-            self._require_share(one_set or (sides is not None and sides.is_one_set))
-        if one_set or (sides is not None and sides.is_one_set):
+            self._require_share(is_one_set)
+        if is_one_set:
             return self._of_one_set(sides or ITEM)
-        named = self._is_named()
-        return self._of_two_sides(sides or (QUERY_DOCUMENT if named else IMAGE_TEXT), named)
-
-    def sampled(self, sides: Sides | None) -> SampledInputs:
-        """Return rows of S of each direction that are computed for single queries; arguments as those of `observed`."""
-        one_set = self.embeddings is not None or self.labels is not None or (sides is not None and sides.is_one_set)
-        S, S_second = as_tensor(self.S, "S"), as_tensor(self.S_second, "S_second")
-        if self.is_share:
-            self._require_share(one_set)
-            if self.offset is None:
-                raise InputError("with across_processes, a sample of queries needs offset in place of a mask")
-        if one_set:
-            self._require_one_set(sides or ITEM)
-            E, labels = as_tensor(self.embeddings, "embeddings"), as_tensor(self.labels, "labels")
-            return rows_of_one_set(sides or ITEM, S, E, labels, self.mask)
-        named = self._is_named()
-        sides = sides or (QUERY_DOCUMENT if named else IMAGE_TEXT)
-        first, second, names = self._both_sides(sides, named)
-        has_mined = self._has_mined(first, second, named)
-        return rows_of_two_sides(
-            sides, (S, first, second), names, self.mask, self.offset, S_second, has_mined, self.is_share
-        )  # fmt: skip
+        is_named = self._is_named()
+        return self._of_two_sides(sides or (QUERY_DOCUMENT if is_named else IMAGE_TEXT), is_named)
 
     def _is_named(self) -> bool:
         """Return whether sides are called queries and documents. Raises InputError where both names are given."""
@@ -111,52 +143,73 @@ class BatchInputs:
         if any(x is not None for x in others):
             raise InputError("one set of items is watched as S, or embeddings, with labels or a mask; got two sides")
 
-    def _of_one_set(self, sides: Sides) -> Observed:
-        self._require_one_set(sides)
-        E = as_tensor(self.embeddings, "embeddings")
-        given = None if E is None else (E.detach(), E.detach())
-        E, cosines = (None, None) if E is None else cosines_of(E, E)[1:]
-        S = self._similarities(cosines, "embeddings")
-        return Observed(DirectionRows(S, self._mask_of_one_set(S), E, E), sides, ("i2t",), embeddings=given)
-
-    def _mask_of_one_set(self, S: Tensor) -> Mask:
+    def _of_one_set(self, sides: Sides) -> BatchRows:
         """Items of one label match; an item is no candidate of itself."""
-        labels = as_tensor(self.labels, "labels")
+        self._require_one_set(sides)
+        S, labels = as_tensor(self.S, "S"), as_tensor(self.labels, "labels")
+        E = as_tensor(self.embeddings, "embeddings")
+        unit = None if E is None else unit_rows(E, E)[0]
+        template = _template(S, unit, unit, "embeddings")
         if (labels is None) == (self.mask is None):
             raise InputError("one set of items needs labels, or a mask; got " + ("none" if labels is None else "both"))
-        if S.ndim != 2 or len(S) != S.shape[1] or len(S) < 2:
-            raise InputError(f"S of one set must be (n, n), n at least 2; got {tuple(S.shape)}")
-        other = ~torch.eye(len(S), dtype=torch.bool, device=S.device)
-        if labels is None:
-            mask = i2t_mask(S, self.mask)
-            return replace(mask, valid=mask.valid & other)
-        if labels.shape != (len(S),):
-            raise InputError(f"labels must be one an item, ({len(S)},); got {tuple(labels.shape)}")
-        labels = labels.to(S.device)
-        return Mask((labels[:, None] == labels[None, :]) & other, other)
+        n = len(template)
+        if template.ndim != 2 or n != template.shape[1] or n < 2:
+            raise InputError(f"S of one set must be (n, n), n at least 2; got {tuple(template.shape)}")
+        if labels is not None and labels.shape != (n,):
+            raise InputError(f"labels must be one an item, ({n},); got {tuple(labels.shape)}")
+        mask = (
+            without_itself(i2t_mask(template, self.mask)) if labels is None else of_labels(labels.to(template.device))
+        )
+        given = None if E is None else (E.detach(), E.detach())
+        return BatchRows(sides, [Rows(n, n, mask, S, unit, unit)], embeddings=given)
 
-    def _of_two_sides(self, sides: Sides, named: bool) -> Observed:
-        first, second, names = self._both_sides(sides, named)
-        V, T, cosines = (None, None, None) if first is None or second is None else cosines_of(first, second)
-        S = self._similarities(cosines, names)
-        if self.is_share and S.ndim == 2 and not S.shape[1]:
+    def _of_two_sides(self, sides: Sides, is_named: bool) -> BatchRows:
+        first, second, names = self._both_sides(sides, is_named)
+        S, V, T = as_tensor(self.S, "S"), None, None
+        if first is not None and second is not None:
+            V, T = unit_rows(first, second)
+        template = _template(S, V, T, names)
+        require_matrix(template, sides)
+        (n, m), device = template.shape, template.device
+        if self.is_share and not m:
             raise InputError("S must have the candidates of all processes as columns; got none")
-        offset = 0 if self._has_mined(V, T, named) else self.offset
-        rows = DirectionRows(S, i2t_mask(S, self.mask, offset, sides), V, T)
-        observed = Observed(
-            rows, sides, embeddings=None if V is None else _detached(first, second), offset=self.offset,
-            pairs_at=(offset or 0) if self.mask is None else None,
-        )  # fmt: skip
+        has_mined = self._has_mined(V, T, is_named)
+        offset = 0 if has_mined else self.offset
+        mask = None
+        if self.mask is not None:
+            mask = i2t_mask(template, self.mask, offset, sides)
+        elif offset is None:
+            require_pairs(n, m)
+        else:
+            require_offset(n, m, offset)
+        rows = [Rows(n, m, pairs_at(n, m, device, offset or 0) if mask is None else rows_of(mask), S, V, T)]
+        is_transposed = False
         if self.S_second is not None:
-            return replace(observed, second=self._second_rows(offset, sides))
-        if self.is_share:
-            return replace(observed, directions=("i2t",))
-        if offset is None or len(S) == S.shape[1]:
-            return observed
-        if self.offset is not None:  # of one process of several, whose columns have only its own rows
-            return replace(observed, directions=("i2t",))
-        mined = 0 if self.negatives is None else S.shape[1] // len(S) - 1
-        return replace(observed, second=_positives_first(rows), mined=mined)
+            rows.append(self._second_rows(offset, sides))
+        elif has_mined:
+            positives = None if S is None else S.T[:n], None if T is None else T[:n]
+            rows.append(Rows(n, n, pairs_at(n, n, device, 0, "t2i"), *positives, V))
+        elif not self.is_share and (offset is None or n == m):
+            is_transposed = True
+            of_columns = pairs_at(m, n, device, 0, "t2i") if mask is None else columns_of(mask)
+            rows.append(Rows(m, n, of_columns, None if S is None else S.T, T, V))
+        return BatchRows(
+            sides, rows, self.offset, is_transposed, None if V is None else _detached(first, second),
+            (offset or 0) if self.mask is None else None, m // n - 1 if has_mined and self.negatives is not None else 0,
+        )  # fmt: skip
+
+    def _second_rows(self, offset: int | None, sides: Sides) -> Rows:
+        S = as_tensor(self.S_second, "S_second")
+        assert S is not None
+        require_matrix(S, sides)
+        if self.mask is not None:
+            raise InputError("S_second has its positives at offset, as S has; a mask cannot be given beside it")
+        n, m = S.shape
+        if offset is None:
+            require_pairs(n, m)
+        else:
+            require_offset(n, m, offset)
+        return Rows(n, m, pairs_at(n, m, S.device, offset or 0, "t2i"), S)
 
     def _require_share(self, is_one_set: bool) -> None:
         """Raise InputError for a layout in which it is not known which rows of the batch are those of this process."""
@@ -193,23 +246,20 @@ class BatchInputs:
             second = _append_negatives(second, as_tensor(self.negatives, "negatives"))
         return first, second, f"{a} and {b}"
 
-    def _similarities(self, cosines: Tensor | None, names: str) -> Tensor:
-        """Return S. Raises InputError if neither S nor embeddings are given, or S has another shape than they."""
-        S = as_tensor(self.S, "S")
-        if S is None and cosines is None:
-            raise InputError(f"watch must be given S, or {names}; got neither")
-        if S is not None and cosines is not None and S.shape != cosines.shape:
-            raise InputError(f"S must be of its {names}, {tuple(cosines.shape)}; got {tuple(S.shape)}")
-        chosen = cosines if S is None else S
-        assert chosen is not None
-        return chosen
 
-    def _second_rows(self, offset: int | None, sides: Sides) -> DirectionRows:
-        S = as_tensor(self.S_second, "S_second")
-        assert S is not None
-        if self.mask is not None:
-            raise InputError("S_second has its positives at offset, as S has; a mask cannot be given beside it")
-        return DirectionRows(S, replace(i2t_mask(S, None, offset, sides), direction="t2i"))
+def _template(S: Tensor | None, V: Tensor | None, T: Tensor | None, names: str) -> Tensor:
+    """Return a tensor of the shape and type of S, one that holds one number where S is not given.
+
+    Raises InputError where neither S nor embeddings are given, or S has another shape than they.
+    """
+    if S is None:
+        if V is None or T is None:
+            raise InputError(f"watch must be given S, or {names}; got neither")
+        require_one_width(V, T)
+        return V.new_zeros(()).expand(len(V), len(T))
+    if V is not None and T is not None and tuple(S.shape) != (len(V), len(T)):
+        raise InputError(f"S must be of its {names}, {(len(V), len(T))}; got {tuple(S.shape)}")
+    return S
 
 
 def _detached(first: Tensor | None, second: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -224,11 +274,3 @@ def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor
     if second is None or negatives is None or negatives.ndim != 3 or second.shape != negatives[:, 0].shape:
         raise InputError(f"negatives must be (b, k, d) of documents (b, d); got {shapes[1]} and {shapes[0]}")
     return torch.cat([second, negatives.flatten(0, 1).to(second.dtype)])
-
-
-def _positives_first(rows: DirectionRows) -> DirectionRows:
-    """Return the rows of the positives, which are the first columns, against all queries."""
-    b = len(rows.S)
-    documents = None if rows.candidates is None else rows.candidates[:b]
-    mask = offset_mask(b, b, 0, rows.S.device, "t2i")
-    return DirectionRows(rows.S[:, :b].T.contiguous(), mask, documents, rows.queries)

@@ -22,10 +22,10 @@ from lossscope.objectives.base import Gradient, Objective
 from lossscope.probes.base import Probe
 from lossscope.registry import short_spec
 
+from .batch_inputs import BatchRows
 from .given_weights import GivenWeights
 from .loss_gap import OBJECTIVE_LOSS, loss_gap, objective_loss
 from .observed import MOST_ENTRIES, Observed
-from .sampled_inputs import SampledInputs
 from .shared_batch import BatchPart
 
 _ENTRIES = 1 << 21  # of S, of sampled rows that are in memory at a time
@@ -140,7 +140,7 @@ class BatchStatistics:
         return BatchPart(plan, shares, [one.S.shape[1] for one in rows], finite, observed.offset)
 
     def sampled_part(
-        self, inputs: SampledInputs, objective: Objective, queries: int, step: int, is_share: bool
+        self, inputs: BatchRows, objective: Objective, queries: int, step: int, is_share: bool
     ) -> BatchPart:
         """Return what the probes compute of a sample of the queries of each direction, some rows at a time.
 

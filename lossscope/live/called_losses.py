@@ -56,7 +56,7 @@ class CalledLoss:
             inputs = BatchInputs(images=first[0], captions=first[1])
         else:
             inputs = BatchInputs(queries=first[0], documents=first[1])
-        observed = inputs.observed(sides)
+        observed = inputs.rows(sides).observed()
         return replace(observed, objective=self._objective_of(arguments))
 
     def _objective_of(self, arguments: Mapping[str, Any]) -> Objective | None:

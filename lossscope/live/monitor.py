@@ -173,8 +173,8 @@ class LossScope:
         if self.queries is not None:
             return self._record_sample(inputs, objective, number, log)
         if self._layout.is_shared:
-            return self._record_part(lambda: inputs.observed(self._sides), number, (ids, second_ids), log)
-        return self.record([inputs.observed(self._sides)], number, (ids, second_ids), log)
+            return self._record_part(lambda: inputs.rows(self._sides).observed(), number, (ids, second_ids), log)
+        return self.record([inputs.rows(self._sides).observed()], number, (ids, second_ids), log)
 
     def ring(
         self, columns: int, offset: int = 0, step: int | None = None, log: Mapping[str, float] | None = None
@@ -243,7 +243,7 @@ class LossScope:
 
         def part() -> BatchPart:
             said.update(checked_numbers(log or {}))
-            rows = inputs.sampled(self._sides)
+            rows = inputs.rows(self._sides)
             return self._statistics.sampled_part(rows, objective, queries, step, self._layout.is_shared)
 
         return self._keep(self._merge(step, part), None, step, (None, None), said)

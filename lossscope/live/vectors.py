@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.core.similarity import cosine, normalise
+from lossscope.core.similarity import normalise
 from lossscope.engine.direction_rows import HALF_TYPES
 from lossscope.engine.one_batch import plain_mode
 from lossscope.errors import InputError
@@ -28,13 +28,6 @@ def as_tensor(x: Any, what: str) -> Tensor | None:
             f"{what} must be a matrix of numbers, {shape}; got {type(x).__name__}. Write watch(S), or "
             "watch(images=..., captions=...)"
         ) from error
-
-
-def cosines_of(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return detached rows of unit length, in float32 or wider, and their S."""
-    V, T = unit_rows(first, second)
-    with plain_mode(first.device):
-        return V, T, cosine(V, T)
 
 
 def unit_rows(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:

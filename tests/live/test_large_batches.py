@@ -140,7 +140,7 @@ def test_no_tensor_as_large_as_the_matrix_is_made() -> None:
     n = 2100  # more than 2^22 entries
     generator = torch.Generator().manual_seed(0)
     S = 0.2 * torch.randn(n, n, generator=generator)
-    inputs = BatchInputs(S=S).observed(None)
+    inputs = BatchInputs(S=S).rows(None).observed()
     assert inputs.pairs_at == 0
     scope = LossScope(NTXENT)
     scope.watch(S)  # the mask of pairs is made once

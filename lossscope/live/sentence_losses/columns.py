@@ -38,5 +38,5 @@ class ColumnsLoss:
         if len(columns) < 2:
             raise InputError(f"{type(self.loss).__name__} must have two columns or more; got {len(columns)}")
         queries, documents = columns[0].detach(), torch.cat([column.detach() for column in columns[1:]])
-        observed = BatchInputs(queries=queries, documents=documents).observed(sides)
+        observed = BatchInputs(queries=queries, documents=documents).rows(sides).observed()
         return Observed(observed.rows, sides, observed.directions, observed.second, name=name)

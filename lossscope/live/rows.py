@@ -1,0 +1,103 @@
+"""The rows of S of one direction of a batch: all of them, or some, which are computed alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from lossscope.core.similarity import Mask, cosine
+from lossscope.core.types import Direction
+from lossscope.engine.batch_masks import offset_mask
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.engine.one_batch import plain_mode
+
+MaskOf = Callable[[Tensor | None], Mask]  # (n,) places of queries, None: all -> the mask of their rows
+
+
+@dataclass(frozen=True)
+class Rows:
+    """S (number, columns) of one direction, given or as a product of embeddings."""
+
+    number: int  # of queries
+    columns: int  # candidates
+    mask_of: MaskOf
+    S: Tensor | None = None  # (number, columns); None: the cosines of embeddings
+    queries: Tensor | None = None  # (number, d) of unit length
+    candidates: Tensor | None = None  # (columns, d)
+
+    def take(self, places: Tensor | None = None, with_embeddings: bool = True) -> DirectionRows:
+        """Return the rows of some queries.
+
+        Args:
+            places: (n,) of the queries, on the device of S; None: all of them.
+            with_embeddings: for probes that read them.
+        """
+        queries = self.queries if self.queries is None or places is None else self.queries[places]
+        if self.S is not None:
+            S = self.S if places is None else self.S.detach()[places]
+        else:
+            assert queries is not None and self.candidates is not None, "rows have similarities or embeddings"
+            with plain_mode(queries.device):
+                S = cosine(queries, self.candidates)
+        mask = self.mask_of(places)
+        return DirectionRows(S, mask, queries, self.candidates) if with_embeddings else DirectionRows(S, mask)
+
+    @property
+    def device(self) -> torch.device:
+        """Where S is."""
+        tensor = self.queries if self.S is None else self.S
+        assert tensor is not None
+        return tensor.device
+
+
+def pairs_at(number: int, columns: int, device: torch.device, offset: int = 0, direction: Direction = "i2t") -> MaskOf:
+    """Return the masks of rows whose query i matches column offset + i, every entry valid."""
+
+    def mask(places: Tensor | None) -> Mask:
+        if places is None:  # the same in every batch of one shape
+            return offset_mask(number, columns, offset, device, direction)
+        match = torch.zeros(len(places), columns, dtype=torch.bool, device=places.device)
+        match[torch.arange(len(places), device=places.device), places + offset] = True
+        return Mask(match, torch.ones_like(match), direction=direction)
+
+    return mask
+
+
+def rows_of(mask: Mask) -> MaskOf:
+    """Return the masks of rows of a mask."""
+    return lambda places: mask if places is None else mask.rows(places)
+
+
+def columns_of(mask: Mask) -> MaskOf:
+    """Return the masks of columns of a mask, as rows of the other direction."""
+    return lambda places: mask.t() if places is None else mask.columns(places).t()
+
+
+def of_labels(labels: Tensor) -> MaskOf:
+    """Return the masks of items of one set: items of one label match, and none is a candidate of itself."""
+
+    def mask(places: Tensor | None) -> Mask:
+        other = _others(places, len(labels), labels.device)
+        own = labels if places is None else labels[places]
+        return Mask((own[:, None] == labels[None, :]) & other, other)
+
+    return mask
+
+
+def without_itself(mask: Mask) -> MaskOf:
+    """Return the masks of rows of a mask of one set, in which no item is a candidate of itself."""
+
+    def of_rows(places: Tensor | None) -> Mask:
+        rows = mask if places is None else mask.rows(places)
+        return replace(rows, valid=rows.valid & _others(places, rows.match.shape[1], rows.match.device))
+
+    return of_rows
+
+
+def _others(places: Tensor | None, n: int, device: torch.device) -> Tensor:
+    """(k, n) bool, whether an item is another than the query."""
+    every = torch.arange(n, device=device)
+    return every[None, :] != (every if places is None else places)[:, None]
