@@ -21,7 +21,7 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.block import Buffers, Tile
 from lossscope.objectives.counting.extremes import ExtremesFold, ExtremesState, RankFold
 from lossscope.objectives.counting.fold import Fold, State
-from lossscope.objectives.counting.rows import QueryPositives
+from lossscope.objectives.counting.rows import QueryPositives, WholeRows
 from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
 from .blocks.sparse_mask import SparseMask
@@ -329,11 +329,11 @@ class _Pass:
         chunks = self.blocks.whole_rows(queries, one.mask)
         if chunks is not None:
             for some, S in chunks:
-                mask = one.mask.mask(some).to(S.device)
-                best = S.masked_fill(~mask.positives, -torch.inf).amax(1, keepdim=True)
-                negatives = S.masked_fill(mask.non_negatives, -torch.inf)
-                state.ranks.above[some, 0] = torch.gt(negatives, best).sum(1).double()
-                state.ranks.at_least[some, 0] = torch.ge(negatives, best).sum(1).double()
+                whole = WholeRows.from_rows(S, one.mask.mask(some).to(S.device))
+                best = whole.query_positives.best
+                above = whole.above(best).sum(1).double()
+                state.ranks.above[some, 0] = above
+                state.ranks.at_least[some, 0] = above + whole.equal_to(best).sum(1)
             return
         in_tiles = self.positives.clone()
         in_tiles[places] = torch.cat(first.values)

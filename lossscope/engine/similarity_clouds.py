@@ -13,6 +13,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import DIRECTIONS, Progress, SamplingMode
 from lossscope.errors import InputError
 
+from .small_batches import rows_of_stack
 from .sweep import Sweep
 
 COLUMNS = ("source", "split", "epoch", "direction", "query", "s_pos", "s_neg", "batch_size", "sampling", "seed")
@@ -79,11 +80,8 @@ def hardest_negative_counts(
     ids = embedded.caption_ids if i2t else embedded.image_ids
     count = np.zeros(len(ids), dtype=np.int64)
     for batch in Sampling("pairs", batch_size, seed).batches(embedded.relations):
-        both = embedded.similarities(batch.images, batch.captions)
-        S = (both.i2t if i2t else both.t2i)[: batch.pairs]  # mined negatives are candidates only
-        S = S.clone().nan_to_num(-math.inf).fill_diagonal_(-math.inf)
-        hardest = S.max(1)
-        columns = hardest.indices[hardest.values > -math.inf].cpu().numpy()
+        rows = rows_of_stack(embedded, [batch], "keep")[0 if i2t else 1]
+        columns = rows.extremes.column[~rows.skipped].cpu().numpy()
         np.add.at(count, (batch.captions if i2t else batch.images)[columns], 1)
     return pd.DataFrame({"label": f"{embedded.name} {label}", "candidate": ids, "count": count})
 

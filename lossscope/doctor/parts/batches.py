@@ -46,7 +46,7 @@ class QueryStatistics:
     loss: Floats  # NaN of a gradient that is stated directly
     guess: Floats  # loss where all similarities are equal
     candidates: Floats  # number of valid ones
-    effective: Floats  # N_eff = (Σ w)² / Σ w² over the weights of negatives; NaN without any
+    effective: Floats  # N_eff = (Σ w)² / Σ w² over the counted weights of negatives, as in cocos; NaN without any
     top: Floats  # share of the heaviest negative in their weight; NaN without any
     without: Floats  # 1 where no negative is counted
     first: Floats  # probability that the positive is ranked first, ties broken by lot
@@ -156,22 +156,15 @@ def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: 
 
 def query_statistics(objective: Objective, rows: DenseRows) -> QueryStatistics:
     """Return the numbers of each usable query of one direction of a batch."""
-    S, mask = rows.S.detach(), rows.mask
-    weights = objective(S, mask)
-    use = weights.usable
-    negative = torch.where(mask.negatives, weights.W, 0.0).abs().double()
-    total, top = negative.sum(1), negative.amax(1)
-    positive = S.masked_fill(~mask.positives, -torch.inf).amax(1)
-    hardest = S.masked_fill(~mask.negatives, -torch.inf).amax(1)
-    above = ((positive[:, None] < S) & mask.negatives).sum(1)
-    equal = ((positive[:, None] == S) & mask.negatives).sum(1)
-    first = torch.where(above == 0, 1 / (1 + equal.double()), 0.0)
+    S, mask, extremes = rows.S.detach(), rows.mask, rows.extremes
+    weights, counts, spread = objective(S, mask), rows.counts(objective, EPS), rows.concentration(objective)
+    first = torch.where(extremes.above == 0, 1 / (1 + extremes.ties.double()), 0.0)
     values = torch.full((len(S),), torch.nan) if weights.values is None else weights.values
     columns = (
-        values, guess_of(objective, S, mask), mask.valid.sum(1), total.square() / negative.square().sum(1), top / total,
-        _uncounted(objective, S, mask), first, positive, hardest,
+        values, guess_of(objective, S, mask), mask.valid.sum(1), counts.n_eff, spread.top1, counts.above == 0, first,
+        extremes.positive, extremes.hardest,
     )  # fmt: skip
-    return QueryStatistics(*(column[use].detach().double().cpu().numpy() for column in columns))
+    return QueryStatistics(*(column[weights.usable].detach().double().cpu().numpy() for column in columns))
 
 
 def guess_of(objective: Objective, S: Tensor, mask: Mask) -> Tensor:
@@ -211,12 +204,6 @@ def guess_is_margin(objective: Objective | None) -> bool:
 def _pairs(pairs: int) -> Mask:
     match = torch.eye(pairs, dtype=torch.bool)
     return Mask(match, torch.ones_like(match))
-
-
-def _uncounted(objective: Objective, S: Tensor, mask: Mask) -> Tensor:
-    """1 for a query without any counted negative."""
-    count = objective.counts(S, mask, EPS).above
-    return (count == 0).double()
 
 
 def _concatenate(parts: Any) -> QueryStatistics:
