@@ -4,7 +4,8 @@ Embeddings in memory, both directions, the numbers of every batch written to a f
 nothing else, once with one product a batch and once with one product for four into buffers that are used again; ratios
 are to the faster. plain: the same numbers batch by batch in plain torch (benchmarks/plain.py); their means and
 deviations are first compared with ours. five: NT-Xent, triplet, triplet SH, Unified, VLC. cheap: all probes that
-`--probes cheap` takes. First with one thread (CPU time), then with one thread a core (wall time).
+`--probes cheap` takes. First with one thread (CPU time), then with one thread a core (wall time): of torch, and ours
+shares its stacks among them (`--jobs`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Case:
     def __init__(self, pairs: int, width: int, device: str) -> None:
         self.embedded = source(pairs // 5, 5, width, noise=2.0, device=device)
         assert self.embedded.images is not None and self.embedded.captions is not None
-        self.images, self.captions = self.embedded.images, self.embedded.captions
+        self.images, self.captions, self.jobs = self.embedded.images, self.embedded.captions, 1
 
     def bare_by_batch(self) -> None:
         """Gather the rows of each batch and multiply them."""
@@ -68,7 +69,9 @@ class Case:
     def ours(self, objectives: tuple[str, ...], probes: tuple[str, ...]) -> None:
         """Sweep into a frame on disk."""
         with tempfile.TemporaryDirectory(prefix="lossscope-") as folder:
-            Sweep(objectives, probes, interval=None).run(self.embedded, Frame.open(Path(folder) / "frame", {}))
+            Sweep(objectives, probes, interval=None).run(
+                self.embedded, Frame.open(Path(folder) / "frame", {}), jobs=self.jobs
+            )
 
 
 def check_against_plain(embedded: SplitEmbeddings) -> int:
@@ -106,6 +109,7 @@ def main() -> None:
     rows: list[tuple[str, ...]] = []
     for threads in thread_counts:
         torch.set_num_threads(threads)
+        case.jobs = threads
         rows += [(str(threads), *row) for row in table_rows(case, options.repeats, options.device)]
     print(f"{options.pairs} pairs, d = {options.width}, batches of {SIZE}, medians of {options.repeats}; ", end="")
     print(f"{machine(options.device)}" + "".join(f", and {n} threads" for n in thread_counts[1:]))

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 from .errors import SpecError
-from .io.python_files import import_file
 from .io.trusted_code import require_trusted
 from .plugins import require_current_names, require_members
 from .spec import Spec, format_value, parse_finite, parse_value, union_members
@@ -304,6 +303,8 @@ def _from_file(kind: str, name: str) -> type[Any]:
     if not path.is_file():
         raise SpecError(f"plug-in file must exist; got {path_text!r} (looked in {Path.cwd()})")
     require_trusted([name], "a file that was read")
+    from .io.python_files import import_file
+
     module = import_file(path)
     if not hasattr(module, class_name):
         near = difflib.get_close_matches(class_name, [n for n in vars(module) if not n.startswith("_")], n=1)

@@ -9,6 +9,7 @@ from typing import TypeVar
 import torch
 
 T = TypeVar("T")
+LARGE_ENTRIES = 1 << 22  # of S, above which a batch is large: it is read block by block
 ON_GPU = 16  # times as many: a launch takes about as long as an H100 takes to read 16 MB
 _MESSAGES = ("out of memory", "not enough memory", "can't allocate memory", "cannot allocate memory")
 

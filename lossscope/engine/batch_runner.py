@@ -35,7 +35,7 @@ from .item_sums import IntervalCollector, StackNumbers
 from .large_batches import LargeBatchRunner
 from .plan import Batching, SweepPlan
 from .query_sample import QuerySample
-from .run_probes import ProbePlan, ProbeResult
+from .run_probes import ProbePlan, ProbeResult, needs_whole_matrix
 from .statistics import Values, batch_statistics
 from .sweep_intervals import NamedSums, name_of
 from .terms import rows_with_terms, units_of_items
@@ -283,9 +283,9 @@ class BatchRunner:
         """Whether a batch is computed in tiles. Raises InputError where it would have to be and cannot."""
         engine, embedded = self.plan.options.engine, self.embedded
         entries = len(batch.images) * len(batch.captions)
-        dense = [pair for pair in self.probe_plan.pairs if large_batches.needs_whole_matrix(*pair)]
+        dense = [pair for pair in self.probe_plan.pairs if needs_whole_matrix(*pair)]
         whole = self.plan.needs_matrix
-        if engine == "dense" or (engine == "auto" and entries <= large_batches.LARGE_ENTRIES):
+        if engine == "dense" or (engine == "auto" and entries <= memory.LARGE_ENTRIES):
             return False
         if not dense and not whole and embedded.pair_scorer is None:
             return True

@@ -16,12 +16,9 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.masks.base import BatchItems
 from lossscope.core.pair import Pair
 from lossscope.core.types import Direction, OnStep, Rows, SameImage
-from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.block import Buffers
 from lossscope.objectives.counting.fold import Keep
 from lossscope.objectives.counting.rows import QueryPositives
-from lossscope.objectives.counting.units import unit_factor
-from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .blocks.matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
@@ -30,11 +27,9 @@ from .fold import Blocks, DirectionFolds, FoldedRows, fold, folds_of
 from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts
 from .workers import ALONE, Workers
 
-LARGE_ENTRIES = 1 << 22  # entries of S above which a batch is large
 PANEL = 1 << 21  # entries of S of a panel
 _SAMPLED = 1 << 20  # entries of S of a panel of sampled rows
 COPIES = 12  # matrices of the size of S that an objective and the probes may allocate
-_READS_OF_TILES = frozenset({"counts", "extremes"})
 
 
 @dataclass(frozen=True)
@@ -56,10 +51,10 @@ class LargeBatchRunner:
         mask = SparseMask.of(batch, embedded.relations, self.same_image)
         shapes = batch_shapes(batch)
         directions = [shapes.i2t] if batch.is_one_set else list(shapes)
-        by_tiles, _ = split_plan(self.plan)
+        by_tiles, _ = self.plan.split()
         folded = self._run_tiles(by_tiles, matrix, mask, directions) if by_tiles.pairs else {}
         for transposed, shape in enumerate(directions):
-            of_tiles, of_panels = split_plan(self.plan.of_direction(shape.direction))
+            of_tiles, of_panels = self.plan.of_direction(shape.direction).split()
             results = of_tiles.run(folded[shape.direction]) if folded else []
             results += self.run_panels(of_panels, matrix, mask, shapes, bool(transposed)) if of_panels.pairs else []
             yield sorted(results, key=lambda result: self.plan.pairs.index((result.objective, result.probe)))
@@ -131,12 +126,6 @@ class LargeBatchRunner:
         ]  # fmt: skip
 
 
-def split_plan(plan: ProbePlan) -> tuple[ProbePlan, ProbePlan]:
-    """Return the part of a plan for which one pass over tiles is enough, and the part that needs whole rows."""
-    tiled = tuple(pair for pair in plan.pairs if needs_one_pass(*pair))
-    return ProbePlan(tiled), ProbePlan(tuple(pair for pair in plan.pairs if pair not in tiled))
-
-
 def direction_of(
     plan: ProbePlan, mask: SparseMask, positives: Tensor, shape: BatchShape, keep: Keep = "some"
 ) -> DirectionFolds:
@@ -150,7 +139,7 @@ def direction_of(
         keep: which entries are kept, see `CountingRule.fold`.
     """
     of_queries = QueryPositives(mask.by_query(positives), mask.number_of_negatives.to(positives.device))
-    folds = folds_of(plan.objectives, eps_of(plan), "extremes" in plan.reads, of_queries, keep)
+    folds = folds_of(plan.objectives, plan.eps, "extremes" in plan.reads, of_queries, keep)
     return DirectionFolds(mask, of_queries, shape, folds)
 
 
@@ -179,39 +168,6 @@ def fold_tiles(
     directions = [direction_of(plan, *of_masks[shape.direction], shape) for shape in shapes]
     folded = fold(blocks, mask, directions, positives, processes, None, on_tile, workers)
     return {rows.shape.direction: rows for rows in folded}
-
-
-def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
-    """Whether one pass over tiles gives all that the probe reads under the objective."""
-    if not probe.reads <= _READS_OF_TILES:
-        return False
-    if objective is None:
-        return True
-    if objective.counting_rule is None or getattr(probe, "convention", "corrected") != "corrected":
-        return False
-    return unit_factor(objective, getattr(probe, "unit", "paper")) is not None
-
-
-def eps_of(plan: ProbePlan) -> list[float]:
-    """Return the thresholds of a plan in the scale of each objective's paper, which tiles are counted in."""
-    every = []
-    for objective, probe in plan.pairs:
-        eps = getattr(probe, "eps", None)
-        if eps is not None and objective is not None:
-            factor = unit_factor(objective, getattr(probe, "unit", "paper"))
-            assert factor is not None, "a probe of tiles has weights in proportion to those of the paper"
-            every.append(eps / factor)
-    return every
-
-
-def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:
-    """Whether the probe needs all rows at once: they influence each other, or the released counters mix them."""
-    if "gradients" in probe.reads:
-        return True
-    if objective is None:
-        return False
-    mixes_rows = objective.coupled or objective.traits.square or objective.traits.needs_embeddings
-    return mixes_rows or getattr(probe, "convention", "corrected") != "corrected"
 
 
 def batch_shapes(batch: Batch) -> Pair[BatchShape]:

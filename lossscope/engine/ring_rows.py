@@ -22,7 +22,7 @@ from .blocks.matrix import COLUMNS, ROWS, row_slices
 from .direction_plan import DirectionPlan
 from .direction_rows import HALF_TYPES
 from .fold import FoldedRows, folds_of
-from .large_batches import eps_of, needs_one_pass
+from .run_probes import needs_one_pass
 from .shares import Share, name_of_objective
 
 _Block = tuple[Tensor, int]  # (rows, w) similarities, and the column of the first
@@ -121,7 +121,7 @@ class RingRows:
         """Begin what is kept: the positives are known."""
         n, device, plan = len(self._positives), self._positives.device, self.plan.plan
         positives = QueryPositives(self._positives[:, None], torch.full((n,), self.columns - 1, device=device))
-        self._folds = folds_of(plan.objectives, eps_of(plan), "extremes" in plan.reads, positives, "all")
+        self._folds = folds_of(plan.objectives, plan.eps, "extremes" in plan.reads, positives, "all")
         shape = BatchShape(1, self.plan.direction, torch.arange(n), torch.arange(self.columns)[None], False)
         self._folded = FoldedRows(shape, positives, {key: of.start() for key, of in self._folds.items()})
 

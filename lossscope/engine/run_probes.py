@@ -11,10 +11,12 @@ from torch import Tensor
 from lossscope.core.cached import cached_property
 from lossscope.core.types import CountedDirection, Direction
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.units import unit_factor
 from lossscope.probes.base import Accumulators, Probe, Statistic, concatenate
 from lossscope.probes.views.view import BatchShape, RowsOfS, View
 
 Pair = tuple[Objective | None, Probe]  # objective None: the probe needs none
+_READS_OF_TILES = frozenset({"counts", "extremes"})
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,48 @@ class ProbePlan:
         """What the probes read of rows of S."""
         return frozenset[str]().union(*(probe.reads for _, probe in self.pairs))
 
+    def split(self) -> tuple[ProbePlan, ProbePlan]:
+        """Return the part for which one pass over tiles is enough, and the part that needs whole rows."""
+        tiled = tuple(pair for pair in self.pairs if needs_one_pass(*pair))
+        return ProbePlan(tiled), ProbePlan(tuple(pair for pair in self.pairs if pair not in tiled))
+
+    @property
+    def eps(self) -> list[float]:
+        """The thresholds in the scale of each objective's paper, which tiles are counted in."""
+        every = []
+        for objective, probe in self.pairs:
+            eps = getattr(probe, "eps", None)
+            if eps is not None and objective is not None:
+                factor = unit_factor(objective, getattr(probe, "unit", "paper"))
+                assert factor is not None, "a probe of tiles has weights in proportion to those of the paper"
+                every.append(eps / factor)
+        return every
+
     @cached_property
     def objectives(self) -> tuple[Objective, ...]:
         """The objectives that any probe needs."""
         return tuple(dict.fromkeys(objective for objective, _ in self.pairs if objective is not None))
+
+
+def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
+    """Whether one pass over tiles gives all that the probe reads under the objective."""
+    if not probe.reads <= _READS_OF_TILES:
+        return False
+    if objective is None:
+        return True
+    if objective.counting_rule is None or getattr(probe, "convention", "corrected") != "corrected":
+        return False
+    return unit_factor(objective, getattr(probe, "unit", "paper")) is not None
+
+
+def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:
+    """Whether the probe needs all rows at once: they influence each other, or the released counters mix them."""
+    if "gradients" in probe.reads:
+        return True
+    if objective is None:
+        return False
+    mixes_rows = objective.coupled or objective.traits.square or objective.traits.needs_embeddings
+    return mixes_rows or getattr(probe, "convention", "corrected") != "corrected"
 
 
 def label_of(objective: Objective | None, direction: Direction) -> CountedDirection:

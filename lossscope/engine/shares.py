@@ -15,9 +15,8 @@ from lossscope.probes.base import Accumulator, Accumulators, Probe
 from lossscope.registry import short_spec, spec_of
 
 from .direction_plan import DirectionPlan
-from .large_batches import needs_whole_matrix
 from .reducers import REDUCERS, reduce_column
-from .run_probes import ProbeResult
+from .run_probes import ProbeResult, needs_whole_matrix
 from .sampled.estimates import estimate
 from .sampled.intervals import NO_INTERVAL
 from .statistics import Group, groups_of

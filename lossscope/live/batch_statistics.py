@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
+from lossscope.core.memory import LARGE_ENTRIES
 from lossscope.core.sides import Sides
 from lossscope.core.similarity import normalise
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.direction_rows import DirectionRows
-from lossscope.engine.large_batches import LARGE_ENTRIES, needs_one_pass, needs_whole_matrix
 from lossscope.engine.one_batch import OneBatch, plain_mode
-from lossscope.engine.ring_rows import RingRows
-from lossscope.engine.run_probes import merge_parts
+from lossscope.engine.run_probes import merge_parts, needs_one_pass, needs_whole_matrix
 from lossscope.engine.shares import Share, name_of_objective, require_shares
 from lossscope.errors import InputError
 from lossscope.objectives.base import Gradient, Objective
@@ -198,6 +197,8 @@ def _rows_of(observed: Observed, plan: OneBatch) -> tuple[DirectionRows, Directi
 
 def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> tuple[Tensor, list[Share]]:
     """Return () whether S of pairs is finite, and what one pass over its tiles gives of each direction."""
+    from lossscope.engine.ring_rows import RingRows
+
     every = [one.S for one in rows]
     if len(every) < len(plan.directions):
         every.append(every[0].T)

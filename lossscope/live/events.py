@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from lossscope.doctor.types import Finding
+if TYPE_CHECKING:
+    from lossscope.doctor.types import Finding
 
 PREFIX = "doctor/"  # of the columns of a row: 1 on the step on which a finding begins, 0 where it ends
 LASTING = 2  # examinations in a row that must agree before a finding begins or ends

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
 import torch.distributed as dist
 from torch import Tensor
 
@@ -18,9 +17,7 @@ from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Direction
 from lossscope.engine.one_batch import OneBatch, require_batch_probes
-from lossscope.engine.ring_rows import require_blocks
 from lossscope.errors import InputError
-from lossscope.io.files import write_atomically
 from lossscope.io.trusted_code import trust
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
@@ -29,21 +26,21 @@ from lossscope.registry import build
 from .batch_inputs import BatchInputs
 from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics
-from .crash_hook import tell_crash
 from .doctor_options import DoctorOptions
-from .events import Event
-from .flight_recorder import LIMIT
 from .loss_gap import OBJECTIVE_LOSS, gap_of
 from .observed import Observed, Row
-from .recorded_step import Ids
-from .ring import Ring
 from .safeguards import Safeguards
 from .shared_batch import BatchPart
-from .step_history import checked_numbers
-from .wrap import WatchedLoss
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from lossscope.doctor.types import Finding
+
+    from .events import Event
+    from .recorded_step import Ids
+    from .ring import Ring
+    from .wrap import WatchedLoss
 
 Sink = Callable[[int, Row], None]  # (step, row)
 _NAN = float("nan")
@@ -87,7 +84,7 @@ class LossScope:
     # compared with all candidates: `C_neg` is then an estimate, and `C_neg_low` and `C_neg_high` are the ends of its
     # 95 % interval; None: all queries
     queries: int | None = None
-    recorder_bytes: int = LIMIT  # of the tensors and ids of these steps: of large batches fewer are kept
+    recorder_bytes: int = 256_000_000  # of the tensors and ids of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
 
@@ -193,13 +190,17 @@ class LossScope:
         Raises:
             InputError: probes that need whole rows, or the doctor or the recorder, which do too.
         """
+        from lossscope.engine.ring_rows import require_blocks
+
+        from .ring import Ring
+
         objective = self._require_objective("blocks of S")
         require_blocks(objective, self._statistics.probes)
         if self.queries is not None:
             raise InputError("blocks of a ring have all queries of a process; leave queries out")
         if self._safeguards.are_on:
             raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
-        number, said = self.next_step(step), checked_numbers(log or {})
+        number, said = self.next_step(step), _said(log)
         sides = self._sides or IMAGE_TEXT
 
         def finish(part: Callable[[], BatchPart]) -> Row:
@@ -223,6 +224,8 @@ class LossScope:
         Raises:
             InputError: a loss of single items or of proxies, which has no similarities between items.
         """
+        from .wrap import WatchedLoss
+
         self._layout.require_all_queries()
         return WatchedLoss(loss, self, self._objective, self._sides)
 
@@ -242,7 +245,7 @@ class LossScope:
         assert queries is not None
 
         def part() -> BatchPart:
-            said.update(checked_numbers(log or {}))
+            said.update(_said(log))
             rows = inputs.rows(self._sides)
             return self._statistics.sampled_part(rows, objective, queries, step, self._layout.is_shared)
 
@@ -259,7 +262,7 @@ class LossScope:
         said, seen = dict[str, float](), list[Observed]()
 
         def part() -> BatchPart:
-            said.update(checked_numbers(log or {}))
+            said.update(_said(log))
             seen.append(observed())
             return self._statistics.part(seen[0], self._objective)
 
@@ -314,7 +317,7 @@ class LossScope:
         self._layout.require_all_queries()
         if self._layout.is_shared:
             return self._record_part(lambda: self._share_of(observed), step, ids, log)
-        said = checked_numbers(log or {})
+        said = _said(log)
         row: Row = {"finite": 1.0}
         examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite
         for one in observed:
@@ -343,7 +346,7 @@ class LossScope:
         The doctor reads it, and the flight recorder writes it. A `loss` takes the place of the one that the doctor
         computes, if it is said of most steps. Raises InputError for other names, and for what is no number.
         """
-        self._safeguards.say(checked_numbers(numbers))
+        self._safeguards.say(_said(numbers))
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -371,6 +374,8 @@ class LossScope:
 
     def write_after(self, error: BaseException) -> None:
         """Write the newest steps where an exception ended the loop that nobody wanted; a failure is logged."""
+        from .crash_hook import tell_crash
+
         tell_crash(Safeguards.write, self._safeguards, error)
 
     def close(self) -> None:
@@ -391,6 +396,8 @@ class LossScope:
 
     def frame(self) -> pd.DataFrame:
         """Return `history` as a frame: step, finite (1 or 0), and a column for each statistic and direction."""
+        import pandas as pd
+
         columns: Sequence[str] = tuple(self._columns)
         if not columns and self._objective is not None:
             columns = self._statistics.plan(self._objective, self._sides or IMAGE_TEXT).columns
@@ -398,6 +405,8 @@ class LossScope:
 
     def save(self, path: Path | str) -> Path:
         """Write `frame()` atomically. Raises InputError unless the name ends in .csv or .parquet."""
+        from lossscope.io.files import write_atomically
+
         path, frame = Path(path), self.frame()
         if path.suffix not in (".csv", ".parquet"):
             raise InputError(f"history must be saved as .csv or .parquet; got {path.name!r}")
@@ -407,6 +416,15 @@ class LossScope:
             else:
                 frame.to_parquet(part, index=False, write_page_checksum=True)
         return path
+
+
+def _said(numbers: Mapping[str, float] | None) -> dict[str, float]:
+    """Return numbers that a loop says of a step. Raises InputError for other names, and for what is no number."""
+    if not numbers:
+        return {}
+    from .step_history import checked_numbers
+
+    return checked_numbers(numbers)
 
 
 def as_sides(sides: Sides | Sequence[str] | str | None) -> Sides | None:

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .crash_hook import CrashHook
 from .doctor_options import DoctorOptions
-from .events import Event
-from .flight_recorder import FlightRecorder
-from .live_doctor import LiveDoctor
 from .observed import Observed, Row
-from .recorded_step import Ids
 
 if TYPE_CHECKING:
     from lossscope.doctor.types import Finding
+
+    from .crash_hook import CrashHook
+    from .events import Event
+    from .flight_recorder import FlightRecorder
+    from .live_doctor import LiveDoctor
+    from .recorded_step import Ids
 
 
 class Safeguards:
@@ -54,9 +55,17 @@ class Safeguards:
             raise InputError("on_event is called with what the doctor finds; write LossScope(..., doctor=True)")
         options = DoctorOptions() if doctor is True else doctor
         # trainers count from 1, and `every` skips steps before the first one that is watched
-        self._doctor = LiveDoctor(options, on_event, every) if options else None
-        self._recorder = FlightRecorder(recorder, folder, recorder_bytes) if recorder else None
+        self._doctor: LiveDoctor | None = None
+        self._recorder: FlightRecorder | None = None
         self._hook: CrashHook | None = None
+        if options:
+            from .live_doctor import LiveDoctor
+
+            self._doctor = LiveDoctor(options, on_event, every)
+        if recorder:
+            from .flight_recorder import FlightRecorder
+
+            self._recorder = FlightRecorder(recorder, folder, recorder_bytes)
 
     @property
     def are_on(self) -> bool:
@@ -100,6 +109,8 @@ class Safeguards:
         used, finite = objective or observed.objective, bool(row["finite"])
         if self._recorder is not None:
             if self._hook is None:
+                from .crash_hook import CrashHook
+
                 self._hook = CrashHook(self, Safeguards.write)
             self._recorder.add(observed, used, step, ids, {"step": step, **row, **said})
         events = []

@@ -121,7 +121,7 @@ def test_an_objective_that_needs_the_whole_matrix_is_refused_if_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     embedded = source("random", 60, 2)
-    monkeypatch.setattr(large_batches, "LARGE_ENTRIES", 100)
+    monkeypatch.setattr(memory, "LARGE_ENTRIES", 100)
     Sweep(("goal:pair=sig-ms",), batch_size=None).run(embedded)  # it fits
     monkeypatch.setattr(memory, "free_bytes", lambda device: 100_000)
     with pytest.raises(InputError, match=r"must fit into memory.*takes about 0\.0 GB. Use a smaller --batch-size"):

@@ -11,9 +11,8 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.registry import short_spec
 
-from ..large_batches import needs_whole_matrix
+from ..run_probes import needs_whole_matrix
 from ..shares import name_of_objective
-from .precision import Precision
 
 LEAST = 2  # queries, of which there is a deviation
 
@@ -44,6 +43,8 @@ def require_sample(options: SampleOptions, objectives: Sequence[Objective], prob
     if options.queries is not None and options.queries < LEAST:
         raise InputError(f"--queries must be at least {LEAST}; got {options.queries}")
     if options.precision_of is not None:
+        from .precision import Precision
+
         Precision.parse(options.precision_of)
     wrong = {
         "--batch-size all": options.batch_size is not None,

@@ -17,7 +17,7 @@ from ..blocks.shards import ShardStrips
 from ..blocks.sparse_mask import SparseMask
 from ..blocks.strips import MatrixStrips
 from ..fold import Blocks, fold
-from ..large_batches import LargeBatchRunner, batch_shapes, direction_of, split_plan
+from ..large_batches import LargeBatchRunner, batch_shapes, direction_of
 from ..run_probes import ProbePlan, ProbeResult
 from .checkpoint import StripsFile
 from .draw import draw_queries
@@ -62,7 +62,7 @@ class SampleRunner:
         queries = queries_of(batch)[direction]
         sample = draw_queries(len(queries), start, stop, runner.plan.options.seed, direction)
         plan = runner.probe_plan.of_direction(direction)
-        by_tiles, by_panels = split_plan(plan)
+        by_tiles, by_panels = plan.split()
         label = f"{self.key} {direction} {start}-{stop}"
         results = self._run_tiles(by_tiles, batch, direction, sample, label) if by_tiles.pairs else []
         results += self._run_panels(by_panels, batch, direction, sample) if by_panels.pairs else []

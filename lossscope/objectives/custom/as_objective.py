@@ -12,9 +12,6 @@ from lossscope.plugins import require_current_names
 from lossscope.registry import build
 
 from ..base import Objective
-from .signature import without_compilation
-from .wrap_loss import wrap_loss
-from .wrapped_loss import WrappedLoss
 
 ObjectiveLike = str | Objective | Callable[..., Any]  # what `as_objective` takes
 
@@ -36,6 +33,8 @@ def as_objective(thing: ObjectiveLike) -> Objective:
     if isinstance(thing, type) and Objective in thing.__mro__:
         thing = thing()
     if Objective in type(thing).__mro__:
+        from .wrapped_loss import WrappedLoss
+
         if not isinstance(thing, WrappedLoss):  # whose fields are those of the user's loss
             require_current_names("objectives", type(thing), type(thing).__name__)
         return cast(Objective, thing)
@@ -44,6 +43,9 @@ def as_objective(thing: ObjectiveLike) -> Objective:
             'objective must be a spec such as "ntxent:tau=0.05", an objective, or a function or module that computes '
             f"a loss; got {type(thing).__name__}"
         )
+    from .signature import without_compilation
+    from .wrap_loss import wrap_loss
+
     thing = without_compilation(thing)
     name = name_of_loss(thing)
     wrapped = wrap_loss(cast(Any, thing), name)

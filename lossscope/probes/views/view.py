@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from lossscope.core.cached import cached_property
 from lossscope.core.counts import CountedWeights, Counts
-from lossscope.core.masks.base import BatchItems
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import REPEATS, Mask
 from lossscope.core.types import Convention, Direction, WeightUnit
@@ -22,6 +22,9 @@ from lossscope.objectives.counting.effects import CountEffects
 from lossscope.objectives.counting.fold import RowCounts
 from lossscope.objectives.counting.rows import WholeRows
 from lossscope.objectives.counting.units import unit_factor, weights_in_unit
+
+if TYPE_CHECKING:
+    from lossscope.core.masks.base import BatchItems
 
 Gradients = Callable[[Tensor], Mapping[str, Tensor]]  # dL/dS (q, c) -> gradient norm of each layer
 
