@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +30,7 @@ class Reduced:
     def take(self, numbers: Values) -> dict[str, Values]:
         """Return statistic -> (k,) numbers of its batches, or (k, n) of a curve."""
         return {
-            name: numbers[start : start + int(np.prod((k, *rest)))].reshape(k, *rest)
+            name: numbers[start : start + k * prod(rest)].reshape(k, *rest)
             for name, (start, k, rest) in self.places.items()
         }
 
@@ -100,11 +102,11 @@ def statistics_of(results: Sequence[ProbeResult], has_skipped: bool = True) -> t
     for group in groups_of(results):
         part = group.part(results, has_skipped=has_skipped)
         sizes = [results[index].shape.batches for index, _ in group.members]
-        starts = [0, *np.cumsum(sizes).tolist()]
+        starts = [0, *accumulate(sizes)]
         for name in group.reducers:
             values = REDUCERS[name].value(part)
             rest = tuple(values.shape[1:])
-            width = int(np.prod(rest))
+            width = prod(rest)
             for index, statistic, member in group.targets:
                 if statistic.reducer == name:
                     reduced[index].places[statistic.name] = (end + starts[member] * width, sizes[member], rest)

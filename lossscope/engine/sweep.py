@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 
 import pandas as pd
@@ -22,7 +22,6 @@ from lossscope.io.frame_summary import finished_entries
 from lossscope.io.frames import Frame, summarise
 
 from .batch_runner import BatchRunner, PartRows
-from .jackknife import Jackknife
 from .plan import Batching, SweepOptions, SweepPlan
 from .sampled.checkpoint import NAME as STRIPS
 from .sampled.checkpoint import StripsFile
@@ -30,7 +29,7 @@ from .sampled.runner import SampleRunner
 from .sampled.summary import with_intervals
 from .sums_tables import sums_of_table, sums_table
 from .sweep_intervals import NamedSums, SweepIntervals, join_sums
-from .workers import number_of_jobs
+from .workers import Behind, number_of_jobs
 
 
 @dataclass(frozen=True)
@@ -108,67 +107,89 @@ class Sweep(SweepOptions):
     ) -> SweepResult:
         embedded = embedded if self.is_sample else embedded.in_memory
         plan = self.plan_for(embedded, guide)
-        done = processes.gather(frame.keys() if frame and processes.main else set())[0]
+        frame = frame if processes.main else None
+        done = processes.gather(frame.keys() if frame else set())[0]
         self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
-        strips = StripsFile(frame.path / STRIPS if frame and processes.main and self.is_sample else None)
+        strips = StripsFile(frame.path / STRIPS if frame and self.is_sample else None)
         workers = plan.workers(embedded, jobs)
+        units, refusal = self._units(embedded)
         batches: list[pd.DataFrame] = []
         queries: list[pd.DataFrame] = []
         sums: NamedSums = {}
-        units = None if self.interval is None or self.is_sample else SamplingUnits.of(embedded.relations)
-        refusal = None if units is None else units.refusal
-        if refusal is not None:
-            units = None
-        for batching in plan.batchings:
-            total = batching.sampling.count(embedded.relations)
-            if total == 0:
-                raise InputError(
-                    f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
-                    f"{self.batch_size}. Use a smaller one, or --keep-last"
-                )
-            runner = BatchRunner(plan, batching, embedded, processes, progress, guide, units, workers)
-            every = batching.sampling.batches(embedded.relations)
-            for key, (start, size) in plan.parts(batching, embedded).items():
-                of_part = list(islice(every, size))
-                if key not in done:
-                    if self.is_sample:
-                        part = PartRows(*SampleRunner(runner, strips, key).run(of_part[0]), None)
-                    else:
-                        part = runner.run(of_part, start, total)
+        with Behind(workers.jobs) as behind:
+            for batching in plan.batchings:
+                runner = BatchRunner(plan, batching, embedded, processes, progress, guide, units, workers)
+                for key, part in self._parts(runner, strips, done):
                     batches.append(part.batches)
-                    if part.sums is not None:
-                        sums = join_sums((sums, part.sums))
-                    if frame and processes.main:
-                        items = None if part.sums is None else sums_table(part.sums)
-                        frame.append(part.batches, key, part.queries if self.per_query else None, items)
+                    sums = sums if part.sums is None else join_sums((sums, part.sums))
+                    if frame:  # written while the next part is computed
+                        behind.do(partial(self._append, frame, key, part))
                     else:
                         queries.append(part.queries)
-        if frame and processes.main and done:
-            batches = [frame.read()]
-            sums = {}
+        rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
+        if frame and done:
+            rows = frame.read()
             if units is not None and not frame.has_items():
                 units, refusal = None, "the frame has parts of a version without intervals"
             if units is not None:
+                sums = {}
                 for file, table in frame.read_items():
                     sums = join_sums((sums, sums_of_table(table, units.number, file)))
-        rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
         intervals = None
         if units is not None and self.interval is not None:
             intervals = SweepIntervals(units, self.interval, sums, plan.within_one)
-        ends = None if intervals is None else intervals.ends
-        summary = summarise(rows, plan.units_of(rows), plan.totals, ends) if len(rows) else pd.DataFrame()
-        if self.is_sample and len(rows):
-            summary = with_intervals(summary, rows, plan)
+        summary = self._summary(plan, rows, intervals)
         units, refusal, summary = processes.gather((units, refusal, summary))[0]  # who alone reads the frame
         if self.interval_groups is not None and units is not None and self.interval is not None:
+            from .jackknife import Jackknife
+
             level, groups = self.interval, self.interval_groups
             jackknife = Jackknife(plan, embedded, units, groups, level, processes, progress, guide, workers)
             summary = jackknife.fill(summary)
-        if frame and processes.main:
+        if frame:
             frame.finish(**finished_entries(summary, _items(embedded), embedded.recipe.get("data")))
             strips.remove()
         lacking = refusal if intervals is None else intervals.lacking(summary, self.interval_groups)
-        return SweepResult(summary, rows, queries, frame if processes.main else None, lacking)
+        return SweepResult(summary, rows, queries, frame, lacking)
+
+    def _units(self, embedded: SplitEmbeddings) -> tuple[SamplingUnits | None, str | None]:
+        """Return what intervals are over; None without, and why where the source has none."""
+        if self.interval is None or self.is_sample:
+            return None, None
+        units = SamplingUnits.of(embedded.relations)
+        return (units, None) if units.refusal is None else (None, units.refusal)
+
+    def _parts(self, runner: BatchRunner, strips: StripsFile, done: set[str]) -> Iterator[tuple[str, PartRows]]:
+        """Yield the key and the numbers of each part that is not done. Raises InputError where there is no batch."""
+        embedded, sampling = runner.embedded, runner.batching.sampling
+        total = sampling.count(embedded.relations)
+        if total == 0:
+            raise InputError(
+                f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
+                f"{self.batch_size}. Use a smaller one, or --keep-last"
+            )
+        every = sampling.batches(embedded.relations)
+        for key, (start, size) in runner.plan.parts(runner.batching, embedded).items():
+            of_part = list(islice(every, size))
+            if key in done:
+                continue
+            if self.is_sample:
+                yield key, PartRows(*SampleRunner(runner, strips, key).run(of_part[0]), None)
+            else:
+                yield key, runner.run(of_part, start, total)
+
+    def _append(self, frame: Frame, key: str, part: PartRows) -> None:
+        """Write a part."""
+        items = None if part.sums is None else sums_table(part.sums)
+        frame.append(part.batches, key, part.queries if self.per_query else None, items)
+
+    def _summary(self, plan: SweepPlan, rows: pd.DataFrame, intervals: SweepIntervals | None) -> pd.DataFrame:
+        """Return the summary rows of rows of batches."""
+        if not len(rows):
+            return pd.DataFrame()
+        ends = None if intervals is None else intervals.ends
+        summary = summarise(rows, plan.units_of(rows), plan.totals, ends)
+        return with_intervals(summary, rows, plan) if self.is_sample else summary
 
     def require_possible(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> None:
         """Raise InputError for options that do not fit a source, and for a guide of other items; cheap."""

@@ -61,6 +61,44 @@ class Workers:
             torch.set_num_threads(threads)  # which threads that begin later would take from the last one here
 
 
+class Behind:
+    """Do one thing in a thread beside what comes next; each waits for the one before, and so does the end of the block.
+
+    With one job everything is done at once, in the thread of the caller.
+    """
+
+    def __init__(self, jobs: int) -> None:
+        self._pool = None if jobs == 1 else ThreadPoolExecutor(1, thread_name_prefix="lossscope")
+        self._last: Future[None] | None = None
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Begin a piece of work. Raises what the one before raised."""
+        if self._pool is None:
+            work()
+            return
+        self.wait()
+        self._last = self._pool.submit(work)
+
+    def wait(self) -> None:
+        """Wait for the last piece of work, and raise what it raised."""
+        last, self._last = self._last, None
+        if last is not None:
+            last.result()
+
+    def __enter__(self) -> Behind:
+        """Begin a block."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Wait for the last piece, also where the block raised an error, which then is the one that counts."""
+        try:
+            if kind is None:
+                self.wait()
+        finally:
+            if self._pool is not None:
+                self._pool.shutdown(wait=True)
+
+
 ALONE = Workers()
 """The thread of the caller."""
 VARIABLE = "LOSSSCOPE_JOBS"

@@ -15,6 +15,7 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .batch_groups import COLUMNS as GROUP_COLUMNS
 from .batch_groups import BatchGroup
 from .column_types import ColumnType, require_types, types_of
 from .csv_tables import read_csv
@@ -272,12 +273,12 @@ def summarise(
     values = rows[names].to_numpy(dtype=float).T
     statistic_sets, set_of_row = reported_statistics(rows)
     names_of_keys = [*KEYS, *([SIDES] if SIDES in rows else [])]
-    key_columns, summary = rows[names_of_keys], []
+    key_columns, of_groups, summary = rows[names_of_keys], rows[list(GROUP_COLUMNS)], []
     group_of_row = key_columns.groupby(names_of_keys, dropna=False, sort=False, observed=True).ngroup().to_numpy()
     first_rows = key_columns.iloc[np.unique(group_of_row, return_index=True)[1]]
     for group, keys in enumerate(first_rows.to_dict("records")):
         batches = np.flatnonzero(group_of_row == group)
-        averaged = BatchGroup.of(rows.iloc[batches])
+        averaged = BatchGroup.of(of_groups.iloc[batches])
         reported = frozenset[str]().union(*(statistic_sets[number] for number in np.unique(set_of_row[batches])))
         for column in (column for column, name in enumerate(names) if name in reported):
             of_batches, name = values[column, batches], names[column]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.engine import small_batches
 from lossscope.engine.sweep import Sweep
-from lossscope.engine.workers import VARIABLE, Workers, number_of_jobs
+from lossscope.engine.workers import VARIABLE, Behind, Workers, number_of_jobs
 from lossscope.errors import InputError
 from lossscope.objectives.counting.block import Buffers
 
@@ -87,6 +88,25 @@ def test_an_error_of_a_thread_ends_the_work(jobs: int) -> None:
     assert results == [] or results == list(range(len(results)))
     assert len(done) < 20
     assert not [one for one in threading.enumerate() if one.name.startswith("lossscope")]
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_what_is_done_behind_is_done_in_order_and_to_the_end(jobs: int) -> None:
+    done: list[int] = []
+    with pytest.raises(KeyError, match="body"), Behind(jobs) as behind:
+        for piece in range(5):
+            behind.do(lambda piece=piece: (time.sleep(0.01), done.append(piece))[1])
+        raise KeyError("body")
+    assert done == list(range(5))
+
+    def fail() -> None:
+        raise OSError("no space left")
+
+    with pytest.raises(OSError, match="no space left"), Behind(jobs) as behind:
+        behind.do(fail)
+        behind.do(lambda: None)
+    with pytest.raises(OSError, match="no space left"), Behind(jobs) as behind:
+        behind.do(fail)
 
 
 def hinge(S: torch.Tensor) -> torch.Tensor:
