@@ -51,7 +51,7 @@ def test_none_of_the_sampled_queries_is_not_none_of_all(shards: Path) -> None:
 
 
 def test_a_killed_command_resumes(shards: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("cocos", str(shards), "--objective", "ntxent", "--queries", "50", "--format", "csv", "--quiet")
+    words = ("cocos", str(shards), *"--objective ntxent --queries 50 --jobs 1 --format csv --quiet".split())
     monkeypatch.setattr(strips, "STRIP", 30)
     monkeypatch.setattr("lossscope.engine.sampled.checkpoint.EVERY", 0.0)
     whole, computed, fold_band = lossscope(*words), list[int](), fold._Pass._fold_band

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -93,20 +94,36 @@ def test_an_error_of_a_thread_ends_the_work(jobs: int) -> None:
 @pytest.mark.parametrize("jobs", [1, 3])
 def test_what_is_done_behind_is_done_in_order_and_to_the_end(jobs: int) -> None:
     done: list[int] = []
-    with pytest.raises(KeyError, match="body"), Behind(jobs) as behind:
-        for piece in range(5):
-            behind.do(lambda piece=piece: (time.sleep(0.01), done.append(piece))[1])
-        raise KeyError("body")
+
+    def slow(piece: int) -> None:
+        time.sleep(0.01)
+        done.append(piece)
+
+    def all_but_the_end() -> None:
+        with Behind(jobs) as behind:
+            for piece in range(5):
+                behind.do(partial(slow, piece))
+            raise KeyError("body")
+
+    with pytest.raises(KeyError, match="body"):
+        all_but_the_end()
     assert done == list(range(5))
 
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("more", [0, 1])
+def test_an_error_behind_surfaces(jobs: int, more: int) -> None:
     def fail() -> None:
         raise OSError("no space left")
 
-    with pytest.raises(OSError, match="no space left"), Behind(jobs) as behind:
-        behind.do(fail)
-        behind.do(lambda: None)
-    with pytest.raises(OSError, match="no space left"), Behind(jobs) as behind:
-        behind.do(fail)
+    def run() -> None:
+        with Behind(jobs) as behind:
+            behind.do(fail)
+            for _ in range(more):
+                behind.do(lambda: None)
+
+    with pytest.raises(OSError, match="no space left"):
+        run()
 
 
 def hinge(S: torch.Tensor) -> torch.Tensor:

