@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-from . import _start  # noqa: F401 - before anything else is imported
+from ._start import no_garbage  # before anything else is imported
 
 # isort: split
-from . import (
-    audit,
-    check,
-    cite,
-    cocos,
-    compare,
-    convert,
-    data,
-    data_generate,
-    data_lint,
-    demo,
-    diagram,
-    diff,
-    doctor,
-    evaluate,
-    listing,
-    mine,
-    plot,
-    probe,
-    report,
-    study,
-    study_power,
-    table,
-    train,
-    trajectory,
-    verify,
-)
-from .app import app, main
+with no_garbage():
+    from . import (
+        audit,
+        check,
+        cite,
+        cocos,
+        compare,
+        convert,
+        data,
+        data_generate,
+        data_lint,
+        demo,
+        diagram,
+        diff,
+        doctor,
+        evaluate,
+        listing,
+        mine,
+        plot,
+        probe,
+        report,
+        study,
+        study_power,
+        table,
+        train,
+        trajectory,
+        verify,
+    )
+    from .app import app, main
 
-probe.register_probes()
+    probe.register_probes()
 
 __all__ = [
     "app",

@@ -247,7 +247,7 @@ def require_declared(kind: str, name: str, what: str) -> str:
 
 
 def with_options(
-    cls: type[Any], own: Sequence[inspect.Parameter] | None = None
+    cls: Any, own: Sequence[inspect.Parameter] | None = None
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make function(options, **own) a command: the fields of the dataclass are options beside its own.
 
@@ -271,7 +271,7 @@ def with_options(
     return decorate
 
 
-def with_choices(cls: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def with_choices(cls: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make function(choices, **own) a command: `choices` are those fields of the dataclass that were typed.
 
     The dataclass's fields are annotated with `Choice`; its defaults are shown by --help.
@@ -291,6 +291,7 @@ def with_choices(cls: type[Any]) -> Callable[[Callable[..., None]], Callable[...
     return decorate
 
 
+@functools.cache
 def option_parameters(cls: type[Any]) -> list[inspect.Parameter]:
     """Return the fields of a dataclass as keyword parameters that typer reads.
 

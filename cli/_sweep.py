@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from lossscope.core.types import Progress
     from lossscope.engine.selection import Selection
 
+SWEEP = "lossscope.engine.sweep"  # module that all of them need
 _ACROSS = 10  # statistics of one probe that stand side by side
 _BATCHES = "Batches"
 _SAMPLE = "Samples of huge sets"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
+import importlib
 import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.models import CommandInfo
 
 from lossscope.errors import InputError, Interrupted
 
@@ -20,7 +23,7 @@ from ._options import resolve_device, usage
 from ._processes import is_one_of_many, with_rank, writes_results
 from ._sources import with_existing_sources
 from ._spec_options import Command
-from ._start import end_at_ctrl_c
+from ._start import end_at_ctrl_c, no_garbage
 from ._trust import trust_typed
 
 app = typer.Typer(
@@ -61,6 +64,7 @@ def command(
     panel: str | None = None,
     hidden: bool = False,
     keeps: bool = False,
+    imports: str | None = None,
 ) -> Callable[[F], F]:
     """Register a command; its errors become a message and an exit code, without a traceback unless --debug.
 
@@ -72,6 +76,7 @@ def command(
         hidden: whether --help leaves it out.
         keeps: whether what was finished is kept when it is interrupted, and the same command resumes it; of a command
             with an optional --out where that is given.
+        imports: module that its body needs, with all that takes long to import, as torch does.
     """
 
     def register(function: F) -> F:
@@ -80,6 +85,7 @@ def command(
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
                 with trust_typed(kwargs), join_job(processes, with_existing_sources(kwargs)) as given:
+                    _import(imports)
                     return function(*args, **given)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly
@@ -97,6 +103,13 @@ def command(
     return register
 
 
+def _import(module: str | None) -> None:
+    """Import what takes long without looking for garbage meanwhile."""
+    if module is not None and module not in sys.modules:
+        with no_garbage():
+            importlib.import_module(module)
+
+
 def _kept(keeps: bool, given: dict[str, Any]) -> str:
     """Say what an interrupted command leaves."""
     if not keeps:
@@ -106,12 +119,31 @@ def _kept(keeps: bool, given: dict[str, Any]) -> str:
     return "Interrupted; what was finished is kept."
 
 
+def app_of(words: Sequence[str]) -> typer.Typer:
+    """Return lossscope with the one command that is typed, or with all where that is none: to build each takes time.
+
+    Args:
+        words: of the command line, after the name.
+    """
+    typed = [one for one in app.registered_commands if words and name_of(one) == words[0]]
+    if not typed:
+        return app
+    alone = copy.copy(app)
+    alone.registered_commands, alone.registered_groups = typed, []
+    return alone
+
+
+def name_of(registered: CommandInfo) -> str:
+    """Return the word that a command is typed as."""
+    return str(registered.name or getattr(registered.callback, "__name__", "")).replace("_", "-")
+
+
 def main() -> None:
     """Run the console script."""
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     try:
-        app()
+        app_of(sys.argv[1:])()
     finally:
         end_at_ctrl_c()
 

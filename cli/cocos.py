@@ -12,7 +12,7 @@ from lossscope.core.types import Convention, WeightUnit
 from ._options import usage, with_options
 from ._output import notice
 from ._processes import writes_results
-from ._sweep import SweepArguments, print_summary, run_sweep
+from ._sweep import SWEEP, SweepArguments, print_summary, run_sweep
 from .app import command
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PICTURES = (".csv", ".pdf", ".png", ".svg")
 
 
-@command(processes=True, keeps=True)
+@command(processes=True, keeps=True, imports=SWEEP)
 @with_options(SweepArguments)
 def cocos(
     options: SweepArguments,

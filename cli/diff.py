@@ -38,7 +38,7 @@ SCHEMA = "lossscope.diff/1"
 _B = "The other side, of one source"
 
 
-@command(processes=True)
+@command(processes=True, imports="lossscope.engine.paired_sweep")
 @with_options(SweepArguments)
 def diff(
     options: SweepArguments,

@@ -48,7 +48,7 @@ _INDENT = 9
 _SCREEN = 40  # lines of a pipe, and of terminals that have fewer
 
 
-@command()
+@command(imports="lossscope.doctor.examination.examine")
 def doctor(
     targets: Annotated[
         list[str] | None,

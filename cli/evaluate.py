@@ -48,7 +48,7 @@ _TIES = {
 }
 
 
-@command("eval")
+@command("eval", imports="lossscope.retrieval.evaluate")
 def evaluate(
     sources: Sources,
     data: DataSpec = None,

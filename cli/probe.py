@@ -11,13 +11,13 @@ import typer
 from lossscope.declarations import Declaration, OptionField, declarations
 
 from ._options import complete_names, with_options
-from ._sweep import SweepArguments, print_summary, run_sweep
-from .app import app, command
+from ._sweep import SWEEP, SweepArguments, print_summary, run_sweep
+from .app import app, command, name_of
 
 _PANEL = "Probe"
 
 
-@command("probe", processes=True, keeps=True)
+@command("probe", processes=True, keeps=True, imports=SWEEP)
 @with_options(SweepArguments)
 def probe(
     options: SweepArguments,
@@ -51,7 +51,7 @@ def probe(
 def register_probes() -> None:
     """Make a command for each probe that has none yet."""
     for item in declarations("probes"):
-        if item.name.replace("_", "-") not in _registered_names():
+        if item.name.replace("_", "-") not in map(name_of, app.registered_commands):
             register(item)
 
 
@@ -68,7 +68,7 @@ def register(item: Declaration) -> None:
 
     run.__name__, run.__doc__ = item.name, _help(item)
     own = [_option(field) for field in item.fields]
-    command(item.name.replace("_", "-"), processes=True, keeps=True, panel="Probes, one by one")(
+    command(item.name.replace("_", "-"), processes=True, keeps=True, panel="Probes, one by one", imports=SWEEP)(
         with_options(SweepArguments, own)(run)
     )
 
@@ -98,8 +98,3 @@ def _help(item: Declaration) -> str:
         lines += [f"`lossscope {name} embeddings.npz --batch-size all --format json`"]
     lines += [f"`{formula}`", rest.strip()]
     return "\n\n".join(line for line in lines if line)
-
-
-def _registered_names() -> set[str]:
-    """Names of the commands that there are."""
-    return {str(one.name or getattr(one.callback, "__name__", "")) for one in app.registered_commands}

@@ -31,7 +31,7 @@ def complete_presets(incomplete: str) -> list[str]:
     return [name for name in presets() if name.startswith(incomplete)]
 
 
-@command(processes=True, keeps=True)
+@command(processes=True, keeps=True, imports="lossscope.training.loop")
 @with_choices(Recipe)
 def train(
     choices: dict[str, Any],

@@ -51,18 +51,29 @@ class Declaration:
 @cache
 def declarations(kind: str) -> tuple[Declaration, ...]:
     """Return every file of a registry, or of DRAWN, by name."""
+    return tuple(map(_read, _files(kind)))
+
+
+def declaration(kind: str, name: str) -> Declaration | None:
+    """Return the file of a name, None where there is none; no other file is parsed."""
+    return next((_read(path) for path in _files(kind) if path.stem == name), None)
+
+
+@cache
+def _files(kind: str) -> tuple[Path, ...]:
     if kind in DRAWN:
         home, function = DRAWN[kind]
         files = [path for path in (_HOME / home).glob("*.py") if _defines(path, function)]
     else:
         files = [path for path in folder(kind).glob("*.py") if path.stem not in NOT_ENTRIES]
-    return tuple(_read(path) for path in sorted(files) if not path.stem.startswith("_"))
+    return tuple(path for path in sorted(files) if not path.stem.startswith("_"))
 
 
 def _defines(path: Path, function: str) -> bool:
     return re.search(rf"^(def )?{function}\b", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
 
 
+@cache
 def _read(path: Path) -> Declaration:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)

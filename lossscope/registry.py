@@ -13,7 +13,6 @@ import dataclasses
 import difflib
 import functools
 import importlib
-import importlib.metadata
 import math
 import os
 import re
@@ -22,12 +21,15 @@ import types
 import typing
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .errors import SpecError
 from .io.trusted_code import require_trusted
 from .plugins import require_current_names, require_members
 from .spec import Spec, format_value, parse_finite, parse_value, union_members
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 KINDS = {
     "objectives": "objectives",
@@ -358,14 +360,16 @@ def _name_of(cls: type[Any]) -> str:
     raise SpecError(f"{cls.__qualname__} is not registered; pass it as ./file.py:{cls.__qualname__}")
 
 
-def _plugins(kind: str) -> Mapping[str, importlib.metadata.EntryPoint]:
+def _plugins(kind: str) -> Mapping[str, EntryPoint]:
     return _plugins_as_of(kind, tuple(map(_with_time, sys.path)))
 
 
 @functools.cache
-def _plugins_as_of(kind: str, _folders: tuple[tuple[str, int], ...]) -> Mapping[str, importlib.metadata.EntryPoint]:
+def _plugins_as_of(kind: str, _folders: tuple[tuple[str, int], ...]) -> Mapping[str, EntryPoint]:
     """Return the plug-ins that are installed; Python looks through every folder of its path for them."""
-    points = importlib.metadata.entry_points(group=f"lossscope.{kind}")
+    from importlib.metadata import entry_points
+
+    points = entry_points(group=f"lossscope.{kind}")
     return {point.name.replace("-", "_").lower(): point for point in points}
 
 

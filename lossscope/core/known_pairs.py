@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from lossscope.errors import InputError
 from lossscope.io.arrays import read_npz
@@ -137,6 +136,8 @@ class KnownPairs:
 
     def _table(self, first_ids: Sequence[str], second_ids: Sequence[str], texts: ReadTexts | None) -> Any:
         """Return the probabilities as a sparse matrix of the split's rows; kept for the same lists of ids."""
+        from scipy import sparse
+
         key = id(first_ids), id(second_ids)
         if key not in self._tables:
             rows, columns = self._places(first_ids, self.left_ids, 0), self._places(second_ids, self.right_ids, 1)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse import csgraph
 
 from .relations import Relations
 from .sides import plural
@@ -38,6 +36,11 @@ class SamplingUnits:
             classes = classes.astype(np.int64).reshape(-1)
             return cls(classes, classes, int(classes.max(initial=-1)) + 1, "class")
         n, m = relations.first, relations.second
+        if relations.has_owners:  # nothing links two images
+            return cls(np.arange(n), relations.caption_image, n, relations.sides.first)
+        from scipy import sparse
+        from scipy.sparse import csgraph
+
         rows, columns = relations.positives[:, 0], relations.positives[:, 1] + n
         graph = sparse.coo_array((np.ones(len(rows), np.int8), (rows, columns)), shape=(n + m, n + m))
         number, labels = csgraph.connected_components(graph, directed=False)

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from lossscope.core.batch_subsets import keep_items
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.intervals import t_quantile
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.shuffles import shuffle_rows
 from lossscope.core.sides import plural
@@ -73,7 +73,7 @@ class Jackknife:
         error = float(np.sqrt((n - 1) / n * np.square(of_groups - of_groups.mean()).sum()))
         if error <= 1e-12 * max(abs(mean), 1e-12):
             return {}
-        half = float(stats.t.ppf((1 + self.level) / 2, n - 1)) * error
+        half = t_quantile(self.level, n - 1) * error
         method = f"jackknife of {n} groups of {plural(self.units.name)}"
         low, high = possible_ends(mean - half, mean + half, str(row["unit"]), row["statistic"] in self.plan.within_one)
         return {"low": low, "high": high, "level": self.level, "method": method}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
-import tomllib
 import typing
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -39,6 +38,8 @@ def read_toml(path: Path | str, what: str = "a readable TOML file") -> dict[str,
     Raises InputError when it is missing, no ordinary file, not UTF-8, not TOML, or nested more than 100 levels deep;
     `what` says what it must be.
     """
+    import tomllib
+
     name = show_path(path)
     with naming(path, what):
         text = read_utf8(path)

@@ -62,10 +62,11 @@ class Source(Protocol):
 def find_source(path: Path | str) -> Any:
     """Return the source at a path. Raises InputError when nothing is there, or no kind of source accepts it."""
     path = require_source(path)
-    kinds = [load_class("sources", name) for name in names("sources")]
-    for kind in kinds:
-        if kind.accepts(path):
-            return kind(path)
+    kinds = []
+    for name in names("sources"):  # those behind the one that accepts it are not imported
+        kinds.append(load_class("sources", name))
+        if kinds[-1].accepts(path):
+            return kinds[-1](path)
     accepted = "; ".join((kind.__doc__ or "").splitlines()[0] for kind in kinds)
     raise InputError(f"{path} must be one of: {accepted}")
 

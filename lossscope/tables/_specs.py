@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import cache
 from pathlib import Path
 
-from lossscope.declarations import declarations
+from lossscope.declarations import declaration
 from lossscope.errors import SpecError
 from lossscope.spec import Spec, format_value
 
@@ -69,16 +68,15 @@ def _parse(text: str, kind: str) -> Spec | None:
 def _defaults_of(name: str, kind: str) -> dict[str, str] | None:
     """Return field -> default as it stands in a spec, of a file of the registry or of the user's `file.py:name`."""
     path, is_file, member = name.rpartition(".py:")
-    return _read_defaults(Path(f"{path}.py"), member) if is_file else _defaults(kind).get(name)
+    return _read_defaults(Path(f"{path}.py"), member) if is_file else _declared_defaults(kind, name)
 
 
-@cache
-def _defaults(kind: str) -> dict[str, dict[str, str]]:
-    """Return name -> defaults of every file of a registry, read as text."""
-    return {
-        one.name: {field.name: _value(field.default) for field in one.fields if field.default is not ...}
-        for one in declarations(kind)
-    }
+def _declared_defaults(kind: str, name: str) -> dict[str, str] | None:
+    """Return the defaults of one file of a registry, read as text; None where there is none of this name."""
+    one = declaration(kind, name)
+    if one is None:
+        return None
+    return {field.name: _value(field.default) for field in one.fields if field.default is not ...}
 
 
 def _read_defaults(file: Path, member: str) -> dict[str, str] | None:

@@ -1,13 +1,83 @@
-"""Ctrl-C while modules are still imported, or when all is done, is no traceback."""
+"""What does the start of a command import, and is Ctrl-C in the midst of it no traceback?"""
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
 
 import pytest
-from lossscope_cli._start import explain_interrupt
+from lossscope_cli import app
+from lossscope_cli._start import explain_interrupt, no_garbage
+from lossscope_cli.app import app_of
+from typer.main import get_command
+
+from tests.command_line import tree
+from tests.each import each
+
+NOT_NEEDED = (
+    "scipy.stats", "scipy.sparse", "scipy.optimize", "matplotlib", "seaborn", "plotly", "pyarrow.parquet", "fsspec",
+    "sklearn", "skimage", "nltk", "jinja2", "transformers", "sympy", "networkx", "torch._dynamo", "torch._inductor",
+)  # fmt: skip
+"""Modules that take long, which no common command imports; of pyarrow pandas imports the main part itself."""
+COMMON = (
+    "cocos tiny", "probe tiny", "similarity tiny", "eval tiny", "doctor tiny", "diff tiny tiny --b-objective triplet",
+    "check ntxent", "list probes",
+)  # fmt: skip
+RUN = """
+import sys
+from lossscope_cli.app import app_of
+
+for line in sys.argv[2:]:
+    app_of(line.split())(line.split(), standalone_mode=False)
+print([name for name in sys.argv[1].split() if name in sys.modules])
+"""
+
+
+def test_common_commands_import_nothing_that_they_do_not_use() -> None:
+    """One process runs them all, so that what none of them may import is not there at the end."""
+    command = [sys.executable, "-P", "-c", RUN, " ".join(NOT_NEEDED), *COMMON]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@each("words", tree(app).commands)  # type: ignore[attr-defined]
+def test_the_command_that_is_typed_is_built_alone_and_is_the_same(words: str) -> None:
+    whole = tree(app).commands[words]  # type: ignore[attr-defined]
+    if hasattr(whole, "commands"):  # a group
+        assert app_of([words, "--help"]) is app
+        return
+    built = get_command(app_of([words, "--help"])).commands  # type: ignore[attr-defined]
+    assert list(built) == [words]
+    assert [one.opts for one in built[words].params] == [one.opts for one in whole.params]
+
+
+@each("words", [[], ["--help"], ["--version"], ["no-such-command"], ["data", "lint"]])
+def test_all_commands_are_built_where_none_is_typed(words: list[str]) -> None:
+    assert app_of(words) is app
+
+
+def test_garbage_is_looked_for_after_the_imports_and_never_where_the_caller_looks_for_none() -> None:
+    was = gc.isenabled()
+    try:
+        for looked in (True, False):
+            gc.enable() if looked else gc.disable()
+            frozen = gc.get_freeze_count()
+            with no_garbage():
+                made = [[] for _ in range(1000)]  # type: ignore[var-annotated]
+                assert not gc.isenabled()
+            assert gc.isenabled() == looked
+            assert (gc.get_freeze_count() >= frozen + len(made)) == looked
+    finally:
+        gc.enable() if was else gc.disable()
+
+
+def test_to_import_the_library_freezes_nothing() -> None:
+    code = "import gc, lossscope, lossscope.engine.sweep; print(gc.isenabled(), gc.get_freeze_count())"
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "0"]
 
 
 @pytest.mark.parametrize("module", ["lossscope_cli._start", "typer", "lossscope_cli.cocos"])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lossscope.core.intervals import FLOOR, ItemSums, add_sums
+from lossscope.core.intervals import FLOOR, ItemSums, add_sums, t_quantile
 from tests.each import each
 
 
@@ -51,6 +51,13 @@ def test_much_overlap_leaves_fewer_degrees_of_freedom() -> None:
     assert 1 <= few.degrees_of_freedom < 29
     half = (few.interval().high - few.interval().low) / 2
     assert half > stats.t.ppf(0.975, 29) * math.sqrt(few.variance)
+
+
+@each("level", [0.5, 0.68, 0.9, 0.95, 0.99, 0.999])
+def test_a_quantile_of_t_is_that_of_scipy_stats_bit_by_bit(level: float) -> None:
+    freedoms = [1, 2, 3.7, 23, 598, 1e5, 1e9, math.inf]
+    assert [t_quantile(level, one) for one in freedoms] == list(stats.t.ppf((1 + level) / 2, freedoms))
+    assert math.isnan(t_quantile(level, 0)) and math.isnan(t_quantile(level, math.nan))
 
 
 def test_a_level_and_a_centre() -> None:

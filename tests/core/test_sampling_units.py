@@ -19,6 +19,15 @@ def test_an_image_and_its_captions_are_one_unit() -> None:
     assert list(units.joined) == [*units.first, *units.second]
 
 
+def test_images_with_captions_have_the_units_that_a_search_for_linked_items_finds() -> None:
+    """Where each caption has one image nothing is searched; in another order of the pairs it is."""
+    relations = Relations.of_captions(np.array([0, 3, 0, 1, 5, 1]), 7)
+    found = SamplingUnits.of(Relations(7, 6, relations.positives[::-1].copy(), relations.sides))
+    units = SamplingUnits.of(relations)
+    assert units.number == found.number == 7
+    assert list(units.joined) == list(found.joined) and units.joined.dtype == found.joined.dtype
+
+
 def test_queries_that_share_a_document_are_one_unit_and_a_document_of_none_is_its_own() -> None:
     pairs = np.array([[0, 0], [1, 0], [1, 1], [2, 2]])
     units = SamplingUnits.of(Relations(4, 4, pairs, QA))

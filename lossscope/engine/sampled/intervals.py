@@ -12,7 +12,8 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+
+from lossscope.core.intervals import t_quantile
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -109,12 +110,14 @@ def _t_interval(value: float, residuals: Floats, freedom: int, population: int, 
     if freedom < 1 or not residuals.any():
         return NO_INTERVAL
     error = math.sqrt(float(np.square(residuals).sum()) / (n - 1) / n * (1 - n / population))
-    half = float(stats.t.ppf((1 + level) / 2, freedom)) * error
+    half = t_quantile(level, freedom) * error
     return float(value - half), float(value + half)
 
 
 def _number_of(true: Bools, population: int, level: float) -> Interval:
     """Return which numbers K of N the number of true values in the sample does not contradict, by the exact test."""
+    from scipy import stats  # what is as exact for large populations is private in scipy.special
+
     n, x, tail = len(true), int(true.sum()), (1 - level) / 2
     least, most = x, population - (n - x)
 
@@ -143,6 +146,8 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
 @lru_cache(maxsize=32)  # quantiles of many statistics have the same ranks; of a billion it takes seconds
 def _cumulative(population: int, lowest: int, n: int) -> Floats:
     """Return P(at most j of the `lowest` of the population are among n that are drawn), (n + 1,)."""
+    from scipy import stats
+
     cumulative: Floats = np.cumsum(stats.hypergeom.pmf(np.arange(n + 1), population, lowest, n))
     return cumulative
 
