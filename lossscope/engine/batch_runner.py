@@ -29,16 +29,14 @@ from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import short_spec, spec_of
 from lossscope.spec import Spec
 
-from . import large_batches, small_batches
+from . import small_batches
 from .false_negatives import hide_by_rules
 from .item_sums import IntervalCollector, StackNumbers
-from .large_batches import LargeBatchRunner
 from .plan import Batching, SweepPlan
 from .query_sample import QuerySample
 from .run_probes import ProbePlan, ProbeResult, needs_whole_matrix
 from .statistics import Values, batch_statistics
 from .sweep_intervals import NamedSums, name_of
-from .terms import rows_with_terms, units_of_items
 from .workers import ALONE, Workers
 
 
@@ -165,6 +163,8 @@ class BatchRunner:
             first, second = self.units.first, self.units.second
         if shape.direction == "t2i":
             first, second = second, first
+        from .terms import units_of_items
+
         return first[shape.query_ids.numpy()], units_of_items(shape.candidate_ids.numpy(), first, second)
 
     def _complete(self, rows: DenseRows) -> DenseRows:
@@ -246,6 +246,8 @@ class BatchRunner:
     ) -> tuple[DenseRows, ...]:  # fmt: skip
         options = self.plan.options
         if options.terms:
+            from .terms import rows_with_terms
+
             return (rows_with_terms(embedded, stack[0], options.terms, options.same_image),)
         return small_batches.rows_of_stack(embedded, stack, options.same_image, embeddings, keys, buffers, gradients)
 
@@ -267,6 +269,8 @@ class BatchRunner:
         def on_tile(done: int, of: int) -> None:
             if self.progress:
                 self.progress(f"tiles of {len(batch.images)} x {len(batch.captions)}", done, of)
+
+        from .large_batches import LargeBatchRunner
 
         same_image = self.plan.options.same_image
         runner = LargeBatchRunner(self.probe_plan, same_image, self.processes, on_tile, self.workers)
@@ -290,7 +294,9 @@ class BatchRunner:
         if not dense and not whole and embedded.pair_scorer is None:
             return True
         device = torch.device("cpu") if embedded.images is None else embedded.images.device
-        needed = 4 * large_batches.COPIES * entries
+        from .large_batches import COPIES
+
+        needed = 4 * COPIES * entries
         if engine == "auto" and needed <= memory.free_bytes(device) / 2:
             return False
         name = embedded.name if embedded.pair_scorer or not dense else spec_of(dense[0][0] or dense[0][1])

@@ -27,8 +27,6 @@ from lossscope.registry import build, short_spec, spec_of
 
 from .false_negatives import build_rule
 from .reducers import REDUCERS
-from .sampled.requirements import require_sample
-from .terms import require_terms
 from .workers import ALONE, Workers
 
 _OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
@@ -140,8 +138,13 @@ class SweepPlan:
                 f"interval_groups must be {LEAST} or more groups of items, with an interval and all queries; "
                 f"got {groups}, interval {level}, queries {self.options.queries}"
             )
-        require_terms(self.options.terms, self.objectives, self.probes)
+        if self.options.terms:
+            from .terms import require_terms
+
+            require_terms(self.options.terms, self.objectives, self.probes)
         if self.options.is_sample:
+            from .sampled.requirements import require_sample
+
             require_sample(self.options, self.objectives, self.probes)
         object.__setattr__(self, "batchings", self._batchings())
 

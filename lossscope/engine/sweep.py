@@ -23,10 +23,6 @@ from lossscope.io.frames import Frame, summarise
 
 from .batch_runner import BatchRunner, PartRows
 from .plan import Batching, SweepOptions, SweepPlan
-from .sampled.checkpoint import NAME as STRIPS
-from .sampled.checkpoint import StripsFile
-from .sampled.runner import SampleRunner
-from .sampled.summary import with_intervals
 from .sums_tables import sums_of_table, sums_table
 from .sweep_intervals import NamedSums, SweepIntervals, join_sums
 from .workers import Behind, number_of_jobs
@@ -110,7 +106,6 @@ class Sweep(SweepOptions):
         frame = frame if processes.main else None
         done = processes.gather(frame.keys() if frame else set())[0]
         self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
-        strips = StripsFile(frame.path / STRIPS if frame and self.is_sample else None)
         workers = plan.workers(embedded, jobs)
         units, refusal = self._units(embedded)
         batches: list[pd.DataFrame] = []
@@ -119,7 +114,7 @@ class Sweep(SweepOptions):
         with Behind(workers.jobs) as behind:
             for batching in plan.batchings:
                 runner = BatchRunner(plan, batching, embedded, processes, progress, guide, units, workers)
-                for key, part in self._parts(runner, strips, done):
+                for key, part in self._parts(runner, frame, done):
                     batches.append(part.batches)
                     sums = sums if part.sums is None else join_sums((sums, part.sums))
                     if frame:  # written while the next part is computed
@@ -148,7 +143,10 @@ class Sweep(SweepOptions):
             summary = jackknife.fill(summary)
         if frame:
             frame.finish(**finished_entries(summary, _items(embedded), embedded.recipe.get("data")))
-            strips.remove()
+            if self.is_sample:
+                from .sampled.checkpoint import strips_file
+
+                strips_file(frame).remove()
         lacking = refusal if intervals is None else intervals.lacking(summary, self.interval_groups)
         return SweepResult(summary, rows, queries, frame, lacking)
 
@@ -159,7 +157,7 @@ class Sweep(SweepOptions):
         units = SamplingUnits.of(embedded.relations)
         return (units, None) if units.refusal is None else (None, units.refusal)
 
-    def _parts(self, runner: BatchRunner, strips: StripsFile, done: set[str]) -> Iterator[tuple[str, PartRows]]:
+    def _parts(self, runner: BatchRunner, frame: Frame | None, done: set[str]) -> Iterator[tuple[str, PartRows]]:
         """Yield the key and the numbers of each part that is not done. Raises InputError where there is no batch."""
         embedded, sampling = runner.embedded, runner.batching.sampling
         total = sampling.count(embedded.relations)
@@ -174,7 +172,9 @@ class Sweep(SweepOptions):
             if key in done:
                 continue
             if self.is_sample:
-                yield key, PartRows(*SampleRunner(runner, strips, key).run(of_part[0]), None)
+                from .sampled.runner import SampleRunner
+
+                yield key, PartRows(*SampleRunner.of(runner, frame, key).run(of_part[0]), None)
             else:
                 yield key, runner.run(of_part, start, total)
 
@@ -189,7 +189,11 @@ class Sweep(SweepOptions):
             return pd.DataFrame()
         ends = None if intervals is None else intervals.ends
         summary = summarise(rows, plan.units_of(rows), plan.totals, ends)
-        return with_intervals(summary, rows, plan) if self.is_sample else summary
+        if not self.is_sample:
+            return summary
+        from .sampled.summary import with_intervals
+
+        return with_intervals(summary, rows, plan)
 
     def require_possible(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> None:
         """Raise InputError for options that do not fit a source, and for a guide of other items; cheap."""

@@ -12,6 +12,7 @@ import torch
 
 from lossscope.errors import InputError
 from lossscope.io.files import read_torch, write_atomically
+from lossscope.io.frames import Frame
 from lossscope.io.json_files import member
 
 NAME = "strips.pt"  # in the folder of the frame; removed when the frame is complete
@@ -67,6 +68,11 @@ class StripsFile:
         """Remove the file: the frame has the numbers."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+
+def strips_file(frame: Frame | None) -> StripsFile:
+    """Return the file beside a frame; of none, nothing is kept."""
+    return StripsFile(None if frame is None else frame.path / NAME)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from lossscope.core.batches import Batch
 from lossscope.core.intervals import LEVEL
 from lossscope.core.types import Direction, Rows
 from lossscope.errors import InputError
+from lossscope.io.frames import Frame
 
 from ..batch_runner import BatchRunner, BatchStatistics, rows_of_batches
 from ..blocks.matrix import TiledMatrix
@@ -19,7 +20,7 @@ from ..blocks.strips import MatrixStrips
 from ..fold import Blocks, fold
 from ..large_batches import LargeBatchRunner, batch_shapes, direction_of
 from ..run_probes import ProbePlan, ProbeResult
-from .checkpoint import StripsFile
+from .checkpoint import StripsFile, strips_file
 from .draw import draw_queries
 from .estimates import columns_of, estimates
 from .precision import PILOT, Estimate, Precision
@@ -33,6 +34,11 @@ class SampleRunner:
     runner: BatchRunner  # what is computed, of which source
     file: StripsFile  # where sums of finished strips are kept
     key: str  # of the part of the frame
+
+    @classmethod
+    def of(cls, runner: BatchRunner, frame: Frame | None, key: str) -> SampleRunner:
+        """Return the one of a part; strips that are done are kept beside a frame."""
+        return cls(runner, strips_file(frame), key)
 
     def run(self, batch: Batch) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return rows of the batch, with intervals, and rows of single queries; every process has all of them."""
