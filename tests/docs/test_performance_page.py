@@ -18,6 +18,7 @@ SMALL = {
     "what_if": ("--size", "2100", "--width", "16", "--repeats", "1"),
     "all_pairs": ("--size", "2100", "--width", "16"),
     "growth": ("--only", "lint", "eval", "--divide", "20"),
+    "starting": ("--turns", "1"),
     "real_counts": ("--sizes", "2100", "--width", "32", "--repeats", "1"),
     "huge_sets": ("--size", "2100", "--width", "16", "--queries", "50"),
 }

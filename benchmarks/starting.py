@@ -1,0 +1,51 @@
+"""How long does a command take that has little to do? A new process of each, against one that only imports torch.
+
+CPU time of the whole process on one thread, Python's own start and end included; embeddings are in the cache, modules
+compiled. Medians, in turns with `import torch`, which is what a ratio of 1 is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+
+from measuring import machine, table
+
+COMMANDS = ("cocos tiny", "probe tiny", "eval tiny", "doctor tiny", "check ntxent", "list probes", "--help")
+TORCH, PANDAS = "import torch", "import torch, pandas"
+
+
+def main() -> None:
+    """Print the times and their ratios."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--turns", type=int, default=11)
+    turns = parser.parse_args().turns
+    lines = {one: [sys.executable, "-c", one] for one in (TORCH, PANDAS)}
+    lines |= {f"lossscope {one}": [sys.executable, "-P", "-m", "lossscope_cli", *one.split()] for one in COMMANDS}
+    times: dict[str, list[float]] = {name: [] for name in lines}
+    for turn in range(turns + 1):
+        for name, words in lines.items():
+            seconds = cpu_seconds(words)
+            if turn:  # the first one compiles modules and fills the cache of embeddings
+                times[name].append(seconds)
+    medians = {name: statistics.median(own) for name, own in times.items()}
+    rows = [[name, f"{median:.2f} s", f"{median / medians[TORCH]:.2f}"] for name, median in medians.items()]
+    print(f"{machine()}\n\n{table(['process', 'CPU time', 'to import torch'], rows)}")
+
+
+def cpu_seconds(words: list[str]) -> float:
+    """Return the CPU time of a process and of those that it starts."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment["OMP_NUM_THREADS"] = "1"  # threads that wait for others spin
+    subprocess.run(words, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+if __name__ == "__main__":
+    main()
