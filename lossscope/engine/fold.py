@@ -168,25 +168,27 @@ def fold(
     passes = _Pass(
         blocks, mask, positives, group or ProcessGroup(0, 1), store or Nothing(), on_band, workers or Workers()
     )
-    first = passes.run("first", [(one.dim, key, of) for one in directions for key, of in one.folds.items()])
-    states = iter(first.states)
-    every: list[dict[Any, Any]] = [{key: next(states) for key in one.folds} for one in directions]
-    again = [
-        (one, key, second)
-        for one, of_direction in zip(directions, every, strict=True)
-        for key, of in one.folds.items()
-        if (second := of.again(of_direction[key])) is not None
+    tasks = [(direction.dim, kind) for direction in directions for kind in direction.folds.values()]
+    first = passes.run("first", tasks)
+    states, places = iter(first.states), first.differing
+    folded = [
+        FoldedRows(direction.shape, direction.positives, {key: next(states) for key in direction.folds}, places)
+        for direction in directions
     ]
-    if again:
-        kept = passes.without_store().run("second", [(one.dim, key, second) for one, key, second in again])
-        for (one, key, _), state in zip(again, kept.states, strict=True):
-            of_direction = every[list(directions).index(one)]
-            one.folds[key].finish(of_direction[key], state)
-    for one, of_direction in zip(directions, every, strict=True):
-        if EXTREMES in one.folds and first.places:
-            passes.rank_again(one, of_direction[EXTREMES], first)
-    places = torch.cat([torch.zeros(0, dtype=torch.int64), *first.places])
-    return [FoldedRows(one.shape, one.positives, states, places) for one, states in zip(directions, every, strict=True)]
+    second: list[tuple[Fold[Any], Any, _Task]] = []  # a fold, its state, and what a second pass keeps for it
+    for direction, rows in zip(directions, folded, strict=True):
+        for key, kind in direction.folds.items():
+            again = kind.again(rows.states[key])
+            if again is not None:
+                second.append((kind, rows.states[key], (direction.dim, again)))
+    if second:
+        kept = passes.without_store().run("second", [task for _, _, task in second])
+        for (kind, state, _), more in zip(second, kept.states, strict=True):
+            kind.finish(state, more)
+    for direction, rows in zip(directions, folded, strict=True):
+        if EXTREMES in direction.folds and len(places):
+            passes.rank_again(direction, rows.states[EXTREMES], first)
+    return folded
 
 
 @dataclass(eq=False)
@@ -197,6 +199,11 @@ class _Kept:
     places: list[Tensor] = field(default_factory=list)  # of these positives in the mask
     values: list[Tensor] = field(default_factory=list)  # their similarities in the tiles
 
+    @property
+    def differing(self) -> Tensor:
+        """(k,) places of these positives."""
+        return torch.cat([torch.zeros(0, dtype=torch.int64), *self.places])
+
     def merge(self, later: _Kept) -> None:
         """Add those of later bands."""
         for state, other in zip(self.states, later.states, strict=True):
@@ -205,7 +212,7 @@ class _Kept:
 
     def numbers(self) -> dict[str, Any]:
         """Return plain values."""
-        return {"states": [one.numbers() for one in self.states], "places": self.places, "values": self.values}
+        return {"states": [state.numbers() for state in self.states], "places": self.places, "values": self.values}
 
     def load(self, numbers: dict[str, Any]) -> None:
         """Take the place of those whose `numbers` these are."""
@@ -214,7 +221,7 @@ class _Kept:
         self.places, self.values = numbers["places"], numbers["values"]
 
 
-_Task = tuple[int, Any, Fold[Any]]  # dim of the direction, key, and what is kept
+_Task = tuple[int, Fold[Any]]  # dim of a direction, and what is kept of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,7 +254,7 @@ class _Pass:
                     total = kept
                 else:
                     total.merge(kept)
-                known.append([one.known() for one in total.states])
+                known.append([state.known() for state in total.states])
                 done += 1
                 if self.group.main:
                     self.store.save(step, done, total.numbers, done == number)
@@ -284,24 +291,24 @@ class _Pass:
         size = min(group.size * workers.jobs, self._lag)
         for first in range(done, number, size):
             bands = range(first, min(first + size, number))
-            own = [band for band in bands if (band - first) % group.size == group.rank]
-            kept = workers.run(fold_band, [(band, known.of(band)) for band in own])
-            every = group.gather({band: one.numbers() for band, one in zip(own, kept, strict=True)})
+            mine = bands[group.rank :: group.size]
+            kept = workers.run(fold_band, [(band, known.of(band)) for band in mine])
+            of_all = group.gather({band: states.numbers() for band, states in zip(mine, kept, strict=True)})
             for band in bands:
-                numbers = every[(band - first) % group.size][band]
+                numbers = of_all[(band - first) % group.size][band]
                 yield self._loaded(tasks, to_device(numbers, self.positives.device))
 
     def _loaded(self, tasks: Sequence[_Task], numbers: dict[str, Any]) -> _Kept:
-        kept = _Kept([of.start() for _, _, of in tasks])
+        kept = _Kept([kind.start() for _, kind in tasks])
         kept.load(numbers)
         return kept
 
     def _fold_band(self, tasks: Sequence[_Task], band: int, known: list[Any], buffers: Buffers) -> _Kept:
-        kept = _Kept([of.start(before) for (_, _, of), before in zip(tasks, known, strict=True)])
+        kept = _Kept([kind.start(before) for (_, kind), before in zip(tasks, known, strict=True)])
         for tile in self.blocks.tiles(band, buffers):
             self._hide(tile, kept)
             by_dim = dict(zip((1, 0), tile.both, strict=True))
-            for (dim, _, _), state in zip(tasks, kept.states, strict=True):
+            for (dim, _), state in zip(tasks, kept.states, strict=True):
                 state.add(by_dim[dim])
         return kept
 
@@ -319,26 +326,26 @@ class _Pass:
         if len(row):
             tile.S[row, column] = -torch.inf
 
-    def rank_again(self, one: DirectionFolds, state: ExtremesState, first: _Kept) -> None:
+    def rank_again(self, direction: DirectionFolds, state: ExtremesState, first: _Kept) -> None:
         """Rank again the queries with a positive that has other last bits in its tile than those compared with.
 
         A positive must not outrank itself: there, positives and negatives of one product are compared.
         """
-        places, entries = torch.cat(first.places), self.mask.positives
-        queries = torch.unique((entries.rows if one.dim == 1 else entries.columns)[places])
-        chunks = self.blocks.whole_rows(queries, one.mask)
+        places, entries, is_first = first.differing, self.mask.positives, direction.dim == 1
+        queries = torch.unique((entries.rows if is_first else entries.columns)[places])
+        chunks = self.blocks.whole_rows(queries, direction.mask)
         if chunks is not None:
-            for some, S in chunks:
-                whole = WholeRows.from_rows(S, one.mask.mask(some).to(S.device))
+            for chunk, S in chunks:
+                whole = WholeRows.from_rows(S, direction.mask.mask(chunk).to(S.device))
                 best = whole.query_positives.best
                 above = whole.above(best).sum(1).double()
-                state.ranks.above[some, 0] = above
-                state.ranks.at_least[some, 0] = above + whole.equal_to(best).sum(1)
+                state.ranks.above[chunk, 0] = above
+                state.ranks.at_least[chunk, 0] = above + whole.equal_to(best).sum(1)
             return
         in_tiles = self.positives.clone()
         in_tiles[places] = torch.cat(first.values)
-        by_query = one.mask.by_query(in_tiles if one.dim == 1 else in_tiles[self.mask.t().positives.origin])
-        kept = self.without_store().run("ranks", [(one.dim, EXTREMES, RankFold(by_query.amax(1, keepdim=True)))])
+        by_query = direction.mask.by_query(in_tiles if is_first else in_tiles[self.mask.t().positives.origin])
+        kept = self.without_store().run("ranks", [(direction.dim, RankFold(by_query.amax(1, keepdim=True)))])
         rows = queries.to(state.best.device)
         again: Any = kept.states[0]
         state.ranks.above[rows], state.ranks.at_least[rows] = again.above[rows], again.at_least[rows]
@@ -349,20 +356,20 @@ class _Known:
 
     def __init__(self, done: int, number: int, lag: int, nothing: list[Any]) -> None:
         self._first, self._number, self._lag, self._nothing = done, number, lag, nothing
-        self._every: deque[list[Any]] = deque(maxlen=lag + 1)  # of the states of all bands up to each of the last ones
+        self._after: deque[list[Any]] = deque(maxlen=lag + 1)  # of the states of all bands up to each of the last ones
 
     def append(self, known: list[Any]) -> None:
         """Add what is known after the next band."""
         if self._lag > self._number:
             return
-        if len(self._every) == self._lag + 1:
+        if len(self._after) == self._lag + 1:
             self._first += 1
-        self._every.append(known)
+        self._after.append(known)
 
     def of(self, band: int) -> list[Any]:
         """Return what is known before a band."""
-        place = band - self._lag - self._first - 1
-        return self._every[place] if place >= 0 else self._nothing
+        index = band - self._lag - self._first - 1
+        return self._after[index] if index >= 0 else self._nothing
 
 
 def to_device(numbers: Any, device: torch.device) -> Any:

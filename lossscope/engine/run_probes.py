@@ -98,14 +98,14 @@ class ProbePlan:
     @property
     def eps(self) -> list[float]:
         """The thresholds in the scale of each objective's paper, which tiles are counted in."""
-        every = []
+        thresholds = []
         for objective, probe in self.pairs:
             eps = getattr(probe, "eps", None)
             if eps is not None and objective is not None:
                 factor = unit_factor(objective, getattr(probe, "unit", "paper"))
                 assert factor is not None, "a probe of tiles has weights in proportion to those of the paper"
-                every.append(eps / factor)
-        return every
+                thresholds.append(eps / factor)
+        return thresholds
 
     @cached_property
     def objectives(self) -> tuple[Objective, ...]:

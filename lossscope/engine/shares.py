@@ -88,9 +88,9 @@ class Share:
             values = {name: REDUCERS[name].value(total).tolist() for name in group.reducers}
             for index, statistic, member in group.targets:
                 merged[index, statistic.name] = values[statistic.reducer][member]
-        some = [part for part, n in zip(parts, rows, strict=True) if n]
+        with_rows = [part for part, n in zip(parts, rows, strict=True) if n]
         for result in self._of_no_queries:
-            columns = result.probe.finish(_merge_accumulators(result.accumulators, some))
+            columns = result.probe.finish(_merge_accumulators(result.accumulators, with_rows))
             for index, statistic in self.plan.statistics:
                 if self.results[index] is result:
                     merged[index, statistic.name] = float(reduce_column(statistic, columns, 1)[0])
@@ -147,10 +147,10 @@ class _Numbers:
         return taken
 
 
-def _merge_accumulators(own: Accumulators, parts: Sequence[_Numbers]) -> Accumulators:
-    """Return the accumulators of all processes that have queries; `own` says their shapes and types."""
+def _merge_accumulators(shapes: Accumulators, parts: Sequence[_Numbers]) -> Accumulators:
+    """Return the accumulators of all processes that have queries; `shapes` says theirs, and their types."""
     merged = {}
-    for name, accumulator in own.items():
+    for name, accumulator in shapes.items():
         shape, dtype, merge = accumulator.value.shape, accumulator.value.dtype, accumulator.merge
         merged[name] = reduce(Accumulator.combine, (Accumulator(part.take(*shape).to(dtype), merge) for part in parts))
     return merged

@@ -65,8 +65,8 @@ class Group:
             values.append(column.reshape(k, -1, *column.shape[1:])[:, :elements])
             if has_skipped and self.axis == "query":
                 skipped.append(result.skipped.reshape(k, -1)[:, :elements])
-        if any(one.dtype != values[0].dtype for one in values):
-            values = [one.double() for one in values]
+        if any(column.dtype != values[0].dtype for column in values):
+            values = [column.double() for column in values]
         reducer = REDUCERS[next(iter(self.reducers))]
         return part_of(reducer, torch.cat(values), torch.cat(skipped) if skipped else None)
 
@@ -119,8 +119,8 @@ def batch_statistics(results: Sequence[ProbeResult]) -> list[dict[str, Values]]:
     """Return the statistics of each result: name -> (k,) numbers of its batches, or (k, n) of a curve."""
     flags = {id(result.skipped): result.skipped for result in results}
     numbers, reduced = statistics_of(results, any(bool(skipped.any()) for skipped in flags.values()))
-    every = numbers.cpu().numpy()
+    flat = numbers.cpu().numpy()
     return [
         {statistic.name: values[statistic.name] for statistic in result.statistics()}
-        for result, values in zip(results, (one.take(every) for one in reduced), strict=True)
+        for result, values in zip(results, (places.take(flat) for places in reduced), strict=True)
     ]

@@ -81,8 +81,8 @@ def of_labels(labels: Tensor) -> MaskOf:
 
     def mask(places: Tensor | None) -> Mask:
         other = _others(places, len(labels), labels.device)
-        own = labels if places is None else labels[places]
-        return Mask((own[:, None] == labels[None, :]) & other, other)
+        of_queries = labels if places is None else labels[places]
+        return Mask((of_queries[:, None] == labels[None, :]) & other, other)
 
     return mask
 
@@ -99,5 +99,5 @@ def without_itself(mask: Mask) -> MaskOf:
 
 def _others(places: Tensor | None, n: int, device: torch.device) -> Tensor:
     """(k, n) bool, whether an item is another than the query."""
-    every = torch.arange(n, device=device)
-    return every[None, :] != (every if places is None else places)[:, None]
+    items = torch.arange(n, device=device)
+    return items[None, :] != (items if places is None else places)[:, None]

@@ -85,7 +85,7 @@ class ExtremesState(State):
         self.ranks.merge(later.ranks)
         hardest = torch.maximum(self.hardest, later.hardest)
         last = torch.iinfo(torch.int64).max
-        columns = (one.column.where((one.hardest == hardest) & (one.column >= 0), last) for one in (self, later))
+        columns = (x.column.where((x.hardest == hardest) & (x.column >= 0), last) for x in (self, later))
         first = torch.minimum(*columns)
         self.hardest, self.column = hardest, first.where(first < last, -1)
 
