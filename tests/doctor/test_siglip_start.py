@@ -49,3 +49,11 @@ def test_a_log_that_begins_later_does_not_say_where_the_bias_began(
     else:
         with pytest.raises(NotChecked, match="begins after the first steps"):
             SiglipStart().examine(patient)
+
+
+@pytest.mark.parametrize("size", [None, 1])
+def test_without_a_batch_size_no_prior_is_made_up(size: int | None) -> None:
+    """A batch of one pair has no negatives, and no prior either."""
+    patient = Patient("ckpt.pt", recipe={"objective": FAR}, objective_spec=FAR, stated_batch_size=size)
+    with pytest.raises(NotChecked, match="the batch size is not known; --batch-size says it"):
+        SiglipStart().examine(patient)
