@@ -208,6 +208,7 @@ class Sweep(SweepOptions):
         if guide is not None:
             require_fitting_guide(embedded, guide)
         for batching in plan.batchings:
+            batching.sampling.count(embedded.relations)  # refuses items that its mode does not take
             if plan.needs_matrix or batching.sampling.mode == "views":
                 _require_rows(plan, batching, embedded, guide)
         self._plans.append((plan, embedded, guide))
