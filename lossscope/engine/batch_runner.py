@@ -35,7 +35,7 @@ from .item_sums import IntervalCollector, StackNumbers
 from .plan import Batching, SweepPlan
 from .query_sample import QuerySample
 from .run_probes import ProbePlan, ProbeResult, needs_whole_matrix
-from .statistics import Values, batch_statistics
+from .statistics import Layouts, Values, batch_statistics
 from .sweep_intervals import NamedSums, name_of
 from .workers import ALONE, Workers
 
@@ -197,6 +197,10 @@ class BatchRunner:
         return ProbePlan.of(self.batching.objectives, self.plan.probes)
 
     @cached_property
+    def _layouts(self) -> Layouts:
+        return Layouts()
+
+    @cached_property
     def _labels(self) -> dict[Probe, str]:
         """What each probe is called in the rows."""
         return {probe: _label(probe, self.plan.probes) for probe in self.plan.probes}
@@ -311,7 +315,7 @@ class BatchRunner:
         """Return the rows of the batches of a stack, from the results of each direction."""
         every, images = [one for of_direction in results for one in of_direction], len(stack.batches[0].images)
         size, rows, queries = self.plan.batch_size_of(self.batching) or images, [], []
-        for one, statistics in zip(every, batch_statistics(every), strict=True):
+        for one, statistics in zip(every, batch_statistics(every, self._layouts), strict=True):
             key = {**self.key_of(one), "queries": one.shape.queries, "items": images, "batch_size": size}
             named = {self.plan.name_of(name): values for name, values in statistics.items()}
             rows.append(BatchStatistics(key, stack.index, one.shape.batches, named))

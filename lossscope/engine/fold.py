@@ -25,7 +25,7 @@ from lossscope.objectives.counting.rows import QueryPositives, WholeRows
 from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
 from .blocks.sparse_mask import SparseMask
-from .workers import Workers
+from .workers import ALONE, Workers
 
 EXTREMES = "extremes"  # key of their fold; those of objectives are the objectives
 
@@ -148,7 +148,7 @@ def fold(
     group: ProcessGroup | None = None,
     store: Store | None = None,
     on_band: OnStep | None = None,
-    workers: Workers | None = None,
+    workers: Workers = ALONE,
 ) -> list[FoldedRows]:
     """Return what the folds keep of each direction, whole in every process.
 
@@ -165,9 +165,7 @@ def fold(
         on_band: called after each band.
         workers: threads that take bands.
     """
-    passes = _Pass(
-        blocks, mask, positives, group or ProcessGroup(0, 1), store or Nothing(), on_band, workers or Workers()
-    )
+    passes = _Pass(blocks, mask, positives, group or ProcessGroup(0, 1), store or Nothing(), on_band, workers)
     tasks = [(direction.dim, kind) for direction in directions for kind in direction.folds.values()]
     first = passes.run("first", tasks)
     states, places = iter(first.states), first.differing
@@ -280,19 +278,19 @@ class _Pass:
     def _in_order(self, tasks: Sequence[_Task], done: int, known: _Known) -> Iterator[_Kept]:
         """Yield what each band keeps, in order; the bands are drawn as the states before them are merged."""
         group, number = self.group, self.blocks.number
-        workers = Workers(max(min(self.workers.jobs, self._lag // group.size), 1))
+        ahead = max(self._lag // group.size, 1)
 
         def fold_band(piece: tuple[int, list[Any]], buffers: Buffers) -> _Kept:
             return self._fold_band(tasks, *piece, buffers)
 
         if group.is_alone:
-            yield from workers.run(fold_band, ((band, known.of(band)) for band in range(done, number)))
+            yield from self.workers.run(fold_band, ((band, known.of(band)) for band in range(done, number)), ahead)
             return
-        size = min(group.size * workers.jobs, self._lag)
+        size = min(group.size * self.workers.jobs, self._lag)
         for first in range(done, number, size):
             bands = range(first, min(first + size, number))
             mine = bands[group.rank :: group.size]
-            kept = workers.run(fold_band, [(band, known.of(band)) for band in mine])
+            kept = self.workers.run(fold_band, [(band, known.of(band)) for band in mine], ahead)
             of_all = group.gather({band: states.numbers() for band, states in zip(mine, kept, strict=True)})
             for band in bands:
                 numbers = of_all[(band - first) % group.size][band]

@@ -22,7 +22,7 @@ from lossscope.registry import short_spec, spec_of
 from .direction_plan import DirectionPlan
 from .direction_rows import DirectionRows, zero_unless_finite
 from .run_probes import ProbePlan, ProbeResult
-from .statistics import statistics_of
+from .statistics import Layouts
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,12 @@ class OneBatch:
         """
         with plain_mode(S.device):
             all_finite, results = self.results(S, mask, images, captions, second)
-            flat, reduced = statistics_of([result for of_direction in results for result in of_direction])
-            finite, *numbers = torch.cat([all_finite.double()[None], flat.to(S.device)]).tolist()
-        every = iter(reduced)
-        places = [[next(every).places for _ in of_direction] for of_direction in results]
-        return bool(finite), [
-            numbers[of_direction[index][statistic.name][0]]
-            for of_direction, plan in zip(places, self.of_directions, strict=True)
-            for index, statistic in plan.statistics
-        ]
+            every = [result for of_direction in results for result in of_direction]
+            layout = self._layouts.of(every)
+            finite, *numbers = torch.cat([all_finite.double()[None], layout.numbers(every).to(S.device)]).tolist()
+        # in the order of `columns`: of curves there is no number
+        places = (place for of_result in layout.places for place in of_result if place[0].reducer != "curve")
+        return bool(finite), [numbers[start] for _, start, _, _ in places]
 
     def results(
         self,
@@ -129,6 +126,10 @@ class OneBatch:
         own = own.with_embeddings_in_mask() if self.objective.traits.needs_embeddings else own
         dense = _dense_rows(own, self.directions[direction], has_all_queries=False)
         return all_finite, self.of_directions[direction].plan.run(dense)
+
+    @cached_property
+    def _layouts(self) -> Layouts:
+        return Layouts()
 
     @cached_property
     def of_directions(self) -> tuple[DirectionPlan, ...]:

@@ -104,20 +104,21 @@ class PairedSweep:
         sides: tuple[list[_Side], list[_Side]] = [], []
         sums: dict[_Key, PairedSums] = {}
         other_numbers: set[NumberKey] = set()
-        for batching, other in _same_batches(*plans):
-            workers = [plan.workers(side, number_of_jobs(jobs)) for plan, side in zip(plans, (a, b), strict=True)]
-            runner = BatchRunner(plans[0], batching, a, processes, progress, None, units, workers[0])
-            of_b = BatchRunner(plans[1], other, b, processes, progress, None, units, workers[1])
-            other_numbers |= _other_numbers(runner, of_b)
-            batches = list(batching.sampling.batches(a.relations))
-            if not batches:
-                raise InputError(
-                    f"batches must fit the split; {a.name} has fewer items than --batch-size. Use a smaller one, or "
-                    "--keep-last"
-                )
-            collectors = [_run(one, batches, into) for one, into in zip((runner, of_b), sides, strict=True)]
-            if collectors[0] is not None and collectors[1] is not None:
-                sums |= _sums_of(runner, of_b, collectors[0], collectors[1], processes)
+        jobs = number_of_jobs(jobs)
+        with plans[0].workers(a, jobs) as of_first, plans[1].workers(b, jobs) as of_second:
+            for batching, other in _same_batches(*plans):
+                runner = BatchRunner(plans[0], batching, a, processes, progress, None, units, of_first)
+                of_b = BatchRunner(plans[1], other, b, processes, progress, None, units, of_second)
+                other_numbers |= _other_numbers(runner, of_b)
+                batches = list(batching.sampling.batches(a.relations))
+                if not batches:
+                    raise InputError(
+                        f"batches must fit the split; {a.name} has fewer items than --batch-size. Use a smaller one, "
+                        "or --keep-last"
+                    )
+                collectors = [_run(one, batches, into) for one, into in zip((runner, of_b), sides, strict=True)]
+                if collectors[0] is not None and collectors[1] is not None:
+                    sums |= _sums_of(runner, of_b, collectors[0], collectors[1], processes)
         intervals = None if units is None or self.first.interval is None else SweepIntervals(units, self.first.interval)
         rows, left_out = _rows(_statistics(sides[0], plans[0]), _statistics(sides[1], plans[1]), sums, intervals)
         if units is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,20 +20,6 @@ from .run_probes import ProbeResult
 
 Values = npt.NDArray[np.float64]
 _Key = tuple[Callable[..., Tensor], bool, Axis, tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Reduced:
-    """Where the statistics of a result are among those of all results, in `statistics_of`."""
-
-    places: dict[str, tuple[int, int, tuple[int, ...]]]  # statistic -> first number, batches, shape of a batch's
-
-    def take(self, numbers: Values) -> dict[str, Values]:
-        """Return statistic -> (k,) numbers of its batches, or (k, n) of a curve."""
-        return {
-            name: numbers[start : start + k * prod(rest)].reshape(k, *rest)
-            for name, (start, k, rest) in self.places.items()
-        }
 
 
 @dataclass
@@ -89,38 +76,76 @@ def groups_of(results: Sequence[ProbeResult]) -> list[Group]:
     return list(groups.values())
 
 
-def statistics_of(results: Sequence[ProbeResult], has_skipped: bool = True) -> tuple[Tensor, list[Reduced]]:
-    """Return the statistics of all results in one tensor, float64 on their device, and where those of each are.
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of results are added up together, and where the statistics of each result are among all."""
 
-    Args:
-        results: of probes on one device.
-        has_skipped: whether any query is skipped; where that is not known it is looked at.
-    """
-    reduced: list[Reduced] = [Reduced({}) for _ in results]
-    flat: list[Tensor] = []
-    end = 0
-    for group in groups_of(results):
-        part = group.part(results, has_skipped=has_skipped)
-        sizes = [results[index].shape.batches for index, _ in group.members]
-        starts = [0, *accumulate(sizes)]
-        for name in group.reducers:
-            values = REDUCERS[name].value(part)
-            rest = tuple(values.shape[1:])
-            width = prod(rest)
-            for index, statistic, member in group.targets:
-                if statistic.reducer == name:
-                    reduced[index].places[statistic.name] = (end + starts[member] * width, sizes[member], rest)
-            flat.append(values.flatten())
-            end += values.numel()
-    return torch.cat(flat) if flat else torch.zeros(0, dtype=torch.float64), reduced
+    groups: list[Group]
+    # of each result: (statistic, first number, batches, shape of a batch's)
+    places: list[list[tuple[Statistic, int, int, tuple[int, ...]]]]
+
+    @classmethod
+    def of(cls, results: Sequence[ProbeResult]) -> Layout:
+        """Return that of some results, and of all others of the same probes, objectives and shapes."""
+        groups, found, end = groups_of(results), dict[tuple[int, str], tuple[int, int, tuple[int, ...]]](), 0
+        for group in groups:
+            sizes = [results[index].shape.batches for index, _ in group.members]
+            starts = [0, *accumulate(sizes)]
+            column = results[group.members[0][0]].columns[group.members[0][1]]
+            rest = tuple(column.shape[1:])
+            for name in group.reducers:
+                for index, statistic, member in group.targets:
+                    if statistic.reducer == name:
+                        found[index, statistic.name] = end + starts[member] * prod(rest), sizes[member], rest
+                end += starts[-1] * prod(rest)
+        places = [
+            [(one, *found[index, one.name]) for one in result.statistics()] for index, result in enumerate(results)
+        ]
+        return cls(groups, places)
+
+    def numbers(self, results: Sequence[ProbeResult], has_skipped: bool = True) -> Tensor:
+        """Return the statistics of all results in one tensor, float64 on their device.
+
+        Args:
+            results: of probes on one device.
+            has_skipped: whether any query is skipped; where that is not known it is looked at.
+        """
+        flat: list[Tensor] = []
+        for group in self.groups:
+            part = group.part(results, has_skipped=has_skipped)
+            flat += [REDUCERS[name].value(part).flatten() for name in group.reducers]
+        return torch.cat(flat) if flat else torch.zeros(0, dtype=torch.float64)
 
 
-def batch_statistics(results: Sequence[ProbeResult]) -> list[dict[str, Values]]:
+class Layouts:
+    """The layouts of the results of one plan, each worked out once: those of stacks of one shape are the same."""
+
+    def __init__(self) -> None:
+        self._layouts: dict[tuple[tuple[int, ...], ...], tuple[Layout, list[Any]]] = {}
+
+    def of(self, results: Sequence[ProbeResult]) -> Layout:
+        """Return the layout of results, whose probes and objectives are objects of the plan."""
+        if any(hasattr(result.probe, "layers") for result in results):  # which are known from the columns alone
+            return Layout.of(results)
+        key = tuple(
+            (id(one.probe), id(one.objective), one.shape.batches, len(one.shape.query_ids), one.shape.candidates)
+            for one in results
+        )
+        if key not in self._layouts:
+            held = [thing for one in results for thing in (one.probe, one.objective)]  # whose ids stay theirs
+            self._layouts[key] = Layout.of(results), held
+        return self._layouts[key][0]
+
+
+def batch_statistics(results: Sequence[ProbeResult], layouts: Layouts | None = None) -> list[dict[str, Values]]:
     """Return the statistics of each result: name -> (k,) numbers of its batches, or (k, n) of a curve."""
     flags = {id(result.skipped): result.skipped for result in results}
-    numbers, reduced = statistics_of(results, any(bool(skipped.any()) for skipped in flags.values()))
-    flat = numbers.cpu().numpy()
+    layout = (layouts or Layouts()).of(results)
+    flat = layout.numbers(results, any(bool(skipped.any()) for skipped in flags.values())).cpu().numpy()
     return [
-        {statistic.name: values[statistic.name] for statistic in result.statistics()}
-        for result, values in zip(results, (places.take(flat) for places in reduced), strict=True)
+        {
+            statistic.name: flat[start : start + k * prod(rest)].reshape(k, *rest) if rest else flat[start : start + k]
+            for statistic, start, k, rest in places
+        }
+        for places in layout.places
     ]

@@ -106,12 +106,11 @@ class Sweep(SweepOptions):
         frame = frame if processes.main else None
         done = processes.gather(frame.keys() if frame else set())[0]
         self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
-        workers = plan.workers(embedded, jobs)
         units, refusal = self._units(embedded)
         batches: list[pd.DataFrame] = []
         queries: list[pd.DataFrame] = []
         sums: NamedSums = {}
-        with Behind(workers.jobs) as behind:
+        with plan.workers(embedded, jobs) as workers, Behind(workers.jobs) as behind:
             for batching in plan.batchings:
                 runner = BatchRunner(plan, batching, embedded, processes, progress, guide, units, workers)
                 for key, part in self._parts(runner, frame, done):
@@ -139,8 +138,9 @@ class Sweep(SweepOptions):
             from .jackknife import Jackknife
 
             level, groups = self.interval, self.interval_groups
-            jackknife = Jackknife(plan, embedded, units, groups, level, processes, progress, guide, workers)
-            summary = jackknife.fill(summary)
+            with plan.workers(embedded, jobs) as workers:
+                jackknife = Jackknife(plan, embedded, units, groups, level, processes, progress, guide, workers)
+                summary = jackknife.fill(summary)
         if frame:
             frame.finish(**finished_entries(summary, _items(embedded), embedded.recipe.get("data")))
             if self.is_sample:

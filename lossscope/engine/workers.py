@@ -6,8 +6,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import torch
@@ -19,46 +18,69 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-@dataclass(frozen=True)
 class Workers:
-    """So many threads; of one job everything is done in the thread of the caller, with all of its threads of torch."""
+    """So many threads; of one job everything is done in the thread of the caller, with all of its threads of torch.
 
-    jobs: int = 1
+    Threads and their memory are kept until the block of a `with` ends.
+    """
 
-    def run(self, work: Callable[[P, Buffers], R], pieces: Iterable[P]) -> Iterator[R]:
+    def __init__(self, jobs: int = 1) -> None:
+        self.jobs = jobs
+        self._pool: ThreadPoolExecutor | None = None
+        self._memory = threading.local()
+        self._threads_of_torch = 0  # before the pool began
+
+    def run(self, work: Callable[[P, Buffers], R], pieces: Iterable[P], ahead: int | None = None) -> Iterator[R]:
         """Yield the result of each piece, in order; the next pieces are drawn while earlier ones are at work.
 
         Args:
             work: is given a piece, and memory of its thread.
             pieces: are drawn in the thread of the caller, one for each job ahead of the results at most.
+            ahead: pieces that may be drawn ahead of the results, at most; None: one for each job.
         """
-        if self.jobs == 1:
+        most = self.jobs if ahead is None else min(self.jobs, ahead)
+        if most == 1:
             buffers = Buffers()
             for piece in pieces:
                 yield work(piece, buffers)
             return
-        memory = threading.local()
-
-        def in_thread(piece: P) -> R:
-            if not hasattr(memory, "buffers"):
-                torch.set_num_threads(1)  # of this thread alone
-                memory.buffers = Buffers()
-            with torch.inference_mode(False), torch.no_grad():
-                return work(piece, memory.buffers)
-
         waiting: deque[Future[R]] = deque()
-        threads = torch.get_num_threads()
-        pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="lossscope")
+        pool = self._started()
         try:
             for piece in pieces:
-                waiting.append(pool.submit(in_thread, piece))
-                if len(waiting) > self.jobs:
+                waiting.append(pool.submit(self._in_thread, work, piece))
+                if len(waiting) > most:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
         finally:  # also where an error, or Ctrl-C, ends it: what has not begun never does
-            pool.shutdown(wait=True, cancel_futures=True)
-            torch.set_num_threads(threads)  # which threads that begin later would take from the last one here
+            for future in waiting:
+                future.cancel()
+            wait(waiting)
+
+    def _in_thread(self, work: Callable[[P, Buffers], R], piece: P) -> R:
+        if not hasattr(self._memory, "buffers"):
+            torch.set_num_threads(1)  # of this thread alone
+            self._memory.buffers = Buffers()
+        with torch.inference_mode(False), torch.no_grad():
+            return work(piece, self._memory.buffers)
+
+    def _started(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._threads_of_torch = torch.get_num_threads()
+            self._pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="lossscope")
+        return self._pool
+
+    def __enter__(self) -> Workers:
+        """Begin a block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+            torch.set_num_threads(self._threads_of_torch)  # which threads that begin later would take from the last
+            self._pool = None
 
 
 class Behind:

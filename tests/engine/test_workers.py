@@ -66,7 +66,9 @@ def test_results_come_in_order_from_threads_with_one_thread_of_torch_each() -> N
         return piece, torch.get_num_threads(), torch.is_grad_enabled()
 
     before = torch.get_num_threads()
-    results = list(Workers(3).run(work, range(20)))
+    with Workers(3) as workers:
+        results = list(workers.run(work, range(20)))
+        assert list(workers.run(work, range(3), ahead=2)) == results[:3]  # the same threads, for other work
     assert results == [(piece, 1, False) for piece in range(20)]
     assert threading.get_ident() not in seen and torch.get_num_threads() == before
     assert list(Workers(1).run(work, [7])) == [(7, before, torch.is_grad_enabled())]
@@ -83,9 +85,13 @@ def test_an_error_of_a_thread_ends_the_work(jobs: int) -> None:
         done.append(piece)
         return piece
 
+    def run(results: list[int]) -> None:
+        with Workers(jobs) as workers:
+            results.extend(workers.run(work, range(1000)))
+
     results: list[int] = []
     with pytest.raises(InputError, match="the fourth is none"):
-        results.extend(Workers(jobs).run(work, range(1000)))
+        run(results)
     assert results == [] or results == list(range(len(results)))
     assert len(done) < 20
     assert not [one for one in threading.enumerate() if one.name.startswith("lossscope")]
