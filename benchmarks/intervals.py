@@ -65,7 +65,7 @@ def measure(
 
 def read_and_run(read: Callable[[], SplitEmbeddings], sweep: Sweep) -> None:
     """Read what is swept, and sweep it."""
-    sweep.run(read())
+    sweep.run(read(), jobs=1)
 
 
 def save_checkpoint(folder: Path, images: int) -> Path:

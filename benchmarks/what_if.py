@@ -24,7 +24,7 @@ TWENTY = tuple(expand("objectives", "ntxent:tau=0.02..0.2/20"))
 
 def sweep_rows(embedded: SplitEmbeddings, objectives: tuple[str, ...]) -> pd.DataFrame:
     """Return the summary rows of a sweep with all pairs in one batch."""
-    return Sweep(objectives, batch_size=None, interval=None).run(embedded).summary
+    return Sweep(objectives, batch_size=None, interval=None).run(embedded, jobs=1).summary
 
 
 def bare(embedded: SplitEmbeddings, buffer: torch.Tensor) -> None:
