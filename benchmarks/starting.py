@@ -24,15 +24,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--turns", type=int, default=11)
     turns = parser.parse_args().turns
-    lines = {one: [sys.executable, "-c", one] for one in (TORCH, PANDAS)}
-    lines |= {f"lossscope {one}": [sys.executable, "-P", "-m", "lossscope_cli", *one.split()] for one in COMMANDS}
+    lines = {imports: [sys.executable, "-c", imports] for imports in (TORCH, PANDAS)}
+    for typed in COMMANDS:
+        lines[f"lossscope {typed}"] = [sys.executable, "-P", "-m", "lossscope_cli", *typed.split()]
     times: dict[str, list[float]] = {name: [] for name in lines}
     for turn in range(turns + 1):
         for name, words in lines.items():
             seconds = cpu_seconds(words)
-            if turn:  # the first one compiles modules and fills the cache of embeddings
+            if turn:  # the first turn compiles modules and fills the cache of embeddings
                 times[name].append(seconds)
-    medians = {name: statistics.median(own) for name, own in times.items()}
+    medians = {name: statistics.median(seconds) for name, seconds in times.items()}
     rows = [[name, f"{median:.2f} s", f"{median / medians[TORCH]:.2f}"] for name, median in medians.items()]
     print(f"{machine()}\n\n{table(['process', 'CPU time', 'to import torch'], rows)}")
 

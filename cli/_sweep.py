@@ -264,10 +264,10 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
     from lossscope.io.frames import join
 
     shared = options.sweep_options(selection.required)
-    early: Sweep | None = None
+    first: Sweep | None = None
     if options.objective:  # refuse what cannot work before anything is encoded
-        early = Sweep(objectives=_objectives(options, None, options.sources[0], True), **shared)
-        _ = early.plan
+        first = Sweep(objectives=_objectives(options, None, options.sources[0], True), **shared)
+        _ = first.plan
     results: list[Any] = []
     lacking: dict[str, None] = {}
     dims = parse_dims(options.dims)
@@ -283,7 +283,7 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
             for width in dims:
                 embedded = whole if width is None else whole.prefix(width)
                 sweep = Sweep(objectives=specs, **{**shared, **trained})
-                sweep, left_out = selection.fit(early if early == sweep else sweep, embedded)  # whose plan is built
+                sweep, left_out = selection.fit(first if first == sweep else sweep, embedded)  # whose plan is built
                 sweep.require_possible(embedded, guide)
                 for reason in left_out:
                     notice(f"Note: {reason}.", options.quiet)

@@ -125,7 +125,7 @@ def app_of(words: Sequence[str]) -> typer.Typer:
     Args:
         words: of the command line, after the name.
     """
-    typed = [one for one in app.registered_commands if words and name_of(one) == words[0]]
+    typed = [command for command in app.registered_commands if words and name_of(command) == words[0]]
     if not typed:
         return app
     alone = copy.copy(app)

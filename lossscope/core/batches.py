@@ -168,7 +168,7 @@ class Sampling:
 
     def count(self, related: Relations | Rows) -> int:
         """Return the number of batches of one epoch."""
-        relations = self._fitting(related)
+        relations = self.fitting(related)
         if self.mode == "classes" and self.batch_size is not None:
             return sum(1 for _ in self._class_batches(relations, 0))
         n, size = self._number_of_items(relations), self._full_size(relations)
@@ -185,7 +185,7 @@ class Sampling:
         Raises:
             InputError: classes of a split that has no labels, or pairs of one that has only labels.
         """
-        relations = self._fitting(related)
+        relations = self.fitting(related)
         if self.mode == "classes":
             for number, rows in enumerate(self._class_batches(relations, epoch)):
                 if number >= start:
@@ -236,7 +236,7 @@ class Sampling:
         rounds = class_rounds(relations.labels, self.per_class, self.seed if self.shuffle else None, epoch)
         yield from fill_batches(rounds, self.batch_size // self.per_class, self.drop_last)
 
-    def _fitting(self, related: Relations | Rows) -> Relations:
+    def fitting(self, related: Relations | Rows) -> Relations:
         """Return the relations. Raises InputError for another kind than the mode is for, and for too few negatives."""
         relations = as_relations(related)
         k = None if relations.negatives is None else relations.negatives.shape[1]

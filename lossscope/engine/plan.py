@@ -163,7 +163,8 @@ class SweepPlan:
                 f"{relations.sides.text}; take corrected"
             )
         plan = copy(self)  # objects are shared, and options are not validated again
-        vars(plan).pop("units", None)  # whose names follow from the relations
+        for name in vars(self).keys() - {f.name for f in fields(self)}:  # kept results, which follow from the relations
+            del vars(plan)[name]
         object.__setattr__(plan, "relations", relations)
         object.__setattr__(plan, "batchings", plan._batchings())
         return plan

@@ -42,7 +42,7 @@ class Group:
         Args:
             results: of probes.
             elements: number of elements of a batch that count, from the first; None: all.
-            has_skipped: whether any query is skipped.
+            has_skipped: whether any query may be skipped.
         """
         values, skipped = [], []
         for index, name in self.members:

@@ -201,21 +201,21 @@ class Sweep(SweepOptions):
 
     def plan_for(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> SweepPlan:
         """Return the plan for a source, which is made, and found to be possible, once. Raises as `require_possible`."""
-        for plan, of, under in self._plans:
-            if of is embedded and under is guide:
-                return plan
+        if self._bound and self._bound[0][1] is embedded and self._bound[0][2] is guide:
+            return self._bound[0][0]
         plan = self.plan.for_relations(embedded.relations)
         if guide is not None:
             require_fitting_guide(embedded, guide)
         for batching in plan.batchings:
-            batching.sampling.count(embedded.relations)  # refuses items that its mode does not take
+            batching.sampling.fitting(embedded.relations)
             if plan.needs_matrix or batching.sampling.mode == "views":
                 _require_rows(plan, batching, embedded, guide)
-        self._plans.append((plan, embedded, guide))
+        self._bound[:] = [(plan, embedded, guide)]
         return plan
 
     @cached_property
-    def _plans(self) -> list[tuple[SweepPlan, SplitEmbeddings, SplitEmbeddings | None]]:
+    def _bound(self) -> list[tuple[SweepPlan, SplitEmbeddings, SplitEmbeddings | None]]:
+        """The plan for the last source, which is held, and for its guide: of several sources each is let go."""
         return []
 
     def _require_own(self, plan: SweepPlan, done: set[str], embedded: SplitEmbeddings, frame: Frame | None) -> None:

@@ -69,8 +69,8 @@ def pieces(sizes: Mapping[str, int]) -> Iterator[None]:
         yield
 
 
-def captions(kind: Kind, images: int, per_image: int, seed: int = 0, d: int = 16) -> SplitEmbeddings:
-    """Images with their captions; numbers are multiples of 1/32, so that products are exact in any order."""
+def captions(kind: Kind, images: int, per_image: int, seed: int = 0, d: int = 16, grid: bool = True) -> SplitEmbeddings:
+    """Images with their captions; on a grid numbers are multiples of 1/32, so that products are exact in any order."""
     generator = torch.Generator().manual_seed(seed)
     owner = np.repeat(np.arange(images), per_image)
     v = torch.randn(images, d, generator=generator) / d**0.5
@@ -83,7 +83,9 @@ def captions(kind: Kind, images: int, per_image: int, seed: int = 0, d: int = 16
         v, t = (x[torch.randint(min(3, len(x)), (len(x),), generator=generator)] for x in (v, t))
     if kind == "sorted":  # sums grow to the end, so that whatever is kept early is too much
         t = t * torch.linspace(0.1, 1, len(t))[:, None]
-    v, t = (v * 8).round() / 32, (t * 32).round() / 32
+    v = v / 4
+    if grid:
+        v, t = ((x * 32).round() / 32 for x in (v, t))
     ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
     return SplitEmbeddings("made", v, t, None, owner, ids[0], ids[1], "f" * 64)
 

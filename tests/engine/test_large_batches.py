@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, Literal
+from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -29,30 +28,9 @@ from lossscope.probes.cocos import Cocos
 from lossscope.probes.similarity import Similarity
 from lossscope.probes.views.view import DenseRows
 from lossscope.registry import build
+from tests.engine.paths import KINDS, Kind, captions
 
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "vlc", "dcl", "triplet", "triplet:margin=0", "triplet_sh")
-Kind = Literal["random", "tied", "collapsed", "clusters", "sorted"]
-KINDS: tuple[Kind, ...] = ("random", "tied", "collapsed", "clusters", "sorted")
-
-
-def source(kind: Kind, images: int, captions: int, d: int = 16, seed: int = 0, grid: bool = True) -> SplitEmbeddings:
-    """Embeddings of a kind; on a dyadic grid products are exact, whatever the order of their sums."""
-    generator = torch.Generator().manual_seed(seed)
-    owner = np.repeat(np.arange(images), captions)
-    v = torch.randn(images, d, generator=generator) / d**0.5
-    t = v[owner] + 0.5 * torch.randn(len(owner), d, generator=generator) / d**0.5
-    if kind == "tied":
-        v, t = v.sign() / 8, t.sign() / 8
-    if kind == "collapsed":
-        v, t = torch.full_like(v, 0.25), torch.full_like(t, 0.25)
-    if kind == "clusters":
-        v, t = (x[torch.randint(min(3, len(x)), (len(x),), generator=generator)] for x in (v, t))
-    if kind == "sorted":  # sums grow to the end, so that whatever is kept early is too much
-        t = t * torch.linspace(0.1, 1, len(t))[:, None]
-    if grid:
-        v, t = ((x * 32).round() / 32 for x in (v, t))
-    ids = [[str(i) for i in range(n)] for n in (images, len(owner))]
-    return SplitEmbeddings("made", v, t, None, owner, ids[0], ids[1], "f" * 64)
 
 
 def whole_batch(embedded: SplitEmbeddings, how: Any) -> Batch:
@@ -84,7 +62,7 @@ def assert_same(tiled_rows: FoldedRows, whole: DenseRows, objectives: list[Objec
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_general_floats_differ_only_beside_a_threshold(kind: Kind) -> None:
-    embedded = source(kind, 150, 2, d=100, grid=False)
+    embedded = captions(kind, 150, 2, d=100, grid=False)
     batch, objective, eps = whole_batch(embedded, "pairs"), build("objectives", "ntxent:tau=0.05"), 0.01
     tiled_rows = run_pass(embedded, batch, [objective], [eps], rows=37, columns=41)
     for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
@@ -96,7 +74,7 @@ def test_general_floats_differ_only_beside_a_threshold(kind: Kind) -> None:
 
 def test_a_positive_does_not_outrank_itself_whatever_the_tile(monkeypatch: pytest.MonkeyPatch) -> None:
     """A product computed apart differs in its last bits: such queries are ranked again from one product."""
-    embedded = source("collapsed", 30, 1)
+    embedded = captions("collapsed", 30, 1)
     batch = whole_batch(embedded, "pairs")
     shifted = lambda matrix, mask: (matrix.images * matrix.captions).double().sum(1).float() - 1e-7  # noqa: E731
     monkeypatch.setattr("lossscope.engine.blocks.matrix.positive_similarities", shifted)
@@ -109,7 +87,7 @@ def test_a_positive_does_not_outrank_itself_whatever_the_tile(monkeypatch: pytes
 def test_too_many_kept_entries_lead_to_a_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kept_entries, "PER_QUERY", 1)
     for kind, how, spec in (("random", "pairs", "ntxent:tau=0.5"), ("random", "images", "smoothap:tau=0.2")):
-        embedded, objective = source(kind, 40, 3), build("objectives", spec)
+        embedded, objective = captions(kind, 40, 3), build("objectives", spec)
         batch = whole_batch(embedded, how)
         tiled_rows = run_pass(embedded, batch, [objective], [1e-4], rows=16, columns=16)
         for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
@@ -120,7 +98,7 @@ def test_too_many_kept_entries_lead_to_a_second_pass(monkeypatch: pytest.MonkeyP
 def test_an_objective_that_needs_the_whole_matrix_is_refused_if_too_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    embedded = source("random", 60, 2)
+    embedded = captions("random", 60, 2)
     monkeypatch.setattr(memory, "LARGE_ENTRIES", 100)
     Sweep(("goal:pair=sig-ms",), batch_size=None).run(embedded)  # it fits
     monkeypatch.setattr(memory, "free_bytes", lambda device: 100_000)
@@ -161,7 +139,7 @@ def test_slices_cover_everything_evenly(n: int, size: int) -> None:
 
 def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others would wait for ever for the sums of its tiles."""
-    embedded, tried = source("random", 20, 2), []
+    embedded, tried = captions("random", 20, 2), []
 
     def scarce(plan: ProbePlan, blocks: MatrixBlocks, *_: object) -> None:
         tried.append(blocks.height)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.relations import Relations
+from lossscope.core.sides import QUERY_DOCUMENT
 from lossscope.engine import small_batches
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
@@ -289,3 +293,26 @@ def test_curves_stand_beside_probes_that_have_none(embedded: SplitEmbeddings, tm
     curves = rows[rows["probe"] == "cocos"]["curve"]
     assert {len(curve) for curve in curves} == {101}
     assert rows[rows["probe"] == "similarity"]["curve"].isna().all()
+
+
+def test_a_sweep_plans_a_source_once_and_lets_it_go_with_the_next(embedded: SplitEmbeddings) -> None:
+    options, first = sweep("ntxent"), replace(embedded)
+    assert options.plan_for(first) is options.plan_for(first)
+    known = weakref.ref(first)
+    del first
+    assert known() is not None  # the plan is of a source that is still there
+    options.plan_for(embedded)
+    gc.collect()
+    assert known() is None
+
+
+def test_a_plan_names_what_it_sweeps_after_the_sides_of_each_source() -> None:
+    plan = Sweep(("ntxent",), ("false-negatives", "recall"), batch_size=8).plan
+    pairs = Relations(N, N, np.stack([np.arange(N)] * 2, 1), QUERY_DOCUMENT)
+    for name in ("units", "within_one", "totals"):  # known of no source yet
+        getattr(plan, name)
+    bound, fresh = plan.for_relations(pairs), Sweep(("ntxent",), ("false-negatives", "recall"), batch_size=8).plan
+    fresh = fresh.for_relations(pairs)
+    for name in ("units", "within_one", "totals"):
+        assert getattr(bound, name) == getattr(fresh, name)
+    assert "same_item" in bound.units and "same_image" in plan.units
