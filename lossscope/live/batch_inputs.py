@@ -178,10 +178,8 @@ class BatchInputs:
         mask = None
         if self.mask is not None:
             mask = i2t_mask(template, self.mask, offset, sides)
-        elif offset is None:
-            require_pairs(n, m)
         else:
-            require_offset(n, m, offset)
+            _require_places(n, m, offset)
         rows = [Rows(n, m, pairs_at(n, m, device, offset or 0) if mask is None else rows_of(mask), S, V, T)]
         is_transposed = False
         if self.S_second is not None:
@@ -205,10 +203,7 @@ class BatchInputs:
         if self.mask is not None:
             raise InputError("S_second has its positives at offset, as S has; a mask cannot be given beside it")
         n, m = S.shape
-        if offset is None:
-            require_pairs(n, m)
-        else:
-            require_offset(n, m, offset)
+        _require_places(n, m, offset)
         return Rows(n, m, pairs_at(n, m, S.device, offset or 0, "t2i"), S)
 
     def _require_share(self, is_one_set: bool) -> None:
@@ -260,6 +255,14 @@ def _template(S: Tensor | None, V: Tensor | None, T: Tensor | None, names: str) 
     if V is not None and T is not None and tuple(S.shape) != (len(V), len(T)):
         raise InputError(f"S must be of its {names}, {(len(V), len(T))}; got {tuple(S.shape)}")
     return S
+
+
+def _require_places(n: int, m: int, offset: int | None) -> None:
+    """Raise InputError unless each of n rows has its positive among m columns, at the offset or in its own place."""
+    if offset is None:
+        require_pairs(n, m)
+    else:
+        require_offset(n, m, offset)
 
 
 def _detached(first: Tensor | None, second: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import torch.distributed as dist
 
 from lossscope.core.distributed import ProcessGroup, process_group
+from lossscope.engine.sampled.draw import LEAST
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 
 from .observed import MOST_ENTRIES, Observed
 from .shared_batch import SharedBatch
-
-_LEAST = 2  # queries, of which there is a deviation
 
 
 @dataclass(frozen=True)
@@ -32,8 +31,8 @@ class BatchLayout:
         if not isinstance(given, bool) and not (dist.is_available() and isinstance(given, dist.ProcessGroup)):
             raise InputError(f"across_processes must be True, False or a process group; got {given!r}")
         number = self.queries
-        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < _LEAST):
-            raise InputError(f"queries must be a whole number of at least {_LEAST}; got {number!r}")
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < LEAST):
+            raise InputError(f"queries must be a whole number of at least {LEAST}; got {number!r}")
 
     @property
     def is_shared(self) -> bool:

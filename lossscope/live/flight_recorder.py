@@ -24,11 +24,10 @@ from lossscope.objectives.base import Objective
 from lossscope.registry import short_spec
 
 from .events import Event
-from .observed import Observed, Row
+from .observed import RECORDER_BYTES, Observed, Row
 from .recorded_step import Ids, RecordedStep, mask_bytes, names_of, needed_bytes
 
 SCHEMA = "lossscope.recorder/1"
-LIMIT = 256_000_000  # bytes
 LOGGER = logging.getLogger("lossscope")
 MANIFEST, LOG = "manifest.json", "log.csv"
 _CAUSE = re.compile(r"[^a-z0-9-]+")
@@ -53,7 +52,7 @@ class FlightRecorder:
 
     keep: int  # steps, at most
     folder: Path
-    limit: int = LIMIT  # bytes of their tensors and ids, at most: fewer steps are kept of large batches
+    limit: int = RECORDER_BYTES  # bytes of their tensors and ids, at most: fewer steps are kept of large batches
     _kept: deque[_Kept] = field(default_factory=deque, init=False)
     _bytes: int = field(default=0, init=False)
     _masks: dict[int, int] = field(default_factory=dict, init=False)  # id of a mask -> steps that have it

@@ -28,7 +28,7 @@ from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics
 from .doctor_options import DoctorOptions
 from .loss_gap import OBJECTIVE_LOSS, gap_of
-from .observed import Observed, Row
+from .observed import RECORDER_BYTES, Observed, Row
 from .safeguards import Safeguards
 from .shared_batch import BatchPart
 
@@ -84,7 +84,7 @@ class LossScope:
     # compared with all candidates: `C_neg` is then an estimate, and `C_neg_low` and `C_neg_high` are the ends of its
     # 95 % interval; None: all queries
     queries: int | None = None
-    recorder_bytes: int = 256_000_000  # of the tensors and ids of these steps: of large batches fewer are kept
+    recorder_bytes: int = RECORDER_BYTES  # of the tensors and ids of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
 

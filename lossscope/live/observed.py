@@ -16,6 +16,7 @@ from lossscope.engine.sampled.draw import draw_queries
 from lossscope.objectives.base import Objective
 
 Row = dict[str, float]  # `finite` and the statistics of one step
+RECORDER_BYTES = 256_000_000  # of the tensors and ids of the steps that the flight recorder keeps
 MOST_ENTRIES = 2**24  # of S: of a larger batch a sample of the rows is looked at
 
 

@@ -13,8 +13,7 @@ from lossscope.registry import short_spec
 
 from ..run_probes import needs_whole_matrix
 from ..shares import name_of_objective
-
-LEAST = 2  # queries, of which there is a deviation
+from .draw import LEAST
 
 
 class SampleOptions(Protocol):

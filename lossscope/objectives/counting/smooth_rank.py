@@ -151,12 +151,12 @@ class _SmoothRankState(CountState):
 
     def add(self, block: Block) -> None:
         fold, rows = self.fold, block.rows
+        widths = None if all(kept.full for kept in self.entries) else self._widths(rows)
         for i in range(fold.s_pos.shape[1]):
             X = block.minus(fold.s_pos_or_inf[rows, i])
-            if not self.entries[i].full:
-                width = fold.half_width(min(fold.eps), self._all_sums(rows), rows)[:, i] + _SLACK
+            if widths is not None and not self.entries[i].full:
                 near = torch.abs(X, out=block.work("second")).neg_()
-                chosen = block.entries_where(near, -width.to(X.dtype))
+                chosen = block.entries_where(near, -widths[:, i].to(X.dtype))
                 self.entries[i].add(chosen, rows, partial(self._can_count, i))
             G = X.div_(fold.rule.tau).sigmoid_()
             self.sums[rows, i, 0] += block.sum(G)
@@ -167,6 +167,10 @@ class _SmoothRankState(CountState):
     def _all_sums(self, rows: slice = slice(None)) -> Tensor:
         """(r, p, 3) the sums of these and of earlier blocks, of some queries."""
         return self.sums[rows] if self.before is None else self.sums[rows] + self.before[rows]
+
+    def _widths(self, rows: slice = slice(None)) -> Tensor:
+        """(r, p) half the widths of the windows by now, with slack, of some queries."""
+        return self.fold.half_width(min(self.fold.eps), self._all_sums(rows), rows) + _SLACK
 
     @property
     def _R(self) -> Tensor:
@@ -283,8 +287,7 @@ class _SmoothRankState(CountState):
     def _can_count(self, i: int, queries: Tensor, similarities: Tensor) -> Tensor:
         """Whether entries are within the window of positive i as it is by now."""
         rows = queries.long()
-        width = self.fold.half_width(min(self.fold.eps), self._all_sums())[:, i] + _SLACK
-        return (similarities - self.fold.s_pos[rows, i]).abs() < width[rows]
+        return (similarities - self.fold.s_pos[rows, i]).abs() < self._widths()[rows, i]
 
     def _count_entries(self, eps: float) -> Tensor:
         """(n, p, 2) number of kept entries that count, and their weight before it is divided by R²."""
