@@ -91,6 +91,14 @@ class SplitEmbeddings:
         return self.relations.sides
 
     @property
+    def device(self) -> torch.device:
+        """Where S is computed; of a model that scores pairs the CPU, to which it returns them."""
+        if self.shards is not None:
+            return self.shards.i2t.device
+        known = self.similarity if self.images is None else self.images
+        return torch.device("cpu") if known is None else known.device
+
+    @property
     def _size(self) -> str:
         """`10 images and 50 captions`; `60 items` of one set."""
         first, second = self.sides.first, self.sides.second

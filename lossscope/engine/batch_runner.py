@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from lossscope.core import memory
 from lossscope.core.batches import Batch
@@ -221,10 +220,9 @@ class BatchRunner:
     def _stack_entries(self) -> int:
         """Entries of S of one stack; 0, one batch at a time, where embeddings or gradients of one batch are needed."""
         alone = "gradients" in self._reads or self._needs_embeddings or bool(self.plan.options.terms)
-        images, entries = self.embedded.images, small_batches.STACK_ENTRIES
         if alone:
             return 0
-        return entries if images is None else memory.entries_at_a_time(entries, images.device)
+        return memory.entries_at_a_time(small_batches.STACK_ENTRIES, self.embedded.device)
 
     def _rows_of_stack(self, collector: IntervalCollector | None, stack: _Stack, buffers: Buffers) -> _StackRows:
         """Every probe on each direction of a stack."""
@@ -297,11 +295,10 @@ class BatchRunner:
             return False
         if not dense and not whole and embedded.pair_scorer is None:
             return True
-        device = torch.device("cpu") if embedded.images is None else embedded.images.device
         from .large_batches import COPIES
 
         needed = 4 * COPIES * entries
-        if engine == "auto" and needed <= memory.free_bytes(device) / 2:
+        if engine == "auto" and needed <= memory.free_bytes(embedded.device) / 2:
             return False
         name = embedded.name if embedded.pair_scorer or not dense else spec_of(dense[0][0] or dense[0][1])
         raise InputError(

@@ -221,7 +221,7 @@ class SweepPlan:
         ours = all(type(one).__module__.startswith("lossscope.") for one in own)
         has_state = any(".custom." in type(one).__module__ or one.network() is not None for one in self.objectives)
         has_model = embedded.pair_scorer is not None or any("gradients" in probe.reads for probe in self.probes)
-        on_cpu = embedded.images is None or embedded.images.device.type == "cpu"
+        on_cpu = embedded.device.type == "cpu"
         return Workers(jobs) if ours and on_cpu and not has_state and not has_model else ALONE
 
     def parts(self, batching: Batching, embedded: SplitEmbeddings) -> dict[str, tuple[int, int]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from lossscope.engine.sweep import Sweep
 from lossscope.engine.workers import VARIABLE, Behind, Workers, number_of_jobs
 from lossscope.errors import InputError
 from lossscope.objectives.counting.block import Buffers
+from lossscope.sources.base import load
+
+from .paths import write_shards
 
 OBJECTIVES = ("ntxent:tau=0.05", "ntxent:tau=0.005", "triplet", "triplet_sh", "smoothap", "circle")
 PROBES = ("cocos", "cocos:eps=0.000001", "similarity", "recall", "hubness", "tangent", "uniformity")
@@ -158,6 +163,20 @@ def test_own_losses_modules_and_objectives_with_state_have_one_thread(
 
 def test_models_that_score_pairs_have_one_thread() -> None:
     assert Sweep(("ntxent",), ("cocos", "parameter_gradients")).plan.workers(split(), 3).jobs == 1
+
+
+@pytest.mark.parametrize("kind", ["vectors", "similarities", "shards"])
+def test_sources_on_another_device_have_one_thread(kind: str, tmp_path: Path) -> None:
+    made = split()
+    if kind == "similarities":
+        made = replace(
+            made, images=None, captions=None, similarity=torch.rand(len(made.image_ids), len(made.caption_ids))
+        )
+    elif kind == "shards":
+        made = load(write_shards(tmp_path / "shards", made, 2), sharded=True)
+    plan, elsewhere = Sweep(("ntxent",)).plan, made.to(torch.device("meta"))
+    assert (made.device.type, plan.workers(made, 3).jobs) == ("cpu", 3)
+    assert (elsewhere.device.type, plan.workers(elsewhere, 3).jobs) == ("meta", 1)
 
 
 @pytest.mark.parametrize("typed", ["0", "-1", "two", "1.5"])
