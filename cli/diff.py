@@ -168,13 +168,13 @@ def _print(
     rows: pd.DataFrame, queries: pd.DataFrame, typed: dict[str, Any], left_out: tuple[str, ...], format: str
 ) -> None:
     """Write the differences, and the queries that changed most."""
-    from lossscope.io.frames import summary_document
+    from lossscope.io.frames import plain_rows
     from lossscope.tables import diff as tables
 
     if format == "json":
-        document = json.loads(summary_document(rows, {**typed, "left_out": list(left_out)}, SCHEMA))
-        listed = json.loads(summary_document(queries, {}, SCHEMA))["rows"] if len(queries) else []
-        typer.echo(json.dumps({**document, "queries": listed}, indent=1))
+        command, differences = {**typed, "left_out": list(left_out)}, plain_rows(rows)
+        document = {"schema": SCHEMA, "command": command, "rows": differences, "queries": plain_rows(queries)}
+        typer.echo(json.dumps(document, indent=1))
         return
     more = [tables.build_queries(queries)] if len(queries) else []
     print_results(rows, lambda: [*tables.build(rows), *more], typed, format, schema=SCHEMA)

@@ -52,45 +52,48 @@ class BatchRunner:
     units: SamplingUnits | None = None  # of the split, which intervals are over; None: no intervals
     workers: Workers = ALONE
 
-    def run(self, batches: Sequence[Batch], start: int, total: int) -> PartRows:
-        """Return rows of batches and of single queries, and the sums that intervals take; every process has all.
+    def run(self, batches: Sequence[Batch]) -> PartRows:
+        """Return the numbers of some batches."""
+        ((_, part),) = self.run_parts([("", 0, batches)], len(batches))
+        return part
+
+    def run_parts(
+        self, parts: Iterable[tuple[str, int, Sequence[Batch]]], total: int
+    ) -> Iterator[tuple[str, PartRows]]:
+        """Yield the key and the numbers of each part, in order; the next is computed while one is looked at.
 
         Args:
-            batches: consecutive batches of the sweep.
-            start: the number of the first of them.
+            parts: key, the number of the first batch, and consecutive batches; drawn one ahead.
             total: how many batches the sweep has, for `progress`.
         """
-        collector = self.collector(batches)
-        rows, queries = self.run_into(collector, batches, start, total)
-        return PartRows(rows, queries, None if collector is None else self._sums(collector))
-
-    def run_into(
-        self, collector: IntervalCollector | None, batches: Sequence[Batch], start: int, total: int
-    ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return rows of batches and of single queries, and leave to the collector what intervals take."""
-        finished: list[_StackRows] = []
-        for is_large, stacks in groupby(self._stacks(batches, start), lambda stack: stack.is_large):
-            for stack, done in self._run_large(stacks, collector) if is_large else self._run_small(stacks, collector):
+        stacks = (stack for key, start, batches in parts for stack in self._stacks(key, batches, start))
+        for part, of_part in groupby(self._run(stacks), lambda each: each[0].part):
+            finished: list[_StackRows] = []
+            for stack, done in of_part:
                 if done is not None:
                     finished.append(done)
                 if self.progress:
                     self.progress(f"{self.batching.sampling.mode} batches", stack.index + len(stack.batches), total)
-        every = sorted((one for own in self.processes.gather(finished) for one in own), key=lambda one: one.number)
-        queries = [frame for one in every for frame in one.queries]
-        rows = rows_of_batches([row for one in every for row in one.rows])
-        return rows, pd.concat(queries) if queries else pd.DataFrame()
+            every = sorted((one for own in self.processes.gather(finished) for one in own), key=lambda one: one.number)
+            queries = [frame for one in every for frame in one.queries]
+            rows = rows_of_batches([row for one in every for row in one.rows])
+            yield part.key, PartRows(rows, pd.concat(queries) if queries else pd.DataFrame(), part.collector)
 
-    def _stacks(self, batches: Sequence[Batch], start: int) -> Iterator[_Stack]:
-        """Yield the stacks of consecutive batches, of which `start` is the number of the first."""
-        index = start
+    def _stacks(self, key: str, batches: Sequence[Batch], start: int) -> Iterator[_Stack]:
+        """Yield the stacks of consecutive batches of a part, of which `start` is the number of the first."""
+        index, part = start, _Part(key, self._collector(batches))
         for number, stack in enumerate(small_batches.stack_batches(batches, self._stack_entries())):
-            yield _Stack(number, index, stack, len(stack) == 1 and self._is_large(stack[0]))
+            yield _Stack(part, number, index, stack, len(stack) == 1 and self._is_large(stack[0]))
             index += len(stack)
 
-    def _run_small(
-        self, stacks: Iterable[_Stack], collector: IntervalCollector | None
-    ) -> Iterator[tuple[_Stack, _StackRows | None]]:
+    def _run(self, stacks: Iterable[_Stack]) -> Iterator[tuple[_Stack, _StackRows | None]]:
         """Yield each stack with its rows, in order; without where another process has it."""
+        for is_large, alike in groupby(stacks, lambda stack: stack.is_large):
+            run = self._run_large if is_large else self._run_small
+            yield from run(alike)
+
+    def _run_small(self, stacks: Iterable[_Stack]) -> Iterator[tuple[_Stack, _StackRows | None]]:
+        """Yield stacks that threads share, and of which each process has its own."""
         kept: deque[tuple[_Stack, bool]] = deque()
 
         def own() -> Iterator[_Stack]:
@@ -100,38 +103,37 @@ class BatchRunner:
                 if is_own:
                     yield stack
 
-        for done in self.workers.run(partial(self._run_stack, collector), own()):
+        for done in self.workers.run(self._run_stack, own()):
             while not kept[0][1]:
                 yield kept.popleft()[0], None
-            if collector is not None:
-                collector.stacks += done.numbers
-            yield kept.popleft()[0], replace(done, numbers=[])
+            stack = kept.popleft()[0]
+            if stack.part.collector is not None:
+                stack.part.collector.stacks += done.numbers
+            yield stack, replace(done, numbers=[])
         for stack, _ in kept:
             yield stack, None
 
-    def _run_stack(self, collector: IntervalCollector | None, stack: _Stack, buffers: Buffers) -> _StackRows:
+    def _run_stack(self, stack: _Stack, buffers: Buffers) -> _StackRows:
         """Both directions of a stack; batch by batch where the stack does not fit into memory."""
         try:
-            return self._rows_of_stack(collector, stack, buffers)
+            return self._rows_of_stack(stack, buffers)
         except (MemoryError, RuntimeError) as error:
             if len(stack.batches) == 1 or not memory.is_out_of_memory(error):
                 raise
         singles = [
-            self._run_stack(collector, _Stack(stack.number, stack.index + place, [batch], False), Buffers())
+            self._run_stack(replace(stack, index=stack.index + place, batches=[batch]), Buffers())
             for place, batch in enumerate(stack.batches)
         ]
         rows, queries, numbers = ([one for single in singles for one in getattr(single, name)] for name in _LISTS)
         return _StackRows(stack.number, rows, queries, numbers)
 
-    def _run_large(
-        self, stacks: Iterable[_Stack], collector: IntervalCollector | None
-    ) -> Iterator[tuple[_Stack, _StackRows | None]]:
-        """Yield each batch with its rows, computed by all processes together; rows are of the first one."""
+    def _run_large(self, stacks: Iterable[_Stack]) -> Iterator[tuple[_Stack, _StackRows | None]]:
+        """Yield batches that all processes compute together; rows are of the first one."""
         for stack in stacks:
-            results = self._results_of_large(stack, collector)
+            results = self._results_of_large(stack)
             yield stack, self._stack_rows(stack, results, []) if self.processes.main else None
 
-    def collector(self, batches: Sequence[Batch]) -> IntervalCollector | None:
+    def _collector(self, batches: Sequence[Batch]) -> IntervalCollector | None:
         """Return what collects the sums of some batches; None without intervals."""
         if self.units is None or not batches:
             return None
@@ -172,7 +174,7 @@ class BatchRunner:
         embedded = self.embedded.joined if joined else self.embedded
         return small_batches.complete_rows(embedded, rows)
 
-    def _sums(self, collector: IntervalCollector) -> NamedSums:
+    def sums(self, collector: IntervalCollector) -> NamedSums:
         """Return the sums of a part by the names that summary rows have; all processes have those of the first."""
         stacks = [stack for own in self.processes.gather(collector.stacks) for stack in own]
         size = self.plan.batch_size_of(self.batching) or self._full_items
@@ -224,7 +226,7 @@ class BatchRunner:
             return 0
         return memory.entries_at_a_time(small_batches.STACK_ENTRIES, self.embedded.device)
 
-    def _rows_of_stack(self, collector: IntervalCollector | None, stack: _Stack, buffers: Buffers) -> _StackRows:
+    def _rows_of_stack(self, stack: _Stack, buffers: Buffers) -> _StackRows:
         """Every probe on each direction of a stack."""
         reads, batches = self._reads, stack.batches
         embeddings = "embeddings" in reads or self._needs_embeddings
@@ -233,7 +235,7 @@ class BatchRunner:
         if self.plan.masks:
             directions = self._hide_negatives(directions, batches)
         every = [self.probe_plan.of_direction(rows.shape.direction).run(rows) for rows in directions]
-        numbers = []
+        numbers, collector = [], stack.part.collector
         if collector is not None:  # only now, when no direction can fail for want of memory
             items = len(batches[0].images)
             numbers = [
@@ -264,9 +266,9 @@ class BatchRunner:
             hide_by_rules(rows, self.plan.masks, guide) for rows, guide in zip(directions, guides, strict=True)
         )
 
-    def _results_of_large(self, stack: _Stack, collector: IntervalCollector | None) -> list[list[ProbeResult]]:
+    def _results_of_large(self, stack: _Stack) -> list[list[ProbeResult]]:
         """Every probe on each direction of a batch, by all processes together."""
-        (batch,) = stack.batches
+        (batch,), collector = stack.batches, stack.part.collector
 
         def on_tile(done: int, of: int) -> None:
             if self.progress:
@@ -361,14 +363,23 @@ class PartRows:
 
     batches: pd.DataFrame
     queries: pd.DataFrame
-    sums: NamedSums | None  # None: no intervals
+    collector: IntervalCollector | None  # of what intervals take; None: no intervals
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Consecutive batches of a sweep, whose numbers are written together."""
+
+    key: str
+    collector: IntervalCollector | None
 
 
 @dataclass(frozen=True)
 class _Stack:
     """Batches that are computed together."""
 
-    number: int
+    part: _Part
+    number: int  # within the part
     index: int  # number of the first batch
     batches: list[Batch]
     is_large: bool  # whether it is one batch that is computed in tiles or panels

@@ -96,7 +96,7 @@ class Jackknife:
         for batching in plan.batchings:
             batches = list(self._batches(batching, kept))
             runner = BatchRunner(plan, batching, self.embedded, self.processes, None, self.guide, workers=self.workers)
-            parts.append(runner.run(batches, 0, len(batches)).batches)
+            parts.append(runner.run(batches).batches)
         if self.progress:
             self.progress("sweeps without a group of items", left_out + 1, self.groups)
         rows = pd.concat(parts, ignore_index=True)

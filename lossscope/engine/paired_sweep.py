@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.float32_products import float32_products
@@ -21,7 +20,7 @@ from lossscope.io.frames import KEYS, SIDES, summarise
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 
-from .batch_runner import BatchRunner
+from .batch_runner import BatchRunner, PartRows
 from .item_sums import IntervalCollector
 from .paired_items import require_same_items
 from .paired_sums import PairedSums, paired_sums
@@ -40,6 +39,7 @@ EQUAL = "equal"  # method of a difference that is 0 in every batch and of every 
 Values = npt.NDArray[np.float64]
 NumberKey = tuple[str, str | None, str | None, str]  # probe, objectives of both sides, column of single queries
 _Key = tuple[Hashable, ...]
+_Part = tuple[BatchRunner, PartRows]  # of one way of batching under one side
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class PairedSweep:
         refusal = None if self.first.interval is None or units is None else units.refusal
         if self.first.interval is None or refusal is not None:
             units = None
-        sides: tuple[list[_Side], list[_Side]] = [], []
+        sides: tuple[list[_Part], list[_Part]] = [], []
         sums: dict[_Key, PairedSums] = {}
         other_numbers: set[NumberKey] = set()
         jobs = number_of_jobs(jobs)
@@ -116,31 +116,17 @@ class PairedSweep:
                         f"batches must fit the split; {a.name} has fewer items than --batch-size. Use a smaller one, "
                         "or --keep-last"
                     )
-                collectors = [_run(one, batches, into) for one, into in zip((runner, of_b), sides, strict=True)]
-                if collectors[0] is not None and collectors[1] is not None:
-                    sums |= _sums_of(runner, of_b, collectors[0], collectors[1], processes)
+                first, second = runner.run(batches), of_b.run(batches)
+                sides[0].append((runner, first))
+                sides[1].append((of_b, second))
+                if first.collector is not None and second.collector is not None:
+                    sums |= _sums_of(runner, of_b, first.collector, second.collector, processes)
         intervals = None if units is None or self.first.interval is None else SweepIntervals(units, self.first.interval)
         rows, left_out = _rows(_statistics(sides[0], plans[0]), _statistics(sides[1], plans[1]), sums, intervals)
         if units is not None:
             refusal = _lacking(rows)
         queries = _queries(sides[0]), _queries(sides[1])
         return PairedResult(rows, queries, left_out, refusal, frozenset(other_numbers))
-
-
-@dataclass(frozen=True)
-class _Side:
-    """The rows of one way of batching under one side."""
-
-    runner: BatchRunner
-    batches: pd.DataFrame
-    queries: pd.DataFrame
-
-
-def _run(runner: BatchRunner, batches: list[Batch], into: list[_Side]) -> IntervalCollector | None:
-    """Run one side on all batches."""
-    collector = runner.collector(batches)
-    into.append(_Side(runner, *runner.run_into(collector, batches, 0, len(batches))))
-    return collector
 
 
 def _same_batches(first: SweepPlan, second: SweepPlan) -> list[tuple[Batching, Batching]]:
@@ -200,9 +186,9 @@ def _means(probe: Probe, objective: Objective | None) -> dict[str, set[str]]:
     return means
 
 
-def _queries(sides: list[_Side]) -> pd.DataFrame:
+def _queries(side: list[_Part]) -> pd.DataFrame:
     """Return the rows of single queries of one side."""
-    parts = [side.queries for side in sides if len(side.queries)]
+    parts = [part.queries for _, part in side if len(part.queries)]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -220,17 +206,17 @@ class _Statistic:
     batches: Values  # of each batch
 
 
-def _statistics(sides: list[_Side], plan: SweepPlan) -> dict[_Key, _Statistic]:
+def _statistics(side: list[_Part], plan: SweepPlan) -> dict[_Key, _Statistic]:
     """Return the statistics of one side, by pair of objectives and probes, direction and name."""
     statistics: dict[_Key, _Statistic] = {}
-    for side in sides:
+    for runner, part in side:
         places: dict[str, _Key] = {}
-        for objective, probe in side.runner.probe_plan.pairs:
+        for objective, probe in runner.probe_plan.pairs:
             for direction in get_args(CountedDirection):
-                key = {**side.runner.key_of_pair(probe, objective, direction), "batch_size": None}
-                places[name_of(key, "")] = _place(side.runner, probe, objective, direction)
-        names = [*KEYS, *([SIDES] if SIDES in side.batches else [])]
-        for _, own in side.batches.groupby(names, dropna=False, sort=False, observed=True):
+                key = {**runner.key_of_pair(probe, objective, direction), "batch_size": None}
+                places[name_of(key, "")] = _place(runner, probe, objective, direction)
+        names = [*KEYS, *([SIDES] if SIDES in part.batches else [])]
+        for _, own in part.batches.groupby(names, dropna=False, sort=False, observed=True):
             place = places[_name(own)]
             for row in summarise(own, plan.units_of(own), plan.totals).to_dict("records"):
                 values = own[row["statistic"]].to_numpy(dtype=float)

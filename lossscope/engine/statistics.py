@@ -44,18 +44,15 @@ class Group:
             elements: number of elements of a batch that count, from the first; None: all.
             has_skipped: whether any query may be skipped.
         """
-        values, skipped = [], []
-        for index, name in self.members:
-            result = results[index]
-            k = result.shape.batches
-            column = result.columns[name]
-            values.append(column.reshape(k, -1, *column.shape[1:])[:, :elements])
-            if has_skipped and self.axis == "query":
-                skipped.append(result.skipped.reshape(k, -1)[:, :elements])
-        if any(column.dtype != values[0].dtype for column in values):
-            values = [column.double() for column in values]
+        columns = [results[index].columns[name] for index, name in self.members]
+        k, total = sum(results[index].shape.batches for index, _ in self.members), sum(one.shape[0] for one in columns)
+        rest = columns[0].shape[1:]
+        values = torch.cat(columns, out=columns[0].new_empty((total, *rest), dtype=torch.float64))
+        skipped = None
+        if has_skipped and self.axis == "query":
+            skipped = torch.cat([results[index].skipped for index, _ in self.members]).view(k, -1)[:, :elements]
         reducer = REDUCERS[next(iter(self.reducers))]
-        return part_of(reducer, torch.cat(values), torch.cat(skipped) if skipped else None)
+        return part_of(reducer, values.view(k, total // k, *rest)[:, :elements], skipped)
 
 
 def groups_of(results: Sequence[ProbeResult]) -> list[Group]:

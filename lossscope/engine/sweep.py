@@ -115,9 +115,10 @@ class Sweep(SweepOptions):
                 runner = BatchRunner(plan, batching, embedded, processes, progress, guide, units, workers)
                 for key, part in self._parts(runner, frame, done):
                     batches.append(part.batches)
-                    sums = sums if part.sums is None else join_sums((sums, part.sums))
+                    more = None if part.collector is None else runner.sums(part.collector)
+                    sums = sums if more is None else join_sums((sums, more))
                     if frame:  # written while the next part is computed
-                        behind.do(partial(self._append, frame, key, part))
+                        behind.do(partial(self._append, frame, key, part, more))
                     else:
                         queries.append(part.queries)
         rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
@@ -167,20 +168,22 @@ class Sweep(SweepOptions):
                 f"{self.batch_size}. Use a smaller one, or --keep-last"
             )
         every = sampling.batches(embedded.relations)
-        for key, (start, size) in runner.plan.parts(runner.batching, embedded).items():
-            of_part = list(islice(every, size))
-            if key in done:
-                continue
-            if self.is_sample:
-                from .sampled.runner import SampleRunner
+        parts = (
+            (key, start, list(islice(every, size)))
+            for key, (start, size) in runner.plan.parts(runner.batching, embedded).items()
+        )
+        left = (part for part in parts if part[0] not in done)
+        if not self.is_sample:
+            yield from runner.run_parts(left, total)
+            return
+        from .sampled.runner import SampleRunner
 
-                yield key, PartRows(*SampleRunner.of(runner, frame, key).run(of_part[0]), None)
-            else:
-                yield key, runner.run(of_part, start, total)
+        for key, _, of_part in left:
+            yield key, PartRows(*SampleRunner.of(runner, frame, key).run(of_part[0]), None)
 
-    def _append(self, frame: Frame, key: str, part: PartRows) -> None:
+    def _append(self, frame: Frame, key: str, part: PartRows, sums: NamedSums | None) -> None:
         """Write a part."""
-        items = None if part.sums is None else sums_table(part.sums)
+        items = None if sums is None else sums_table(sums)
         frame.append(part.batches, key, part.queries if self.per_query else None, items)
 
     def _summary(self, plan: SweepPlan, rows: pd.DataFrame, intervals: SweepIntervals | None) -> pd.DataFrame:
@@ -265,4 +268,4 @@ def require_probes_work(plan: SweepPlan, embedded: SplitEmbeddings) -> None:
         first = list(islice(batching.sampling.batches(embedded.relations), 1))
         if not first:
             raise InputError(f"{embedded.name} must have a batch of two {plural(embedded.sides.first)}; it has none")
-        BatchRunner(small, batching, embedded, ProcessGroup(), None).run(first, 0, 1)
+        BatchRunner(small, batching, embedded, ProcessGroup(), None).run(first)

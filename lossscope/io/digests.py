@@ -13,6 +13,7 @@ from lossscope.errors import InputError
 if TYPE_CHECKING:
     from torch import Tensor
 
+_PLAIN = (bool, int, float, str, bytes, type(None))
 _THREADS = 4  # at most; hashing releases Python's lock
 
 
@@ -23,8 +24,10 @@ def digests_of(parts: Mapping[str, Any]) -> dict[str, str]:
     containers and tensors.
     """
     tensors = list({id(leaf): leaf for part in parts.values() for leaf in _tensors(part)}.values())
-    with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
-        hashed = {id(leaf): found for leaf, found in zip(tensors, pool.map(_hash_tensor, tensors), strict=True)}
+    hashed: dict[int, str] = {}
+    if tensors:
+        with ThreadPoolExecutor(min(_THREADS, os.cpu_count() or 1)) as pool:
+            hashed = dict(zip(map(id, tensors), pool.map(_hash_tensor, tensors), strict=True))
     return {name: hashlib.sha256("".join(_words(part, hashed)).encode()).hexdigest() for name, part in parts.items()}
 
 
@@ -57,14 +60,16 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _tensors(value: Any) -> Iterator[Tensor]:
-    if _is_tensor(value):
-        yield value
-    elif isinstance(value, Mapping):
+    if type(value) in _PLAIN:  # most are
+        return
+    if isinstance(value, Mapping):
         for one in value.values():
             yield from _tensors(one)
     elif isinstance(value, list | tuple):
         for one in value:
             yield from _tensors(one)
+    elif _is_tensor(value):
+        yield value
 
 
 def _hash_tensor(tensor: Tensor) -> str:
@@ -77,8 +82,8 @@ def _hash_tensor(tensor: Tensor) -> str:
 
 def _words(value: Any, hashed: Mapping[int, str]) -> Iterator[str]:
     """Yield a text from which a value can be told from every other, its tensors by their digests."""
-    if _is_tensor(value):
-        yield f"tensor {value.dtype} {tuple(value.shape)} {hashed[id(value)]};"
+    if type(value) in _PLAIN:
+        yield f"{type(value).__name__} {value!r};"
     elif isinstance(value, Mapping):
         yield f"dict {len(value)}:"
         items = {"".join(_words(key, hashed)): one for key, one in value.items()}
@@ -89,7 +94,7 @@ def _words(value: Any, hashed: Mapping[int, str]) -> Iterator[str]:
         yield f"list {len(value)}:"
         for one in value:
             yield from _words(one, hashed)
-    elif value is None or type(value) in (bool, int, float, str, bytes):
-        yield f"{type(value).__name__} {value!r};"
+    elif _is_tensor(value):
+        yield f"tensor {value.dtype} {tuple(value.shape)} {hashed[id(value)]};"
     else:
         raise TypeError(type(value).__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import pandas as pd
 from lossscope.errors import InputError
 
 from .column_types import require_types, types_of
-from .frames import OPTIONAL, SIDES, SUMMARY, SUMMARY_TYPES, TEXTS, Frame, require_columns, summary_document
+from .frames import OPTIONAL, SIDES, SUMMARY, SUMMARY_TYPES, TEXTS, Frame, plain_rows, require_columns
 from .json_files import member
 from .reading import show_path
 
@@ -40,9 +39,8 @@ def finished_entries(summary: pd.DataFrame, items: Mapping[str, int], data: obje
         items: name of a side, in the plural -> how many items it has.
         data: spec of the data that the source was trained on, or None.
     """
-    rows = json.loads(summary_document(summary, {}))["rows"]
     return {
-        _SUMMARY: rows,
+        _SUMMARY: plain_rows(summary),
         _ITEMS: {name: int(number) for name, number in items.items()},
         _DATA: None if data is None else str(data),
     }

@@ -307,8 +307,12 @@ def reported_statistics(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.N
 
 def summary_document(rows: pd.DataFrame, command: Mapping[str, Any], schema: str = SUMMARY_SCHEMA) -> str:
     """Return the JSON document of a command: schema, command, rows; NaN is written as null."""
-    records = [_json_row(row) for row in rows.to_dict("records")]
-    return json.dumps({"schema": schema, "command": dict(command), "rows": records}, indent=1)
+    return json.dumps({"schema": schema, "command": dict(command), "rows": plain_rows(rows)}, indent=1)
+
+
+def plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return summary rows as plain values, as JSON has them: None for NaN."""
+    return [_json_row(row) for row in rows.to_dict("records")]
 
 
 def join(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
