@@ -166,13 +166,15 @@ def fold(
         workers: threads that take bands.
     """
     passes = _Pass(blocks, mask, positives, group or ProcessGroup(0, 1), store or Nothing(), on_band, workers)
-    tasks = [(direction.dim, kind) for direction in directions for kind in direction.folds.values()]
-    first = passes.run("first", tasks)
-    states, places = iter(first.states), first.differing
-    folded = [
-        FoldedRows(direction.shape, direction.positives, {key: next(states) for key in direction.folds}, places)
-        for direction in directions
-    ]
+    keys = list(dict.fromkeys(key for direction in directions for key in direction.folds))
+    # both directions of an objective after one another: they share the exponentials of a tile
+    folds = [(direction, key) for key in keys for direction in directions if key in direction.folds]
+    first = passes.run("first", [(direction.dim, direction.folds[key]) for direction, key in folds])
+    states: dict[DirectionFolds, dict[Any, Any]] = {direction: {} for direction in directions}
+    for (direction, key), state in zip(folds, first.states, strict=True):
+        states[direction][key] = state
+    places = first.differing
+    folded = [FoldedRows(one.shape, one.positives, states[one], places) for one in directions]
     second: list[tuple[Fold[Any], Any, _Task]] = []  # a fold, its state, and what a second pass keeps for it
     for direction, rows in zip(directions, folded, strict=True):
         for key, kind in direction.folds.items():
