@@ -33,6 +33,7 @@ from .false_negatives import hide_by_rules
 from .item_sums import IntervalCollector, StackNumbers
 from .plan import Batching, SweepPlan
 from .query_sample import QuerySample
+from .row_items import with_items, with_vectors
 from .run_probes import ProbePlan, ProbeResult, needs_whole_matrix
 from .statistics import Layouts, Values, batch_statistics
 from .sweep_intervals import NamedSums, name_of
@@ -172,7 +173,7 @@ class BatchRunner:
         """Return rows that are batches of one query with their embeddings, keys and ids of items."""
         joined = self.batching.sampling.mode == "views"
         embedded = self.embedded.joined if joined else self.embedded
-        return small_batches.complete_rows(embedded, rows)
+        return with_items(embedded, with_vectors(embedded, rows), True)
 
     def sums(self, collector: IntervalCollector) -> NamedSums:
         """Return the sums of a part by the names that summary rows have; all processes have those of the first."""

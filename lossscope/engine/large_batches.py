@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +12,6 @@ from lossscope.core import memory
 from lossscope.core.batches import Batch
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.masks.base import BatchItems
 from lossscope.core.pair import Pair
 from lossscope.core.types import Direction, OnStep, Rows, SameImage
 from lossscope.objectives.counting.block import Buffers
@@ -24,6 +22,7 @@ from lossscope.probes.views.view import BatchShape, DenseRows
 from .blocks.matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
 from .blocks.sparse_mask import SparseMask
 from .fold import Blocks, DirectionFolds, FoldedRows, fold, folds_of
+from .row_items import with_items
 from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts
 from .workers import ALONE, Workers
 
@@ -111,7 +110,7 @@ class LargeBatchRunner:
             parts: list[list[ProbeResult]] = [[] for _ in plan.pairs]
 
             def of_panel(queries: slice, buffers: Buffers) -> list[ProbeResult]:
-                return plan.run(_panel(matrix, mask, shape, queries, transposed, embeddings, keys))
+                return plan.run(_panel(matrix, mask, shape, queries, embeddings, keys))
 
             for done, results in enumerate(self.workers.run(of_panel, own)):
                 parts = [append_part(before, one) for before, one in zip(parts, results, strict=True)]
@@ -177,13 +176,7 @@ def batch_shapes(batch: Batch) -> Pair[BatchShape]:
 
 
 def _panel(
-    matrix: TiledMatrix,
-    mask: SparseMask,
-    shape: BatchShape,
-    queries: slice,
-    transposed: bool,
-    embeddings: bool,
-    keys: bool,
+    matrix: TiledMatrix, mask: SparseMask, shape: BatchShape, queries: slice, embeddings: bool, keys: bool
 ) -> DenseRows:
     """Return some queries against all candidates.
 
@@ -192,50 +185,15 @@ def _panel(
         mask: of the direction.
         shape: of the direction, whole.
         queries: those of the panel.
-        transposed: whether the direction is t2i.
         embeddings: include the embeddings, if the split has them.
         keys: include the input keys and the known positives.
     """
-    every = slice(0, shape.candidates)
+    every, transposed = slice(0, shape.candidates), shape.direction == "t2i"
     S = matrix.block(every, queries).T.contiguous() if transposed else matrix.block(queries, every)
     dense_mask = mask.mask(torch.arange(queries.start, queries.stop)).to(S.device)
     q, c = (matrix.captions, matrix.images) if transposed else (matrix.images, matrix.captions)
     panel = BatchShape(1, shape.direction, shape.query_ids[queries], shape.candidate_ids, has_all_queries=False)
-    rows = DenseRows(panel, S, dense_mask, items=_items(matrix, queries, transposed))
-    if keys:
-        rows = _with_keys(rows, matrix, queries, transposed)
+    rows = with_items(matrix.embedded, DenseRows(panel, S, dense_mask), keys)
     if not embeddings or q is None or c is None:
         return rows
     return replace(rows, queries=q[queries], candidates=c[None], all_queries=q[None])
-
-
-def _items(matrix: TiledMatrix, queries: slice, transposed: bool) -> BatchItems | None:
-    """Return which items the rows and columns of a panel are; None where both sides are taken as one set."""
-    embedded = matrix.embedded
-    if embedded.is_joined:
-        return None
-    first, second = matrix.image_rows, matrix.caption_rows
-    own, candidates = (second[queries], first[None]) if transposed else (first[queries], second[None])
-    return BatchItems(
-        embedded.image_ids, embedded.caption_ids, own, candidates, not transposed, texts=embedded.read_texts
-    )
-
-
-def _with_keys(panel: DenseRows, matrix: TiledMatrix, queries: slice, transposed: bool) -> DenseRows:
-    """Return a panel with the known positives and the input key of every item."""
-    embedded, rows = matrix.embedded, (matrix.image_rows, matrix.caption_rows)
-    keys = [
-        None if key is None else torch.from_numpy(key[own]) for key, own in zip(embedded.input_keys, rows, strict=True)
-    ]
-    q, c = (1, 0) if transposed else (0, 1)
-    query_keys, candidate_keys = keys[q], keys[c]
-    if transposed:
-        related = embedded.relations.is_positive(rows[0], rows[1][queries]).T
-    else:
-        related = embedded.relations.is_positive(rows[0][queries], rows[1])
-    return replace(
-        panel,
-        related=None if embedded.is_joined else torch.from_numpy(np.ascontiguousarray(related)),
-        query_keys=None if query_keys is None else query_keys[queries],
-        candidate_keys=None if candidate_keys is None else candidate_keys[None],
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 import torch
@@ -12,13 +13,14 @@ from torch import Tensor
 
 from lossscope.core.batches import Batch
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.masks.base import BatchItems
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask, drop_unscored, pair_mask
 from lossscope.core.types import Rows, SameImage
 from lossscope.objectives.counting.block import Buffers
 from lossscope.probes.views.view import BatchShape, DenseRows, Gradients
+
+from .row_items import with_items
 
 STACK_ENTRIES = 1 << 19  # entries of S of one stack: they stay in the caches of a core while objectives pass over them
 _GATHERED = 1 << 10  # embeddings that are gathered before each product, which then finds them in a cache
@@ -70,52 +72,14 @@ def rows_of_stack(
             masks = Pair(_with_embeddings(masks.i2t, v[0], t[0]), _with_embeddings(masks.t2i, t[0], v[0]))
     else:
         both, masks = _score(embedded, stack, same_image)
-    input_keys: tuple[Tensor | None, ...] = (None, None)
-    related: Tensor | None = None
-    if keys:
-        input_keys = _select(embedded.input_keys.i2t, images), _select(embedded.input_keys.t2i, captions)
-        related = None if embedded.is_joined else _related(stack, relations)
     layer_gradients = embedded.layer_gradients if gradients and len(stack) == 1 else None
     backward = (None, None) if layer_gradients is None else tuple(layer_gradients(images[0], captions[0]))
-    q, c = (v, t) if embeddings else (None, None)
-    forward = None if related is None else related.flatten(0, 1)
-    i2t = _rows(both.i2t, masks.i2t, images, captions, q, c, input_keys, forward, backward[0], embedded)
-    if stack[0].is_one_set:
-        return (i2t,)
-    reverse = None if related is None else related.transpose(1, 2).flatten(0, 1)
-    t2i = _rows(both.t2i, masks.t2i, captions, images, c, q, input_keys[::-1], reverse, backward[1], embedded, False)
-    return (i2t, t2i)
-
-
-def complete_rows(embedded: SplitEmbeddings, rows: DenseRows) -> DenseRows:
-    """Return rows, each a batch of its own, with the embeddings, keys and ids of items that the split has."""
-    shape, forward = rows.shape, rows.shape.direction == "i2t"
-    own, candidates = shape.query_ids.numpy(), shape.candidate_ids.numpy()
-    sides = [(embedded.images, embedded.input_keys.i2t), (embedded.captions, embedded.input_keys.t2i)]
-    (of_queries, query_keys), (of_candidates, candidate_keys) = sides if forward else sides[::-1]
-    related = None
-    if not embedded.is_joined:
-        relations = embedded.relations if forward else embedded.relations.t()
-        related = torch.from_numpy(
-            np.concatenate([relations.is_positive(own[i : i + 1], candidates[i]) for i in range(len(own))])
-        )
-    ids = embedded.image_ids, embedded.caption_ids
-    items = None if embedded.is_joined else BatchItems(*ids, own, candidates, forward, embedded.read_texts)
-    device = rows.S.device
-    return replace(
-        rows,
-        queries=None if of_queries is None else of_queries[torch.from_numpy(own).to(device)],
-        candidates=None if of_candidates is None else of_candidates[torch.from_numpy(candidates).to(device)],
-        query_keys=_select(query_keys, own),
-        candidate_keys=_select(candidate_keys, candidates),
-        related=related,
-        items=items,
+    sides = ((images, v), (captions, t)) if embeddings else ((images, None), (captions, None))
+    directions = zip(both, masks, (sides, sides[::-1]), backward, strict=True)
+    return tuple(
+        with_items(embedded, _rows(S, mask, *queries, *candidates, of_layers), keys)
+        for S, mask, (queries, candidates), of_layers in islice(directions, 1 if stack[0].is_one_set else 2)
     )
-
-
-def _related(stack: Sequence[Batch], relations: Relations) -> Tensor:
-    """(k, b, m) bool whether items of both sides are known to be positives."""
-    return torch.from_numpy(np.stack([relations.is_positive(batch.images, batch.captions) for batch in stack]))
 
 
 def _score(embedded: SplitEmbeddings, stack: Sequence[Batch], same_image: SameImage) -> tuple[Pair[Tensor], Pair[Mask]]:
@@ -158,49 +122,23 @@ def _gather(name: str, embeddings: Tensor, rows: Rows, buffers: Buffers) -> Tens
 
 
 def _rows(
-    S: Tensor,
-    mask: Mask,
-    queries: Rows,
-    candidates: Rows,
-    q: Tensor | None,
-    c: Tensor | None,
-    keys: tuple[Tensor | None, ...],
-    related: Tensor | None,
+    S: Tensor, mask: Mask, queries: Rows, q: Tensor | None, candidates: Rows, c: Tensor | None,
     gradients: Gradients | None,
-    embedded: SplitEmbeddings,
-    forward: bool = True,
-) -> DenseRows:
+) -> DenseRows:  # fmt: skip
     """Build the rows of one direction.
 
     Args:
         S: (k·q, c).
         mask: of all rows.
         queries: (k, q) rows of the queries in the split.
-        candidates: (k, c) rows of the candidates in the split.
         q: (k, q, d) embeddings of the queries; None where there are none, or they are not needed.
+        candidates: (k, c) rows of the candidates in the split.
         c: (k, c, d) embeddings of the candidates, likewise.
-        keys: input keys of queries and candidates, shaped as their rows.
-        related: (k·q, c) which candidates are known to be positives.
         gradients: of the layers of the model.
-        embedded: the split.
-        forward: whether queries are of its first side.
     """
-    ids = embedded.image_ids, embedded.caption_ids
-    own = queries.reshape(-1)
-    items = None if embedded.is_joined else BatchItems(*ids, own, candidates, forward, embedded.read_texts)
-    shape = BatchShape(len(queries), mask.direction, torch.from_numpy(own), torch.from_numpy(candidates))
-    return DenseRows(
-        shape,
-        S,
-        mask,
-        None if q is None else q.flatten(0, 1),
-        c,
-        None if keys[0] is None else keys[0].flatten(),
-        keys[1],
-        related,
-        gradients=gradients,
-        items=items,
-    )
+    ids, k = torch.from_numpy(queries.reshape(-1)), len(queries)
+    shape = BatchShape(k, mask.direction, ids, torch.from_numpy(candidates))
+    return DenseRows(shape, S, mask, None if q is None else q.flatten(0, 1), c, gradients=gradients)
 
 
 def _masks(stack: Sequence[Batch], relations: Relations, same_image: SameImage, device: torch.device) -> Pair[Mask]:
@@ -236,10 +174,6 @@ def _concatenate(masks: list[Mask]) -> Mask:
 def _with_embeddings(mask: Mask, queries: Tensor, candidates: Tensor) -> Mask:
     """Return the mask with the embeddings as info, for objectives that need them."""
     return replace(mask, info={**mask.info, "queries": queries, "candidates": candidates})
-
-
-def _select(keys: Rows | None, rows: Rows) -> Tensor | None:
-    return None if keys is None else torch.from_numpy(keys[rows])
 
 
 def _shape(batch: Batch) -> tuple[str, int, int]:
