@@ -121,19 +121,20 @@ class Sweep(SweepOptions):
                         behind.do(partial(self._append, frame, key, part, more))
                     else:
                         queries.append(part.queries)
-        rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
-        if frame and done:
-            rows = frame.read()
-            if units is not None and not frame.has_items():
-                units, refusal = None, "the frame has parts of a version without intervals"
-            if units is not None:
-                sums = {}
-                for file, table in frame.read_items():
-                    sums = join_sums((sums, sums_of_table(table, units.number, file)))
-        intervals = None
-        if units is not None and self.interval is not None:
-            intervals = SweepIntervals(units, self.interval, sums, plan.within_one)
-        summary = self._summary(plan, rows, intervals)
+            rows = pd.concat(batches, ignore_index=True) if batches else pd.DataFrame()
+            if frame and done:
+                behind.wait()
+                rows = frame.read()
+                if units is not None and not frame.has_items():
+                    units, refusal = None, "the frame has parts of a version without intervals"
+                if units is not None:
+                    sums = {}
+                    for file, table in frame.read_items():
+                        sums = join_sums((sums, sums_of_table(table, units.number, file)))
+            intervals = None
+            if units is not None and self.interval is not None:
+                intervals = SweepIntervals(units, self.interval, sums, plan.within_one)
+            summary = self._summary(plan, rows, intervals)  # while the last part is written
         units, refusal, summary = processes.gather((units, refusal, summary))[0]  # who alone reads the frame
         if self.interval_groups is not None and units is not None and self.interval is not None:
             from .jackknife import Jackknife
