@@ -244,9 +244,10 @@ class _Sums(NamedTuple):
 
     def plus(self, other: _Sums, scale: float, rows: slice = slice(None)) -> _Sums:
         """Return the sums over both, of some queries, in units of the larger reference."""
-        (a, b), shared = (_Sums(one.shared, *(x[rows] for x in one[1:])) for one in (self, other)), self.shared
-        if shared is not None and shared == other.shared:
-            return _Sums(shared, a.reference, a.low + b.low, a.square + b.square)
+        if self.shared is not None and self.shared == other.shared:
+            low, square = self.low[rows] + other.low[rows], self.square[rows] + other.square[rows]
+            return _Sums(self.shared, self.reference[rows], low, square)
+        a, b = (_Sums(sums.shared, *(x[rows] for x in sums[1:])) for sums in (self, other))
         first, second = a._own_reference(), b._own_reference()
         reference = torch.maximum(first, second)
         f, g = (((x.double() - reference.double()) * scale).exp() for x in (first, second))
