@@ -199,12 +199,13 @@ class SweepArguments:
     def sweep_options(self, probes: Sequence[str]) -> dict[str, Any]:
         """Return the fields of a Sweep but its objectives. Raises a usage error for options that do not fit."""
         from lossscope.engine.false_negatives import build_rule
-        from lossscope.engine.sampled.precision import Precision
         from lossscope.registry import spec_of
 
         if self.queries is not None and self.precision_of is not None:
             raise usage("--queries and --precision-of both say how many queries there are; give one")
         if self.precision_of is not None:
+            from lossscope.engine.sampled.precision import Precision
+
             with typed_alone():
                 Precision.parse(self.precision_of)
         if self.interval_groups is not None and (parse_interval(self.interval) is None or self._is_sample):
@@ -259,7 +260,6 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
     import pandas as pd
 
     from lossscope.core.distributed import process_group
-    from lossscope.engine.sampled.summary import lacking as lacking_of_sample
     from lossscope.engine.sweep import Sweep
     from lossscope.io.frames import join
 
@@ -292,7 +292,11 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                 frame = open_frame(folder, name, source, sweep, embedded, guide, options.data) if writes else None
                 result = sweep.run(embedded, frame, report, process_group(), guide, options.jobs)
                 results.append(result)
-                without = lacking_of_sample(result.summary, sweep.plan) if sweep.is_sample else result.without_interval
+                without = result.without_interval
+                if sweep.is_sample:
+                    from lossscope.engine.sampled.summary import lacking as lacking_of_sample
+
+                    without = lacking_of_sample(result.summary, sweep.plan)
                 if writes and without:
                     lacking.setdefault(without)
     for text in lacking:

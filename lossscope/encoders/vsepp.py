@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Literal, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, cast
 
 from torch import Tensor, nn
 
@@ -14,10 +14,7 @@ from lossscope.text.word_tokenisers import WordTokeniser
 
 from .base import Encoder, EncoderSpec
 from .layers.image_augmentation import augment_or_crop
-from .layers.pooled_resnet import DEPTHS, Resnet, require_weights
 from .layers.vector_scores import Measure, VectorEncoder
-from .layers.vgg import Vgg19
-from .layers.vit import VITS, Vit
 from .layers.vse_towers import BatchNorms, CnnTower, GruTower, LinearTower, SmallCNN
 from .released.known_options.vsepp import OPTIONS
 from .released.option_table import OptionTable
@@ -25,6 +22,11 @@ from .released.options import count_layers, fit_weights, read_flag, require_agre
 from .released.vse_options import read_vector_options, training_objective
 from .released.vsepp import infer_batch_norms, infer_network, is_vsepp, rename, require_images
 from .types import EncodedBatch, Items, ItemShape, OpenedModel, ReleasedFile
+
+if TYPE_CHECKING:
+    from .layers.pooled_resnet import Resnet
+    from .layers.vgg import Vgg19
+    from .layers.vit import Vit
 
 _Images = Literal[
     "cnn-small", "linear", "resnet18", "resnet50", "resnet101", "resnet152", "vgg19", "vit-small", "vit-base"
@@ -91,6 +93,8 @@ class VSEPP(EncoderSpec):
     def build(self, item_shape: ItemShape, vocabulary_size: int) -> Encoder:
         """Return a new model. Raises InputError for items that do not fit, and for a frozen network without a file."""
         if self.image not in ("cnn-small", "linear") and not self.finetune:
+            from .layers.pooled_resnet import require_weights
+
             require_weights(self.weights, f"the frozen network image={self.image}", ", or train it, finetune=true")
         return self._build_towers(item_shape, vocabulary_size)
 
@@ -151,9 +155,18 @@ class VSEPP(EncoderSpec):
         return CnnTower(cnn, cnn.width, self.dim, self.finetune, self.bn_mode)
 
     def _build_network(self, size: tuple[int, ...]) -> Resnet | Vgg19 | Vit:
-        if self.image in VITS:
-            return Vit(VITS[self.image], size, self.weights)
-        return Vgg19(self.weights) if self.image == "vgg19" else Resnet(DEPTHS[self.image], self.weights)
+        """Return the network that `image` names, whose file alone is imported."""
+        if self.image.startswith("resnet"):
+            from .layers.pooled_resnet import DEPTHS, Resnet
+
+            return Resnet(DEPTHS[self.image], self.weights)
+        if self.image == "vgg19":
+            from .layers.vgg import Vgg19
+
+            return Vgg19(self.weights)
+        from .layers.vit import VITS, Vit
+
+        return Vit(VITS[self.image], size, self.weights)
 
 
 class _Towers(VectorEncoder):

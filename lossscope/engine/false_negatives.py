@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from lossscope.core.known_pairs import rule_spec
 from lossscope.core.masks.base import MaskInputs, NegativeMask, hide_negatives
 from lossscope.probes.views.view import DenseRows
 from lossscope.registry import build, names
@@ -18,8 +17,11 @@ def build_rule(typed: str) -> NegativeMask:
 
     Raises SpecError for a spec that is none.
     """
-    name = typed.partition(":")[0].strip().replace("-", "_").lower()
-    rule: NegativeMask = build("masks", typed if name in names("masks") else rule_spec(typed))
+    if typed.partition(":")[0].strip().replace("-", "_").lower() not in names("masks"):
+        from lossscope.core.known_pairs import rule_spec
+
+        typed = rule_spec(typed)
+    rule: NegativeMask = build("masks", typed)
     return rule
 
 

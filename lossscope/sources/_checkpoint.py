@@ -25,7 +25,6 @@ from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embed import cache_folder, embed, read_cache, write_cache
 from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
-from .checkpoints.pair_scores import PairScorer
 from .checkpoints.reading import complete_data
 from .checkpoints.train_mode import TrainMode
 
@@ -76,6 +75,8 @@ def embed_checkpoint(
         elif training is not None:
             raise InputError(f"{path} must embed both sides alone to be read in train mode; it scores pairs")
         else:
+            from .checkpoints.pair_scores import PairScorer
+
             scorer = PairScorer(model, captions, request.batch_size, request.progress)
     return SplitEmbeddings(
         name=name if training is None else f"{name} in train mode",

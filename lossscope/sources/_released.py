@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lossscope.datasets.base import Split
 from lossscope.io.files import fingerprint_of
-from lossscope.text.unknown_tokens import count_unknown
 from lossscope.text.vocabulary import SPECIAL
 from lossscope.text.word_tokenisers import has_punkt
 
@@ -33,6 +32,8 @@ def notices_of_released(checkpoint: Checkpoint, split: Split) -> tuple[str, ...]
     if split.tokens is not None or split.words is not None:
         return ()
     step = -(-len(split.captions) // _COUNTED)  # whole test splits; of the captions of a training split some
+    from lossscope.text.unknown_tokens import count_unknown
+
     unknown = count_unknown(checkpoint.words(), split.captions[::step])
     return () if unknown is None else unknown.notices()
 

@@ -18,10 +18,8 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.reading import show_path
 
-from ._any_sides import read_any_sides
 from ._arrays import is_folder_of_arrays, read_arrays, read_rows
 from ._dump_arrays import caption_image_of, column_of, finite_similarity, read_ids, unit_matrix
-from ._dump_facts import describe
 from ._relations import declared_sides
 from ._shards import is_sharded, read_shards
 from .base import Request
@@ -73,6 +71,8 @@ class Dump:
         has_vectors = {"images", "captions"} <= arrays.keys()
         sides = declared_sides(arrays, request.sides, self.path)
         if sides is not None and not _is_of_captions(arrays, sides, request.sides):
+            from ._any_sides import read_any_sides
+
             return read_any_sides(arrays, sides, self.path, fingerprint_of(origin, sides.text), request.raw)
         if not has_vectors and "similarity" not in arrays:
             raise InputError(
@@ -117,6 +117,8 @@ class Dump:
 
     def describe(self) -> dict[str, str]:
         """Read everything and return what is in it, name -> text. Raises InputError where something is wrong."""
+        from ._dump_facts import describe
+
         return describe(self.read(Request(cache=False)))
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 from lossscope.errors import InputError
 from lossscope.io.csv_tables import format_csv
 
-from . import formats
 from ._grid import Grid
 from ._shown import shown
 from .cells import Cell, _number
@@ -60,18 +59,26 @@ class Table:
         Args:
             width: of the terminal in characters: what is wider is transposed, or stands in blocks. None: no limit.
         """
-        return formats.text(self.shown, width)
+        from ._terminal import text
+
+        return text(self.shown, width)
 
     def to_markdown(self) -> str:
         """Write it for a pull request or a wiki: best bold, second underlined."""
+        from . import formats
+
         return formats.markdown(self.shown)
 
     def to_latex(self) -> str:
         r"""Write booktabs floats in letters that can be read; they need `\usepackage{booktabs,graphicx}`."""
+        from . import formats
+
         return formats.latex(self.shown)
 
     def to_html(self) -> str:
         """Write it for a page: a table with caption and scopes, in a container that scrolls."""
+        from . import formats
+
         return formats.html(self.shown)
 
     def to_csv(self) -> str:

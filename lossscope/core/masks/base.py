@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lossscope.core.known_pairs import KnownPairs, ReadTexts
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
+
+if TYPE_CHECKING:
+    from lossscope.core.known_pairs import KnownPairs, ReadTexts
 
 Needs = Literal["similarities", "related", "keys", "guide", "items"]
 

@@ -15,6 +15,7 @@ from lossscope.io.files import read_tensors
 
 from ..base import require_fit
 from .residual_network import RESNETS, ResidualNetwork
+from .state_dict import add_batch_counters
 
 DEPTHS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {name: RESNETS[name].depths for name in ("resnet18", "resnet50", "resnet101", "resnet152")}
@@ -83,9 +84,3 @@ def identify_resnet(names: Iterable[str]) -> str:
             return name
     got = f"{depths} blocks of {3 if has_third else 2} convolutions"
     raise InputError(f"a residual network must be one of {', '.join(DEPTHS)}; got {got}")
-
-
-def add_batch_counters(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors and the batch counters of batch norms, zero where files from before torch 0.4.1 lack them."""
-    counters = {k: v.new_zeros((), device="cpu") for k, v in expected.items() if k.endswith("num_batches_tracked")}
-    return {**{k: v for k, v in counters.items() if k not in weights}, **weights}

@@ -55,3 +55,9 @@ def _number_kind(tensor: Tensor) -> str:
     if tensor.is_floating_point():
         return f"{dense} floating"
     return f"{dense} {'true or false' if tensor.dtype is torch.bool else 'whole'}"
+
+
+def add_batch_counters(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors and the batch counters of batch norms, zero where files from before torch 0.4.1 lack them."""
+    counters = {k: v.new_zeros((), device="cpu") for k, v in expected.items() if k.endswith("num_batches_tracked")}
+    return {**{k: v for k, v in counters.items() if k not in weights}, **weights}

@@ -13,7 +13,7 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
 
 from ..base import EncoderSpec, require_fit
-from ..layers.pooled_resnet import add_batch_counters
+from ..layers.state_dict import add_batch_counters
 from ..types import ItemShape
 
 _GREATEST = sys.float_info.max  # whole numbers above it are no floats

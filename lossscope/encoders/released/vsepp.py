@@ -9,7 +9,6 @@ from torch import Tensor
 
 from lossscope.errors import InputError
 
-from ..layers.pooled_resnet import identify_resnet
 from ..layers.vse_towers import BatchNorms
 from ..types import ReleasedFile
 from .options import read_flag, read_text
@@ -29,6 +28,8 @@ def infer_network(image: Mapping[str, Tensor]) -> str:
     """Return the network of pictures, as `resnet152`. Raises InputError when no known one has these names."""
     if any(name.startswith("cnn.features.") for name in image):
         return "vgg19"
+    from ..layers.pooled_resnet import identify_resnet
+
     return identify_resnet(name for name in image if name.startswith("cnn."))
 
 

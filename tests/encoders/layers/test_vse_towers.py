@@ -38,7 +38,7 @@ class Tiny(nn.Module):
 
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recipe:
-    monkeypatch.setattr("lossscope.encoders.vsepp.Resnet", Tiny)
+    monkeypatch.setattr("lossscope.encoders.layers.pooled_resnet.Resnet", Tiny)
     monkeypatch.setattr(CnnTower, "LEAK_EVERY", LEAK)
     torch.manual_seed(0)
     torch.save(Tiny(()).state_dict(), tmp_path / "tiny.pt")
