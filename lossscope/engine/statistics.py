@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.probes.base import Axis, ReducerName, Statistic
 
 from .reducers import REDUCERS, part_of
@@ -31,10 +32,10 @@ class Group:
     # (index of a result, statistic, its reducer, index of its column in `members`)
     targets: list[tuple[int, Statistic, int]] = field(default_factory=list)
 
-    @property
-    def reducers(self) -> dict[ReducerName, None]:
-        """Names of the reducers, which have one `part` and one `merge`."""
-        return dict.fromkeys(statistic.reducer for _, statistic, _ in self.targets)
+    @cached_property
+    def reducers(self) -> tuple[ReducerName, ...]:
+        """Names of the reducers, which have one `part` and one `merge`; asked for when all targets are known."""
+        return tuple(dict.fromkeys(statistic.reducer for _, statistic, _ in self.targets))
 
     def part(self, results: Sequence[ProbeResult], elements: int | None = None, has_skipped: bool = True) -> Tensor:
         """Return what the elements of each column add, (k of the first column, k of the next, ..., m, ...).
@@ -51,7 +52,7 @@ class Group:
         skipped = None
         if has_skipped and self.axis == "query":
             skipped = torch.cat([results[index].skipped for index, _ in self.members]).view(k, -1)[:, :elements]
-        reducer = REDUCERS[next(iter(self.reducers))]
+        reducer = REDUCERS[self.reducers[0]]
         return part_of(reducer, values.view(k, total // k, *rest)[:, :elements], skipped)
 
 

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SMALL = {
     "paper_sweep": ("--pairs", "500", "--width", "32", "--repeats", "1"),
+    "threads": ("--pairs", "500", "--width", "32", "--tile-pairs", "600", "--repeats", "1", "--jobs", "2"),
     "recall": ("--images", "60", "--slice", "10", "--width", "64", "--repeats", "1"),
     "what_if": ("--size", "2100", "--width", "16", "--repeats", "1"),
     "all_pairs": ("--size", "2100", "--width", "16"),
