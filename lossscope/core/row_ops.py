@@ -28,14 +28,22 @@ def row_dot(x: Tensor, y: Tensor) -> Tensor:
     return torch.from_numpy(np.vecdot(x.numpy(), y.numpy()))
 
 
-def row_top_k(x: Tensor, k: int) -> Tensor:
-    """Return the k largest entries of each row, (n, k), in any order."""
+def row_top_k(x: Tensor, k: int, work: Tensor) -> Tensor:
+    """Return the k largest entries of each row, (n, k), in any order.
+
+    Args:
+        x: (n, c).
+        k: number of entries.
+        work: memory of the shape of x, which is overwritten on a CPU.
+    """
     if x.device.type != "cpu":
         return x.topk(k, dim=1).values
-    first = x.shape[1] - k
-    # for short rows a full sort is faster than a partition
-    ordered = np.sort(x.numpy(), axis=1) if x.shape[1] <= 256 else np.partition(x.numpy(), first, axis=1)
-    return torch.from_numpy(ordered[:, first:])
+    first, rows = x.shape[1] - k, work.copy_(x).numpy()
+    if x.shape[1] <= 256:  # for short rows a full sort is faster than a partition
+        rows.sort(axis=1)
+    else:
+        rows.partition(first, axis=1)
+    return work[:, first:]
 
 
 def row_argmax(x: Tensor) -> Tensor:

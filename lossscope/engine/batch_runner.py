@@ -132,7 +132,7 @@ class BatchRunner:
         """Yield batches that all processes compute together; rows are of the first one."""
         for stack in stacks:
             results = self._results_of_large(stack)
-            yield stack, self._stack_rows(stack, results, []) if self.processes.main else None
+            yield stack, self._stack_rows(stack, results, [], Buffers()) if self.processes.main else None
 
     def _collector(self, batches: Sequence[Batch]) -> IntervalCollector | None:
         """Return what collects the sums of some batches; None without intervals."""
@@ -243,7 +243,7 @@ class BatchRunner:
                 collector.numbers_of(stack.number, stack.index, items, results, rows)
                 for rows, results in zip(directions, every, strict=True)
             ]
-        return self._stack_rows(stack, every, numbers)
+        return self._stack_rows(stack, every, numbers, buffers)
 
     def _rows(
         self, embedded: SplitEmbeddings, stack: Sequence[Batch], embeddings: bool, keys: bool, buffers: Buffers,
@@ -310,12 +310,12 @@ class BatchRunner:
         )
 
     def _stack_rows(
-        self, stack: _Stack, results: Sequence[list[ProbeResult]], numbers: list[StackNumbers]
+        self, stack: _Stack, results: Sequence[list[ProbeResult]], numbers: list[StackNumbers], buffers: Buffers
     ) -> _StackRows:
         """Return the rows of the batches of a stack, from the results of each direction."""
         every, images = [one for of_direction in results for one in of_direction], len(stack.batches[0].images)
         size, rows, queries = self.plan.batch_size_of(self.batching) or images, [], []
-        for one, statistics in zip(every, batch_statistics(every, self._layouts), strict=True):
+        for one, statistics in zip(every, batch_statistics(every, self._layouts, buffers), strict=True):
             key = {**self.key_of(one), "queries": one.shape.queries, "items": images, "batch_size": size}
             named = {self.plan.name_of(name): values for name, values in statistics.items()}
             rows.append(BatchStatistics(key, stack.index, one.shape.batches, named))

@@ -63,10 +63,12 @@ def rows_of_stack(
     embedded = embedded.joined if stack[0].mode == "views" else embedded
     images, captions = (np.stack([getattr(b, name) for b in stack]) for name in ("images", "captions"))
     v = t = None
+    buffers = buffers or Buffers()
     if embedded.images is not None and embedded.captions is not None:
         sources = embedded.images, embedded.captions
-        S, v, t = _multiply(*sources, images, captions, buffers or Buffers(), len(stack) if embeddings else None)
-        both = Pair(S.flatten(0, 1), S.transpose(1, 2).flatten(0, 1))
+        S, v, t = _multiply(*sources, images, captions, buffers, len(stack) if embeddings else None)
+        turned = buffers.get("S t2i", (len(stack), S.shape[2], S.shape[1]), S.dtype, S.device).copy_(S.transpose(1, 2))
+        both = Pair(S.flatten(0, 1), turned.flatten(0, 1))
         masks = _masks(stack, relations, same_image, S.device)
         if embeddings and len(stack) == 1:
             masks = Pair(_with_embeddings(masks.i2t, v[0], t[0]), _with_embeddings(masks.t2i, t[0], v[0]))
@@ -77,7 +79,7 @@ def rows_of_stack(
     sides = ((images, v), (captions, t)) if embeddings else ((images, None), (captions, None))
     directions = zip(both, masks, (sides, sides[::-1]), backward, strict=True)
     return tuple(
-        with_items(embedded, _rows(S, mask, *queries, *candidates, of_layers), keys)
+        with_items(embedded, _rows(S, mask, *queries, *candidates, of_layers, buffers), keys)
         for S, mask, (queries, candidates), of_layers in islice(directions, 1 if stack[0].is_one_set else 2)
     )
 
@@ -123,7 +125,7 @@ def _gather(name: str, embeddings: Tensor, rows: Rows, buffers: Buffers) -> Tens
 
 def _rows(
     S: Tensor, mask: Mask, queries: Rows, q: Tensor | None, candidates: Rows, c: Tensor | None,
-    gradients: Gradients | None,
+    gradients: Gradients | None, buffers: Buffers,
 ) -> DenseRows:  # fmt: skip
     """Build the rows of one direction.
 
@@ -135,10 +137,12 @@ def _rows(
         candidates: (k, c) rows of the candidates in the split.
         c: (k, c, d) embeddings of the candidates, likewise.
         gradients: of the layers of the model.
+        buffers: memory that the next stack reuses.
     """
     ids, k = torch.from_numpy(queries.reshape(-1)), len(queries)
     shape = BatchShape(k, mask.direction, ids, torch.from_numpy(candidates))
-    return DenseRows(shape, S, mask, None if q is None else q.flatten(0, 1), c, gradients=gradients)
+    q = None if q is None else q.flatten(0, 1)
+    return DenseRows(shape, S, mask, q, c, gradients=gradients, buffers=buffers)
 
 
 def _masks(stack: Sequence[Batch], relations: Relations, same_image: SameImage, device: torch.device) -> Pair[Mask]:

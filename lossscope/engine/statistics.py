@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.cached import cached_property
+from lossscope.objectives.counting.block import Buffers
 from lossscope.probes.base import Axis, ReducerName, Statistic
 
 from .reducers import REDUCERS, part_of
@@ -37,18 +38,25 @@ class Group:
         """Names of the reducers, which have one `part` and one `merge`; asked for when all targets are known."""
         return tuple(dict.fromkeys(statistic.reducer for _, statistic, _ in self.targets))
 
-    def part(self, results: Sequence[ProbeResult], elements: int | None = None, has_skipped: bool = True) -> Tensor:
+    def part(
+        self,
+        results: Sequence[ProbeResult],
+        elements: int | None = None,
+        has_skipped: bool = True,
+        buffers: Buffers | None = None,
+    ) -> Tensor:
         """Return what the elements of each column add, (k of the first column, k of the next, ..., m, ...).
 
         Args:
             results: of probes.
             elements: number of elements of a batch that count, from the first; None: all.
             has_skipped: whether any query may be skipped.
+            buffers: memory that the next columns overwrite.
         """
         columns = [results[index].columns[name] for index, name in self.members]
         k, total = sum(results[index].shape.batches for index, _ in self.members), sum(one.shape[0] for one in columns)
-        rest = columns[0].shape[1:]
-        values = torch.cat(columns, out=columns[0].new_empty((total, *rest), dtype=torch.float64))
+        rest, memory = columns[0].shape[1:], buffers or Buffers()
+        values = torch.cat(columns, out=memory.get("columns", (total, *rest), torch.float64, columns[0].device))
         skipped = None
         if has_skipped and self.axis == "query":
             skipped = torch.cat([results[index].skipped for index, _ in self.members]).view(k, -1)[:, :elements]
@@ -101,16 +109,19 @@ class Layout:
         ]
         return cls(groups, places)
 
-    def numbers(self, results: Sequence[ProbeResult], has_skipped: bool = True) -> Tensor:
+    def numbers(
+        self, results: Sequence[ProbeResult], has_skipped: bool = True, buffers: Buffers | None = None
+    ) -> Tensor:
         """Return the statistics of all results in one tensor, float64 on their device.
 
         Args:
             results: of probes on one device.
             has_skipped: whether any query is skipped; where that is not known it is looked at.
+            buffers: memory that the next columns overwrite.
         """
         flat: list[Tensor] = []
         for group in self.groups:
-            part = group.part(results, has_skipped=has_skipped)
+            part = group.part(results, has_skipped=has_skipped, buffers=buffers)
             flat += [REDUCERS[name].value(part).flatten() for name in group.reducers]
         return torch.cat(flat) if flat else torch.zeros(0, dtype=torch.float64)
 
@@ -135,11 +146,20 @@ class Layouts:
         return self._layouts[key][0]
 
 
-def batch_statistics(results: Sequence[ProbeResult], layouts: Layouts | None = None) -> list[dict[str, Values]]:
-    """Return the statistics of each result: name -> (k,) numbers of its batches, or (k, n) of a curve."""
+def batch_statistics(
+    results: Sequence[ProbeResult], layouts: Layouts | None = None, buffers: Buffers | None = None
+) -> list[dict[str, Values]]:
+    """Return the statistics of each result: name -> (k,) numbers of its batches, or (k, n) of a curve.
+
+    Args:
+        results: of probes.
+        layouts: of earlier results of the same plan.
+        buffers: memory that the next columns overwrite.
+    """
     flags = {id(result.skipped): result.skipped for result in results}
+    has_skipped = any(bool(skipped.any()) for skipped in flags.values())
     layout = (layouts or Layouts()).of(results)
-    flat = layout.numbers(results, any(bool(skipped.any()) for skipped in flags.values())).cpu().numpy()
+    flat = layout.numbers(results, has_skipped, buffers).cpu().numpy()
     return [
         {
             statistic.name: flat[start : start + k * prod(rest)].reshape(k, *rest) if rest else flat[start : start + k]

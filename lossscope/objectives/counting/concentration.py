@@ -27,7 +27,7 @@ class Concentration:
     def from_weights(cls, counted: CountedWeights) -> Concentration:
         """Compute it from single weights, divided by their sum before they are squared: tiny squares underflow."""
         p = (counted.weights / counted.total[:, None, None]).flatten(1)
-        largest = row_top_k(p, min(TOP, p.shape[1]))
+        largest = row_top_k(p, min(TOP, p.shape[1]), torch.empty_like(p))
         perplexity = p.log().clamp_(min=_SMALLEST_LOG).mul_(p).sum(1).neg_().exp_()
         return cls(1 / row_dot(p, p), perplexity, largest.amax(1), largest.sum(1))
 

@@ -147,7 +147,7 @@ class FoldedRowCounts(RowCounts):
     def block(self) -> Block:
         """The rows as one block."""
         n, c = self.whole.negatives.shape
-        return Block(Tile(self.whole.negatives, slice(0, n), slice(0, c)))
+        return Block(Tile(self.whole.negatives, slice(0, n), slice(0, c), self.whole.buffers))
 
 
 def fill_skipped(values: Tensor, usable: Tensor) -> Tensor:

@@ -50,14 +50,25 @@ class WholeRows:
 
     S: Tensor
     mask: Mask
+    buffers: Buffers = field(default_factory=Buffers, repr=False)  # memory of matrices, under names of this direction
     _checked: set[str] = field(default_factory=set, init=False, repr=False)
-    _buffers: Buffers = field(default_factory=Buffers, init=False, repr=False)
     _scale: list[float] = field(default_factory=list, init=False, repr=False)  # of the exponentials in the buffer
 
     @classmethod
-    def from_rows(cls, S: Tensor, mask: Mask) -> WholeRows:
-        """Convert half precision to float32, where exponentials and counts are exact enough; other types stay."""
-        return cls(S.detach().float() if S.dtype in (torch.float16, torch.bfloat16) else S.detach(), mask)
+    def from_rows(cls, S: Tensor, mask: Mask, buffers: Buffers | None = None) -> WholeRows:
+        """Convert half precision to float32, where exponentials and counts are exact enough; other types stay.
+
+        Args:
+            S: (n, c).
+            mask: of the rows.
+            buffers: memory that the next rows of this direction overwrite; None: new memory.
+        """
+        S = S.detach().float() if S.dtype in (torch.float16, torch.bfloat16) else S.detach()
+        return cls(S, mask, buffers or Buffers())
+
+    def _matrix(self, name: str) -> Tensor:
+        """Return memory of the shape of S."""
+        return self.buffers.empty_like(self.S, f"{self.mask.direction} {name}")
 
     def check(self, positives: str) -> None:
         """Raise InputError for rows that an objective with `one` or `many` positives does not take; checked once."""
@@ -78,7 +89,7 @@ class WholeRows:
     @cached_property
     def negatives(self) -> Tensor:
         """(n, c) S, −inf on entries that are not negatives."""
-        return self.S + self.mask.negative_bias
+        return torch.add(self.S, self.mask.negative_bias, out=self._matrix("negatives"))
 
     @cached_property
     def hardest(self) -> Tensor:
@@ -93,11 +104,12 @@ class WholeRows:
     @cached_property
     def gaps(self) -> Tensor:
         """(n, c) s_n − hardest <= 0 of each negative; `low` on entries that are not negatives."""
-        return torch.sub(self.negatives, self.finite_hardest[:, None]).clamp_(min=self.low)
+        gaps = torch.sub(self.negatives, self.finite_hardest[:, None], out=self._matrix("gaps"))
+        return gaps.clamp_(min=self.low)
 
     def exponentials(self, scale: float) -> Tensor:
         """(n, c) exp(scale · gap), 0 on entries that are not negatives; overwritten by a call with another scale."""
-        E = self._buffers.empty_like(self.negatives, "exponentials")
+        E = self._matrix("exponentials")
         if self._scale != [scale]:
             torch.mul(self.gaps, scale / LN2, out=E).exp2_()
             self._scale[:] = [scale]
@@ -105,16 +117,17 @@ class WholeRows:
 
     def above(self, cut: Tensor) -> Tensor:
         """(n, c) 1 where a negative is above the cut, (n,), else 0; overwritten by the next call."""
-        return torch.gt(self.negatives, cut[:, None], out=self._buffers.empty_like(self.negatives, "truth"))
+        return torch.gt(self.negatives, cut[:, None], out=self._matrix("truth"))
 
     def equal_to(self, cut: Tensor) -> Tensor:
         """(n, c) 1 where a negative is equal to the cut, (n,), else 0; overwritten by the next call."""
-        return torch.eq(self.negatives, cut[:, None], out=self._buffers.empty_like(self.negatives, "truth"))
+        return torch.eq(self.negatives, cut[:, None], out=self._matrix("truth"))
 
     @cached_property
     def largest_gaps(self) -> Tensor:
         """(k, n) the k = min(5, c) largest gaps of each row, in any order."""
-        return row_top_k(self.gaps, min(TOP, self.gaps.shape[1])).T.contiguous()
+        largest = row_top_k(self.gaps, min(TOP, self.gaps.shape[1]), self._matrix("truth"))
+        return largest.T.clone(memory_format=torch.contiguous_format)
 
     @property
     def low(self) -> float:

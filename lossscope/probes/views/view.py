@@ -17,6 +17,7 @@ from lossscope.core.similarity import REPEATS, Mask
 from lossscope.core.types import Convention, Direction, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.block import Buffers
 from lossscope.objectives.counting.concentration import Concentration
 from lossscope.objectives.counting.effects import CountEffects
 from lossscope.objectives.counting.fold import RowCounts
@@ -96,6 +97,7 @@ class DenseRows(RowsOfS):
     all_queries: Tensor | None = None  # (k, n, d) embeddings of all queries of a batch, where `queries` are only some
     gradients: Gradients | None = None  # where the source has a model, with k = 1
     items: BatchItems | None = None  # which items these are; None where both sides are taken as one set
+    buffers: Buffers | None = None  # memory that the next rows of this direction overwrite
     _counted: dict[tuple[Objective, Convention], CountedWeights] = field(default_factory=dict, init=False, repr=False)
     _row_counts: dict[Objective, RowCounts] = field(default_factory=dict, init=False, repr=False)
     _counts: dict[tuple[Objective, float], Counts] = field(default_factory=dict, init=False, repr=False)
@@ -103,7 +105,7 @@ class DenseRows(RowsOfS):
     @cached_property
     def whole_rows(self) -> WholeRows:
         """What counting rules and extremes need of these rows."""
-        return WholeRows.from_rows(self.S, self.mask)
+        return WholeRows.from_rows(self.S, self.mask, self.buffers)
 
     @cached_property
     def extremes(self) -> Extremes:
