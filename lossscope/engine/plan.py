@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from lossscope.registry import build, short_spec, spec_of
 
 from .false_negatives import build_rule
 from .reducers import REDUCERS
+from .sampled.draw import LEAST as LEAST_QUERIES
 from .workers import ALONE, Workers
 
 _OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
@@ -143,9 +144,7 @@ class SweepPlan:
 
             require_terms(self.options.terms, self.objectives, self.probes)
         if self.options.is_sample:
-            from .sampled.requirements import require_sample
-
-            require_sample(self.options, self.objectives, self.probes)
+            _require_sample(self.options, self.objectives, self.probes)
         object.__setattr__(self, "batchings", self._batchings())
 
     def for_relations(self, relations: Relations) -> SweepPlan:
@@ -357,3 +356,28 @@ class SweepPlan:
         slow = embedded.pair_scorer is not None or any("gradients" in probe.reads for probe in self.probes)
         entries = _SLOW_ENTRIES if slow else _CHEAP_ENTRIES if cheap else _ENTRIES
         return max(min(self.options.part, entries // self.options.batch_size**2), 1)
+
+
+def _require_sample(options: SweepOptions, objectives: Sequence[Objective], probes: Sequence[Probe]) -> None:
+    """Raise InputError for options, objectives and probes that need all queries, or more than their own row of S."""
+    if options.queries is not None and options.precision_of is not None:
+        raise InputError("--queries and --precision-of both say how many queries there are; give one")
+    if options.queries is not None and options.queries < LEAST_QUERIES:
+        raise InputError(f"--queries must be at least {LEAST_QUERIES}; got {options.queries}")
+    if options.precision_of is not None:
+        from .sampled.precision import Precision
+
+        Precision.parse(options.precision_of)
+    wrong = {
+        "--batch-size all": options.batch_size is not None,
+        "no --mask": bool(options.masks),
+        "no --terms": bool(options.terms),
+        "--negatives batch or none": options.negatives == "own",
+        "engine auto": options.engine != "auto",
+    }
+    if any(wrong.values()):
+        needed = " and ".join(name for name, is_wrong in wrong.items() if is_wrong)
+        raise InputError(f"a sample of queries is compared with all candidates, so that it needs {needed}")
+    from .sampled.requirements import require_probes_of_queries
+
+    require_probes_of_queries(objectives, probes, "--queries")

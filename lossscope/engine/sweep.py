@@ -146,9 +146,9 @@ class Sweep(SweepOptions):
         if frame:
             frame.finish(**finished_entries(summary, _items(embedded), embedded.recipe.get("data")))
             if self.is_sample:
-                from .sampled.checkpoint import strips_file
+                from .sampled.checkpoint import StripsFile
 
-                strips_file(frame).remove()
+                StripsFile.beside(frame).remove()
         lacking = refusal if intervals is None else intervals.lacking(summary, self.interval_groups)
         return SweepResult(summary, rows, queries, frame, lacking)
 

@@ -14,10 +14,8 @@ from ..run_probes import ProbeResult
 from ..statistics import batch_statistics
 from .intervals import Bools, DrawnNumbers, Floats, Interval
 
-Ends = dict[str, tuple[float, float]]  # statistic -> low and high
 
-
-def estimates(result: ProbeResult, population: int, level: float = LEVEL) -> tuple[dict[str, Any], Ends]:
+def estimates(result: ProbeResult, population: int, level: float = LEVEL) -> tuple[dict[str, Any], dict[str, Interval]]:
     """Return statistic -> (1,) estimate for all N queries, and statistic -> its interval, of a sample."""
     columns = result.columns
     usable = ~result.skipped.cpu().numpy()
@@ -46,7 +44,8 @@ def estimate(
     if REDUCERS[statistic.reducer].is_total and len(column) < population:
         value = value * (population / len(column))
     keep = usable & ~np.isnan(column)
-    drawn = DrawnNumbers(float(value[0]), column, keep, population, _top(statistic), level)
+    top = 0.0 if not statistic.is_share else 100.0 if statistic.unit == "%" else 1.0
+    drawn = DrawnNumbers(float(value[0]), column, keep, population, top, level)
     return value, drawn_interval(statistic.reducer, drawn)
 
 
@@ -56,13 +55,3 @@ def method_of(statistic: Statistic) -> str | None:
     if statistic.is_share and statistic.reducer in ("mean", "sum"):
         how = "hypergeometric"
     return None if how is None else f"sampled queries, {how}"
-
-
-def _top(statistic: Statistic) -> float:
-    """Return the one value that is not 0 of a share; 0 for a statistic that is none."""
-    return 0.0 if not statistic.is_share else 100.0 if statistic.unit == "%" else 1.0
-
-
-def columns_of(ends: Ends) -> dict[str, float]:
-    """Return the columns `C_q low` and `C_q high` of every statistic."""
-    return {f"{name} {end}": pair[i] for name, pair in ends.items() for i, end in enumerate(("low", "high"))}

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lossscope.errors import InputError
 
-from .intervals import OTHERS
+from .intervals import OTHERS, Interval
 
 PILOT = 1000  # queries
 _SAFETY = 1.1  # times as many queries as the deviation of those so far needs, since it is itself estimated
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A statistic of the sample and its interval."""
-
-    value: float
-    low: float
-    high: float
-    sampled: int  # n
-    population: int  # N
 
 
 @dataclass(frozen=True)
@@ -48,26 +36,30 @@ class Precision:
             raise InputError(f"--precision-of must be a statistic and a share below 100 %, as C_neg=1%; got {text!r}")
         return cls(name, share)
 
-    def queries_needed(self, estimates: Iterable[Estimate]) -> int:
-        """Return how many queries all estimates of the statistic need; 0 where none needs more than it has.
+    def queries_needed(self, value: float, interval: Interval, sampled: int, population: int) -> int:
+        """Return how many queries an estimate of the statistic needs; 0 where it needs no more than it has.
 
         The squared width goes with 1/n − 1/N, so n' = 1 / (1/N + (share / reached)² (1/n − 1/N)), times 1.1.
 
-        Raises InputError where a pilot cannot say it: the statistic is 0, undefined or has no interval.
+        Args:
+            value: of the statistic in the sample.
+            interval: of the statistic.
+            sampled: n.
+            population: N.
+
+        Raises:
+            InputError: a pilot cannot say it: the statistic is 0, undefined or has no interval.
         """
-        needed = 0
-        for one in estimates:
-            if one.sampled >= one.population:
-                continue
-            reached = (one.high - one.low) / 2 / abs(one.value) if one.value else math.nan
-            if math.isnan(reached):
-                raise InputError(
-                    f"--precision-of needs a statistic that varies and is not 0, in {OTHERS} queries or more if most "
-                    f"have one value; {self.statistic} of {one.sampled} queries is {one.value:g}. State the number of "
-                    "queries: --queries"
-                )
-            if reached > self.share:
-                rest = 1 / one.sampled - 1 / one.population
-                ideal = 1 / (1 / one.population + (self.share / reached) ** 2 * rest)
-                needed = max(needed, min(math.ceil(_SAFETY * ideal), one.population))
-        return needed
+        if sampled >= population:
+            return 0
+        reached = (interval[1] - interval[0]) / 2 / abs(value) if value else math.nan
+        if math.isnan(reached):
+            raise InputError(
+                f"--precision-of needs a statistic that varies and is not 0, in {OTHERS} queries or more if most "
+                f"have one value; {self.statistic} of {sampled} queries is {value:g}. State the number of "
+                "queries: --queries"
+            )
+        if reached <= self.share:
+            return 0
+        ideal = 1 / (1 / population + (self.share / reached) ** 2 * (1 / sampled - 1 / population))
+        return min(math.ceil(_SAFETY * ideal), population)

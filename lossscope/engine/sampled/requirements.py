@@ -1,11 +1,9 @@
-"""What can be computed of a sample of queries: numbers of single queries, in one batch of everything."""
+"""What can be computed of a sample of queries? Numbers of single queries, which need no row of S but their own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
-from lossscope.core.types import MinedNegatives
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
@@ -13,49 +11,6 @@ from lossscope.registry import short_spec
 
 from ..run_probes import needs_whole_matrix
 from ..shares import name_of_objective
-from .draw import LEAST
-
-
-class SampleOptions(Protocol):
-    """The options of a sweep that decide whether there can be a sample."""
-
-    @property
-    def queries(self) -> int | None: ...
-    @property
-    def precision_of(self) -> str | None: ...
-    @property
-    def batch_size(self) -> int | None: ...
-    @property
-    def engine(self) -> str: ...
-    @property
-    def masks(self) -> tuple[str, ...]: ...
-    @property
-    def terms(self) -> tuple[str, ...]: ...
-    @property
-    def negatives(self) -> MinedNegatives: ...
-
-
-def require_sample(options: SampleOptions, objectives: Sequence[Objective], probes: Sequence[Probe]) -> None:
-    """Raise InputError for options, objectives and probes that need all queries, or more than their own row of S."""
-    if options.queries is not None and options.precision_of is not None:
-        raise InputError("--queries and --precision-of both say how many queries there are; give one")
-    if options.queries is not None and options.queries < LEAST:
-        raise InputError(f"--queries must be at least {LEAST}; got {options.queries}")
-    if options.precision_of is not None:
-        from .precision import Precision
-
-        Precision.parse(options.precision_of)
-    wrong = {
-        "--batch-size all": options.batch_size is not None,
-        "no --mask": bool(options.masks),
-        "no --terms": bool(options.terms),
-        "--negatives batch or none": options.negatives == "own",
-        "engine auto": options.engine != "auto",
-    }
-    if any(wrong.values()):
-        needed = " and ".join(name for name, is_wrong in wrong.items() if is_wrong)
-        raise InputError(f"a sample of queries is compared with all candidates, so that it needs {needed}")
-    require_probes_of_queries(objectives, probes, "--queries")
 
 
 def require_probes_of_queries(objectives: Sequence[Objective], probes: Sequence[Probe], option: str) -> None:

@@ -19,12 +19,11 @@ from ..blocks.sparse_mask import SparseMask
 from ..blocks.strips import MatrixStrips
 from ..fold import Blocks, fold
 from ..large_batches import LargeBatchRunner, batch_shapes, direction_of
-from ..run_probes import ProbePlan, ProbeResult
-from .checkpoint import StripsFile, strips_file
+from ..run_probes import ProbePlan, ProbeResult, merge_parts
+from .checkpoint import StripsFile
 from .draw import draw_queries
-from .estimates import columns_of, estimates
-from .precision import PILOT, Estimate, Precision
-from .sample_batch import queries_of, shape_of, with_more, with_sample
+from .estimates import estimates
+from .precision import PILOT, Precision
 
 
 @dataclass(frozen=True)
@@ -38,20 +37,23 @@ class SampleRunner:
     @classmethod
     def of(cls, runner: BatchRunner, frame: Frame | None, key: str) -> SampleRunner:
         """Return the one of a part; strips that are done are kept beside a frame."""
-        return cls(runner, strips_file(frame), key)
+        return cls(runner, StripsFile.beside(frame), key)
 
     def run(self, batch: Batch) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return rows of the batch, with intervals, and rows of single queries; every process has all of them."""
         options = self.runner.plan.options
         precision = None if options.precision_of is None else Precision.parse(options.precision_of)
-        population = {direction: len(rows) for direction, rows in queries_of(batch).items()}
+        population = {direction: len(rows) for direction, rows in _queries(batch).items()}
         target = PILOT if options.queries is None else options.queries
         done, results = 0, dict[Direction, list[ProbeResult]]()
         while done < target:
             for direction, N in population.items():
                 if done < N:
                     more = self._results(batch, direction, done, min(target, N))
-                    results[direction] = with_more(results.get(direction, []), more)
+                    before = results.get(direction)
+                    results[direction] = (
+                        [merge_parts(pair) for pair in zip(before, more, strict=True)] if before else more
+                    )
             done = min(target, max(population.values()))
             target = 0 if precision is None else self._queries_needed(results, population, precision)
         sampled = {direction: min(done, N) for direction, N in population.items()}
@@ -65,8 +67,7 @@ class SampleRunner:
     def _results(self, batch: Batch, direction: Direction, start: int, stop: int) -> list[ProbeResult]:
         """Run the probes on queries `start`..`stop`-1 of the random order of a direction."""
         runner = self.runner
-        queries = queries_of(batch)[direction]
-        sample = draw_queries(len(queries), start, stop, runner.plan.options.seed, direction)
+        sample = draw_queries(len(_queries(batch)[direction]), start, stop, runner.plan.options.seed, direction)
         plan = runner.probe_plan.of_direction(direction)
         by_tiles, by_panels = plan.split()
         label = f"{self.key} {direction} {start}-{stop}"
@@ -90,7 +91,9 @@ class SampleRunner:
         tile_mask = mask if direction == "i2t" else mask.t()
         positives = blocks.positives(tile_mask)
         own = positives if direction == "i2t" else positives[tile_mask.t().positives.origin]
-        directions = [direction_of(plan, mask, own, shape_of(batch, direction, sample))]
+        shapes = batch_shapes(_with_sample(batch, direction, sample))
+        shape = shapes.i2t if direction == "i2t" else shapes.t2i
+        directions = [direction_of(plan, mask, own, shape)]
         store = self.file.of(label)
         (rows,) = fold(blocks, tile_mask, directions, positives, runner.processes, store, on_strip, runner.workers)
         return plan.run(rows)
@@ -107,14 +110,14 @@ class SampleRunner:
         mask = SparseMask.of(batch, runner.embedded.relations, options.same_image, sample, direction)
         large = LargeBatchRunner(plan, options.same_image, runner.processes, on_step, runner.workers)
         transposed = direction == "t2i"
-        shapes = batch_shapes(with_sample(batch, direction, sample))
+        shapes = batch_shapes(_with_sample(batch, direction, sample))
         tile_mask = mask.t() if transposed else mask
         return large.run_panels(plan, self._matrix(batch, direction, sample), tile_mask, shapes, transposed)
 
     def _strips(self, batch: Batch, direction: Direction, sample: Rows) -> Blocks:
         shards = self.runner.embedded.shards
         if shards is not None and batch.mode != "views":
-            drawn = with_sample(batch, direction, sample)
+            drawn = _with_sample(batch, direction, sample)
             if direction == "i2t":
                 return ShardStrips(shards.i2t.take(drawn.images), shards.t2i, batch.captions, False)
             return ShardStrips(shards.t2i.take(drawn.captions), shards.i2t, batch.images, True)
@@ -127,7 +130,7 @@ class SampleRunner:
             raise InputError(
                 f"--queries needs embeddings or similarities; {embedded.name} scores pairs with a model. Leave it out"
             )
-        drawn = with_sample(batch, direction, sample)
+        drawn = _with_sample(batch, direction, sample)
         return TiledMatrix(embedded.joined if batch.mode == "views" else embedded, drawn.images, drawn.captions)
 
     def _rows(
@@ -150,7 +153,11 @@ class SampleRunner:
                 key = {**own, "queries": N, "items": items, "batch_size": size, "sampled": sampled[direction]}
                 named = {runner.plan.name_of(name): value for name, value in values.items()}
                 rows.append(BatchStatistics(key, 0, 1, named))
-                ends.append(columns_of({runner.plan.name_of(name): pair for name, pair in intervals.items()}))
+                ends.append({
+                    f"{runner.plan.name_of(name)} {end}": value
+                    for name, interval in intervals.items()
+                    for end, value in zip(("low", "high"), interval, strict=True)
+                })  # fmt: skip
                 if runner.plan.options.per_query:
                     queries.append(runner.query_rows(result, 0).assign(sampling=label))
         wide = pd.concat([rows_of_batches(rows), pd.DataFrame(ends)], axis=1)
@@ -167,17 +174,30 @@ class SampleRunner:
     def _queries_needed(
         self, results: dict[Direction, list[ProbeResult]], population: dict[Direction, int], precision: Precision
     ) -> int:
-        every = []
+        needed: list[int] = []
         for direction, of_direction in results.items():
+            N = population[direction]
             for result in of_direction:
-                values, intervals = estimates(result, population[direction], self._level)
-                for name, value in values.items():
-                    if name in intervals and self.runner.plan.name_of(name) == precision.statistic:
+                values, intervals = estimates(result, N, self._level)
+                for name, interval in intervals.items():
+                    if self.runner.plan.name_of(name) == precision.statistic:
                         n = len(result.shape.query_ids)
-                        every.append(Estimate(float(value[0]), *intervals[name], n, population[direction]))
-        if not every:
+                        needed.append(precision.queries_needed(float(values[name][0]), interval, n, N))
+        if not needed:
             raise InputError(
                 f"--precision-of must name a statistic of this sweep; got {precision.statistic}, and there are "
                 f"{', '.join(self.runner.plan.units)}"
             )
-        return precision.queries_needed(every)
+        return max(needed)
+
+
+def _queries(batch: Batch) -> dict[Direction, Rows]:
+    """Return the queries of each direction of a batch; one set has one direction."""
+    return {"i2t": batch.images} if batch.is_one_set else {"i2t": batch.images, "t2i": batch.captions}
+
+
+def _with_sample(batch: Batch, direction: Direction, sample: Rows) -> Batch:
+    """Return the batch with the sampled queries alone, and all candidates."""
+    if direction == "i2t":
+        return Batch(batch.images[sample], batch.captions, batch.mode)
+    return Batch(batch.images, batch.captions[sample], batch.mode)
