@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lossscope.core.intervals import ItemSums
 from lossscope.core.sampling_units import SamplingUnits
+from lossscope.core.similarity import Mask
 from lossscope.core.types import CountedDirection, Rows
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulators, Probe, Statistic
@@ -21,13 +22,13 @@ from lossscope.probes.views.view import BatchShape, DenseRows
 from .linear_statistics import LinearStatistic, QueryNumbers
 from .query_sample import QuerySample
 from .reducers import linear_statistic, reduce_column
-from .result_influence import ResultInfluence
-from .row_chunks import chunks
+from .result_influence import CHUNK, ResultInfluence
 from .run_probes import ProbePlan, ProbeResult
 
 Key = tuple[Probe, Objective | None, CountedDirection]  # probe, objective, direction
 Sums = dict[tuple[Key, str], ItemSums]  # of every statistic
 Panels = Callable[[], Iterator[tuple[DenseRows, Tensor]]]
+_IDS = ("query_ids", "candidate_ids")
 _NO_PLACES = torch.zeros(0, dtype=torch.int64)
 
 
@@ -54,7 +55,16 @@ class ResultGroup:
 
     def sampled_rows(self) -> Iterator[tuple[DenseRows, Tensor]]:
         """Yield all sampled rows, a chunk at a time, and the places of their queries."""
-        yield from chunks(self.rows)
+        waiting: list[tuple[DenseRows, Tensor]] = []
+        entries = 0
+        for rows, places in self.rows:
+            if waiting and (entries + rows.S.numel() > CHUNK or rows.S.shape[1] != waiting[0][0].S.shape[1]):
+                yield _joined(waiting)
+                waiting, entries = [], 0
+            waiting.append((rows, places))
+            entries += rows.S.numel()
+        if waiting:
+            yield _joined(waiting)
         for panels, before in self.panels:
             for rows, places in panels():
                 yield rows, places + before
@@ -192,3 +202,17 @@ class IntervalCollector:
 def _has_intervals(result: ProbeResult) -> bool:
     """Return whether a probe has numbers of queries, counted without a published counter's mixing of rows."""
     return result.probe.axis == "query" and getattr(result.probe, "convention", "corrected") == "corrected"
+
+
+def _joined(parts: Sequence[tuple[DenseRows, Tensor]]) -> tuple[DenseRows, Tensor]:
+    """Concatenate rows of one width, each a batch of its own, and the places of their queries."""
+    places = torch.cat([places for _, places in parts])
+    if len(parts) == 1:
+        return parts[0][0], places
+    shapes, similarities, masks = zip(*((rows.shape, rows.S, rows.mask) for rows, _ in parts), strict=True)
+    direction = shapes[0].direction
+    query_ids, candidate_ids = (torch.cat([getattr(shape, name) for shape in shapes]) for name in _IDS)
+    info = {name: torch.cat([mask.info[name] for mask in masks]) for name in masks[0].info}
+    match, valid = (torch.cat([getattr(mask, name) for mask in masks]) for name in ("match", "valid"))
+    shape = BatchShape(len(places), direction, query_ids, candidate_ids, has_all_queries=False)
+    return DenseRows(shape, torch.cat(similarities), Mask(match, valid, info, masks[0].direction)), places

@@ -12,13 +12,16 @@ import torch
 from torch import Tensor
 
 from lossscope.core.types import Rows
-from lossscope.probes.base import ANY
-from lossscope.probes.views.view import BatchShape, DenseRows
+from lossscope.objectives.base import Objective
+from lossscope.probes.base import ANY, Effects, HasEffects, Probe
+from lossscope.probes.views.view import BatchShape, DenseRows, View
 
-from .candidate_effects import candidate_effects
 from .linear_statistics import LinearStatistic, Scale
 from .run_probes import ProbeResult
 
+CHUNK = 1 << 19  # entries of S whose effects are computed at a time
+_LONGEST = 256  # candidates of a row that are left out one by one, which costs as many rows
+_ALIKE = 0.02  # relative difference of numbers of a query in its batch and alone, which are rounded otherwise
 _ZERO = 1e-9  # what a number of a query is above, if it is not 0
 Floats = npt.NDArray[np.float64]
 
@@ -97,7 +100,7 @@ class ResultInfluence:
             rows: r rows, each a batch of its own.
             places: (r,) of their queries.
         """
-        effects = candidate_effects(self.result.probe, self.result.objective, rows, self.columns, places, self.complete)
+        effects = self._on_columns(rows, places)
         if effects is None:
             return None
         own, units = self.query_units(rows.shape)
@@ -110,11 +113,9 @@ class ResultInfluence:
                 continue
             effect = effects[column].cpu()
             change = _scaled(_without_nan(one, effect, places), one.on_effect, places)
-            if not isinstance(one.on_any, float):
+            if not isinstance(one.on_any, float) or one.on_any:
                 on_any = self._on_any(column, effect, effects.get(ANY + column), places)
                 change = change + _scaled(on_any, one.on_any, places)
-            elif one.on_any:
-                change = change + one.on_any * self._on_any(column, effect, effects.get(ANY + column), places)
             if one.on_above:
                 change = change + one.on_above * self._on_above(column, effect, one.threshold, places)
             if one.weights is not None:
@@ -123,6 +124,46 @@ class ResultInfluence:
             centred = (change - change.sum(1, keepdim=True) / number).mul_(different)
             of_statistics[name] = np.asarray(centred.numpy(), dtype=np.float64)
         return RowEffects(places, units, rows.shape.candidate_ids.stride(0) == 0, of_statistics)
+
+    def _on_columns(self, rows: DenseRows, places: Tensor) -> Effects | None:
+        """Return the effect of each candidate on the columns of the probe, (r, c) each; None where none can be had.
+
+        A probe states its effects, or they are measured by leaving candidates out one by one, which takes an objective
+        whose rows do not influence each other.
+        """
+        probe, objective = self.result.probe, self.result.objective
+        if isinstance(probe, HasEffects):
+            effects = probe.effects(View(rows, objective))
+            if effects is not None:
+                return effects
+        if objective is not None and (
+            objective.coupled or objective.traits.square or objective.traits.needs_embeddings
+        ):
+            return None
+        if rows.S.shape[1] > _LONGEST or "gradients" in probe.reads:
+            return None
+        return self._measured(self.complete(rows) if probe.reads & {"embeddings", "keys"} else rows, places)
+
+    def _measured(self, rows: DenseRows, places: Tensor) -> Effects | None:
+        """Return y − (y without the candidate); None where y of a row alone is another than in its batch."""
+        probe, objective = self.result.probe, self.result.objective
+        alone = _columns_of(probe, objective, rows)
+        columns = {name: self.columns[name] for name in alone if name in self.columns}
+        for name, column in columns.items():
+            now, before = alone[name].double(), column.double()[places.to(column.device)].to(rows.S.device)
+            now, before = now[~rows.skipped], before[~rows.skipped]
+            scale = float(before[~before.isnan()].abs().mean()) if bool((~before.isnan()).any()) else 0.0
+            if not torch.allclose(now, before, rtol=_ALIKE, atol=_ALIKE * scale, equal_nan=True):
+                return None
+        effects = {name: torch.zeros(rows.S.shape, dtype=torch.float64, device=rows.S.device) for name in columns}
+        negatives = rows.mask.negatives.nonzero()
+        if not len(negatives):
+            return effects
+        for queries, candidates in (pairs.T for pairs in torch.split(negatives, max(CHUNK // rows.S.shape[1], 1))):
+            without = _columns_of(probe, objective, rows.without(queries, candidates))
+            for name in columns:
+                effects[name][queries, candidates] = alone[name][queries].double() - without[name].double()
+        return effects
 
     def _on_any(self, column: str, effect: Tensor, stated: Tensor | None, places: Tensor) -> Tensor:
         """(r, c) effect on whether the number of a query is above 0: as stated, or from that on the number."""
@@ -153,3 +194,9 @@ def _scaled(effect: Tensor, scale: Scale, places: Tensor) -> Tensor:
     if isinstance(scale, float):
         return effect if scale == 1 else effect * scale
     return effect * scale[places][:, None].to(effect.dtype)
+
+
+def _columns_of(probe: Probe, objective: Objective | None, rows: DenseRows) -> dict[str, Tensor]:
+    columns = probe.finish(probe.tile(View(rows, objective)))
+    return {name: column.where(~rows.skipped.to(column.device), torch.nan) if column.is_floating_point() else column
+            for name, column in columns.items() if column.ndim == 1}  # fmt: skip
