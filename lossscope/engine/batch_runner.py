@@ -30,9 +30,8 @@ from lossscope.spec import Spec
 
 from . import small_batches
 from .false_negatives import hide_by_rules
-from .item_sums import IntervalCollector, StackNumbers
+from .item_sums import IntervalCollector, QuerySample, StackNumbers
 from .plan import Batching, SweepPlan
-from .query_sample import QuerySample
 from .row_items import with_items, with_vectors
 from .run_probes import ProbePlan, ProbeResult, needs_whole_matrix
 from .statistics import Layouts, Values, batch_statistics

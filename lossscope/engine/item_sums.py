@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -20,7 +21,6 @@ from lossscope.probes.base import Accumulators, Probe, Statistic
 from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .linear_statistics import LinearStatistic, QueryNumbers
-from .query_sample import QuerySample
 from .reducers import linear_statistic, reduce_column
 from .result_influence import CHUNK, ResultInfluence
 from .run_probes import ProbePlan, ProbeResult
@@ -29,7 +29,46 @@ Key = tuple[Probe, Objective | None, CountedDirection]  # probe, objective, dire
 Sums = dict[tuple[Key, str], ItemSums]  # of every statistic
 Panels = Callable[[], Iterator[tuple[DenseRows, Tensor]]]
 _IDS = ("query_ids", "candidate_ids")
-_NO_PLACES = torch.zeros(0, dtype=torch.int64)
+_MASK, _GOLDEN = (1 << 62) - 1, np.uint64(0x9E3779B97F4A7C15)
+_QUERIES, _FEWEST = 2048, 32  # whose candidates' effects are computed in batches of 32, and in any
+_ENTRIES = 1 << 19  # of S, at most, but for the fewest queries
+
+
+@dataclass(frozen=True)
+class QuerySample:
+    """The queries whose candidates' effects are computed: a share of all, chosen by seed, batch and row.
+
+    Effects of all queries would cost as much as the sweep. Their sums are divided by the share, and what that adds to
+    the variance is in `ItemSums.overlap`, so that intervals are right on average with any share; with the one taken
+    here their width is uncertain by a few per cent.
+    """
+
+    share: float
+    seed: int
+
+    @classmethod
+    def of(cls, units: int, queries: int, candidates: int, seed: int) -> QuerySample:
+        """Return the sample of a sweep over `queries` queries of one direction, with `candidates` of a batch."""
+        shrink = math.sqrt(min(32 / max(candidates, 1), 1.0))
+        enough = max(min(_QUERIES * shrink, _ENTRIES / max(candidates, 1)), _FEWEST) / max(queries, 1)
+        return cls(min(max(enough, 2 * shrink / math.sqrt(max(units, 1))), 1.0), seed)
+
+    def places(self, first: int, batches: int, queries: int, forward: bool) -> Rows:
+        """Return the places of the sampled queries among those of consecutive batches, in one direction.
+
+        Args:
+            first: number of the first batch.
+            batches: how many there are.
+            queries: of each.
+            forward: whether they are of the first direction.
+        """
+        n = batches * queries
+        if self.share >= 1:
+            return np.arange(n, dtype=np.int64)
+        batch = np.repeat(np.arange(first, first + batches, dtype=np.uint64), queries)
+        row = np.tile(np.arange(queries, dtype=np.uint64), batches)
+        words = _mixed(np.uint64(2 * (self.seed & _MASK) + int(forward)), batch << np.uint64(32) | row)
+        return np.flatnonzero(words < np.uint64(int(self.share * 2.0**64))).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -39,8 +78,8 @@ class StackNumbers:
     number: int  # of the stack, in the order of the sweep
     items: int  # of each batch
     results: tuple[tuple[int, BatchShape, Accumulators, Tensor], ...]  # place in the plan, then as in ProbeResult
-    rows: DenseRows | None  # of the sampled queries, each a batch of its own; None where there are none
-    places: Tensor  # (r,) of the sampled queries among those of the stack
+    sampled: tuple[DenseRows, Tensor] | None = None  # rows of sampled queries, each a batch, and their places (r,)
+    panels: Panels | None = None  # of a large batch, instead: yields sampled rows and places; no process sends it
 
 
 @dataclass
@@ -105,7 +144,7 @@ class IntervalCollector:
     complete: Callable[[DenseRows], DenseRows]  # adds embeddings and keys to sampled rows
     full_items: int  # items of a full batch, which totals of batches are averaged over
     stacks: list[StackNumbers] = field(default_factory=list)
-    _large: list[tuple[StackNumbers, Panels]] = field(default_factory=list)
+    large: list[StackNumbers] = field(default_factory=list)  # batches that all processes computed together
 
     def numbers_of(
         self, number: int, start: int, items: int, results: Sequence[ProbeResult], rows: DenseRows
@@ -122,8 +161,8 @@ class IntervalCollector:
         shape = rows.shape
         forward = shape.direction == "i2t"
         places = torch.from_numpy(self.sample.places(start, shape.batches, shape.queries, forward))
-        sampled = rows.only_similarities().take(places.to(rows.S.device)) if len(places) else None
-        return StackNumbers(number, items, self._plain(results), sampled, places)
+        sampled = (rows.only_similarities().take(places.to(rows.S.device)), places) if len(places) else None
+        return StackNumbers(number, items, self._plain(results), sampled)
 
     def add_large(self, number: int, items: int, results: Sequence[ProbeResult], panels: Panels) -> None:
         """Collect the numbers of a large batch in one direction.
@@ -134,7 +173,7 @@ class IntervalCollector:
             results: whole.
             panels: yields sampled rows and their places (r,) among all queries, when the effects are computed.
         """
-        self._large.append((StackNumbers(number, items, self._plain(results), None, _NO_PLACES), panels))
+        self.large.append(StackNumbers(number, items, self._plain(results), panels=panels))
 
     def _plain(self, results: Sequence[ProbeResult]) -> tuple[tuple[int, BatchShape, Accumulators, Tensor], ...]:
         return tuple(
@@ -146,18 +185,18 @@ class IntervalCollector:
     def groups(self, stacks: Iterable[StackNumbers]) -> dict[Key, ResultGroup]:
         """Return the results of all stacks and large batches by probe, objective and direction."""
         groups: dict[Key, ResultGroup] = {}
-        small = [(stack, None) for stack in stacks]
-        for stack, panels in sorted([*small, *self._large], key=lambda one: one[0].number):
+        for stack in sorted([*stacks, *self.large], key=lambda stack: stack.number):
             for place, shape, accumulators, skipped in stack.results:
                 objective, probe = self.plan.pairs[place]
                 result = ProbeResult(probe, objective, shape, accumulators, skipped)
                 group = groups.setdefault((probe, objective, result.direction), ResultGroup())
                 group.results.append(result)
                 group.full.append(stack.items == self.full_items)
-                if stack.rows is not None:
-                    group.rows.append((stack.rows, stack.places + group.queries))
-                if panels is not None:
-                    group.panels.append((panels, group.queries))
+                if stack.sampled is not None:
+                    rows, places = stack.sampled
+                    group.rows.append((rows, places + group.queries))
+                if stack.panels is not None:
+                    group.panels.append((stack.panels, group.queries))
                 group.queries += len(shape.query_ids)
         return groups
 
@@ -216,3 +255,15 @@ def _joined(parts: Sequence[tuple[DenseRows, Tensor]]) -> tuple[DenseRows, Tenso
     match, valid = (torch.cat([getattr(mask, name) for mask in masks]) for name in ("match", "valid"))
     shape = BatchShape(len(places), direction, query_ids, candidate_ids, has_all_queries=False)
     return DenseRows(shape, torch.cat(similarities), Mask(match, valid, info, masks[0].direction)), places
+
+
+def _mixed(seed: np.uint64, x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return a random word of 64 bits for each number: SplitMix64, started at the seed's own word."""
+    start = _finalised(np.full(1, seed, np.uint64) + _GOLDEN)
+    return _finalised(x * _GOLDEN + start)
+
+
+def _finalised(z: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -126,7 +126,7 @@ class QueryNumbers:
         return torch.cat(parts)
 
     def quantile(
-        self, y: Tensor, keep: Tensor | None, level: float, of_batches: Callable[[], Tensor]
+        self, y: Tensor, keep: Tensor | None, of_batches: Callable[[], Tensor], level: float
     ) -> LinearStatistic | None:
         """Q + (τ − [y ≤ Q]) / density(Q), Q the nearest-rank quantile of all batches; None of a few numbers.
 
@@ -134,6 +134,7 @@ class QueryNumbers:
 
         That of a small batch follows its own numbers: what its quantile deviates further is the remainder.
         """
+        y = y.double()
         ordered = (y if keep is None else y[keep]).sort().values
         n = len(ordered)
         if n < _FEWEST:

@@ -31,29 +31,6 @@ class PairedSums:
     is_equal: bool  # whether the two are the same number of every query, and every effect is
 
 
-@dataclass(frozen=True)
-class _Shares:
-    """One statistic of one side, in shares of its mean: Σ over all queries is the statistic."""
-
-    linear: LinearStatistic
-    share: float  # number of queries / Σ weight
-
-    @classmethod
-    def of(cls, linear: LinearStatistic) -> _Shares:
-        if linear.weights is None:
-            return cls(linear, 1.0)
-        return cls(linear, len(linear.values) / max(float(linear.weights.sum()), 1e-300))
-
-    @property
-    def values(self) -> Tensor:
-        """(n,) weight · y · n / Σ weight, less the mean where a query has a weight of 0 or more."""
-        one, values = self.linear, self.linear.values.double()
-        if one.weights is None:
-            return values
-        mean = float((values * one.weights).sum() / one.weights.sum().clamp(min=1e-300))
-        return (values - mean) * one.weights * self.share + mean
-
-
 def paired_sums(
     first: IntervalCollector, second: IntervalCollector, groups: tuple[ResultGroup, ResultGroup]
 ) -> dict[str, PairedSums]:
@@ -69,9 +46,7 @@ def paired_sums(
     """
     a, b = first.influence(groups[0]), second.influence(groups[1])
     number, share = first.units.number, first.sample.share
-    sides = {
-        name: (_Shares.of(a.linear[name][0]), _Shares.of(b.linear[name][0])) for name in a.linear if name in b.linear
-    }
+    sides = {name: (a.linear[name][0], b.linear[name][0]) for name in a.linear if name in b.linear}
     by_unit = {name: np.zeros(number) for name in sides}
     overlaps, is_equal = dict.fromkeys(sides, 0.0), dict.fromkeys(sides, True)
     for of_a, of_b in _pairs(_row_effects(a, groups[0]), _row_effects(b, groups[1])):
@@ -86,19 +61,33 @@ def paired_sums(
     of_all = a.by_unit(None, number)
     paired = {}
     for name, (one, other) in sides.items():
-        values = other.values - one.values
+        values = _values(other) - _values(one)
         equal = is_equal[name] and not bool(values.any())
-        squares = _squares(one.linear, other.linear)
+        squares = _squares(one, other)
         sums = ItemSums(of_all, a.by_unit(values, number), by_unit[name], overlaps[name], *squares, floor=1.0)
         paired[name] = PairedSums(sums, equal)
     return paired
 
 
-def _difference(a: Floats | None, b: Floats | None, one: _Shares, other: _Shares) -> Floats | None:
+def _share(linear: LinearStatistic) -> float:
+    """n / Σ weight."""
+    return 1.0 if linear.weights is None else len(linear.values) / max(float(linear.weights.sum()), 1e-300)
+
+
+def _values(linear: LinearStatistic) -> Tensor:
+    """(n,) weight · y · n / Σ weight, less the mean where a query has a weight of 0 or more."""
+    values, weights = linear.values.double(), linear.weights
+    if weights is None:
+        return values
+    mean = float((values * weights).sum() / weights.sum().clamp(min=1e-300))
+    return (values - mean) * weights * _share(linear) + mean
+
+
+def _difference(a: Floats | None, b: Floats | None, one: LinearStatistic, other: LinearStatistic) -> Floats | None:
     """(r, c) effect under B less that under A; None where neither has any."""
-    if a is None or b is None:
-        return None if a is b else b * other.share if b is not None else -a * one.share  # type: ignore[operator]
-    return b * other.share - a * one.share
+    if a is None:
+        return None if b is None else b * _share(other)
+    return -a * _share(one) if b is None else b * _share(other) - a * _share(one)
 
 
 def _squares(one: LinearStatistic, other: LinearStatistic) -> tuple[float, float]:

@@ -252,17 +252,11 @@ def _std_influence(numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Cal
     return LinearStatistic(values, numbers.weights(usable), (apart / deviation).where(usable, 0))
 
 
-def _quantile_influence(
-    level: float, numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Callable[[], Tensor]
-) -> LinearStatistic | None:
-    return numbers.quantile(y.double(), keep, level, of_batches)
-
-
 _HYPERGEOMETRIC, _ORDER = "hypergeometric", "order statistics"
 
 
 def _of_quantile(level: float) -> Reducer:
-    value, influence = partial(_quantile, level), partial(_quantile_influence, level)
+    value, influence = partial(_quantile, level), partial(QueryNumbers.quantile, level=level)
     interval = partial(DrawnNumbers.of_quantile, level=level)
     return Reducer(_ordered, _merge_ordered, value, influence, interval, _ORDER)
 

@@ -23,8 +23,7 @@ from lossscope.io.frames import Frame, summarise
 
 from .batch_runner import BatchRunner, PartRows
 from .plan import Batching, SweepOptions, SweepPlan
-from .sums_tables import sums_of_table, sums_table
-from .sweep_intervals import NamedSums, SweepIntervals, join_sums
+from .sweep_intervals import NamedSums, SweepIntervals, join_sums, sums_of_table, sums_table
 from .workers import Behind, number_of_jobs
 
 

@@ -15,7 +15,7 @@ from lossscope.core.relations import Relations
 from lossscope.core.sides import Sides
 from lossscope.engine import result_influence
 from lossscope.engine import sweep as sweep_module
-from lossscope.engine.query_sample import QuerySample
+from lossscope.engine.item_sums import QuerySample
 from lossscope.engine.sweep import Sweep
 from lossscope.engine.sweep_intervals import join_sums, name_of, possible_ends
 from lossscope.engine.terms import units_of_items

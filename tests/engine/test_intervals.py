@@ -17,7 +17,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import Relations
 from lossscope.engine import result_influence, small_batches
 from lossscope.engine import sweep as sweep_module
-from lossscope.engine.query_sample import QuerySample
+from lossscope.engine.item_sums import QuerySample
 from lossscope.engine.sweep import Sweep
 from lossscope.engine.sweep_intervals import join_sums, name_of
 from lossscope.errors import InputError

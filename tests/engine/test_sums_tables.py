@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from lossscope.core.intervals import ItemSums
-from lossscope.engine.sums_tables import sums_of_table, sums_table
+from lossscope.engine.sweep_intervals import sums_of_table, sums_table
 from lossscope.errors import InputError
 
 UNITS = 6
