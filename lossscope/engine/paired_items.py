@@ -20,11 +20,8 @@ def require_same_items(first: SplitEmbeddings, second: SplitEmbeddings) -> None:
             f"{names} must have the same sides; they have {first.sides.text} and {second.sides.text}. Compare sources "
             "of one data set"
         )
-    sides = [(first.sides.first, first.image_ids, second.image_ids)]
-    if first.sides.second is not None:
-        sides.append((first.sides.second, first.caption_ids, second.caption_ids))
-    for side, own, other in sides:
-        _require_same_ids(names, str(side), own, other)
+    for side, of_first, of_second in _sides(first, second):
+        _require_same_ids(names, side, of_first, of_second)
     one, two = first.relations, second.relations
     same_labels = (one.labels is None) == (two.labels is None) and (
         one.labels is None or np.array_equal(one.labels, two.labels)  # type: ignore[arg-type]
@@ -38,12 +35,19 @@ def require_same_items(first: SplitEmbeddings, second: SplitEmbeddings) -> None:
 
 def unstated_ids(first: SplitEmbeddings, second: SplitEmbeddings) -> tuple[str, ...]:
     """Return the sides, as `images`, whose ids are row numbers in both sources: nothing says that they are alike."""
+    return tuple(
+        plural(side)
+        for side, of_first, of_second in _sides(first, second)
+        if _are_row_numbers(of_first) and of_first == of_second
+    )
+
+
+def _sides(first: SplitEmbeddings, second: SplitEmbeddings) -> Sequence[tuple[str, Sequence[str], Sequence[str]]]:
+    """Return the name of each side, and its ids in both sources."""
     sides = [(first.sides.first, first.image_ids, second.image_ids)]
     if first.sides.second is not None:
         sides.append((first.sides.second, first.caption_ids, second.caption_ids))
-    return tuple(
-        plural(side) for side, own, other in sides if side is not None and _are_row_numbers(own) and own == other
-    )
+    return sides
 
 
 def _are_row_numbers(ids: Sequence[str]) -> bool:

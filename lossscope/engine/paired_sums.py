@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lossscope.core.intervals import ItemSums
+from lossscope.core.intervals import Floats, ItemSums
 from lossscope.errors import InputError
 
 from .item_sums import IntervalCollector, ResultGroup
 from .linear_statistics import BatchDeviations, LinearStatistic
-from .result_influence import Floats, ResultInfluence, RowEffects
+from .result_influence import ResultInfluence, RowEffects
 
 
 @dataclass(frozen=True)

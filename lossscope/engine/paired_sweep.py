@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.float32_products import float32_products
+from lossscope.core.intervals import Floats
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.types import CountedDirection, Progress
 from lossscope.errors import InputError
@@ -36,10 +36,10 @@ DIFFERENCE = (
 )  # fmt: skip
 _NAMED = 6  # at most, of differences without an interval
 EQUAL = "equal"  # method of a difference that is 0 in every batch and of every query
-Values = npt.NDArray[np.float64]
 NumberKey = tuple[str, str | None, str | None, str]  # probe, objectives of both sides, column of single queries
 _Key = tuple[Hashable, ...]
 _Part = tuple[BatchRunner, PartRows]  # of one way of batching under one side
+_Statistics = dict[_Key, tuple[Mapping[Any, Any], Floats]]  # row of the summary, and the number of each batch
 
 
 @dataclass(frozen=True)
@@ -198,17 +198,9 @@ def _place(runner: BatchRunner, probe: Any, objective: Any, direction: Any) -> _
     return runner.batching.sampling.mode, place, runner.plan.probes.index(probe), runner.label_of(direction)
 
 
-@dataclass(frozen=True)
-class _Statistic:
-    """A statistic of one side."""
-
-    row: Mapping[Hashable, Any]  # of the summary
-    batches: Values  # of each batch
-
-
-def _statistics(side: list[_Part], plan: SweepPlan) -> dict[_Key, _Statistic]:
+def _statistics(side: list[_Part], plan: SweepPlan) -> _Statistics:
     """Return the statistics of one side, by pair of objectives and probes, direction and name."""
-    statistics: dict[_Key, _Statistic] = {}
+    statistics: _Statistics = {}
     for runner, part in side:
         places: dict[str, _Key] = {}
         for objective, probe in runner.probe_plan.pairs:
@@ -219,8 +211,7 @@ def _statistics(side: list[_Part], plan: SweepPlan) -> dict[_Key, _Statistic]:
         for _, own in part.batches.groupby(names, dropna=False, sort=False, observed=True):
             place = places[_name(own)]
             for row in summarise(own, plan.units_of(own), plan.totals).to_dict("records"):
-                values = own[row["statistic"]].to_numpy(dtype=float)
-                statistics[(*place, str(row["statistic"]))] = _Statistic(row, values)
+                statistics[(*place, str(row["statistic"]))] = row, own[row["statistic"]].to_numpy(dtype=float)
     return statistics
 
 
@@ -231,24 +222,21 @@ def _name(rows: pd.DataFrame) -> str:
 
 
 def _rows(
-    a: Mapping[_Key, _Statistic],
-    b: Mapping[_Key, _Statistic],
-    sums: Mapping[_Key, PairedSums],
-    intervals: SweepIntervals | None,
+    a: _Statistics, b: _Statistics, sums: Mapping[_Key, PairedSums], intervals: SweepIntervals | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Return a row per statistic that both sides have, and the names of others with the reason."""
     rows, other_units = [], []
-    for key, one in a.items():
-        other = b.get(key)
-        if other is None:
+    for key, (of_a, batches_a) in a.items():
+        if key not in b:
             continue
-        if one.row["unit"] != other.row["unit"] or _text(one.row["weight_unit"]) != _text(other.row["weight_unit"]):
+        of_b, batches_b = b[key]
+        if of_a["unit"] != of_b["unit"] or _text(of_a["weight_unit"]) != _text(of_b["weight_unit"]):
             other_units.append(key)
             continue
-        difference = float(other.row["mean"]) - float(one.row["mean"])
-        row: dict[Any, Any] = {**one.row, "b_mean": other.row["mean"], "difference": difference}
-        row |= {f"b_{name}": other.row[name] for name in ("source", "objective", "eps")}
-        rows.append({**row, **_ends(sums.get(key), difference, one.batches, other.batches, intervals)})
+        difference = float(of_b["mean"]) - float(of_a["mean"])
+        row = {**of_a, "b_mean": of_b["mean"], "difference": difference}
+        row |= {f"b_{name}": of_b[name] for name in ("source", "objective", "eps")}
+        rows.append({**row, **_ends(sums.get(key), difference, batches_a, batches_b, intervals)})
     sides = [SIDES] if any(SIDES in row for row in rows) else []
     missing = [("only A has", [key for key in a if key not in b]), ("only B has", [key for key in b if key not in a]),
                ("A and B have in different units", other_units)]  # fmt: skip
@@ -259,7 +247,7 @@ def _rows(
 
 
 def _ends(
-    sums: PairedSums | None, difference: float, a: Values, b: Values, intervals: SweepIntervals | None
+    sums: PairedSums | None, difference: float, a: Floats, b: Floats, intervals: SweepIntervals | None
 ) -> dict[str, Any]:
     """Return the columns of the interval of a difference; `equal` where there is no difference to be uncertain of."""
     if np.array_equal(a, b, equal_nan=True) and (sums is None or sums.is_equal):

@@ -17,11 +17,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from lossscope.core.intervals import Interval
 from lossscope.core.row_ops import sort_rows
 from lossscope.probes.base import ReducerName, Statistic
 
 from .linear_statistics import LinearStatistic, QueryNumbers
-from .sampled.intervals import NO_INTERVAL, DrawnNumbers, Interval
+from .sampled.intervals import NO_INTERVAL, DrawnNumbers
 
 Keep = Tensor | None  # (k, n, ...) bool, elements that are not left out; None: all are kept
 Influence = Callable[[QueryNumbers, Tensor, Keep, Callable[[], Tensor]], LinearStatistic | None]
@@ -82,7 +83,7 @@ def drawn_interval(name: ReducerName, drawn: DrawnNumbers) -> Interval:
     Its width is 0 where all were drawn.
     """
     if len(drawn.values) >= drawn.population:
-        return drawn.value, drawn.value
+        return Interval(drawn.value, drawn.value)
     of = REDUCERS[name].interval
     return NO_INTERVAL if of is None else of(drawn)
 

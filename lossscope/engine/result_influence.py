@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.intervals import Floats
 from lossscope.core.types import Rows
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import ANY, Effects, HasEffects, Probe
@@ -23,7 +23,6 @@ CHUNK = 1 << 19  # entries of S whose effects are computed at a time
 _LONGEST = 256  # candidates of a row that are left out one by one, which costs as many rows
 _ALIKE = 0.02  # relative difference of numbers of a query in its batch and alone, which are rounded otherwise
 _ZERO = 1e-9  # what a number of a query is above, if it is not 0
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

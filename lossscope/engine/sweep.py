@@ -176,10 +176,11 @@ class Sweep(SweepOptions):
         if not self.is_sample:
             yield from runner.run_parts(left, total)
             return
+        from .sampled.checkpoint import StripsFile
         from .sampled.runner import SampleRunner
 
         for key, _, of_part in left:
-            yield key, PartRows(*SampleRunner.of(runner, frame, key).run(of_part[0]), None)
+            yield key, PartRows(*SampleRunner(runner, StripsFile.beside(frame), key).run(of_part[0]), None)
 
     def _append(self, frame: Frame, key: str, part: PartRows, sums: NamedSums | None) -> None:
         """Write a part."""

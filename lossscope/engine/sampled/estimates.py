@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from lossscope.core.intervals import LEVEL
+from lossscope.core.intervals import LEVEL, Floats, Interval
 from lossscope.probes.base import Statistic
 
 from ..reducers import REDUCERS, drawn_interval
 from ..run_probes import ProbeResult
 from ..statistics import batch_statistics
-from .intervals import Bools, DrawnNumbers, Floats, Interval
+from .intervals import Bools, DrawnNumbers
 
 
 def estimates(result: ProbeResult, population: int, level: float = LEVEL) -> tuple[dict[str, Any], dict[str, Interval]]:

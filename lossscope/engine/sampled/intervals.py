@@ -13,14 +13,12 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from lossscope.core.intervals import t_quantile
+from lossscope.core.intervals import Floats, Interval, t_quantile
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
-Interval = tuple[float, float]
 
 OTHERS = 50  # values, at least, beside one that most queries have: of fewer a t interval is far too short
-NO_INTERVAL: Interval = (math.nan, math.nan)
+NO_INTERVAL = Interval(math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +54,7 @@ class DrawnNumbers:
         """Return the interval of Σ x; how many queries are not left out is random, too."""
         if self.top:
             low, high = _number_of((self.values != 0) & self.keep, self.population, self.level)
-            return low * self.top, high * self.top
+            return Interval(low * self.top, high * self.top)
         kept = np.where(self.keep, self.values, 0.0)
         if not self.keep.any() or _is_rare(kept):
             return NO_INTERVAL
@@ -68,7 +66,7 @@ class DrawnNumbers:
         if self.top and self.keep.any():
             domain = self._domain
             low, high = _number_of(self.values[self.keep] != 0, domain, self.level)
-            return low * self.top / domain, high * self.top / domain
+            return Interval(low * self.top / domain, high * self.top / domain)
         return self._of_ratio(self.keep)
 
     def of_mean_nonzero(self) -> Interval:
@@ -90,7 +88,7 @@ class DrawnNumbers:
     def of_floor_median(self) -> Interval:
         """Return the interval of the median, rounded down."""
         low, high = self._of_ranks((self._domain - 1) // 2 + 1, self._domain // 2 + 1)
-        return NO_INTERVAL if math.isnan(low) else (math.floor(low), math.floor(high))
+        return NO_INTERVAL if math.isnan(low) else Interval(math.floor(low), math.floor(high))
 
     def _of_ranks(self, first: int, last: int) -> Interval:
         if not self.keep.any():
@@ -111,7 +109,7 @@ def _t_interval(value: float, residuals: Floats, freedom: int, population: int, 
         return NO_INTERVAL
     error = math.sqrt(float(np.square(residuals).sum()) / (n - 1) / n * (1 - n / population))
     half = t_quantile(level, freedom) * error
-    return float(value - half), float(value + half)
+    return Interval(float(value - half), float(value + half))
 
 
 def _number_of(true: Bools, population: int, level: float) -> Interval:
@@ -129,7 +127,7 @@ def _number_of(true: Bools, population: int, level: float) -> Interval:
 
     low = _first(may_be_lowest, least, most)
     high = _first(lambda K: not may_be_highest(K), least, most + 1) - 1
-    return float(low), float(high)
+    return Interval(float(low), float(high))
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
@@ -162,4 +160,4 @@ def _of_order(ordered: Floats, population: int, ranks: tuple[int, int], level: f
     k = int(np.searchsorted(above, 1 - tail, "left")) + 1  # the smallest k with P(fewer than k) >= 1 - tail
     low = float(ordered[j - 1]) if j else math.nan
     high = float(ordered[k - 1]) if k <= n else math.nan
-    return NO_INTERVAL if math.isnan(low) or math.isnan(high) else (low, high)
+    return NO_INTERVAL if math.isnan(low) or math.isnan(high) else Interval(low, high)

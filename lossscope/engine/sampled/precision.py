@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from lossscope.core.intervals import Interval
 from lossscope.errors import InputError
 
-from .intervals import OTHERS, Interval
+from .intervals import OTHERS
 
 PILOT = 1000  # queries
 _SAFETY = 1.1  # times as many queries as the deviation of those so far needs, since it is itself estimated
@@ -52,7 +53,7 @@ class Precision:
         """
         if sampled >= population:
             return 0
-        reached = (interval[1] - interval[0]) / 2 / abs(value) if value else math.nan
+        reached = (interval.high - interval.low) / 2 / abs(value) if value else math.nan
         if math.isnan(reached):
             raise InputError(
                 f"--precision-of needs a statistic that varies and is not 0, in {OTHERS} queries or more if most "

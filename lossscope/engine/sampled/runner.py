@@ -10,7 +10,6 @@ from lossscope.core.batches import Batch
 from lossscope.core.intervals import LEVEL
 from lossscope.core.types import Direction, Rows
 from lossscope.errors import InputError
-from lossscope.io.frames import Frame
 
 from ..batch_runner import BatchRunner, BatchStatistics, rows_of_batches
 from ..blocks.matrix import TiledMatrix
@@ -33,11 +32,6 @@ class SampleRunner:
     runner: BatchRunner  # what is computed, of which source
     file: StripsFile  # where sums of finished strips are kept
     key: str  # of the part of the frame
-
-    @classmethod
-    def of(cls, runner: BatchRunner, frame: Frame | None, key: str) -> SampleRunner:
-        """Return the one of a part; strips that are done are kept beside a frame."""
-        return cls(runner, StripsFile.beside(frame), key)
 
     def run(self, batch: Batch) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Return rows of the batch, with intervals, and rows of single queries; every process has all of them."""
@@ -156,7 +150,7 @@ class SampleRunner:
                 ends.append({
                     f"{runner.plan.name_of(name)} {end}": value
                     for name, interval in intervals.items()
-                    for end, value in zip(("low", "high"), interval, strict=True)
+                    for end, value in interval._asdict().items()
                 })  # fmt: skip
                 if runner.plan.options.per_query:
                     queries.append(runner.query_rows(result, 0).assign(sampling=label))
