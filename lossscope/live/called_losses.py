@@ -17,9 +17,8 @@ from lossscope.objectives.custom.signature import CallForm, call_form, call_para
 from lossscope.objectives.custom.wrap_loss import wrap_loss
 
 from .batch_inputs import BatchInputs
-from .call_arguments import bound_arguments
 from .observed import Observed, Result
-from .random_state import unchanged_random_state
+from .recording import bound_arguments, unchanged_random_state
 
 _SCALARS = ("logit_scale", "logit_bias")
 

@@ -23,8 +23,7 @@ from .distances import similarity_of
 from .given_weights import WEIGHTS, GivenWeights
 from .metric_call import PARAMETERS, MetricCall
 from .observed import Observed, Result
-from .random_state import unchanged_random_state
-from .recording import Call, gradients_of, record_calls
+from .recording import Call, gradients_of, record_calls, unchanged_random_state
 
 ANCHOR_REFERENCE = Sides("anchor", "reference")  # of a loss that is called with ref_emb
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import inspect
+import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -56,6 +59,26 @@ def replace_function(owner: Any, name: str, function: Callable[..., Any]) -> Ite
             attributes.pop(name, None)
 
 
+def bound_arguments(
+    parameters: Mapping[str, inspect.Parameter], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return parameter -> argument of those that a call gives, in the order in which a function states its parameters.
+
+    Those of `*args` are named by their numbers. Raises TypeError for a call that the function would refuse.
+    """
+    bound = inspect.Signature(list(parameters.values())).bind(*args, **kwargs)
+    arguments: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        kind = parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            arguments |= {f"{name}[{index}]": item for index, item in enumerate(value)}
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            arguments |= value
+        else:
+            arguments[name] = value
+    return arguments
+
+
 @dataclass(eq=False)
 class Call:
     """One call of a similarity or distance inside a loss."""
@@ -84,3 +107,16 @@ def gradients_of(value: Tensor, calls: list[Call]) -> list[Tensor]:
         by_result = {id(result): gradient for result, gradient in zip(results, gradients, strict=True)}
     chosen = [by_result.get(id(call.result)) for call in calls]
     return [torch.zeros_like(call.result) if g is None else g.detach() for call, g in zip(calls, chosen, strict=True)]
+
+
+@contextmanager
+def unchanged_random_state() -> Iterator[None]:
+    """Restore the generators of Python, numpy and torch when the context ends."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002 - the user's losses draw from it
+    try:
+        uses_gpus = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+        with torch.random.fork_rng(range(torch.cuda.device_count()) if uses_gpus else ()):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lossscope.live.random_state import unchanged_random_state
-from lossscope.live.recording import Call, gradients_of, record_calls, replace_function
+from lossscope.live.recording import Call, gradients_of, record_calls, replace_function, unchanged_random_state
 
 
 class Loss(nn.Module):

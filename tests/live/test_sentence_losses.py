@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,10 +21,10 @@ from lossscope.errors import InputError
 from lossscope.live import observed as observed_module
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
-from lossscope.live.sentence_losses import calls as calls_module
+from lossscope.live.sentence_losses import record as record_module
 from lossscope.live.sentence_losses.base import LossCall
-from lossscope.live.sentence_losses.pairs import labels_of_pairs
-from lossscope.live.sentence_losses.record import SentenceLoss
+from lossscope.live.sentence_losses.pairs import PairLoss, labels_of_pairs
+from lossscope.live.sentence_losses.record import RecordedCalls, SentenceLoss
 from lossscope.objectives.base import Objective
 
 library = pytest.importorskip("sentence_transformers")
@@ -400,7 +401,7 @@ def test_arguments_of_a_similarity_are_taken_by_name() -> None:
     def similarity(a: Tensor, b: Tensor) -> Tensor:
         return a @ b.T
 
-    calls = calls_module.RecordedCalls(similarity, 1, False, False, False)
+    calls = RecordedCalls(PairLoss(SimpleNamespace(similarity_fct=similarity)), False)
     a, b = torch.zeros(1), torch.ones(1)
     calls.add((), {"b": b, "a": a}, similarity(a[None], b[None]))
     assert calls.calls[0].args[0] is a and calls.calls[0].args[1] is b
@@ -435,7 +436,7 @@ def test_of_a_very_large_batch_a_sample_of_the_rows_is_looked_at(
     rows = []
     for most in (10**6, 2 * (2 * B if case != "symmetric" else 3 * B)):
         monkeypatch.setattr(observed_module, "MOST_ENTRIES", most)
-        monkeypatch.setattr(calls_module, "MOST_ENTRIES", most)
+        monkeypatch.setattr(record_module, "MOST_ENTRIES", most)
         value, (one,) = SentenceLoss(loss).call(loss, ([dict(x) for x in batch], None), {})
         rows.append(one)
         value.backward()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
@@ -50,25 +51,30 @@ class LossCall:
         return labels if isinstance(labels, Tensor) else None
 
 
-class LossReader(Protocol):
-    """Reads one kind of loss."""
+@dataclass(frozen=True)
+class LossReader(ABC):
+    """Reads one kind of loss: calls of its similarity are recorded while it runs, and say what it saw."""
 
-    def recorded(self) -> tuple[Any, str]:
-        """Return the object and the name of its attribute whose calls are recorded: the similarity of the loss."""
-        ...
+    loss: Any
+    attribute: str = "similarity_fct"  # of the owner: the similarity of the loss
+    reads_argument: bool = False  # whether similarities are what the attribute is called with; else its result
 
+    @property
+    def owner(self) -> Any:
+        """The object that has the attribute whose calls are recorded."""
+        return self.loss
+
+    @property
     def keeps_gradients(self) -> bool:
-        """Return whether gradients of the similarities must be kept where the loss is backpropagated at once."""
-        ...
+        """Whether gradients of the similarities must be kept where the loss is backpropagated at once."""
+        return False
 
+    @property
     def similarities(self) -> int:
-        """Return how many similarities are computed for each chunk of a batch."""
-        ...
+        """Number of similarities that are computed for each chunk of a batch."""
+        return 1
 
-    def reads_argument(self) -> bool:
-        """Return whether similarities are what the attribute is called with; else they are what it returns."""
-        ...
-
+    @abstractmethod
     def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
         """Return what the loss saw in a call.
 
@@ -78,7 +84,6 @@ class LossReader(Protocol):
             name: stands before the names of statistics.
             own: whether W is that of the loss itself; else the rows are for another objective.
         """
-        ...
 
 
 def class_names(loss: Any) -> set[str]:

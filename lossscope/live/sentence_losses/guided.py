@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -13,29 +12,18 @@ from lossscope.engine.direction_rows import DirectionRows
 from lossscope.registry import build
 
 from ..observed import Observed
-from .base import LossCall
+from .base import LossCall, LossReader
 
 
 @dataclass(frozen=True)
-class GuidedLoss:
+class GuidedLoss(LossReader):
     """Reads GISTEmbedLoss: the scores that go into its cross-entropy, −inf where the guide left a candidate out.
 
     A row is the query's positives, other queries, other positives, mined negatives: the blocks that the loss has.
     """
 
-    loss: Any
-
-    def recorded(self) -> tuple[Any, str]:
-        return self.loss, "cross_entropy_loss"
-
-    def keeps_gradients(self) -> bool:
-        return False
-
-    def similarities(self) -> int:
-        return 1
-
-    def reads_argument(self) -> bool:
-        return True
+    attribute: str = "cross_entropy_loss"
+    reads_argument: bool = True
 
     def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
         scores = torch.cat([one.result.detach() for one in call.calls])

@@ -13,34 +13,20 @@ from lossscope.errors import InputError
 
 from ..observed import Observed
 from ..recording import gradients_of
-from .base import LossCall
+from .base import LossCall, LossReader
 
 _HALF = 0.5  # pairs with a label from here on are positives
 _MOST_PAIRS = 4096  # that are compared with each other
 
 
 @dataclass(frozen=True)
-class PairLoss:
+class PairLoss(LossReader):
     """Reads a loss of pairs: similarities s of positives and negatives, dL/ds, and how many pairs have any.
 
     s is that of the loss: the cosine, 1 − d of a cosine distance, −d of any other distance d.
     """
 
-    loss: Any
-    attribute: str  # of its similarity or distance
-    kind: Literal["similarity", "argument", "cosine distance", "distance"]  # argument: s is what it is called with
-
-    def recorded(self) -> tuple[Any, str]:
-        return self.loss, self.attribute
-
-    def keeps_gradients(self) -> bool:
-        return False
-
-    def similarities(self) -> int:
-        return 1
-
-    def reads_argument(self) -> bool:
-        return self.kind == "argument"
+    kind: Literal["similarity", "cosine distance", "distance"] = "similarity"  # what the attribute computes
 
     def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
         if len(call.calls) != 1:
@@ -58,7 +44,8 @@ class PairLoss:
 def distance_loss(loss: Any) -> PairLoss:
     """Return what reads a loss of distances, ContrastiveLoss or OnlineContrastiveLoss."""
     metric = str(loss.get_config_dict().get("distance_metric", ""))
-    return PairLoss(loss, "distance_metric", "cosine distance" if metric.endswith("COSINE_DISTANCE") else "distance")
+    is_cosine = metric.endswith("COSINE_DISTANCE")
+    return PairLoss(loss, "distance_metric", kind="cosine distance" if is_cosine else "distance")
 
 
 def pair_statistics(s: Tensor, W: Tensor, labels: Tensor) -> dict[str, Tensor]:

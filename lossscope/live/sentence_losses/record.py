@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import torch
+
 from lossscope.core.sides import QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError
+from lossscope.objectives.custom.signature import call_parameters
 
-from ..observed import Observed, Result
-from ..recording import record_calls
+from ..batch_inputs import BatchInputs
+from ..observed import MOST_ENTRIES, Observed, Result
+from ..recording import Call, bound_arguments, record_calls
 from .base import LossCall, LossReader, class_names
-from .calls import RecordedCalls
-from .columns import ColumnsLoss
 from .guided import GuidedLoss
 from .pairs import PairLoss, distance_loss
 from .ranking import RankingLoss
@@ -26,10 +28,10 @@ READERS: Mapping[str, Callable[[Any], LossReader]] = {
     "CachedMultipleNegativesRankingLoss": RankingLoss,
     "GISTEmbedLoss": GuidedLoss,
     "CachedGISTEmbedLoss": GuidedLoss,
-    "CoSENTLoss": partial(PairLoss, attribute="similarity_fct", kind="similarity"),
+    "CoSENTLoss": PairLoss,
     "ContrastiveLoss": distance_loss,
     "OnlineContrastiveLoss": distance_loss,
-    "CosineSimilarityLoss": partial(PairLoss, attribute="cos_score_transformation", kind="argument"),
+    "CosineSimilarityLoss": partial(PairLoss, attribute="cos_score_transformation", reads_argument=True),
 }
 _MATRYOSHKA = "MatryoshkaLoss"
 
@@ -77,9 +79,7 @@ class SentenceLoss:
         """
         reader, inner = self.reader(), self._inner
         is_cached = bool(getattr(inner, "uses_gradient_cache", type(inner).__name__.startswith("Cached")))
-        keeps_gradients = is_cached and reader.keeps_gradients()
-        function = getattr(*reader.recorded())
-        calls = RecordedCalls(function, reader.similarities(), is_cached, reader.reads_argument(), keeps_gradients)
+        calls = RecordedCalls(reader, is_cached)
         observed: list[Observed] = []
 
         def on_loss(args: Arguments, kwargs: Mapping[str, Any], value: Any) -> None:
@@ -89,7 +89,7 @@ class SentenceLoss:
             calls.clear()
 
         with ExitStack() as stack:
-            stack.enter_context(record_calls(*reader.recorded(), calls.add))
+            stack.enter_context(record_calls(reader.owner, reader.attribute, calls.add))
             inside = self._call_inside(is_cached)
             if inside is not None:
                 stack.enter_context(record_calls(*inside, on_loss))
@@ -111,3 +111,53 @@ class SentenceLoss:
             return ""
         width = getattr(self.loss.model.forward, "dim", None)  # while it truncates what the model returns
         return f"dim{call.features[0][0].shape[-1] if width is None else width}"
+
+
+@dataclass
+class RecordedCalls:
+    """The calls of one batch, until MOST_ENTRIES similarities are kept; a chunk is kept as a whole or not at all."""
+
+    reader: LossReader
+    is_chunked: bool  # whether the loss computes a batch in chunks, and lets go of each
+    function: Any = field(init=False)  # what is called, before anything records its calls: a function or a module
+    calls: list[Call] = field(default_factory=list)
+    is_full: bool = False  # whether chunks were left out
+
+    def __post_init__(self) -> None:
+        self.function = getattr(self.reader.owner, self.reader.attribute)
+
+    def add(self, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
+        """Keep a call, unless there are enough."""
+        begins_chunk = len(self.calls) % self.reader.similarities == 0
+        if self.is_chunked and begins_chunk and sum(call.result.numel() for call in self.calls) >= MOST_ENTRIES:
+            self.is_full = True
+        if self.is_full:
+            return
+        arguments = args
+        if kwargs:
+            arguments = tuple(bound_arguments(call_parameters(self.function), args, kwargs).values())
+        similarities = arguments[0] if self.reader.reads_argument else result
+        keeps_gradient = self.is_chunked and self.reader.keeps_gradients
+        call = Call(arguments, similarities if keeps_gradient or not self.is_chunked else similarities.detach())
+        if keeps_gradient:
+            call.keep_gradient()
+        self.calls.append(call)
+
+    def clear(self) -> None:
+        """Forget the batch."""
+        self.calls, self.is_full = [], False
+
+
+@dataclass(frozen=True)
+class ColumnsLoss(LossReader):
+    """Reads the embeddings of any loss, for an objective that is named: queries first, other columns are documents."""
+
+    attribute: str = "compute_loss_from_embeddings"
+
+    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
+        columns = call.calls[0].args[0] if call.calls else []
+        if len(columns) < 2:
+            raise InputError(f"{type(self.loss).__name__} must have two columns or more; got {len(columns)}")
+        queries, documents = columns[0].detach(), torch.cat([column.detach() for column in columns[1:]])
+        observed = BatchInputs(queries=queries, documents=documents).rows(sides).observed()
+        return Observed(observed.rows, sides, observed.directions, observed.second, name=name)
