@@ -19,8 +19,8 @@ from sentence_transformers.sentence_transformer import losses
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
+from lossscope.live.callbacks import SentenceTransformersHooks
 from lossscope.live.monitor import LossScope
-from lossscope.live.sentence_trainer import SentenceTransformersHooks
 
 BATCH, TOKENS, WIDTH, LAYERS, HEADS, WORDS = 32, 64, 384, 6, 12, 30_522
 SYMMETRIC: dict[str, Any] = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}

@@ -10,15 +10,16 @@ import torch
 from torch import Tensor
 
 from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
-from lossscope.core.similarity import Mask, require_one_width
+from lossscope.core.similarity import Mask, normalise, require_one_width
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.batch_masks import i2t_mask, require_matrix, require_offset, require_pairs
+from lossscope.engine.direction_rows import HALF_TYPES
+from lossscope.engine.one_batch import plain_mode
 from lossscope.engine.sampled.draw import draw_queries
 from lossscope.errors import InputError
 
 from .observed import Observed
 from .rows import Rows, columns_of, of_labels, pairs_at, rows_of, without_itself
-from .vectors import as_tensor, unit_rows
 
 ITEM = Sides("item", None)
 
@@ -146,9 +147,9 @@ class BatchInputs:
     def _of_one_set(self, sides: Sides) -> BatchRows:
         """Items of one label match; an item is no candidate of itself."""
         self._require_one_set(sides)
-        S, labels = as_tensor(self.S, "S"), as_tensor(self.labels, "labels")
-        E = as_tensor(self.embeddings, "embeddings")
-        unit = None if E is None else unit_rows(E, E)[0]
+        S, labels = _as_tensor(self.S, "S"), _as_tensor(self.labels, "labels")
+        E = _as_tensor(self.embeddings, "embeddings")
+        unit = None if E is None else _unit_rows(E, E)[0]
         template = _template(S, unit, unit, "embeddings")
         if (labels is None) == (self.mask is None):
             raise InputError("one set of items needs labels, or a mask; got " + ("none" if labels is None else "both"))
@@ -165,9 +166,9 @@ class BatchInputs:
 
     def _of_two_sides(self, sides: Sides, is_named: bool) -> BatchRows:
         first, second, names = self._both_sides(sides, is_named)
-        S, V, T = as_tensor(self.S, "S"), None, None
+        S, V, T = _as_tensor(self.S, "S"), None, None
         if first is not None and second is not None:
-            V, T = unit_rows(first, second)
+            V, T = _unit_rows(first, second)
         template = _template(S, V, T, names)
         require_matrix(template, sides)
         (n, m), device = template.shape, template.device
@@ -197,7 +198,7 @@ class BatchInputs:
         )  # fmt: skip
 
     def _second_rows(self, offset: int | None, sides: Sides) -> Rows:
-        S = as_tensor(self.S_second, "S_second")
+        S = _as_tensor(self.S_second, "S_second")
         assert S is not None
         require_matrix(S, sides)
         if self.mask is not None:
@@ -227,7 +228,7 @@ class BatchInputs:
     def _both_sides(self, sides: Sides, named: bool) -> tuple[Tensor | None, Tensor | None, str]:
         """Return the embeddings of both sides, mined negatives behind the second's, and what they are called."""
         a, b = ("queries", "documents") if named else ("images", "captions")
-        first, second = as_tensor(getattr(self, a), a), as_tensor(getattr(self, b), b)
+        first, second = _as_tensor(getattr(self, a), a), _as_tensor(getattr(self, b), b)
         if first is None or second is None:
             if first is not second:
                 raise InputError(f"{a} and {b} must be given together; got one of them")
@@ -238,7 +239,7 @@ class BatchInputs:
         if not named and first is not None and not sides.is_image_text:
             raise InputError(f"sides are {sides.text}; write watch(queries=..., documents=...) for their embeddings")
         if self.negatives is not None:
-            second = _append_negatives(second, as_tensor(self.negatives, "negatives"))
+            second = _append_negatives(second, _as_tensor(self.negatives, "negatives"))
         return first, second, f"{a} and {b}"
 
 
@@ -277,3 +278,29 @@ def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor
     if second is None or negatives is None or negatives.ndim != 3 or second.shape != negatives[:, 0].shape:
         raise InputError(f"negatives must be (b, k, d) of documents (b, d); got {shapes[1]} and {shapes[0]}")
     return torch.cat([second, negatives.flatten(0, 1).to(second.dtype)])
+
+
+def _as_tensor(x: Any, what: str) -> Tensor | None:
+    """Return a tensor as it is, and an array of numpy or any other sequence of numbers as a tensor.
+
+    Raises InputError for texts and anything else that is no matrix of numbers.
+    """
+    if x is None or isinstance(x, Tensor):
+        return x
+    try:
+        return torch.as_tensor(x)
+    except (TypeError, ValueError, RuntimeError) as error:
+        shape = "(images, captions) similarities" if what == "S" else "(n, d) embeddings, not texts or pictures"
+        raise InputError(
+            f"{what} must be a matrix of numbers, {shape}; got {type(x).__name__}. Write watch(S), or "
+            "watch(images=..., captions=...)"
+        ) from error
+
+
+def _unit_rows(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
+    """Return detached rows of unit length, of one type, float32 or wider."""
+    with plain_mode(first.device):
+        wide = [x.float() if x.dtype in HALF_TYPES else x for x in (first.detach(), second.detach())]
+        dtype = torch.promote_types(wide[0].dtype, wide[1].dtype)
+        V, T = (normalise(x.to(dtype)) for x in wide)
+        return V, T

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from lossscope.errors import InputError
 
 from .monitor import LossScope
-from .row_log import PREFIX, RowLog, known_numbers, with_prefix
-from .sentence_trainer import SentenceTransformersHooks
+from .observed import Observed, Row
+from .recording import replace_function
+from .sentence_losses.record import SentenceLoss
 
+PREFIX = "lossscope/"
+_NAMES = {"learning_rate": "lr", "grad_norm": "grad_norm"}  # in the logs of a Trainer -> of the field
 # names in outputs -> arguments of `watch`, the first that are all there
 _OF_OUTPUTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("image_embeds", "text_embeds"): ("images", "captions"),
@@ -51,7 +57,7 @@ class LightningHooks:
             raise InputError(f"training_step must return, or leave on the module, {names}; it does not")
         row = self.scope.watch(**arguments, step=step, log=_rate_of(trainer))
         if row is not None:
-            pl_module.log_dict(with_prefix(row, self.prefix))
+            pl_module.log_dict(_with_prefix(row, self.prefix))
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the flight recorder where training died."""
@@ -62,7 +68,42 @@ class LightningHooks:
         self.scope.close()
 
 
-class TrainerHooks:
+class TrainerLogs:
+    """Adds to the logs of a Hugging Face Trainer what was computed since the last ones: of each statistic the newest.
+
+    Args:
+        scope: computes the rows.
+        prefix: of the names that are logged.
+    """
+
+    def __init__(self, scope: LossScope, prefix: str) -> None:
+        self.scope, self.prefix = scope, prefix
+        self._pending: Row = {}  # for the next logs
+
+    def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """Add what is pending to the logs of training and to `state.log_history`; tell the doctor what is in them."""
+        self.scope.log(**_known_numbers(logs))
+        if not self._pending or logs is None or any(name.startswith("eval_") for name in logs):
+            return
+        values, self._pending = _with_prefix(self._pending, self.prefix), {}
+        logs.update(values)
+        if state.log_history:
+            state.log_history[-1].update(values)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Leave the model and its losses alone again."""
+        self.scope.close()
+        self._leave()
+
+    def _add(self, row: Row | None) -> None:
+        """Keep a row for the next logs; None, of a step that was skipped, keeps nothing."""
+        self._pending |= row or {}
+
+    def _leave(self) -> None:
+        """Take away what looks at a training."""
+
+
+class TrainerHooks(TrainerLogs):
     """Watch what the model returned in the last forward pass of a step, and add the row to the next logs.
 
     The row is in `state.log_history`, and in the `logs` of callbacks that come later; `attach` puts this one first.
@@ -75,33 +116,24 @@ class TrainerHooks:
     """
 
     def __init__(self, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> None:
-        self.scope, self.name, self._log = scope, name, RowLog(prefix)
+        super().__init__(scope, prefix)
+        self.name = name
         self._hook: Any = None
         self._arguments: dict[str, Any] | None = None  # of `watch`, from the last forward pass
 
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module, **_: Any) -> None:
         """Register a forward hook on the model."""
-        self._remove()
+        self._leave()
         self._hook = model.register_forward_hook(self._on_forward)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Watch the batch of the step."""
         if self._arguments is None:
             raise InputError(f"the model must return {_required_names(self.name)} when it trains; it does not")
-        self._log.add(self.scope.watch(**self._arguments, step=int(state.global_step)))
+        self._add(self.scope.watch(**self._arguments, step=int(state.global_step)))
         self._arguments = None
 
-    def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Add the newest row that is not logged yet to the logs of training; tell the doctor what is in them."""
-        self.scope.log(**known_numbers(logs))
-        self._log.write(state, logs)
-
-    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Remove the forward hook."""
-        self.scope.close()
-        self._remove()
-
-    def _remove(self) -> None:
+    def _leave(self) -> None:
         if self._hook is not None:
             self._hook.remove()
         self._hook = self._arguments = None
@@ -110,6 +142,67 @@ class TrainerHooks:
         if model.training:
             arguments = watch_arguments(outputs, self.name)
             self._arguments = None if arguments is None else {key: x.detach() for key, x in arguments.items()}
+
+
+class SentenceTransformersHooks(TrainerLogs):
+    """Watch what the loss computes from, in the last forward pass of a step, and add the row to the next logs.
+
+    Nothing runs twice: the embeddings and similarities are those of the loss itself. Of a dictionary of losses each row
+    has the name of the data set before its statistics: `nli/q2d/C_neg`.
+    `sentence_transformers(scope, loss)` builds a callback with these hooks.
+
+    Args:
+        scope: computes the rows; without an objective, W is that of the loss.
+        loss: the loss, or losses by the names of their data sets; or a function that returns them when training begins.
+        prefix: of the names that are logged.
+    """
+
+    def __init__(self, scope: LossScope, loss: Any, prefix: str = PREFIX) -> None:
+        super().__init__(scope, prefix)
+        self._loss = loss
+        self._stack = ExitStack()  # gives the losses back their own forward methods
+        self._step: int | None = None  # the number of the present step, where it is watched
+        self._observed: Sequence[Observed] = ()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Begin to look at each loss. Raises InputError for one that cannot be watched."""
+        self._leave()
+        losses = self._loss() if callable(self._loss) and not isinstance(self._loss, nn.Module) else self._loss
+        for name, loss in _by_name(losses):
+            self._register(name, loss)
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Note whether the step is watched."""
+        self._step, self._observed = self.scope.next_step(int(state.global_step) + 1), ()
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Compute the statistics of the step's batch. Raises InputError where the loss was not called in it."""
+        if self._step is not None:
+            if not self._observed:
+                raise InputError(
+                    "the loss must be called in a step that is watched; it was not. The trainer has another loss than "
+                    "the callback: use attach(trainer, scope)"
+                )
+            self._add(self.scope.record(self._observed, self._step))
+        self._step, self._observed = None, ()
+
+    def _leave(self) -> None:
+        self._stack.close()
+        self._step, self._observed = None, ()
+
+    def _register(self, name: str, loss: nn.Module) -> None:
+        """Look at each training call of a loss in the steps that are watched, until training ends."""
+        watched = SentenceLoss(loss, self.scope.objective is None, self.scope.named_sides)
+        forward = loss.forward
+
+        def watched_forward(*args: Any, **kwargs: Any) -> Any:
+            if self._step is None or not torch.is_grad_enabled():
+                return forward(*args, **kwargs)
+            value, observed = watched.call(forward, args, kwargs)
+            self._observed = [replace(one, name="/".join(filter(None, (name, one.name)))) for one in observed]
+            return value
+
+        self._stack.enter_context(replace_function(loss, "forward", watched_forward))
 
 
 def lightning(scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
@@ -203,3 +296,30 @@ def _required_names(name: str | None) -> str:
     """Return the names in outputs that `watch_arguments` reads: `S, similarity, ... or embeddings and labels`."""
     *others, last = (" and ".join(names) for names in sorted(_OF_OUTPUTS, key=len))
     return name or f"{', '.join(others)} or {last}"
+
+
+def _by_name(losses: Any) -> list[tuple[str, nn.Module]]:
+    """Return each loss once, with the names of its data sets; one for all has none. Raises InputError for no module."""
+    if not isinstance(losses, Mapping):
+        losses = {"": losses}
+    for loss in losses.values():
+        if not isinstance(loss, nn.Module):
+            raise InputError(
+                f"the loss must be a module when training begins; got {type(loss).__name__}. A function that builds it "
+                "is called by the trainer: use attach(trainer, scope)"
+            )
+    unique: dict[int, nn.Module] = {id(loss): loss for loss in losses.values()}
+    if len(unique) == 1:
+        return [("", next(iter(unique.values())))]
+    return [("+".join(n for n, loss in losses.items() if loss is one), one) for one in unique.values()]
+
+
+def _known_numbers(logs: Mapping[str, Any] | None) -> Row:
+    """Return what a Trainer logs of a step that the doctor reads: its learning rate and the norm of its gradient."""
+    found = {name: (logs or {}).get(key) for key, name in _NAMES.items()}
+    return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
+
+
+def _with_prefix(row: Row, prefix: str) -> Row:
+    """Return the row under the names that are logged."""
+    return {f"{prefix}{name}": value for name, value in row.items()}

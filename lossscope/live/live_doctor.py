@@ -16,11 +16,12 @@ from lossscope.core.sides import Sides
 from lossscope.objectives.base import Objective
 from lossscope.registry import build, spec_of
 
-from .batch_kind import BatchKind
+from .batch_numbers import BatchNumbers
 from .doctor_options import AT_ONCE, AT_START, OF_LEARNING, OF_LOG, OF_NEWEST, OF_RISE, OF_SCALE, DoctorOptions
-from .events import Event
+from .events import Event, OpenFindings
 from .learning import learning_state, rises
 from .observed import Observed
+from .step_history import StepHistory
 
 if TYPE_CHECKING:
     from lossscope.doctor.base import Check
@@ -31,6 +32,21 @@ _KindKey = tuple[type[Objective] | None, Sides]
 LOGGER = logging.getLogger("lossscope")
 _KEPT = 1000  # newest events
 _OF_LENGTHS = "not-normalised"
+
+
+@dataclass
+class BatchKind:
+    """The batches of one type of objective and one pair of sides: a loop that takes turns has a curve for each kind."""
+
+    history: StepHistory = field(default_factory=StepHistory)
+    numbers: BatchNumbers = field(default_factory=BatchNumbers)
+    open: OpenFindings = field(default_factory=OpenFindings)
+    steps: int = 0  # watched ones of this kind
+    newest: int = 0  # the newest of them, counted among the watched steps of all kinds
+
+    def begin_curve(self) -> None:
+        """Forget past steps: the loss is another one from here on."""
+        self.history, self.steps = StepHistory(), 1
 
 
 @dataclass

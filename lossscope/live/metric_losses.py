@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from lossscope.core.sides import Sides
-from lossscope.core.similarity import cosine, normalise
+from lossscope.core.similarity import Mask, cosine, normalise
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from lossscope.objectives.counting.units import saturated_weight
@@ -19,13 +19,47 @@ from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 
 from .batch_inputs import ITEM
-from .distances import similarity_of
 from .given_weights import WEIGHTS, GivenWeights
-from .metric_call import PARAMETERS, MetricCall
 from .observed import Observed, Result
 from .recording import Call, gradients_of, record_calls, unchanged_random_state
 
 ANCHOR_REFERENCE = Sides("anchor", "reference")  # of a loss that is called with ref_emb
+
+
+@dataclass(frozen=True)
+class MetricCall:
+    """What a loss of pytorch-metric-learning is called with: its embeddings, and which pairs of them count."""
+
+    embeddings: Tensor
+    labels: Tensor | None = None
+    indices_tuple: Sequence[Tensor] | None = None
+    ref_emb: Tensor | None = None
+    ref_labels: Tensor | None = None
+
+    @property
+    def is_one_set(self) -> bool:
+        """Whether items are compared among themselves."""
+        return self.ref_emb is None or self.ref_emb is self.embeddings
+
+    @property
+    def references(self) -> Tensor:
+        """(m, d) embeddings that items are compared with."""
+        return self.embeddings if self.ref_emb is None else self.ref_emb
+
+    def mask(self, device: torch.device) -> Mask:
+        """Return the mask: items of one label match, all but the item itself count; or the pairs of the miner."""
+        n, m = len(self.embeddings), len(self.references)
+        if self.indices_tuple is not None:
+            return _mask_of_pairs(self.indices_tuple, n, m, device)
+        if self.labels is None:
+            raise InputError("a loss that is watched must be called with labels or an indices_tuple; got neither")
+        others = self.labels if self.ref_labels is None else self.ref_labels
+        match = self.labels.to(device)[:, None] == others.to(device)[None, :]
+        valid = ~torch.eye(n, m, dtype=torch.bool, device=device) if self.is_one_set else torch.ones_like(match)
+        return Mask(match & valid, valid)
+
+
+_PARAMETERS = tuple(parameter.name for parameter in fields(MetricCall))  # in the order of a call
 
 
 @dataclass
@@ -61,7 +95,7 @@ class MetricLoss:
             calls.append(Call(args, result))
 
         def on_loss(args: tuple[Any, ...], kwargs: Mapping[str, Any], value: Any) -> None:
-            arguments = dict(zip(PARAMETERS, args, strict=False)) | dict(kwargs)
+            arguments = dict(zip(_PARAMETERS, args, strict=False)) | dict(kwargs)
             observed.append(self._observed(MetricCall(**arguments), value, list(calls), sum(triplets)))
             calls.clear()
             triplets.clear()
@@ -102,7 +136,7 @@ class MetricLoss:
             if not calls:  # there were no pairs, so that nothing was computed
                 S = cosine(*(normalise(x.detach().float()) for x in (given.embeddings, given.references)))
                 return S, torch.zeros_like(S)
-            S, slope = similarity_of(self.loss.distance, calls[-1].result.detach())
+            S, slope = _similarity_of(self.loss.distance, calls[-1].result.detach())
             total = torch.stack(gradients).sum(0).float()
             return S, total * slope * (triplets or (len(S) if self._averages else 1))
 
@@ -169,3 +203,30 @@ def _measure(loss: Any) -> tuple[bool, GivenWeights]:
             return averages, GivenWeights(saturated_weight(objective))
         except (InputError, SpecError, UnsupportedLoss):
             return averages, GivenWeights()
+
+
+def _mask_of_pairs(indices: Sequence[Tensor], n: int, m: int, device: torch.device) -> Mask:
+    """Return the mask of (anchor, positive, anchor, negative) pairs, or of (anchor, positive, negative) triplets."""
+    a1, p, *rest = [index.to(device) for index in indices]
+    a2, negative = (a1, rest[0]) if len(rest) == 1 else rest
+    match, valid = (torch.zeros(n, m, dtype=torch.bool, device=device) for _ in range(2))
+    match[a1, p] = True
+    valid[a2, negative] = True
+    return Mask(match, valid | match)
+
+
+def _similarity_of(distance: Any, d: Tensor) -> tuple[Tensor, Tensor]:
+    """Return S of a matrix that a distance computed, and what dL/d(matrix) is multiplied by to be dL/dS.
+
+    The cosine, where the matrix is one, or d^k of unit vectors at d = √(2 − 2s); otherwise S is minus the matrix.
+    """
+    d = d.float()
+    if distance.is_inverted:
+        return d, torch.ones_like(d)
+    of_unit_vectors = type(distance).__name__ == "LpDistance" and distance.p == 2 and distance.normalize_embeddings
+    if not of_unit_vectors:
+        return -d, -torch.ones_like(d)
+    power = float(distance.power)
+    length = d if power == 1 else d.clamp(min=0).pow(1 / power)
+    slope = -power * length.clamp(min=torch.finfo(d.dtype).tiny).pow(power - 2)
+    return 1 - length.square() / 2, slope.where(length > 0, 0.0)

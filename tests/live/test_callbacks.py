@@ -14,9 +14,8 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError
 from lossscope.live import callbacks
-from lossscope.live.callbacks import LightningHooks, TrainerHooks, watch_arguments
+from lossscope.live.callbacks import LightningHooks, SentenceTransformersHooks, TrainerHooks, watch_arguments
 from lossscope.live.monitor import LossScope
-from lossscope.live.sentence_trainer import SentenceTransformersHooks
 
 NTXENT = "ntxent:tau=0.05"
 
