@@ -24,7 +24,6 @@ from lossscope.objectives.base import Gradient, Objective
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import spec_of
 
-from .batch_relations import relations_of
 from .observed import Observed
 
 _NEAR = 1e-3  # of similarities that are the same but for rounding, half precision included
@@ -45,7 +44,7 @@ def patient_of(observed: Observed, objective: Objective | None, log: TrainingLog
     rows = observed.rows.detach()
     S = _on_host(rows.S)
     vectors = _embeddings(observed)
-    relations = relations_of(observed)
+    relations = observed.relations()
     first, second = vectors if vectors is not None else (None, None)
     split = SplitEmbeddings(
         "the newest batch", first, second, None if vectors is not None else S, None,
@@ -75,15 +74,11 @@ def is_known(objective: Objective) -> bool:
 
 def _embeddings(observed: Observed) -> tuple[Tensor, Tensor] | None:
     """Return the embeddings of both sides as they were given; one tensor of one set."""
-    rows = observed.rows
-    assert rows is not None
-    vectors = observed.embeddings
-    if vectors is None and rows.queries is not None and rows.candidates is not None:
-        vectors = (rows.queries, rows.candidates)
+    vectors = observed.vectors
     if vectors is None or vectors[0].ndim != 2 or vectors[1].ndim != 2:
         return None
     first, second = (_on_host(x.detach()) for x in vectors)
-    if len(first) != len(rows.S) or len(second) != rows.S.shape[1] or first.shape[1] != second.shape[1]:
+    if (len(first), len(second)) != observed.shape or first.shape[1] != second.shape[1]:
         return None
     first, second = (x.float() if x.dtype not in (torch.float32, torch.float64) else x for x in (first, second))
     dtype = torch.promote_types(first.dtype, second.dtype)
@@ -134,13 +129,9 @@ def _is_near(S: Tensor, first: Tensor, second: Tensor) -> bool:
 def _batches(observed: Observed, objective: Objective) -> Batches:
     """Return the statistics of the queries of this very batch. Raises NotChecked where they cannot be computed."""
     assert observed.rows is not None
-    directions: list[DirectionRows] = [observed.rows.detach()]
-    if "t2i" in observed.directions:
-        directions.append(directions[0].t() if observed.second is None else observed.second.detach())
+    rows = zip(observed.of_directions(), DIRECTIONS, strict=False)
     try:
-        parts = [
-            query_statistics(objective, _dense(one, way)) for one, way in zip(directions, DIRECTIONS, strict=False)
-        ]
+        parts = [query_statistics(objective, _dense(one.detach(), direction)) for one, direction in rows]
     except InputError as error:
         raise NotChecked(f"the objective cannot be computed on the batch: {error}") from None
     columns = {

@@ -23,11 +23,11 @@ from lossscope.registry import short_spec
 
 from .batch_inputs import BatchRows
 from .given_weights import GivenWeights
-from .loss_gap import OBJECTIVE_LOSS, loss_gap, objective_loss
 from .observed import MOST_ENTRIES, Observed
 from .shared_batch import BatchPart
 
 _ENTRIES = 1 << 21  # of S, of sampled rows that are in memory at a time
+_OBJECTIVE_LOSS = "objective_loss"  # its name until it is compared with the loss
 _KEPT = 16  # plans of batches that are kept, one for each objective, sides and directions
 
 
@@ -60,12 +60,8 @@ class BatchStatistics:
             finite, of_plan = _merge(*_in_tiles(plan, [rows] if second is None else [rows, second], observed))
         else:
             finite, of_plan = plan(rows.S, rows.mask, rows.queries, rows.candidates, second)
-        numbers = dict(observed.numbers)
-        if observed.value is not None and objective is None:
-            numbers["loss"] = observed.value
-            if not isinstance(chosen, Gradient):
-                numbers["loss_gap"] = loss_gap(observed, chosen)
-        return finite, {**dict(zip(plan.columns, of_plan, strict=True)), **_numbers(numbers)}
+        means = _numbers({**observed.numbers, **_losses(observed, chosen, objective)})
+        return finite, {**dict(zip(plan.columns, of_plan, strict=True)), **with_loss_gap(means)}
 
     def _is_tiled(self, observed: Observed, objective: Objective) -> bool:
         """Whether a batch is read tile by tile: a large one on the CPU, of pairs, of which the probes need no more."""
@@ -115,10 +111,7 @@ class BatchStatistics:
         chosen = objective or observed.objective
         assert chosen is not None, "what is watched without an objective has its own"
         require_shares(chosen, self.probes)
-        part = self._part(observed, chosen)
-        if observed.value is None or objective is not None:
-            return part
-        return replace(part, means={"loss": observed.value, OBJECTIVE_LOSS: objective_loss(observed, chosen)})
+        return replace(self._part(observed, chosen), means=_losses(observed, chosen, objective))
 
     def _part(self, observed: Observed, objective: Objective) -> BatchPart:
         plan = self.plan(objective, observed.sides, observed.directions)
@@ -239,3 +232,33 @@ def _numbers(numbers: Mapping[str, Tensor]) -> dict[str, float]:
     device = next(iter(numbers.values())).device
     values = torch.stack([x.detach().double().to(device) for x in numbers.values()]).tolist()
     return dict(zip(numbers, values, strict=True))
+
+
+def _losses(observed: Observed, chosen: Objective, given: Objective | None) -> dict[str, Tensor]:
+    """Return () what the code of a watched loss gave, and L' of the objective that it is, where this has a loss.
+
+    L' is the mean over directions of the mean over all rows; a row without a negative has the loss 0 in both.
+    """
+    if observed.value is None or given is not None:
+        return {}
+    if isinstance(chosen, Gradient):
+        return {"loss": observed.value}
+    rows = observed.of_directions()
+    with plain_mode(rows[0].S.device):
+        ours = torch.stack([_mean_loss(of_direction.detach(), chosen) for of_direction in rows]).mean()
+    return {"loss": observed.value, _OBJECTIVE_LOSS: ours}
+
+
+def _mean_loss(rows: DirectionRows, objective: Objective) -> Tensor:
+    """Mean loss of all rows, of zeros where an entry is not finite; NaN where the objective has no loss."""
+    entries, finite = rows.finite_entries()
+    values = objective(rows.zero_unless(finite, entries).S, rows.mask).values
+    return torch.tensor(torch.nan, dtype=torch.float64) if values is None else values.double().sum() / len(rows.S)
+
+
+def with_loss_gap(statistics: dict[str, float]) -> dict[str, float]:
+    """Return statistics with |L − L'| / max(1, |L|) in place of L', which says whether the objective is the loss."""
+    if _OBJECTIVE_LOSS in statistics:
+        value, ours = statistics["loss"], statistics.pop(_OBJECTIVE_LOSS)
+        statistics["loss_gap"] = abs(ours - value) / max(abs(value), 1.0)
+    return statistics

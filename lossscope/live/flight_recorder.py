@@ -25,20 +25,12 @@ from lossscope.registry import short_spec
 
 from .events import Event
 from .observed import RECORDER_BYTES, Observed, Row
-from .recorded_step import Ids, RecordedStep, mask_bytes, names_of, needed_bytes
+from .recorded_step import Ids, RecordedStep, mask_bytes, names_of, needed_bytes, on_host
 
 SCHEMA = "lossscope.recorder/1"
 LOGGER = logging.getLogger("lossscope")
 MANIFEST, LOG = "manifest.json", "log.csv"
 _CAUSE = re.compile(r"[^a-z0-9-]+")
-
-
-@dataclass
-class _Kept:
-    """One of the newest steps."""
-
-    row: Row
-    batch: RecordedStep | None  # None: there is no room for it
 
 
 @dataclass
@@ -53,7 +45,7 @@ class FlightRecorder:
     keep: int  # steps, at most
     folder: Path
     limit: int = RECORDER_BYTES  # bytes of their tensors and ids, at most: fewer steps are kept of large batches
-    _kept: deque[_Kept] = field(default_factory=deque, init=False)
+    _kept: deque[RecordedStep] = field(default_factory=deque, init=False)
     _bytes: int = field(default=0, init=False)
     _masks: dict[int, int] = field(default_factory=dict, init=False)  # id of a mask -> steps that have it
     _mask: Mask | None = field(default=None, init=False)  # of the newest step, on its device
@@ -64,7 +56,7 @@ class FlightRecorder:
     @property
     def steps(self) -> tuple[int, ...]:
         """The numbers of the steps that are kept."""
-        return tuple(one.step for one in self._batches)
+        return tuple(kept.step for kept in self._with_copy)
 
     @property
     def bytes(self) -> int:
@@ -77,58 +69,58 @@ class FlightRecorder:
         return tuple(folder for folder in self._written.values() if folder is not None)
 
     @property
-    def _batches(self) -> list[RecordedStep]:
-        return [one.batch for one in self._kept if one.batch is not None]
+    def _with_copy(self) -> list[RecordedStep]:
+        return [kept for kept in self._kept if kept.copy is not None]
 
     def add(
-        self, observed: Observed, objective: Objective | None, step: int, ids: tuple[Ids | None, Ids | None], row: Row
+        self, observed: Observed, objective: Objective | None, ids: tuple[Ids | None, Ids | None], row: Row
     ) -> None:
         """Keep a step. Raises InputError for ids that are not one an item.
 
         Args:
             observed: its batch, with rows.
             objective: whose W is written; None: it is not known.
-            step: its number.
             ids: of the items of both sides.
-            row: its statistics, which later numbers are added to.
+            row: its number under `step`, and its statistics, which later numbers are added to.
         """
         assert observed.rows is not None
-        names = names_of(observed, ids)
-        one = _Kept(row, None)
-        self._kept.append(one)
+        mask, newest = observed.rows.mask, RecordedStep(row, objective, names_of(observed, ids))
+        self._kept.append(newest)
         if len(self._kept) > self.keep:
             self._leave(self._kept.popleft())
-        if needed_bytes(observed, names) + mask_bytes(observed.rows.mask) > self.limit:
+        size = needed_bytes(observed, newest.ids)
+        if size + mask_bytes(mask) > self.limit:
             self._too_large += 1
             return
-        last = next(reversed(self._batches), None)
+        last = next(reversed(self._with_copy), None)  # masks of pairs are the same in every batch, and kept once
+        known = last.mask if last is not None and mask is self._mask else None
         try:
-            one.batch = RecordedStep.of(observed, objective, step, names, last, self._mask)
+            newest.copy = on_host(observed, known)
         except Exception as error:
             if type(error) not in self._faults:
                 self._faults.add(type(error))
-                LOGGER.exception("the flight recorder could not copy step %d; the loop goes on", step)
+                LOGGER.exception("the flight recorder could not copy step %d; the loop goes on", newest.step)
             return
-        self._mask = observed.rows.mask
-        self._bytes += one.batch.bytes + self._mask_bytes(one.batch, 1)
+        self._mask, newest.bytes = mask, size
+        self._bytes += size + self._mask_bytes(newest, 1)
         for oldest in self._kept:
             if self._bytes <= self.limit:
                 break
             self._leave(oldest)
 
-    def _leave(self, one: _Kept) -> None:
+    def _leave(self, kept: RecordedStep) -> None:
         """Let the batch of a step go."""
-        if one.batch is not None:
-            self._bytes -= one.batch.bytes + self._mask_bytes(one.batch, -1)
-            one.batch = None
+        if kept.copy is not None:
+            self._bytes -= kept.bytes + self._mask_bytes(kept, -1)
+            kept.copy = None
 
-    def _mask_bytes(self, one: RecordedStep, change: int) -> int:
+    def _mask_bytes(self, kept: RecordedStep, change: int) -> int:
         """Count a step that has a mask, or that had it; return the bytes where it is the first or the last one."""
-        key = id(one.mask)
+        key = id(kept.mask)
         number = self._masks[key] = self._masks.get(key, 0) + change
         if not number:
             del self._masks[key]
-        return mask_bytes(one.mask) if number == (1 if change > 0 else 0) else 0
+        return mask_bytes(kept.mask) if number == (1 if change > 0 else 0) else 0
 
     def say(self, numbers: Mapping[str, float]) -> None:
         """Add numbers to the row of the newest step."""
@@ -159,7 +151,7 @@ class FlightRecorder:
         except Exception as error:
             LOGGER.error("the flight recorder could not write %s: %s: %s", self.folder, type(error).__name__, error)
             return None
-        if self._kept[-1].batch is None:
+        if self._kept[-1].copy is None:
             text = "the flight recorder wrote %s without the newest batch: it has room for %s bytes"
             LOGGER.warning(text, folder, f"{self.limit:,}")
         else:
@@ -179,7 +171,7 @@ class FlightRecorder:
 
     def _make_folder(self, reason: str) -> Path:
         """Return a folder that was not there yet, named after the newest step, and the process where there are many."""
-        name = f"step-{int(self._kept[-1].row['step']):06d}-{reason}{_process()}"
+        name = f"step-{self._kept[-1].step:06d}-{reason}{_process()}"
         self.folder.mkdir(parents=True, exist_ok=True)
         number, folder = 1, self.folder / name
         while True:
@@ -192,19 +184,19 @@ class FlightRecorder:
 
     def _write(self, folder: Path, reason: str, details: Mapping[str, Any]) -> None:
         files: list[dict[str, Any]] = []
-        for one in self._batches:
-            name = f"step-{one.step:06d}.npz"
-            weights, reasons = one.weights()
+        for kept in self._with_copy:
+            name = f"step-{kept.step:06d}.npz"
+            weights, reasons = kept.weights()
             with write_atomically(folder / name) as part, open(part, "wb") as file:
-                np.savez(file, **one.arrays(), **weights)  # type: ignore[arg-type]
-            spec = None if one.objective is None else _label(one.objective)
-            files.append({"step": one.step, "file": name, "objective": spec, "sides": one.sides.text})
+                np.savez(file, **kept.arrays(), **weights)  # type: ignore[arg-type]
+            spec = None if kept.objective is None else _label(kept.objective)
+            files.append({"step": kept.step, "file": name, "objective": spec, "sides": kept.batch.sides.text})
             files[-1] |= {"not_computed": reasons} if reasons else {}
         with write_atomically(folder / LOG) as part:
-            pd.DataFrame([one.row for one in self._kept]).to_csv(part, index=False, lineterminator="\n")
+            pd.DataFrame([kept.row for kept in self._kept]).to_csv(part, index=False, lineterminator="\n")
         write_manifest(folder / MANIFEST, {
-            "schema": SCHEMA, "reason": reason, "step": int(self._kept[-1].row["step"]), "details": dict(details),
-            "dumps": files, "missing": [int(one.row["step"]) for one in self._kept if one.batch is None], "log": LOG,
+            "schema": SCHEMA, "reason": reason, "step": self._kept[-1].step, "details": dict(details),
+            "dumps": files, "missing": [kept.step for kept in self._kept if kept.copy is None], "log": LOG,
             "asked": self.keep, "kept": len(files), "bytes": self._bytes, "limit": self.limit,
             "too_large": self._too_large, "versions": versions(),
         })  # fmt: skip

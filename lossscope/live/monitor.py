@@ -25,9 +25,8 @@ from lossscope.registry import build
 
 from .batch_inputs import BatchInputs
 from .batch_layout import BatchLayout
-from .batch_statistics import BatchStatistics
+from .batch_statistics import BatchStatistics, with_loss_gap
 from .doctor_options import DoctorOptions
-from .loss_gap import OBJECTIVE_LOSS, gap_of
 from .observed import RECORDER_BYTES, Observed, Row
 from .safeguards import Safeguards
 from .shared_batch import BatchPart
@@ -277,8 +276,7 @@ class LossScope:
     def _merge(self, step: int, part: Callable[[], BatchPart]) -> Row:
         """Return the row of the rows of all processes, or of this one alone."""
         finite, statistics = self._layout.shared_batch().merge(step, part)
-        if OBJECTIVE_LOSS in statistics:
-            statistics["loss_gap"] = gap_of(statistics["loss"], statistics.pop(OBJECTIVE_LOSS))
+        statistics = with_loss_gap(statistics)
         return {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
 
     @property

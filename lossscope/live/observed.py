@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.relations import Relations
 from lossscope.core.sides import IMAGE_TEXT, Sides
-from lossscope.core.types import DIRECTIONS, Direction
+from lossscope.core.types import DIRECTIONS, Direction, Rows
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.sampled.draw import draw_queries
 from lossscope.objectives.base import Objective
@@ -47,6 +49,33 @@ class Observed:
         """Rows and columns of S; of single pairs (0, 0)."""
         return (0, 0) if self.rows is None else (self.rows.S.shape[0], self.rows.S.shape[1])
 
+    @property
+    def vectors(self) -> tuple[Tensor, Tensor] | None:
+        """The embeddings of both sides: as they were given, else those of the rows; None where they are not known."""
+        rows = self.rows
+        if self.embeddings is not None or rows is None or rows.queries is None or rows.candidates is None:
+            return self.embeddings
+        return rows.queries, rows.candidates
+
+    def of_directions(self) -> list[DirectionRows]:
+        """Return the rows of each direction."""
+        assert self.rows is not None
+        if len(self.directions) == 1:
+            return [self.rows]
+        return [self.rows, self.rows.t() if self.second is None else self.second]
+
+    def relations(self) -> Relations:
+        """Return the positives and mined negatives between rows and columns, or the labels of one set."""
+        assert self.rows is not None
+        match = self.rows.mask.positives.cpu()
+        n, m = match.shape
+        if self.sides.is_one_set:
+            return Relations.of_labels(labels_of(match), self.sides.first)
+        negatives = None
+        if self.mined and m == n * (1 + self.mined):
+            negatives = n + np.arange(n * self.mined, dtype=np.int64).reshape(n, self.mined)
+        return Relations(n, m, match.nonzero().numpy().astype(np.int64), self.sides, None, negatives)
+
     def limited(self) -> Observed:
         """Return random rows of a batch of more than MOST_ENTRIES similarities, and as it is any other.
 
@@ -54,9 +83,7 @@ class Observed:
         """
         if self.rows is None or self.rows.S.numel() <= MOST_ENTRIES:
             return self
-        every = [self.rows]
-        if len(self.directions) > 1:
-            every.append(self.rows.t() if self.second is None else self.second)
+        every = self.of_directions()
         drawn = [_random_rows(one, way) for one, way in zip(every, self.directions, strict=True)]
         return replace(
             self, rows=drawn[0], second=drawn[1] if len(drawn) > 1 else None, embeddings=None, value=None,
@@ -80,6 +107,13 @@ def _random_rows(rows: DirectionRows, direction: Direction) -> DirectionRows:
     places = torch.from_numpy(draw_queries(len(rows.S), 0, number, 0, direction)).to(rows.S.device)
     queries = None if rows.queries is None else rows.queries[places]
     return DirectionRows(rows.S[places], rows.mask.rows(places), queries, rows.candidates)
+
+
+def labels_of(match: Tensor) -> Rows:
+    """Return a label of each item of one set, (n,): the first item that it matches, or itself."""
+    same = match | torch.eye(len(match), dtype=torch.bool)
+    labels: Rows = same.to(torch.uint8).argmax(1).numpy().astype(np.int64)
+    return labels
 
 
 Result = tuple[Any, list[Observed]]  # what a loss returned, and what it saw

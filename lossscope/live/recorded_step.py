@@ -12,100 +12,73 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lossscope.core.sides import Sides, plural
+from lossscope.core.sides import plural
 from lossscope.core.similarity import Mask, normalise
+from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-from .batch_relations import labels_of, relations_of_mask
-from .observed import Observed
+from .observed import Observed, Row, labels_of
 
 Array = npt.NDArray[Any]
 Ids = Sequence[object] | Tensor | Array
 Names = tuple[tuple[str, ...] | None, tuple[str, ...] | None]  # ids of both sides; None: they are not known
 
 
-@dataclass(frozen=True)
+@dataclass
 class RecordedStep:
-    """A batch as it was, on the host: later changes of its tensors in place do not reach it."""
+    """One of the newest steps, whose batch becomes a dump."""
 
-    step: int
-    sides: Sides
-    objective: Objective | None
-    S: Tensor  # (n, m) float32 or wider
-    second: tuple[Tensor, Mask] | None  # rows of the second direction, where they are not S transposed
-    embeddings: tuple[Tensor, Tensor] | None  # as they were given
-    mask: Mask
-    mined: int
+    row: Row  # its number under `step`, its statistics, and later numbers
+    objective: Objective | None  # whose W is written; None: it is not known
     ids: Names
-    bytes: int  # see `needed_bytes`
+    copy: Observed | None = None  # of its batch, see `on_host`; None: there is no room for it
+    bytes: int = 0  # of the copy, see `needed_bytes`
 
-    @classmethod
-    def of(
-        cls,
-        observed: Observed,
-        objective: Objective | None,
-        step: int,
-        ids: Names,
-        last: RecordedStep | None,
-        last_mask: Mask | None,
-    ) -> RecordedStep:
-        """Copy a batch to the host.
+    @property
+    def step(self) -> int:
+        """Its number."""
+        return int(self.row["step"])
 
-        Args:
-            observed: the batch, with rows.
-            objective: whose W is written; None: it is not known.
-            step: its number.
-            ids: see `names_of`.
-            last: the step before it.
-            last_mask: its mask on the device: masks of pairs are the same in every batch, and kept once.
-        """
-        assert observed.rows is not None
-        rows = observed.rows.detach()
-        if last is not None and last_mask is observed.rows.mask:
-            mask = last.mask
-        else:
-            mask = _mask_on_host(rows.mask)
-        second = None
-        if observed.second is not None:
-            back = observed.second.detach()
-            second = _copy(back.S), _mask_on_host(back.mask)
-        copies = [_copy(x) for x in _vectors_of(observed)]
-        vectors = (copies[0], copies[-1]) if copies else None
-        size = needed_bytes(observed, ids)
-        return cls(
-            step, observed.sides, objective, _copy(rows.S), second, vectors, mask, observed.mined, ids, size
-        )  # fmt: skip
+    @property
+    def batch(self) -> Observed:
+        """Its batch, where there is room for it."""
+        assert self.copy is not None
+        return self.copy
+
+    @property
+    def mask(self) -> Mask:
+        """The mask of its rows."""
+        assert self.batch.rows is not None
+        return self.batch.rows.mask
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of a dump that every command opens: of both sides, their pairs and ids, and S."""
-        sides = self.sides
-        arrays: dict[str, Array] = {"sides": np.array(sides.text.split("/")), "similarity": self.S.numpy()}
+        mask, sides, rows = self.mask, self.batch.sides, self.batch.rows
+        assert rows is not None
+        arrays: dict[str, Array] = {"sides": np.array(sides.text.split("/")), "similarity": rows.S.numpy()}
         arrays |= self._vectors()
-        match = self.mask.match & self.mask.valid
-        if sides.is_one_set:
-            arrays["labels"] = labels_of(match)
-        else:
-            arrays |= self._pairs(match)
+        arrays |= {"labels": labels_of(mask.positives)} if sides.is_one_set else self._pairs(mask.positives)
         for ids, side in zip(self.ids, (sides.first, sides.second), strict=True):
             if ids is not None and side is not None:
                 arrays[f"{side}_id"] = np.array(ids)
-        if not self.mask.all_valid:
-            arrays["valid"] = self.mask.valid.numpy()
+        if not mask.all_valid:
+            arrays["valid"] = mask.valid.numpy()
         return arrays
 
     def _vectors(self) -> dict[str, Array]:
-        if self.embeddings is None:
+        sides, vectors = self.batch.sides, self.batch.embeddings
+        if vectors is None:
             return {}
-        if self.sides.is_one_set:
-            return {"embeddings": self.embeddings[0].numpy()}
-        names = ("images", "captions") if self.sides.is_image_text else ("queries", "documents")
-        return {name: x.numpy() for name, x in zip(names, self.embeddings, strict=True)}
+        if sides.is_one_set:
+            return {"embeddings": vectors[0].numpy()}
+        names = ("images", "captions") if sides.is_image_text else ("queries", "documents")
+        return {name: x.numpy() for name, x in zip(names, vectors, strict=True)}
 
     def _pairs(self, match: Tensor) -> dict[str, Array]:
         """Return the image of each caption where each has one, else the positives; and mined negatives."""
-        relations = relations_of_mask(match, self.sides, self.mined)
-        if self.sides.is_image_text:
+        relations = self.batch.relations()
+        if relations.sides.is_image_text:
             by_caption = match.T.nonzero()
             if torch.equal(by_caption[:, 0], torch.arange(match.shape[1])):
                 return {"caption_image": by_caption[:, 1].numpy()}
@@ -116,29 +89,50 @@ class RecordedStep:
 
     def weights(self) -> tuple[dict[str, Array], dict[str, str]]:
         """Return W of each direction, and why one cannot be computed, as of NaN; nothing of an unknown objective."""
-        if self.objective is None:
+        batch, objective = self.batch, self.objective
+        if objective is None:
             return {}, {}
-        rows = [("W", self.S, self.mask)]
-        if self.second is not None:
-            rows.append(("W_second", *self.second))
-        elif not self.sides.is_one_set and "both" not in self.objective.counted_directions:
-            rows.append(("W_second", self.S.T.contiguous(), self.mask.t()))
+        assert batch.rows is not None
+        rows = {"W": batch.rows}
+        if batch.second is not None:
+            rows["W_second"] = batch.second
+        elif not batch.sides.is_one_set and "both" not in objective.counted_directions:
+            rows["W_second"] = batch.rows.t()
         weights: dict[str, Array] = {}
         reasons: dict[str, str] = {}
-        for name, S, mask in rows:
+        for name, of_direction in rows.items():
             try:
                 with torch.inference_mode(False):
-                    weights[name] = self.objective(S, self._with_embeddings(mask)).W.detach().float().numpy()
+                    weights[name] = objective(of_direction.S, self._mask_of(of_direction)).W.detach().float().numpy()
             except Exception as error:  # of any kind, as objectives of users may be
                 reasons[name] = f"{type(error).__name__}: {error}"
         return weights, reasons
 
-    def _with_embeddings(self, mask: Mask) -> Mask:
-        if self.objective is None or not self.objective.traits.needs_embeddings or self.embeddings is None:
-            return mask
-        first, second = (normalise(x.float()) for x in self.embeddings)
-        queries, candidates = (first, second) if mask.direction == "i2t" else (second, first)
-        return Mask(mask.match, mask.valid, {**mask.info, "queries": queries, "candidates": candidates}, mask.direction)
+    def _mask_of(self, rows: DirectionRows) -> Mask:
+        """Return the mask of rows, with embeddings where the objective needs them."""
+        vectors = self.batch.embeddings
+        if self.objective is None or not self.objective.traits.needs_embeddings or vectors is None:
+            return rows.mask
+        first, second = (normalise(x.float()) for x in vectors)
+        sides = (first, second) if rows.mask.direction == "i2t" else (second, first)
+        return DirectionRows(rows.S, rows.mask, *sides).with_embeddings_in_mask().mask
+
+
+def on_host(observed: Observed, mask: Mask | None) -> Observed:
+    """Return a copy of a batch on the host: later changes of its tensors in place do not reach it.
+
+    Args:
+        observed: the batch, with rows.
+        mask: a copy of that of its rows, which a step before had, too; None: there is none yet.
+    """
+    rows, back = observed.rows, observed.second
+    assert rows is not None
+    second = None if back is None else DirectionRows(_copy(back.S), _mask_on_host(back.mask))
+    vectors = [_copy(x) for x in _vectors_of(observed)]
+    return Observed(
+        DirectionRows(_copy(rows.S), _mask_on_host(rows.mask) if mask is None else mask), observed.sides,
+        observed.directions, second, embeddings=(vectors[0], vectors[-1]) if vectors else None, mined=observed.mined,
+    )  # fmt: skip
 
 
 def _copy(x: Tensor) -> Tensor:
@@ -174,11 +168,7 @@ def needed_bytes(observed: Observed, ids: Names) -> int:
 
 def _vectors_of(observed: Observed) -> tuple[Tensor, ...]:
     """Return the embeddings of both sides, of one set once; none where they are not known."""
-    rows = observed.rows
-    assert rows is not None
-    vectors = observed.embeddings
-    if vectors is None and rows.queries is not None and rows.candidates is not None:
-        vectors = (rows.queries, rows.candidates)
+    vectors = observed.vectors
     if vectors is None:
         return ()
     return vectors[:1] if observed.sides.is_one_set else vectors

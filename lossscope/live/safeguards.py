@@ -112,7 +112,7 @@ class Safeguards:
                 from .crash_hook import CrashHook
 
                 self._hook = CrashHook(self, Safeguards.write)
-            self._recorder.add(observed, used, step, ids, {"step": step, **row, **said})
+            self._recorder.add(observed, used, ids, {"step": step, **row, **said})
         events = []
         if self._doctor is not None:
             scale = {} if objective is not None else _scale_of(observed)

@@ -51,7 +51,7 @@ class TrainingDoctor:
         if self.recorder is not None:
             row = {"step": batch.number, "epoch": batch.epoch + 1, **batch.row, **said}
             shape, (first, second) = observed.shape, batch.ids
-            self.recorder.add(observed, batch.objective, batch.number, (first[: shape[0]], second[: shape[1]]), row)
+            self.recorder.add(observed, batch.objective, (first[: shape[0]], second[: shape[1]]), row)
         events = self._doctor.see(observed, batch.objective, batch.number, finite, said)
         if self.recorder is not None:
             self.recorder.write_begun(events)

@@ -34,7 +34,6 @@ from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.flight_recorder import FlightRecorder
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
-from lossscope.live.recorded_step import RecordedStep
 from lossscope.objectives.base import Objective
 from tests.lengths import thorough
 
@@ -210,10 +209,12 @@ def test_memory_is_bounded(sizes: list[int], keep: int, limit: int, with_ids: bo
     masks = {n: Mask(torch.eye(n, dtype=torch.bool), torch.ones(n, n, dtype=torch.bool)) for n in sizes}
     for step, n in enumerate(sizes):
         observed = Observed(DirectionRows(torch.rand(n, n), masks[n]))
-        recorder.add(observed, None, step, (None, range(n) if with_ids else None), {"step": step})
-        batches = [one.batch for one in recorder._kept if one.batch is not None]
+        recorder.add(observed, None, (None, range(n) if with_ids else None), {"step": step})
+        batches = [one for one in recorder._kept if one.copy is not None]
         kept = {id(one.mask): one.mask for one in batches}.values()
-        held = sum(one.S.nbytes for one in batches) + sum(2 * one.match.nbytes for one in kept)
+        held = sum(one.batch.rows.S.nbytes for one in batches if one.batch.rows is not None) + sum(
+            2 * one.match.nbytes for one in kept
+        )
         names = [one.ids[1] for one in batches if one.ids[1] is not None]
         held += sum(sys.getsizeof(one) + sum(map(sys.getsizeof, one)) for one in names)
         assert held == recorder.bytes <= limit
@@ -253,7 +254,7 @@ def test_a_step_without_room_is_not_copied(monkeypatch: pytest.MonkeyPatch, tmp_
         raise ValueError("a failure of the recorder is logged and stops nothing")
 
     copied: list[bool] = []
-    monkeypatch.setattr(RecordedStep, "of", copy)
+    monkeypatch.setattr(flight_recorder, "on_host", copy)
     scope(tmp_path, recorder_bytes=10_000).watch(torch.eye(60))
     assert not copied
     scope(tmp_path, recorder_bytes=1_000_000).watch(torch.eye(60))
@@ -296,7 +297,7 @@ def test_no_failure_of_the_recorder_stops_the_loop(
     def fail(*_: object, **__: object) -> None:
         raise MemoryError("no memory")
 
-    owner = (np, "savez") if name == "savez" else (RecordedStep, "of")
+    owner = (np, "savez") if name == "savez" else (flight_recorder, "on_host")
     monkeypatch.setattr(*owner, fail)
     one = scope(tmp_path)
     for _ in range(3):
@@ -311,7 +312,7 @@ def test_weights_that_cannot_be_computed_are_named_with_the_reason(tmp_path: Pat
             raise KeyError("mine")
 
     recorder = FlightRecorder(1, tmp_path)
-    recorder.add(Observed(DirectionRows(torch.eye(4), pair_mask(torch.arange(4)))), Broken(), 0, (None, None),
+    recorder.add(Observed(DirectionRows(torch.eye(4), pair_mask(torch.arange(4)))), Broken(), (None, None),
                  {"step": 0})  # fmt: skip
     folder = recorder.write("broken")
     assert folder is not None

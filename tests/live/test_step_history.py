@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from lossscope.core.similarity import Mask, pair_mask
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.live.batch_numbers import BatchNumbers
-from lossscope.live.batch_relations import labels_of
 from lossscope.live.learning import learning_state, rises
-from lossscope.live.observed import Observed
+from lossscope.live.observed import Observed, labels_of
 from lossscope.live.step_history import StepHistory
 from lossscope.registry import build
 
