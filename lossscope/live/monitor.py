@@ -28,7 +28,6 @@ from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics, with_loss_gap
 from .doctor_options import DoctorOptions
 from .observed import RECORDER_BYTES, Observed, Row
-from .safeguards import Safeguards
 from .shared_batch import BatchPart
 
 if TYPE_CHECKING:
@@ -36,7 +35,10 @@ if TYPE_CHECKING:
 
     from lossscope.doctor.types import Finding
 
+    from .crash_hook import CrashHook
     from .events import Event
+    from .flight_recorder import FlightRecorder
+    from .live_doctor import LiveDoctor
     from .recorded_step import Ids
     from .ring import Ring
     from .wrap import WatchedLoss
@@ -101,14 +103,40 @@ class LossScope:
         require_batch_probes(probes)
         self._statistics = BatchStatistics(probes)
         self._columns: dict[str, None] = {}  # of all rows so far
-        self._safeguards = Safeguards(
-            self.doctor, self.on_event, self.every, self.recorder, Path(self.recorder_folder), self.recorder_bytes
-        )
+        self._begin_safeguards()
         if self._objective is not None:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
         if not self._layout.is_whole:
-            self._layout.require(self._objective, probes, self._safeguards.are_on)
+            self._layout.require(self._objective, probes, self._has_safeguards)
         self.history = deque(maxlen=self.keep)
+
+    def _begin_safeguards(self) -> None:
+        """Begin what looks at each batch beside its statistics: the doctor and the flight recorder."""
+        given: object = self.doctor
+        if not isinstance(given, bool | DoctorOptions):
+            raise InputError(f"doctor must be True, False or DoctorOptions(...); got {given!r}")
+        for name, value in {"recorder": self.recorder, "recorder_bytes": self.recorder_bytes}.items():
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InputError(f"{name} must be a whole number of at least 0; got {value!r}")
+        if self.doctor is False and self.on_event is not None:
+            raise InputError("on_event is called with what the doctor finds; write LossScope(..., doctor=True)")
+        self._doctor: LiveDoctor | None = None
+        self._recorder: FlightRecorder | None = None
+        self._hook: CrashHook | None = None  # from the first batch that is recorded to `close`
+        if self.doctor:
+            from .live_doctor import LiveDoctor
+
+            options = DoctorOptions() if self.doctor is True else self.doctor
+            # trainers count from 1, and `every` skips steps before the first one that is watched
+            self._doctor = LiveDoctor(options, self.on_event, self.every)
+        if self.recorder:
+            from .flight_recorder import FlightRecorder
+
+            self._recorder = FlightRecorder(self.recorder, Path(self.recorder_folder), self.recorder_bytes)
+
+    @property
+    def _has_safeguards(self) -> bool:
+        return self._doctor is not None or self._recorder is not None
 
     @float32_products()
     def watch(
@@ -197,7 +225,7 @@ class LossScope:
         require_blocks(objective, self._statistics.probes)
         if self.queries is not None:
             raise InputError("blocks of a ring have all queries of a process; leave queries out")
-        if self._safeguards.are_on:
+        if self._has_safeguards:
             raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
         number, said = self.next_step(step), _said(log)
         sides = self._sides or IMAGE_TEXT
@@ -331,12 +359,31 @@ class LossScope:
     ) -> Row:
         """Append a row to `history`, after the doctor and the recorder have seen its batch, and return it."""
         if examined is not None:
-            row |= self._safeguards.examine(examined, self._objective, step, row, ids, said)
+            row |= self._examine(examined, step, row, ids, said)
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
         if self.sink is not None:
             self.sink(step, row)
         return row
+
+    def _examine(self, observed: Observed, step: int, row: Row, ids: tuple[Ids | None, Ids | None], said: Row) -> Row:
+        """Record the batch of a loss and examine it; return the columns of what begins and ends."""
+        objective, finite = self._objective or observed.objective, bool(row["finite"])
+        if self._recorder is not None:
+            if self._hook is None:
+                from .crash_hook import CrashHook
+
+                self._hook = CrashHook(self, LossScope._write_crash)
+            self._recorder.add(observed, objective, ids, {"step": step, **row, **said})
+        events = []
+        if self._doctor is not None:
+            scale = {} if self._objective is not None else _scale_of(observed.objective)
+            events = self._doctor.see(observed, objective, step, finite, {**scale, **said})
+        if self._recorder is not None:
+            self._recorder.write_begun(events)
+            if not finite:
+                self._recorder.write("non-finite")
+        return dict(event.column for event in events)
 
     def log(self, **numbers: float) -> None:
         """Say what else is known of the newest step: lr, grad_norm, logit_scale, logit_bias, val_recall, val_loss, ...
@@ -344,22 +391,25 @@ class LossScope:
         The doctor reads it, and the flight recorder writes it. A `loss` takes the place of the one that the doctor
         computes, if it is said of most steps. Raises InputError for other names, and for what is no number.
         """
-        self._safeguards.say(_said(numbers))
+        said = _said(numbers)
+        for safeguard in (self._doctor, self._recorder):
+            if safeguard is not None:
+                safeguard.say(said)
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What began and what ended, the newest thousand, with doctor=True."""
-        return self._safeguards.events
+        return () if self._doctor is None else tuple(self._doctor.events)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong at present, with doctor=True."""
-        return self._safeguards.findings
+        return () if self._doctor is None else self._doctor.findings
 
     @property
     def recordings(self) -> tuple[Path, ...]:
         """The folders that the flight recorder wrote."""
-        return self._safeguards.recordings
+        return () if self._recorder is None else self._recorder.written
 
     def write_recorder(self, reason: str, error: BaseException | None = None) -> Path | None:
         """Write the newest steps as dumps, once for each reason; return the folder, None where nothing is kept.
@@ -368,17 +418,24 @@ class LossScope:
             reason: a word for the name of the folder.
             error: that ended the loop, for the manifest.
         """
-        return self._safeguards.write(error, reason)
+        if self._recorder is None:
+            return None
+        return self._recorder.write(reason, {} if error is None else {"error": f"{type(error).__name__}: {error}"})
 
     def write_after(self, error: BaseException) -> None:
         """Write the newest steps where an exception ended the loop that nobody wanted; a failure is logged."""
         from .crash_hook import tell_crash
 
-        tell_crash(Safeguards.write, self._safeguards, error)
+        tell_crash(LossScope._write_crash, self, error)
+
+    def _write_crash(self, error: BaseException) -> None:
+        self.write_recorder("exception", error)
 
     def close(self) -> None:
         """The loop has ended: an exception that comes later is none of it."""
-        self._safeguards.close()
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
 
     def __enter__(self) -> LossScope:
         """Watch over a block: an exception that leaves it is one of the loop."""
@@ -423,6 +480,15 @@ def _said(numbers: Mapping[str, float] | None) -> dict[str, float]:
     from .step_history import checked_numbers
 
     return checked_numbers(numbers)
+
+
+def _scale_of(loss: Objective | None) -> Row:
+    """Return the scale and bias that a watched loss is called with, where it is the loss itself that is watched."""
+    tau = getattr(loss, "tau", None)
+    scale = 1 / tau if isinstance(tau, float) else getattr(loss, "scale", getattr(loss, "logit_scale", None))
+    bias = getattr(loss, "bias", getattr(loss, "logit_bias", None))
+    given = {"logit_scale": scale, "logit_bias": bias}
+    return {name: float(value) for name, value in given.items() if isinstance(value, int | float)}
 
 
 def as_sides(sides: Sides | Sequence[str] | str | None) -> Sides | None:
