@@ -14,7 +14,6 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 
 from .observed import MOST_ENTRIES, Observed
-from .shared_batch import SharedBatch
 
 
 @dataclass(frozen=True)
@@ -89,14 +88,14 @@ class BatchLayout:
                 "there are some. Call watch, with queries= for a sample of the whole batch"
             )
 
-    def shared_batch(self) -> SharedBatch:
+    def processes(self) -> ProcessGroup:
         """Return the processes that have rows of each batch. Raises InputError outside a group."""
         if not self.is_shared:
-            return SharedBatch(ProcessGroup())
+            return ProcessGroup()
         if not (dist.is_available() and dist.is_initialized()):
             raise InputError(
                 "across_processes must be called in every process of an initialised group; got none. Call "
                 "torch.distributed.init_process_group(...) before, or leave it out"
             )
         handle = None if isinstance(self.across_processes, bool) else self.across_processes
-        return SharedBatch(process_group(handle))
+        return process_group(handle)

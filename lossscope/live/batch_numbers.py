@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lossscope.core.similarity import Mask
 from lossscope.objectives.base import Gradient, Loss, Objective
+from lossscope.objectives.counting.rows import WholeRows
 
 from .observed import Observed
 
@@ -42,11 +43,10 @@ class BatchNumbers:
             S = rows.S[: len(mask.match)]
             if not (rows.mask.all_usable or mask.all_usable):  # that of the whole is known, as objectives ask for it
                 S, mask = S[mask.usable], mask.rows(mask.usable)
-            positive = S.masked_fill(~mask.positives, -torch.inf).amax(1)
-            negatives = S.masked_fill(~mask.negatives, -torch.inf)
-            hardest = negatives.amax(1)
-            ties = (negatives == positive[:, None]).sum(1)
-            first = (hardest <= positive) / (1 + ties)
+            # rank and hardest negative as probes have them; which positive is the best is known without waiting
+            positive, whole = S.masked_fill(~mask.positives, -torch.inf).amax(1), WholeRows.from_rows(S, mask)
+            rank, ties = (compared(positive).sum(1).long() for compared in (whole.above, whole.equal_to))
+            first, hardest = (rank == 0) / (1 + ties), whole.hardest
             self._calls += 1
             loss = self._loss(observed, objective, S, mask)
             loss = S.new_full((), torch.nan) if loss is None else loss.to(S.device)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.core.memory import LARGE_ENTRIES
 from lossscope.core.sides import Sides
-from lossscope.core.similarity import normalise
+from lossscope.core.similarity import Mask, normalise
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import OneBatch, plain_mode
@@ -51,15 +51,16 @@ class BatchStatistics:
         chosen = objective or observed.objective
         assert chosen is not None, "what is watched without an objective has its own"
         plan = self.plan(chosen, observed.sides, observed.directions)
-        rows, second = _rows_of(observed, plan)
+        rows = _rows_of(observed, plan)
         if observed.drawn_from is not None:
             self._require_rows_alone(chosen)
-            finite, statistics = self._of_drawn_rows(plan, [rows] if second is None else [rows, second], observed)
+            finite, statistics = self._of_drawn_rows(plan, rows, observed)
             return finite, {**statistics, **_numbers(observed.numbers)}
         if self._is_tiled(observed, chosen):
-            finite, of_plan = _merge(*_in_tiles(plan, [rows] if second is None else [rows, second], observed))
+            all_finite, shares = _in_tiles(plan, rows, observed)
+            finite, of_plan = bool(all_finite), [value for share in shares for value in _value_of(share)]
         else:
-            finite, of_plan = plan(rows.S, rows.mask, rows.queries, rows.candidates, second)
+            finite, of_plan = plan(*_first_of(rows))
         means = _numbers({**observed.numbers, **_losses(observed, chosen, objective)})
         return finite, {**dict(zip(plan.columns, of_plan, strict=True)), **with_loss_gap(means)}
 
@@ -93,8 +94,7 @@ class BatchStatistics:
             ):
                 finite, results = plan.results_of_rows(index, one)
                 share = Share(own, results, len(one.S), queries)
-                values, _ = share.merge([share.rows], [queries], [share.numbers().cpu()])
-                statistics |= dict(zip(share.names, values, strict=True))
+                statistics |= dict(zip(share.names, _value_of(share), strict=True))
                 every = every and bool(finite)
         return every, statistics
 
@@ -115,16 +115,14 @@ class BatchStatistics:
 
     def _part(self, observed: Observed, objective: Objective) -> BatchPart:
         plan = self.plan(objective, observed.sides, observed.directions)
-        first, second = _rows_of(observed, plan)
-        rows = [first] if second is None else [first, second]
+        rows = _rows_of(observed, plan)
         if self._is_tiled(observed, objective):
             finite, shares = _in_tiles(plan, rows, observed)
-            return BatchPart(plan, shares, [one.S.shape[1] for one in rows], finite, observed.offset)
-        with plain_mode(first.S.device):
-            some = [one.or_one_row() for one in rows]
-            second = None if second is None else some[1]
-            own = some[0]
-            finite, results = plan.results(own.S, own.mask, own.queries, own.candidates, second, has_all_queries=False)
+        else:
+            with plain_mode(rows[0].S.device):
+                finite, results = plan.results(
+                    *_first_of([of_direction.or_one_row() for of_direction in rows]), has_all_queries=False
+                )
             shares = [
                 Share(of_plan, of_direction, len(one.S))
                 for of_plan, of_direction, one in zip(plan.of_directions, results, rows, strict=True)
@@ -178,14 +176,23 @@ class BatchStatistics:
         return self._plans[key]
 
 
-def _rows_of(observed: Observed, plan: OneBatch) -> tuple[DirectionRows, DirectionRows | None]:
-    """Return the rows of both directions, the second where it is not the first transposed, as the probes need them."""
-    assert observed.rows is not None
-    rows, second = observed.rows, observed.second
-    if not observed.has_unit_vectors:
-        rows = _with_unit_vectors(rows, plan.needs_embeddings)
-        second = None if second is None else _with_unit_vectors(second, plan.needs_embeddings)
-    return rows, second
+def _rows_of(observed: Observed, plan: OneBatch) -> list[DirectionRows]:
+    """Return the rows of both directions, or of the first where S transposed is the second, as the probes need them."""
+    rows = [of_direction for of_direction in (observed.rows, observed.second) if of_direction is not None]
+    return rows if observed.has_unit_vectors else [_with_unit_vectors(one, plan.needs_embeddings) for one in rows]
+
+
+def _first_of(
+    rows: Sequence[DirectionRows],
+) -> tuple[Tensor, Mask, Tensor | None, Tensor | None, DirectionRows | None]:
+    """Return what a plan is called with: the parts of the first rows, and the second ones where there are any."""
+    first, *others = rows
+    return first.S, first.mask, first.queries, first.candidates, others[0] if others else None
+
+
+def _value_of(share: Share) -> list[float]:
+    """Return the statistics of a share of one process, which is that of all."""
+    return share.merge([share.rows], [share.queries], [share.numbers().cpu()])[0]
 
 
 def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> tuple[Tensor, list[Share]]:
@@ -208,14 +215,6 @@ def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed)
 def _finite(*embeddings: Tensor | None) -> list[Tensor]:
     """() whether all numbers of each side are finite, of those that are given."""
     return [x.isfinite().all() for x in embeddings if x is not None]
-
-
-def _merge(finite: Tensor, shares: Sequence[Share]) -> tuple[bool, list[float]]:
-    """Return whether all inputs are finite, and the statistics of whole batches."""
-    values = []
-    for share in shares:
-        values += share.merge([share.rows], [share.rows], [share.numbers()])[0]
-    return bool(finite), values
 
 
 def _with_unit_vectors(rows: DirectionRows, needed: bool) -> DirectionRows:

@@ -33,18 +33,18 @@ class CalledLoss:
     loss: Any
     objective: Objective | None = None  # None: the loss itself
     sides: Sides | None = None
+    _target: Any = field(init=False)  # the loss without compilation
     _form: CallForm = field(init=False)
 
     def __post_init__(self) -> None:
-        target = without_compilation(self.loss)
-        self._form = _form_of(target)
+        self._target = without_compilation(self.loss)
+        self._form = _form_of(self._target)
         if self.objective is None:
-            self._own = as_objective(target)
+            self._own = as_objective(self._target)
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
         """Return what the loss returns, and what it was called with."""
-        target = without_compilation(self.loss)
-        return loss(*args, **kwargs), [self._observed(bound_arguments(call_parameters(target), args, kwargs))]
+        return loss(*args, **kwargs), [self._observed(bound_arguments(call_parameters(self._target), args, kwargs))]
 
     def _observed(self, arguments: dict[str, Any]) -> Observed:
         sides = self.sides or IMAGE_TEXT
@@ -67,13 +67,13 @@ class CalledLoss:
             return None
         if self._form != "features":
             return self._own
-        parameters = call_parameters(without_compilation(self.loss))
+        parameters = call_parameters(self._target)
         if _SCALARS[0] in parameters:
             named = {name: parameters[name].default for name in _SCALARS if name in parameters} | dict(arguments)
         else:
             named = dict(zip(_SCALARS, list(arguments.values())[2:], strict=False))
         given = {key: named[key] for key in _SCALARS if not _is_missing(named.get(key))}
-        name = name_of_loss(without_compilation(self.loss))
+        name = name_of_loss(self._target)
         if _SCALARS[0] not in given:
             raise InputError(f"{name} must be called with a logit_scale to be watched; got none. Give it the scale")
         values = {key: float(x.detach() if isinstance(x, Tensor) else x) for key, x in given.items()}
@@ -87,19 +87,18 @@ class CalledLoss:
         """Return whether the call has another bias than the parameter's default, and the objective has none."""
         if _SCALARS[1] not in values or hasattr(self._own, _SCALARS[1]):
             return False
-        parameter = call_parameters(without_compilation(self.loss)).get(_SCALARS[1])
+        parameter = call_parameters(self._target).get(_SCALARS[1])
         return parameter is None or bool(parameter.default != values[_SCALARS[1]])
 
     def _with_bias(self, name: str) -> Objective:
         """Return the loss as one that is called with its logit_bias, which has a default."""
-        target = without_compilation(self.loss)
-        parameters = list(call_parameters(target))
+        parameters = list(call_parameters(self._target))
         if parameters[2:4] != list(_SCALARS):
             raise InputError(
                 f"logit_scale and logit_bias of {name} must be its third and fourth parameters; "
                 f"got {', '.join(parameters)}. Write a function of these four that calls it"
             )
-        return wrap_loss(target, name, with_bias=True)()
+        return wrap_loss(self._target, name, with_bias=True)()
 
 
 def _form_of(target: Any) -> CallForm:

@@ -28,7 +28,7 @@ from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics, with_loss_gap
 from .doctor_options import DoctorOptions
 from .observed import RECORDER_BYTES, Observed, Row
-from .shared_batch import BatchPart
+from .shared_batch import BatchPart, merge_processes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -303,7 +303,7 @@ class LossScope:
 
     def _merge(self, step: int, part: Callable[[], BatchPart]) -> Row:
         """Return the row of the rows of all processes, or of this one alone."""
-        finite, statistics = self._layout.shared_batch().merge(step, part)
+        finite, statistics = merge_processes(self._layout.processes(), step, part)
         statistics = with_loss_gap(statistics)
         return {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
 

@@ -56,40 +56,36 @@ class BatchPart:
         return tuple(name for share in self.shares for name in share.names)
 
 
-@dataclass(frozen=True)
-class SharedBatch:
-    """Merges the rows of all processes in one message of each; every process gets the same numbers."""
+def merge_processes(processes: ProcessGroup, step: int, part: Callable[[], BatchPart]) -> tuple[bool, dict[str, float]]:
+    """Return whether all inputs are finite, and the statistics of the rows of all processes.
 
-    processes: ProcessGroup
+    Each sends one message, and every process gets the same numbers. A process whose part raises an error tells the
+    others, so that none waits for it.
 
-    def merge(self, step: int, part: Callable[[], BatchPart]) -> tuple[bool, dict[str, float]]:
-        """Return whether all inputs are finite, and the statistics of the rows of all processes.
+    Args:
+        processes: that have rows of the batch.
+        step: its number.
+        part: computes the rows of this process.
 
-        A process whose part raises an error tells the others, so that none waits for it.
-
-        Args:
-            step: its number.
-            part: computes the rows of this process.
-
-        Raises:
-            InputError: processes that do not watch the same, or one that raised an error.
-        """
-        try:
-            own = part()
-            means = [mean.detach().double().to(own.finite.device)[None] for mean in own.means.values()]
-            numbers = torch.cat([own.finite.double()[None], *means, *(share.numbers() for share in own.shares)])
-            head = torch.tensor(astuple(_head(step, own)), dtype=torch.float64, device=numbers.device)
-        except Exception:
-            exchange(self.processes, torch.tensor(astuple(_Head(1, step, 0, 0)), dtype=torch.float64))
-            raise
-        messages = exchange(self.processes, torch.cat([head, numbers]))
-        heads = [_Head(*message[:_LENGTH].tolist()) for message in messages]
-        _require_agreement(heads)
-        finite = all(bool(message[_LENGTH]) for message in messages)
-        end = _LENGTH + 1 + len(own.means)
-        values = _merge(own, heads, [message[end:] for message in messages])
-        of_rows = _means(heads, torch.stack([message[_LENGTH + 1 : end] for message in messages]))
-        return finite, dict(zip([*own.names, *own.means], [*values, *of_rows], strict=True))
+    Raises:
+        InputError: processes that do not watch the same, or one that raised an error.
+    """
+    try:
+        own = part()
+        means = [mean.detach().double().to(own.finite.device)[None] for mean in own.means.values()]
+        numbers = torch.cat([own.finite.double()[None], *means, *(share.numbers() for share in own.shares)])
+        head = torch.tensor(astuple(_head(step, own)), dtype=torch.float64, device=numbers.device)
+    except Exception:
+        exchange(processes, torch.tensor(astuple(_Head(1, step, 0, 0)), dtype=torch.float64))
+        raise
+    messages = exchange(processes, torch.cat([head, numbers]))
+    heads = [_Head(*message[:_LENGTH].tolist()) for message in messages]
+    _require_agreement(heads)
+    finite = all(bool(message[_LENGTH]) for message in messages)
+    end = _LENGTH + 1 + len(own.means)
+    values = _merge(own, heads, [message[end:] for message in messages])
+    of_rows = _means(heads, torch.stack([message[_LENGTH + 1 : end] for message in messages]))
+    return finite, dict(zip([*own.names, *own.means], [*values, *of_rows], strict=True))
 
 
 def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:

@@ -24,7 +24,7 @@ from lossscope.engine.reducers import part_of, reduce_column
 from lossscope.errors import InputError
 from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.monitor import LossScope
-from lossscope.live.shared_batch import BatchPart, SharedBatch
+from lossscope.live.shared_batch import BatchPart, merge_processes
 from lossscope.objectives.checks.spawn import join_file_group, run_processes
 from lossscope.probes.base import ReducerName, Statistic
 from lossscope.registry import build
@@ -334,7 +334,7 @@ def test_an_error_of_a_probe_is_told_to_the_others() -> None:
     plan = OneBatch(build("objectives", NTXENT), (build("probes", "cocos"),), directions=("i2t",))
     part = BatchPart(plan, [BrokenShare()], [4], torch.tensor(True), 0)  # type: ignore[list-item]
     with pytest.raises(ValueError, match="of a probe"):
-        SharedBatch(Sent(0, 2)).merge(7, lambda: part)
+        merge_processes(Sent(0, 2), 7, lambda: part)
     assert len(Sent.messages) == 1 and Sent.messages[0][1:3].tolist() == [1, 7]
 
 
