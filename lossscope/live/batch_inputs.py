@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.core.similarity import Mask, normalise, require_one_width
-from lossscope.core.types import DIRECTIONS, Direction
+from lossscope.core.types import DIRECTIONS
 from lossscope.engine.batch_masks import i2t_mask, require_matrix, require_offset, require_pairs
 from lossscope.engine.direction_rows import HALF_TYPES
 from lossscope.engine.one_batch import plain_mode
@@ -28,27 +28,15 @@ ITEM = Sides("item", None)
 class BatchRows:
     """Rows of each direction of a batch; S of embeddings is never whole, unless all of them are taken."""
 
-    sides: Sides
     rows: Sequence[Rows]  # of each direction
-    offset: int | None = None  # column of the positive of the first row, where it was given
+    batch: Observed  # what is known of it beside its rows
     is_transposed: bool = False  # whether the rows of the second direction are the columns of the first
-    embeddings: tuple[Tensor, Tensor] | None = None  # of both sides, as they were given
-    pairs_at: int | None = None  # row i matches column pairs_at + i alone, all entries valid; None: see the masks
-    mined: int = 0  # mined negatives of each query, whose columns stand behind the positives
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """The directions of the rows."""
-        return DIRECTIONS[: len(self.rows)]
 
     def observed(self) -> Observed:
-        """Return all rows."""
+        """Return the batch with all rows."""
         first, *others = self.rows
         second = None if self.is_transposed or not others else others[0].take()
-        return Observed(
-            first.take(), self.sides, self.directions, second, embeddings=self.embeddings, offset=self.offset,
-            pairs_at=self.pairs_at, mined=self.mined,
-        )  # fmt: skip
+        return replace(self.batch, rows=first.take(), second=second)
 
     def places(self, direction: int, queries: int, step: int, is_share: bool) -> Tensor:
         """(n,) places of the queries that are drawn, in increasing order, on the device of S.
@@ -64,9 +52,9 @@ class BatchRows:
         Raises:
             InputError: of one process of several, where the offset of its rows is not known.
         """
-        if is_share and self.offset is None:
+        if is_share and self.batch.offset is None:
             raise InputError("with across_processes, a sample of queries needs offset in place of a mask")
-        rows, start = self.rows[direction], self.offset or 0
+        rows, start = self.rows[direction], self.batch.offset or 0
         of = rows.columns if is_share else rows.number  # each query of the batch has a column of its own
         drawn = torch.from_numpy(draw_queries(of, 0, min(queries, of), step, DIRECTIONS[direction]))
         if is_share:
@@ -162,13 +150,14 @@ class BatchInputs:
             without_itself(i2t_mask(template, self.mask)) if labels is None else of_labels(labels.to(template.device))
         )
         given = None if E is None else (E.detach(), E.detach())
-        return BatchRows(sides, [Rows(n, n, mask, S, unit, unit)], embeddings=given)
+        return BatchRows([Rows(n, n, mask, S, unit, unit)], Observed(None, sides, DIRECTIONS[:1], embeddings=given))
 
     def _of_two_sides(self, sides: Sides, is_named: bool) -> BatchRows:
         first, second, names = self._both_sides(sides, is_named)
-        S, V, T = _as_tensor(self.S, "S"), None, None
+        S, V, T, given = _as_tensor(self.S, "S"), None, None, None
         if first is not None and second is not None:
             V, T = _unit_rows(first, second)
+            given = first.detach(), second.detach()
         template = _template(S, V, T, names)
         require_matrix(template, sides)
         (n, m), device = template.shape, template.device
@@ -192,10 +181,12 @@ class BatchInputs:
             is_transposed = True
             of_columns = pairs_at(m, n, device, 0, "t2i") if mask is None else columns_of(mask)
             rows.append(Rows(m, n, of_columns, None if S is None else S.T, T, V))
-        return BatchRows(
-            sides, rows, self.offset, is_transposed, None if V is None else _detached(first, second),
-            (offset or 0) if self.mask is None else None, m // n - 1 if has_mined and self.negatives is not None else 0,
+        batch = Observed(
+            None, sides, DIRECTIONS[: len(rows)], embeddings=given, offset=self.offset,
+            pairs_at=(offset or 0) if self.mask is None else None,
+            mined=m // n - 1 if has_mined and self.negatives is not None else 0,
         )  # fmt: skip
+        return BatchRows(rows, batch, is_transposed)
 
     def _second_rows(self, offset: int | None, sides: Sides) -> Rows:
         S = _as_tensor(self.S_second, "S_second")
@@ -264,12 +255,6 @@ def _require_places(n: int, m: int, offset: int | None) -> None:
         require_pairs(n, m)
     else:
         require_offset(n, m, offset)
-
-
-def _detached(first: Tensor | None, second: Tensor | None) -> tuple[Tensor, Tensor]:
-    assert first is not None
-    assert second is not None
-    return first.detach(), second.detach()
 
 
 def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor:

@@ -141,7 +141,7 @@ class BatchStatistics:
             step: seed of the sample.
             is_share: whether other processes have other rows of the batch.
         """
-        plan, shares, flags = self.plan(objective, inputs.sides, inputs.directions), [], []
+        plan, shares, flags = self.plan(objective, inputs.batch.sides, inputs.batch.directions), [], []
         with plain_mode(inputs.rows[0].device):
             for index, (own, rows) in enumerate(zip(plan.of_directions, inputs.rows, strict=True)):
                 flags += _finite(rows.queries, rows.candidates)
@@ -154,7 +154,7 @@ class BatchStatistics:
                 merged = [merge_parts(of_probe) for of_probe in zip(*parts, strict=True)]
                 shares.append(Share(own, merged, len(places), rows.number))
             finite = torch.stack(flags).all()
-        return BatchPart(plan, shares, [rows.columns for rows in inputs.rows], finite, inputs.offset)
+        return BatchPart(plan, shares, [rows.columns for rows in inputs.rows], finite, inputs.batch.offset)
 
     def plan(self, objective: Objective, sides: Sides, directions: tuple[Direction, ...] | None = None) -> OneBatch:
         """Return the plan of a kind of batch.

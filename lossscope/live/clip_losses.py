@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.sides import IMAGE_TEXT, Sides
-from lossscope.core.types import DIRECTIONS
+from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.batch_masks import offset_mask
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.objectives.base import Objective
@@ -62,10 +62,8 @@ class ClipLoss:
         return replace(seen, embeddings=_features(seen, arguments)).limited()
 
     def _of_softmax(self, images: Tensor, texts: Tensor, scale: float, bias: float, value: Tensor | None) -> Observed:
-        rows, second = self._rows(images, scale, bias), self._rows(texts, scale, bias)
-        mask = offset_mask(*second.S.shape, self._offset(second.S), second.S.device, "t2i")
+        rows, second = self._rows(images, scale, bias), self._rows(texts, scale, bias, "t2i")
         objective = self._objective(f"ntxent:tau={1 / scale!r}")
-        second = replace(second, mask=mask)
         pairs_at = self._offset(rows.S)
         offset = pairs_at if getattr(self.loss, "local_loss", False) else None
         return Observed(
@@ -82,9 +80,9 @@ class ClipLoss:
     def _objective(self, spec: str) -> Objective | None:
         return build("objectives", spec) if self.own else None
 
-    def _rows(self, logits: Tensor, scale: float, bias: float) -> DirectionRows:
+    def _rows(self, logits: Tensor, scale: float, bias: float, direction: Direction = "i2t") -> DirectionRows:
         S = (logits.detach().float() - bias) / scale
-        return DirectionRows(S, offset_mask(*S.shape, self._offset(S), S.device))
+        return DirectionRows(S, offset_mask(*S.shape, self._offset(S), S.device, direction))
 
     def _offset(self, S: Tensor) -> int:
         """Return the column of the positive of the first row; SigLipLoss has its own texts first."""

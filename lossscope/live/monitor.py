@@ -232,7 +232,7 @@ class LossScope:
 
         def finish(part: Callable[[], BatchPart]) -> Row:
             assert number is not None
-            return self._keep(self._merge(number, part), None, number, (None, None), said)
+            return self._record_merged(part, number, said)
 
         def plan_of(directions: tuple[Direction, ...]) -> OneBatch:
             return self._statistics.plan(objective, sides, directions)
@@ -268,15 +268,12 @@ class LossScope:
         self, inputs: BatchInputs, objective: Objective, step: int, log: Mapping[str, float] | None
     ) -> Row:
         """Return the row of a sample of the queries of a batch."""
-        said, queries = dict[str, float](), self.queries
+        queries = self.queries
         assert queries is not None
-
-        def part() -> BatchPart:
-            said.update(_said(log))
-            rows = inputs.rows(self._sides)
-            return self._statistics.sampled_part(rows, objective, queries, step, self._layout.is_shared)
-
-        return self._keep(self._merge(step, part), None, step, (None, None), said)
+        is_shared, sides = self._layout.is_shared, self._sides
+        return self._record_merged(
+            lambda: self._statistics.sampled_part(inputs.rows(sides), objective, queries, step, is_shared), step, log
+        )
 
     def _record_part(
         self,
@@ -286,26 +283,33 @@ class LossScope:
         log: Mapping[str, float] | None,
     ) -> Row:
         """Return the row of a batch of which this process has some rows; it is that of all processes."""
-        said, seen = dict[str, float](), list[Observed]()
+        seen: list[Observed] = []
 
         def part() -> BatchPart:
-            said.update(_said(log))
             seen.append(observed())
             return self._statistics.part(seen[0], self._objective)
 
-        row = self._merge(step, part)
-        return self._keep(row, seen[0] if seen[0].shape[0] else None, step, ids, said)
+        return self._record_merged(part, step, log, ids, seen)
 
-    def _share_of(self, observed: Sequence[Observed]) -> Observed:
-        """Return what a loss has seen of a batch that processes share."""
-        self._layout.require_observed(observed)
-        return observed[0]
+    def _record_merged(
+        self,
+        part: Callable[[], BatchPart],
+        step: int,
+        log: Mapping[str, float] | None,
+        ids: tuple[Ids | None, Ids | None] = (None, None),
+        seen: Sequence[Observed] = (),
+    ) -> Row:
+        """Return the row of the rows of all processes, or of this one alone; `part` adds to `seen` what is examined."""
+        said: dict[str, float] = {}
 
-    def _merge(self, step: int, part: Callable[[], BatchPart]) -> Row:
-        """Return the row of the rows of all processes, or of this one alone."""
-        finite, statistics = merge_processes(self._layout.processes(), step, part)
+        def checked_part() -> BatchPart:
+            said.update(_said(log))
+            return part()
+
+        finite, statistics = merge_processes(self._layout.processes(), step, checked_part)
         statistics = with_loss_gap(statistics)
-        return {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
+        row = {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
+        return self._keep(row, next((one for one in seen if one.shape[0]), None), step, ids, said)
 
     @property
     def named_sides(self) -> Sides | None:
@@ -342,7 +346,7 @@ class LossScope:
         """
         self._layout.require_all_queries()
         if self._layout.is_shared:
-            return self._record_part(lambda: self._share_of(observed), step, ids, log)
+            return self._record_part(lambda: self._layout.share_of(observed), step, ids, log)
         said = _said(log)
         row: Row = {"finite": 1.0}
         examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite

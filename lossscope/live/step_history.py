@@ -51,12 +51,8 @@ class StepHistory:
             of_batch: numbers of its batch, see BatchNumbers; None: they are not finite.
             said: by the loop itself, under the names of the field.
         """
-        if len(self._first) < _FIRST:
-            self._first.append(_Step(step, of_batch, {}))
-            self._take(self._first[-1], said)
-            return
-        self._newest.append(_Step(step, of_batch, {}))
-        self._take(self._newest[-1], said)
+        (self._first if len(self._first) < _FIRST else self._newest).append(_Step(step, of_batch, {}))
+        self.say(said)
         if len(self._newest) <= _NEWEST:
             return
         oldest = self._newest.popleft()
