@@ -22,7 +22,7 @@ from lossscope.probes.views.view import BatchShape, DenseRows, Gradients
 
 from .row_items import with_items
 
-STACK_ENTRIES = 1 << 19  # entries of S of one stack: they stay in the caches of a core while objectives pass over them
+STACK_ENTRIES = 1 << 20  # entries of S of one stack: 4 MB, for the caches of a machine; fewer leave more to Python
 _GATHERED = 1 << 10  # embeddings that are gathered before each product, which then finds them in a cache
 
 
