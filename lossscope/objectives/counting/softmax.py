@@ -308,7 +308,9 @@ class _SoftmaxFold(Fold["_SoftmaxState"]):
 class _SoftmaxState(CountState):
     def __init__(self, fold: _SoftmaxFold, known: _Sums | None) -> None:
         self.fold, self.before = fold, known  # sums of earlier blocks
-        self.sums = _Sums(fold.empty.shared, *(x.clone() for x in fold.empty[1:]))
+        shared, reference, nothing, _ = fold.empty
+        low, square = torch.zeros(2, len(nothing), dtype=nothing.dtype, device=nothing.device).unbind()
+        self.sums = _Sums(shared, reference.clone() if shared is None else reference, low, square)
         self.entries = KeptEntries(len(self.sums.low), fold.keep)
         self.search = EntrySearch()
         self.recounted: _Counted | None = None
