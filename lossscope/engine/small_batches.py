@@ -67,7 +67,9 @@ def rows_of_stack(
     if embedded.images is not None and embedded.captions is not None:
         sources = embedded.images, embedded.captions
         S, v, t = _multiply(*sources, images, captions, buffers, len(stack) if embeddings else None)
-        turned = buffers.get("S t2i", (len(stack), S.shape[2], S.shape[1]), S.dtype, S.device).copy_(S.transpose(1, 2))
+        turned = S.transpose(1, 2)
+        if len(stack) > 1:  # the rows of one batch lie as its columns do, which decides the last bits of sums
+            turned = buffers.get("S t2i", tuple(turned.shape), S.dtype, S.device).copy_(turned)
         both = Pair(S.flatten(0, 1), turned.flatten(0, 1))
         masks = _masks(stack, relations, same_image, S.device)
         if embeddings and len(stack) == 1:

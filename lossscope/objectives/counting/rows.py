@@ -70,6 +70,10 @@ class WholeRows:
         """Return memory of the shape of S."""
         return self.buffers.empty_like(self.S, f"{self.mask.direction} {name}")
 
+    def _matrix_like_S(self, name: str) -> Tensor | None:
+        """Return memory that lies as S does; None, new memory, where that is by columns."""
+        return self._matrix(name) if self.S.is_contiguous() else None
+
     def check(self, positives: str) -> None:
         """Raise InputError for rows that an objective with `one` or `many` positives does not take; checked once."""
         if positives not in self._checked:
@@ -89,7 +93,7 @@ class WholeRows:
     @cached_property
     def negatives(self) -> Tensor:
         """(n, c) S, −inf on entries that are not negatives."""
-        return torch.add(self.S, self.mask.negative_bias, out=self._matrix("negatives"))
+        return torch.add(self.S, self.mask.negative_bias, out=self._matrix_like_S("negatives"))
 
     @cached_property
     def hardest(self) -> Tensor:
@@ -104,7 +108,7 @@ class WholeRows:
     @cached_property
     def gaps(self) -> Tensor:
         """(n, c) s_n − hardest <= 0 of each negative; `low` on entries that are not negatives."""
-        gaps = torch.sub(self.negatives, self.finite_hardest[:, None], out=self._matrix("gaps"))
+        gaps = torch.sub(self.negatives, self.finite_hardest[:, None], out=self._matrix_like_S("gaps"))
         return gaps.clamp_(min=self.low)
 
     def exponentials(self, scale: float) -> Tensor:
