@@ -60,29 +60,36 @@ class BatchRunner:
     def run_parts(
         self, parts: Iterable[tuple[str, int, Sequence[Batch]]], total: int
     ) -> Iterator[tuple[str, PartRows]]:
-        """Yield the key and the numbers of each part, in order; the next is computed while one is looked at.
+        """Yield the key and the numbers of each part as soon as its last stack is there; threads begin the next.
 
         Args:
             parts: key, the number of the first batch, and consecutive batches; drawn one ahead.
             total: how many batches the sweep has, for `progress`.
         """
         stacks = (stack for key, start, batches in parts for stack in self._stacks(key, batches, start))
-        for part, of_part in groupby(self._run(stacks), lambda each: each[0].part):
-            finished: list[_StackRows] = []
-            for stack, done in of_part:
-                if done is not None:
-                    finished.append(done)
-                if self.progress:
-                    self.progress(f"{self.batching.sampling.mode} batches", stack.index + len(stack.batches), total)
-            every = sorted((one for own in self.processes.gather(finished) for one in own), key=lambda one: one.number)
-            queries = [frame for one in every for frame in one.queries]
-            rows = rows_of_batches([row for one in every for row in one.rows])
-            yield part.key, PartRows(rows, pd.concat(queries) if queries else pd.DataFrame(), part.collector)
+        finished: list[_StackRows] = []
+        for stack, done in self._run(stacks):
+            if done is not None:
+                finished.append(done)
+            if self.progress:
+                self.progress(f"{self.batching.sampling.mode} batches", stack.index + len(stack.batches), total)
+            if stack.number + 1 == stack.part.stacks:
+                yield stack.part.key, self._part_rows(finished, stack.part.collector)
+                finished = []
+
+    def _part_rows(self, finished: Sequence[_StackRows], collector: IntervalCollector | None) -> PartRows:
+        """Return the rows of a part from those that each process has of its stacks."""
+        of_all = [stack for of_process in self.processes.gather(finished) for stack in of_process]
+        in_order = sorted(of_all, key=lambda stack: stack.number)
+        queries = [rows for stack in in_order for rows in stack.queries]
+        batches = rows_of_batches([rows for stack in in_order for rows in stack.rows])
+        return PartRows(batches, pd.concat(queries) if queries else pd.DataFrame(), collector)
 
     def _stacks(self, key: str, batches: Sequence[Batch], start: int) -> Iterator[_Stack]:
-        """Yield the stacks of consecutive batches of a part, of which `start` is the number of the first."""
-        index, part = start, _Part(key, self._collector(batches))
-        for number, stack in enumerate(small_batches.stack_batches(batches, self._stack_entries())):
+        """Yield the stacks of a part, whose first batch has the number `start`."""
+        stacks = list(small_batches.stack_batches(batches, self._stack_entries()))
+        index, part = start, _Part(key, len(stacks), self._collector(batches))
+        for number, stack in enumerate(stacks):
             yield _Stack(part, number, index, stack, len(stack) == 1 and self._is_large(stack[0]))
             index += len(stack)
 
@@ -93,7 +100,7 @@ class BatchRunner:
             yield from run(alike)
 
     def _run_small(self, stacks: Iterable[_Stack]) -> Iterator[tuple[_Stack, _StackRows | None]]:
-        """Yield stacks that threads share, and of which each process has its own."""
+        """Yield small stacks: each process computes a share of them, and its threads take these one by one."""
         kept: deque[tuple[_Stack, bool]] = deque()
 
         def own() -> Iterator[_Stack]:
@@ -371,6 +378,7 @@ class _Part:
     """Consecutive batches of a sweep, whose numbers are written together."""
 
     key: str
+    stacks: int  # how many it has
     collector: IntervalCollector | None
 
 

@@ -174,7 +174,7 @@ def fold(
     for (direction, key), state in zip(folds, first.states, strict=True):
         states[direction][key] = state
     places = first.differing
-    folded = [FoldedRows(one.shape, one.positives, states[one], places) for one in directions]
+    folded = [FoldedRows(task.shape, task.positives, states[task], places) for task in directions]
     second: list[tuple[Fold[Any], Any, _Task]] = []  # a fold, its state, and what a second pass keeps for it
     for direction, rows in zip(directions, folded, strict=True):
         for key, kind in direction.folds.items():

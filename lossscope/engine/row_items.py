@@ -48,8 +48,8 @@ def with_vectors(embedded: SplitEmbeddings, rows: DenseRows) -> DenseRows:
     queries, candidates = sides if rows.shape.direction == "i2t" else sides[::-1]
     if queries is None or candidates is None:
         return rows
-    places = (ids.to(rows.S.device) for ids in (rows.shape.query_ids, rows.shape.candidate_ids))
-    return replace(rows, queries=queries[next(places)], candidates=candidates[next(places)])
+    query_ids, candidate_ids = (ids.to(rows.S.device) for ids in (rows.shape.query_ids, rows.shape.candidate_ids))
+    return replace(rows, queries=queries[query_ids], candidates=candidates[candidate_ids])
 
 
 def _select(keys: Rows | None, rows: Rows) -> Tensor | None:

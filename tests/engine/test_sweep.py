@@ -17,6 +17,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import Relations
 from lossscope.core.sides import QUERY_DOCUMENT
 from lossscope.engine import small_batches
+from lossscope.engine.batch_runner import BatchRunner
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.io.frames import SUMMARY, Frame
@@ -258,6 +259,29 @@ def test_W_is_computed_once_per_direction_of_a_batch_whatever_the_number_of_thre
     rows = Sweep(("circle",), probes, batch_size=None, sampling="pairs", interval=None).run(embedded).batches
     assert len(rows) == 2 * len(probes)
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("engine", ["dense", "tiled"])
+def test_a_part_is_written_before_a_stack_of_the_next_can_fail(
+    engine: str, jobs: int, embedded: SplitEmbeddings, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The last stack of a part was known to be the last by the first of the next, which a Ctrl-C had to wait for."""
+    method = "_run_stack" if engine == "dense" else "_results_of_large"
+    compute = getattr(BatchRunner, method)
+
+    def interrupted(runner: BatchRunner, stack: Any, *further: Any) -> Any:
+        if stack.index >= 4:
+            raise KeyboardInterrupt
+        return compute(runner, stack, *further)
+
+    monkeypatch.setattr(BatchRunner, method, interrupted)
+    monkeypatch.setattr(small_batches, "STACK_ENTRIES", 1)  # a batch a stack, two stacks a part
+    frame = Frame.open(tmp_path / "frame", {})
+    with pytest.raises(KeyboardInterrupt):
+        sweep("ntxent", part=2, engine=engine).run(embedded, frame, jobs=jobs)
+    assert len(frame.keys()) == 2
 
 
 def test_a_stack_that_does_not_fit_into_memory_is_run_batch_by_batch(
