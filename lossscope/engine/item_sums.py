@@ -78,8 +78,8 @@ class StackNumbers:
     number: int  # of the stack, in the order of the sweep
     items: int  # of each batch
     results: tuple[tuple[int, BatchShape, Accumulators, Tensor], ...]  # place in the plan, then as in ProbeResult
-    sampled: tuple[DenseRows, Tensor] | None = None  # rows of sampled queries, each a batch, and their places (r,)
-    panels: Panels | None = None  # of a large batch, instead: yields sampled rows and places; no process sends it
+    sampled: tuple[DenseRows, Tensor] | None = None  # rows of the sampled queries, each a batch, and their places (r,)
+    panels: Panels | None = None  # of a large batch, in their place: yields them; never sent to another process
 
 
 @dataclass

@@ -43,10 +43,10 @@ class BatchNumbers:
             S = rows.S[: len(mask.match)]
             if not (rows.mask.all_usable or mask.all_usable):  # that of the whole is known, as objectives ask for it
                 S, mask = S[mask.usable], mask.rows(mask.usable)
-            # rank and hardest negative as probes have them; which positive is the best is known without waiting
+            # the hardest negative and ties as probes have them; the best positive is known without waiting
             positive, whole = S.masked_fill(~mask.positives, -torch.inf).amax(1), WholeRows.from_rows(S, mask)
-            rank, ties = (compared(positive).sum(1).long() for compared in (whole.above, whole.equal_to))
-            first, hardest = (rank == 0) / (1 + ties), whole.hardest
+            hardest, ties = whole.hardest, whole.equal_to(positive).sum(1).long()
+            first = (hardest <= positive) / (1 + ties)
             self._calls += 1
             loss = self._loss(observed, objective, S, mask)
             loss = S.new_full((), torch.nan) if loss is None else loss.to(S.device)

@@ -7,7 +7,7 @@ import numpy as np
 from lossscope.core.shuffles import random_words
 from lossscope.core.types import Direction, Rows
 
-LEAST = 2  # queries of a sample, of which there is a deviation
+LEAST = 2  # queries of a sample: fewer have no deviation
 _STREAMS: dict[Direction, int] = {"i2t": 3 << 32, "t2i": (3 << 32) + 1}  # of words, apart from those of epochs
 
 
