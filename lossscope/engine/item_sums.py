@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +16,11 @@ from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.similarity import Mask
 from lossscope.core.types import CountedDirection, Rows
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import Accumulators, Probe, Statistic
+from lossscope.probes.base import Accumulators, Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .linear_statistics import LinearStatistic, QueryNumbers
-from .reducers import linear_statistic, reduce_column
+from .reducers import linear_statistic
 from .result_influence import CHUNK, ResultInfluence
 from .run_probes import ProbePlan, ProbeResult
 
@@ -123,14 +122,9 @@ class ResultGroup:
         numbers = QueryNumbers(columns, sizes, full)
         for statistic in self.results[0].statistics():
             if statistic.column in columns:
-                linear = linear_statistic(numbers, statistic, partial(self._of_batches, statistic))
+                linear = linear_statistic(numbers, statistic)
                 if linear is not None:
                     yield statistic.name, statistic.column, linear
-
-    def _of_batches(self, statistic: Statistic) -> Tensor:
-        """(batches,) the statistic of each batch."""
-        parts = [reduce_column(statistic, one.columns, one.shape.batches) for one in self.results]
-        return torch.cat(parts).cpu()
 
 
 @dataclass

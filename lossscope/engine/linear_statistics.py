@@ -7,34 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-_FEWEST = 8  # numbers that a density is measured from
+Keep = Tensor | None  # bool, numbers that are not left out; None: all are kept
 Scale = Tensor | float  # (n,), or one number for all queries
 
 
-@dataclass(frozen=True)
-class BatchDeviations:
-    """What batches deviate by, and what the mean of `values` predicts."""
+class BatchDeviations(NamedTuple):
+    """What batches deviate by, and what the mean of `values` predicts: (k,) each."""
 
-    sizes: Tensor  # (k,) queries of each batch
-    own: Tensor  # (k,) statistic of each batch; NaN where it has none
-    predicted: Tensor  # (k,)
+    sizes: Tensor  # queries of each batch
+    own: Tensor  # statistic of each batch; NaN where it has none
+    predicted: Tensor
 
     def squares(self) -> tuple[float, float]:
         """Return Σ size² (x − mean)² over batches with a statistic, where x is what is predicted, and the statistic."""
         defined = self.own.isfinite()
         size = self.sizes[defined]
-        total = size.sum().clamp(min=1)
-
-        def square(x: Tensor) -> float:
-            apart = x[defined].double()
-            apart = apart - (apart * size).sum() / total
-            return float((size * apart).square().sum())
-
-        return square(self.predicted), square(self.own)
+        apart = torch.stack([self.predicted, self.own])[:, defined].double()
+        apart -= (apart * size).sum(1, keepdim=True) / size.sum().clamp(min=1)
+        predicted, observed = (size * apart).square().sum(1).tolist()
+        return predicted, observed
 
 
 @dataclass(frozen=True)
@@ -86,25 +82,25 @@ class QueryNumbers:
 
     def sums(self, x: Tensor) -> Tensor:
         """(n,) sum over the batch of each query."""
-        return self._by_batch(x, lambda part: part.sum(1, keepdim=True))
+        return self.of_batches(lambda part, _: part.sum(1, keepdim=True).expand_as(part).reshape(-1), x)
 
-    def kept(self, keep: Tensor | None) -> Scale:
+    def kept(self, keep: Keep) -> Scale:
         """(n,) number of queries of the batch that are kept."""
         if keep is not None:
             return self.sums(keep.double())
         of_sizes = {q for _, q in self.sizes}
         return float(of_sizes.pop()) if len(of_sizes) == 1 else self.sums(torch.ones(self.number))
 
-    def weights(self, keep: Tensor | None) -> Tensor | None:
+    def weights(self, keep: Keep) -> Tensor | None:
         """(n,) 0 where a query is left out; each batch has as its sum the number of its queries, 0 if none is kept."""
         if keep is None:
             return None
         if id(keep) not in self._weights:  # what is kept beside it, so that its id stays its own
-            size = self._by_batch(keep.double(), lambda part: torch.full_like(part, part.shape[1]))
+            size = self.of_batches(lambda part, _: torch.full((part.numel(),), float(part.shape[1])), keep)
             self._weights[id(keep)] = (keep, keep * size / self.sums(keep.double()).clamp(min=1))
         return self._weights[id(keep)][1]
 
-    def total_weights(self, keep: Tensor | None) -> Tensor | None:
+    def total_weights(self, keep: Keep) -> Tensor | None:
         """(n,) 0 where a query is left out; each batch has 1 as its sum, as totals of batches count alike."""
         kept = self.kept(keep)
         if isinstance(kept, float):
@@ -116,44 +112,10 @@ class QueryNumbers:
         """n, the number of queries."""
         return sum(k * q for k, q in self.sizes)
 
-    def _by_batch(self, x: Tensor, reduce: Callable[[Tensor], Tensor]) -> Tensor:
-        """(n,) a number of the batch of each query: `reduce` takes batches (k, q) and returns (k, 1) or (k, q)."""
+    def of_batches(self, reduce: Callable[[Tensor, Keep], Tensor], y: Tensor, keep: Keep = None) -> Tensor:
+        """Concatenate what `reduce` returns of the numbers of batches, (k, q), and of which of them are kept."""
         parts, start = [], 0
         for k, q in self.sizes:
-            part = x[start : start + k * q].reshape(k, q)
-            parts.append(reduce(part).expand(k, q).reshape(-1))
-            start += k * q
+            here = slice(start, start := start + k * q)
+            parts.append(reduce(y[here].reshape(k, q), None if keep is None else keep[here].reshape(k, q)))
         return torch.cat(parts)
-
-    def quantile(
-        self, y: Tensor, keep: Tensor | None, of_batches: Callable[[], Tensor], level: float
-    ) -> LinearStatistic | None:
-        """Q + (τ − [y ≤ Q]) / density(Q), Q the nearest-rank quantile of all batches; None of a few numbers.
-
-        The density comes from the numbers around Q.
-
-        That of a small batch follows its own numbers: what its quantile deviates further is the remainder.
-        """
-        y = y.double()
-        ordered = (y if keep is None else y[keep]).sort().values
-        n = len(ordered)
-        if n < _FEWEST:
-            return None
-        half = 0.4 * n ** (-1 / 3)
-        low, high = (round(min(max(at, 0.0), 1.0) * (n - 1)) for at in (level - half, level + half))
-        quantile, below, above = ordered[round(level * (n - 1))], ordered[low], ordered[high]
-        share = (high - low) / n
-        values = quantile + (level - (y <= quantile).double()) * (above - below) / share
-        weights = self.weights(keep)
-        if keep is not None:
-            values = values.where(keep, 0)
-        deviations = self._deviations(values, weights, of_batches())
-        on_above = float((above - below) / share)
-        return LinearStatistic(values, weights, on_above=on_above, threshold=float(quantile), deviations=deviations)
-
-    def _deviations(self, values: Tensor, weights: Tensor | None, of_batches: Tensor) -> BatchDeviations:
-        """Return the statistic of each batch beside the mean of `values` over its queries."""
-        size = torch.tensor([float(q) for k, q in self.sizes for _ in range(k)], dtype=torch.float64)
-        first = torch.tensor([q for k, q in self.sizes for _ in range(k)]).cumsum(0) - size.long()
-        predicted = self.sums(values if weights is None else values * weights)[first] / size
-        return BatchDeviations(size, of_batches, predicted)

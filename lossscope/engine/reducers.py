@@ -21,11 +21,11 @@ from lossscope.core.intervals import Interval
 from lossscope.core.row_ops import sort_rows
 from lossscope.probes.base import ReducerName, Statistic
 
-from .linear_statistics import LinearStatistic, QueryNumbers
+from .linear_statistics import BatchDeviations, Keep, LinearStatistic, QueryNumbers
 from .sampled.intervals import NO_INTERVAL, DrawnNumbers
 
-Keep = Tensor | None  # (k, n, ...) bool, elements that are not left out; None: all are kept
-Influence = Callable[[QueryNumbers, Tensor, Keep, Callable[[], Tensor]], LinearStatistic | None]
+Influence = Callable[[QueryNumbers, Tensor, Keep], LinearStatistic | None]
+_FEWEST = 8  # numbers that a density is measured from
 
 
 class Reducer(NamedTuple):
@@ -88,21 +88,13 @@ def drawn_interval(name: ReducerName, drawn: DrawnNumbers) -> Interval:
     return NO_INTERVAL if of is None else of(drawn)
 
 
-def linear_statistic(
-    numbers: QueryNumbers, statistic: Statistic, of_batches: Callable[[], Tensor]
-) -> LinearStatistic | None:
-    """Return a statistic as a mean over queries; None of one that is no smooth function of means, as a largest one.
-
-    Args:
-        numbers: of all queries.
-        statistic: the column and its reducer.
-        of_batches: returns the statistic of each batch.
-    """
+def linear_statistic(numbers: QueryNumbers, statistic: Statistic) -> LinearStatistic | None:
+    """Return a statistic as a mean over queries; None of one that is no smooth function of means, as a largest one."""
     reducer, y = REDUCERS[statistic.reducer], numbers.columns[statistic.column].cpu()
     if reducer.influence is None:
         return None
     keep = numbers.keep(statistic.column, reducer.counts_skipped, reducer.is_total)
-    return reducer.influence(numbers, y if keep is None else y.where(keep, 0), keep, of_batches)
+    return reducer.influence(numbers, y if keep is None else y.where(keep, 0), keep)
 
 
 def _zero_unless(values: Tensor, keep: Keep) -> Tensor:
@@ -205,30 +197,28 @@ def _floor_median(ordered: Tensor) -> Tensor:
     return ordered.gather(1, middle).mean(1).where(number[:, 0] > 0, torch.nan).floor()
 
 
-def _mean_influence(numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Callable[[], Tensor]) -> LinearStatistic:
+def _mean_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic:
     weights = numbers.weights(keep)
     total = y.double().sum() if weights is None else (y * weights).sum()
     mean = total / (len(y) if weights is None else weights.sum().clamp(min=1e-300))
     return LinearStatistic(y, weights, 1.0, leaves=y - mean)
 
 
-def _sum_influence(numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Callable[[], Tensor]) -> LinearStatistic:
+def _sum_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic:
     of_batch = numbers.kept(keep)
     return LinearStatistic(y * of_batch, numbers.total_weights(keep), of_batch)
 
 
-def _zeros_influence(numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Callable[[], Tensor]) -> LinearStatistic:
+def _zeros_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic:
     of_batch = numbers.kept(keep)
     return LinearStatistic((y == 0) * of_batch, numbers.total_weights(keep), 0.0, -of_batch)
 
 
-def _true_influence(numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Callable[[], Tensor]) -> LinearStatistic:
+def _true_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic:
     return LinearStatistic((y != 0) * numbers.kept(keep), numbers.total_weights(keep))
 
 
-def _mean_nonzero_influence(
-    numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Callable[[], Tensor]
-) -> LinearStatistic:
+def _mean_nonzero_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic:
     """A ratio Σ y / Σ z of a batch: R + (y − R z) / z̄, where R is that of all batches."""
     z = (y > 0).double()
     above = numbers.sums(z)
@@ -243,7 +233,7 @@ def _mean_nonzero_influence(
     return LinearStatistic(ratio + (y - ratio * z) / share, weights, 1 / share, -of_batch / share)
 
 
-def _std_influence(numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Callable[[], Tensor]) -> LinearStatistic:
+def _std_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic:
     of_batch, y = numbers.kept(keep), y.double()
     apart = y - numbers.sums(y) / of_batch
     apart = apart if keep is None else apart.where(keep, 0)
@@ -253,11 +243,38 @@ def _std_influence(numbers: QueryNumbers, y: Tensor, keep: Keep, of_batches: Cal
     return LinearStatistic(values, numbers.weights(usable), (apart / deviation).where(usable, 0))
 
 
+def _quantile_influence(level: float, numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic | None:
+    """Q + (τ − [y ≤ Q]) / density(Q), Q the nearest-rank quantile of all batches; None of a few numbers.
+
+    The density comes from the numbers around Q. That of a small batch follows its own numbers: what its quantile
+    deviates further is the remainder.
+    """
+    y = y.double()
+    ordered = (y if keep is None else y[keep]).sort().values
+    n = len(ordered)
+    if n < _FEWEST:
+        return None
+    half = 0.4 * n ** (-1 / 3)
+    low, high = (round(min(max(at, 0.0), 1.0) * (n - 1)) for at in (level - half, level + half))
+    quantile, below, above = ordered[round(level * (n - 1))], ordered[low], ordered[high]
+    share = (high - low) / n
+    values, weights = quantile + (level - (y <= quantile).double()) * (above - below) / share, numbers.weights(keep)
+    if keep is not None:
+        values = values.where(keep, 0)
+    size = torch.tensor([float(q) for k, q in numbers.sizes for _ in range(k)], dtype=torch.float64)
+    sums = numbers.of_batches(lambda part, _: part.sum(1), values if weights is None else values * weights)
+    own = numbers.of_batches(lambda part, kept: _quantile(level, _ordered(part, kept)), y, keep)
+    return LinearStatistic(
+        values, weights, on_above=float((above - below) / share), threshold=float(quantile),
+        deviations=BatchDeviations(size, own, sums / size),
+    )  # fmt: skip
+
+
 _HYPERGEOMETRIC, _ORDER = "hypergeometric", "order statistics"
 
 
 def _of_quantile(level: float) -> Reducer:
-    value, influence = partial(_quantile, level), partial(QueryNumbers.quantile, level=level)
+    value, influence = partial(_quantile, level), partial(_quantile_influence, level)
     interval = partial(DrawnNumbers.of_quantile, level=level)
     return Reducer(_ordered, _merge_ordered, value, influence, interval, _ORDER)
 
