@@ -1,4 +1,4 @@
-"""The one driver: blocks of S are folded, band by band, and the states of bands are merged in their order.
+"""The one driver: blocks of S are folded, band by band, and the folds of bands are merged in their order.
 
 Bands are independent. Threads and processes take them, and what is merged does not depend on who computed a band, nor
 on when: so any number of threads and processes, and a pass that was killed and resumed, give the same bits.
@@ -19,8 +19,8 @@ from lossscope.core.distributed import ProcessGroup
 from lossscope.core.types import Convention, OnStep
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.block import Buffers, Tile
-from lossscope.objectives.counting.extremes import ExtremesFold, ExtremesState, RankFold
-from lossscope.objectives.counting.fold import Fold, State
+from lossscope.objectives.counting.extremes import ExtremesFold, RankFold
+from lossscope.objectives.counting.fold import Fold
 from lossscope.objectives.counting.rows import QueryPositives, WholeRows
 from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
@@ -88,7 +88,7 @@ class DirectionFolds:
     mask: SparseMask  # of the direction
     positives: QueryPositives
     shape: BatchShape
-    folds: Mapping[Any, Fold[Any]]  # by objective, and EXTREMES
+    folds: Mapping[Any, Fold]  # by objective, and EXTREMES; before the first block
 
     @property
     def dim(self) -> int:
@@ -105,17 +105,17 @@ class FoldedRows(RowsOfS):
 
     shape: BatchShape
     positives: QueryPositives
-    states: Mapping[Any, Any]  # by the keys of the folds
+    folds: Mapping[Any, Any]  # by objective, and EXTREMES
     places: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
 
     @property
     def extremes(self) -> Extremes:
-        state: ExtremesState = self.states[EXTREMES]
-        none, above, at_least = state.hardest == -torch.inf, state.ranks.above[:, 0], state.ranks.at_least[:, 0]
+        kept: ExtremesFold = self.folds[EXTREMES]
+        none, above, at_least = kept.hardest == -torch.inf, kept.above[:, 0], kept.at_least[:, 0]
         return Extremes(
-            state.best.where(state.best > -torch.inf, torch.nan),
-            state.hardest.where(~none, torch.nan),
-            state.column.where(~none, -1),
+            kept.best.where(kept.best > -torch.inf, torch.nan),
+            kept.hardest.where(~none, torch.nan),
+            kept.column.where(~none, -1),
             above.long(),
             (at_least - above).long(),
         )
@@ -125,15 +125,15 @@ class FoldedRows(RowsOfS):
         return ~self.positives.usable
 
     def counts(self, objective: Objective, eps: float, convention: Convention) -> Counts:
-        counts: Counts = self.states[objective].counts(eps)
+        counts: Counts = self.folds[objective].counts(eps)
         return counts
 
 
 def folds_of(
     objectives: Sequence[Objective], eps: Sequence[float], extremes: bool, positives: QueryPositives, keep: Any = "some"
-) -> dict[Any, Fold[Any]]:
+) -> dict[Any, Fold]:
     """Return the folds of objectives, all of which have a counting rule, and that of extremes."""
-    folds: dict[Any, Fold[Any]] = {}
+    folds: dict[Any, Fold] = {}
     for objective in objectives:
         assert objective.counting_rule is not None, "a fold is of an objective with a counting rule"
         folds[objective] = objective.counting_rule.fold(positives, eps, keep)
@@ -170,32 +170,28 @@ def fold(
     # both directions of an objective after one another: they share the exponentials of a tile
     folds = [(direction, key) for key in keys for direction in directions if key in direction.folds]
     first = passes.run("first", [(direction.dim, direction.folds[key]) for direction, key in folds])
-    states: dict[DirectionFolds, dict[Any, Any]] = {direction: {} for direction in directions}
-    for (direction, key), state in zip(folds, first.states, strict=True):
-        states[direction][key] = state
-    places = first.differing
-    folded = [FoldedRows(task.shape, task.positives, states[task], places) for task in directions]
-    second: list[tuple[Fold[Any], Any, _Task]] = []  # a fold, its state, and what a second pass keeps for it
-    for direction, rows in zip(directions, folded, strict=True):
-        for key, kind in direction.folds.items():
-            again = kind.again(rows.states[key])
-            if again is not None:
-                second.append((kind, rows.states[key], (direction.dim, again)))
+    done: dict[DirectionFolds, dict[Any, Any]] = {direction: {} for direction in directions}
+    second: list[tuple[Fold, _Task]] = []  # a fold, and what a second pass keeps for it
+    for (direction, key), kept in zip(folds, first.folds, strict=True):
+        done[direction][key] = kept
+        again = kept.again()
+        if again is not None:
+            second.append((kept, (direction.dim, again)))
     if second:
-        kept = passes.without_store().run("second", [task for _, _, task in second])
-        for (kind, state, _), more in zip(second, kept.states, strict=True):
-            kind.finish(state, more)
-    for direction, rows in zip(directions, folded, strict=True):
-        if EXTREMES in direction.folds and len(places):
-            passes.rank_again(direction, rows.states[EXTREMES], first)
-    return folded
+        more = passes.without_store().run("second", [task for _, task in second])
+        for (kept, _), of_kept in zip(second, more.folds, strict=True):
+            kept.finish(of_kept)
+    for direction in directions:
+        if EXTREMES in direction.folds and len(first.differing):
+            passes.rank_again(direction, done[direction][EXTREMES], first)
+    return [FoldedRows(one.shape, one.positives, done[one], first.differing) for one in directions]
 
 
 @dataclass(eq=False)
 class _Kept:
-    """The states of some bands, and the positives that have other last bits in their tiles."""
+    """The folds of some bands, and the positives that have other last bits in their tiles."""
 
-    states: list[State]
+    folds: list[Fold]
     places: list[Tensor] = field(default_factory=list)  # of these positives in the mask
     values: list[Tensor] = field(default_factory=list)  # their similarities in the tiles
 
@@ -206,22 +202,22 @@ class _Kept:
 
     def merge(self, later: _Kept) -> None:
         """Add those of later bands."""
-        for state, other in zip(self.states, later.states, strict=True):
-            state.merge(other)
+        for own, other in zip(self.folds, later.folds, strict=True):
+            own.merge(other)
         self.places, self.values = [*self.places, *later.places], [*self.values, *later.values]
 
     def numbers(self) -> dict[str, Any]:
         """Return plain values."""
-        return {"states": [state.numbers() for state in self.states], "places": self.places, "values": self.values}
+        return {"states": [kept.numbers() for kept in self.folds], "places": self.places, "values": self.values}
 
     def load(self, numbers: dict[str, Any]) -> None:
         """Take the place of those whose `numbers` these are."""
-        for state, kept in zip(self.states, numbers["states"], strict=True):
-            state.load(kept)
+        for own, of_own in zip(self.folds, numbers["states"], strict=True):
+            own.load(of_own)
         self.places, self.values = numbers["places"], numbers["values"]
 
 
-_Task = tuple[int, Fold[Any]]  # dim of a direction, and what is kept of it
+_Task = tuple[int, Fold]  # dim of a direction, and what is kept of it
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,7 +237,7 @@ class _Pass:
         return _Pass(self.blocks, self.mask, self.positives, self.group, Nothing(), self.on_band, self.workers)
 
     def run(self, step: str, tasks: Sequence[_Task]) -> _Kept:
-        """Return the states of all bands; resumed where the store has those of the first ones."""
+        """Return the folds of all bands; resumed where the store has those of the first ones."""
         number = self.blocks.number
         done, numbers = self.group.gather(self.store.load(step) if self.group.main else (0, None))[0]
         total: _Kept | None = None
@@ -254,7 +250,7 @@ class _Pass:
                     total = kept
                 else:
                     total.merge(kept)
-                known.append([state.known() for state in total.states])
+                known.append([kept.known() for kept in total.folds])
                 done += 1
                 if self.group.main:
                     self.store.save(step, done, total.numbers, done == number)
@@ -278,7 +274,7 @@ class _Pass:
         return min(max(self.blocks.number // 16, 2), 16)
 
     def _in_order(self, tasks: Sequence[_Task], done: int, known: _Known) -> Iterator[_Kept]:
-        """Yield what each band keeps, in order; the bands are drawn as the states before them are merged."""
+        """Yield what each band keeps, in order; the bands are drawn as the folds before them are merged."""
         group, number = self.group, self.blocks.number
         ahead = max(self._lag // group.size, 1)
 
@@ -308,8 +304,8 @@ class _Pass:
         for tile in self.blocks.tiles(band, buffers):
             self._hide(tile, kept)
             by_dim = dict(zip((1, 0), tile.both, strict=True))
-            for (dim, _), state in zip(tasks, kept.states, strict=True):
-                state.add(by_dim[dim])
+            for (dim, _), own in zip(tasks, kept.folds, strict=True):
+                own.add(by_dim[dim])
         return kept
 
     def _hide(self, tile: Tile, kept: _Kept) -> None:
@@ -326,7 +322,7 @@ class _Pass:
         if len(row):
             tile.S[row, column] = -torch.inf
 
-    def rank_again(self, direction: DirectionFolds, state: ExtremesState, first: _Kept) -> None:
+    def rank_again(self, direction: DirectionFolds, extremes: ExtremesFold, first: _Kept) -> None:
         """Rank again the queries with a positive that has other last bits in its tile than those compared with.
 
         A positive must not outrank itself: there, positives and negatives of one product are compared.
@@ -339,16 +335,16 @@ class _Pass:
                 whole = WholeRows.from_rows(S, direction.mask.mask(chunk).to(S.device))
                 best = whole.query_positives.best
                 above = whole.above(best).sum(1).double()
-                state.ranks.above[chunk, 0] = above
-                state.ranks.at_least[chunk, 0] = above + whole.equal_to(best).sum(1)
+                extremes.above[chunk, 0] = above
+                extremes.at_least[chunk, 0] = above + whole.equal_to(best).sum(1)
             return
         in_tiles = self.positives.clone()
         in_tiles[places] = torch.cat(first.values)
         by_query = direction.mask.by_query(in_tiles if is_first else in_tiles[self.mask.t().positives.origin])
         kept = self.without_store().run("ranks", [(direction.dim, RankFold(by_query.amax(1, keepdim=True)))])
-        rows = queries.to(state.best.device)
-        again: Any = kept.states[0]
-        state.ranks.above[rows], state.ranks.at_least[rows] = again.above[rows], again.at_least[rows]
+        rows = queries.to(extremes.best.device)
+        again: Any = kept.folds[0]
+        extremes.above[rows], extremes.at_least[rows] = again.above[rows], again.at_least[rows]
 
 
 class _Known:
@@ -356,7 +352,7 @@ class _Known:
 
     def __init__(self, done: int, number: int, lag: int, nothing: list[Any]) -> None:
         self._first, self._number, self._lag, self._nothing = done, number, lag, nothing
-        self._after: deque[list[Any]] = deque(maxlen=lag + 1)  # of the states of all bands up to each of the last ones
+        self._after: deque[list[Any]] = deque(maxlen=lag + 1)  # of the folds of all bands up to each of the last ones
 
     def append(self, known: list[Any]) -> None:
         """Add what is known after the next band."""

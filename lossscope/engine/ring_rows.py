@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +11,6 @@ from torch import Tensor
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.block import Block, Buffers, Tile
-from lossscope.objectives.counting.fold import Fold
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape
@@ -45,7 +43,6 @@ class RingRows:
     _positives: Tensor = field(default_factory=lambda: torch.zeros(0), init=False)  # (rows,)
     _missing: int = field(default=0, init=False)  # positives that did not come
     _waiting: list[_Block] = field(default_factory=list, init=False)
-    _folds: dict[Any, Fold[Any]] = field(default_factory=dict, init=False)
     _folded: FoldedRows | None = field(default=None, init=False)
     _buffers: Buffers = field(default_factory=Buffers, init=False)
 
@@ -121,22 +118,22 @@ class RingRows:
         """Begin what is kept: the positives are known."""
         n, device, plan = len(self._positives), self._positives.device, self.plan.plan
         positives = QueryPositives(self._positives[:, None], torch.full((n,), self.columns - 1, device=device))
-        self._folds = folds_of(plan.objectives, plan.eps, "extremes" in plan.reads, positives, "all")
+        folds = folds_of(plan.objectives, plan.eps, "extremes" in plan.reads, positives, "all")
         shape = BatchShape(1, self.plan.direction, torch.arange(n), torch.arange(self.columns)[None], False)
-        self._folded = FoldedRows(shape, positives, {key: of.start() for key, of in self._folds.items()})
+        self._folded = FoldedRows(shape, positives, folds)
 
     def _fold(self, S: Tensor, first: int) -> None:
         """Add a block; of equal hardest negatives the first column is that of the row, whichever block came before."""
         assert self._folded is not None
-        states = {key: of.start(self._folded.states[key].known()) for key, of in self._folds.items()}
+        folds = {key: kept.start(kept.known()) for key, kept in self._folded.folds.items()}
         for rows in row_slices(len(S), ROWS):
             for part in row_slices(S.shape[1], COLUMNS):
                 columns = slice(first + part.start, first + part.stop)
                 tile = Tile(self._tile(S[rows, part], rows, columns), rows, columns, self._buffers)
-                for state in states.values():
-                    state.add(Block(tile))
-        for key, state in states.items():
-            self._folded.states[key].merge(state)
+                for of_block in folds.values():
+                    of_block.add(Block(tile))
+        for key, of_block in folds.items():
+            self._folded.folds[key].merge(of_block)
 
     def _tile(self, S: Tensor, rows: slice, columns: slice) -> Tensor:
         """Return a copy of a part of a block, with −inf on positives, and zeros in place of what is not finite."""

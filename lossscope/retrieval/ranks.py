@@ -12,7 +12,7 @@ from lossscope.core.types import OnStep
 from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix, tile_size
 from lossscope.engine.blocks.sparse_mask import SparseMask
 from lossscope.engine.fold import DirectionFolds, FoldedRows, fold
-from lossscope.objectives.counting.extremes import RankFold, RankState
+from lossscope.objectives.counting.extremes import RankFold
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import BatchShape
 
@@ -63,11 +63,11 @@ def _direction(mask: SparseMask, positives: Tensor) -> DirectionFolds:
 
 def _rank_counts(one: DirectionFolds, rows: FoldedRows, mask: SparseMask) -> RankCounts:
     """Return the counts among negatives, and those among the other positives of a query."""
-    state: RankState = rows.states[_RANKS]
-    values, columns = state.fold.values, _columns(one.mask, state.above.device)
+    kept: RankFold = rows.folds[_RANKS]
+    values, columns = kept.values, _columns(one.mask, kept.above.device)
     s, others = values.where(columns >= 0, -torch.inf)[:, None, :], values[:, :, None]
-    above = state.above.long() + (s > others).sum(2)
-    equal = (state.at_least - state.above).long() + (s == others).sum(2) - (columns >= 0).long()
+    above = kept.above.long() + (s > others).sum(2)
+    equal = (kept.at_least - kept.above).long() + (s == others).sum(2) - (columns >= 0).long()
     doubtful = torch.zeros(len(values), dtype=torch.bool, device=values.device)
     entries = mask.positives.rows if one.dim == 1 else mask.positives.columns
     doubtful[entries[rows.places]] = True

@@ -91,7 +91,7 @@ def test_too_many_kept_entries_lead_to_a_second_pass(monkeypatch: pytest.MonkeyP
         batch = whole_batch(embedded, how)
         tiled_rows = run_pass(embedded, batch, [objective], [1e-4], rows=16, columns=16)
         for side, whole in zip(tiled_rows, small_batches.rows_of_stack(embedded, [batch], "keep"), strict=True):
-            assert side.states[objective].recounted is not None
+            assert side.folds[objective].recounted is not None
             assert_same(side, whole, [objective], [1e-4])
 
 

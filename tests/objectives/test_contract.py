@@ -454,9 +454,9 @@ def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
             memory, places = (tile, places) if dim == 1 else (tile.T, places[::-1])
             blocks.append(Block(Tile(memory.contiguous(), *places), dim))
         state = folded(fold, blocks, is_merged)
-        second = fold.again(state)
+        second = state.again()
         if second is not None:
-            fold.finish(state, folded(second, blocks, is_merged))
+            state.finish(folded(second, blocks, is_merged))
         for eps in thresholds:
             actual, expected = state.counts(eps), row_counts.counts(eps)
             assert torch.equal(actual.above, expected.above)
@@ -468,7 +468,7 @@ def test_blocks_of_any_shape_give_the_counts_of_whole_rows(
 
 
 def folded(fold: Any, blocks: list[Block], is_merged: bool) -> Any:
-    """Return the state of all blocks; each has a state of its own, which passes through plain values, if merged."""
+    """Return the fold of all blocks; each has a fold of its own, which passes through plain values, if merged."""
     state = fold.start()
     for block in blocks:
         if not is_merged:

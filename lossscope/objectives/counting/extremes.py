@@ -2,75 +2,56 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from .block import Block
-from .fold import Fold, State
+from .fold import Fold
 from .rows import QueryPositives
 
 
-@dataclass(frozen=True, eq=False)
-class RankFold(Fold["RankState"]):
-    """The number of entries above each of p values of a query, and at least as high."""
+class RankFold(Fold):
+    """The number of entries above each of p values of a query, and at least as high: (n, p) float64 each."""
 
-    values: Tensor  # (n, p); infinite where a query has fewer
+    kept: ClassVar[tuple[str, ...]] = ("above", "at_least")
 
-    def start(self, known: Any = None) -> RankState:
-        return RankState(self)
+    def __init__(self, values: Tensor) -> None:
+        self.values = values  # (n, p); infinite where a query has fewer
+        self.begin()
 
-
-class RankState(State):
-    """above, at_least: (n, p) float64."""
-
-    def __init__(self, fold: RankFold) -> None:
-        self.fold = fold
-        self.above = torch.zeros_like(fold.values, dtype=torch.float64)
+    def begin(self, known: Any = None) -> None:
+        self.above = torch.zeros_like(self.values, dtype=torch.float64)
         self.at_least = torch.zeros_like(self.above)
 
     def add(self, block: Block) -> None:
         rows = block.rows
-        for i in range(self.fold.values.shape[1]):
-            value = self.fold.values[rows, i]
+        for i in range(self.values.shape[1]):
+            value = self.values[rows, i]
             self.above[rows, i] += block.sum(block.above(value))
             self.at_least[rows, i] += block.sum(block.at_least(value))
 
-    def merge(self, later: RankState) -> None:
+    def merge(self, later: RankFold) -> None:
         self.above, self.at_least = self.above + later.above, self.at_least + later.at_least
 
-    def numbers(self) -> dict[str, Any]:
-        return {"above": self.above, "at_least": self.at_least}
 
-    def load(self, numbers: dict[str, Any]) -> None:
-        self.above, self.at_least = numbers["above"], numbers["at_least"]
+class ExtremesFold(RankFold):
+    """The hardest negative of each query, its candidate, and the rank of its best positive.
 
+    hardest: (n,) largest negative so far, −inf before the first; column: (n,) its candidate, −1 before the first.
+    """
 
-@dataclass(frozen=True, eq=False)
-class ExtremesFold(Fold["ExtremesState"]):
-    """The hardest negative of each query, its candidate, and the rank of its best positive."""
+    kept = ("hardest", "column", *RankFold.kept)
 
-    positives: QueryPositives
+    def __init__(self, positives: QueryPositives) -> None:
+        self.best = positives.best
+        super().__init__(self.best[:, None])
 
-    @property
-    def ranks(self) -> RankFold:
-        """That of the best positive."""
-        return RankFold(self.positives.best[:, None])
-
-    def start(self, known: Any = None) -> ExtremesState:
-        return ExtremesState(self)
-
-
-class ExtremesState(State):
-    """hardest: (n,) largest negative so far, −inf before the first; column: (n,) its candidate, −1 before the first."""
-
-    def __init__(self, fold: ExtremesFold) -> None:
-        self.best = fold.positives.best
+    def begin(self, known: Any = None) -> None:
+        super().begin()
         self.hardest = torch.full_like(self.best, -torch.inf)
         self.column = torch.full((len(self.best),), -1, dtype=torch.int64, device=self.best.device)
-        self.ranks = fold.ranks.start()
 
     def add(self, block: Block) -> None:
         rows, largest = block.rows, block.max()
@@ -78,20 +59,14 @@ class ExtremesState(State):
         if len(better):
             self.column[rows.start + better] = block.by_query(better).argmax(1) + block.columns.start
             self.hardest[rows.start + better] = largest[better]
-        self.ranks.add(block)
+        super().add(block)
 
-    def merge(self, later: ExtremesState) -> None:
+    def merge(self, later: RankFold) -> None:
         """Of equal hardest negatives the first column is taken, whichever block came before."""
-        self.ranks.merge(later.ranks)
+        assert isinstance(later, ExtremesFold)
+        super().merge(later)
         hardest = torch.maximum(self.hardest, later.hardest)
         last = torch.iinfo(torch.int64).max
         columns = (x.column.where((x.hardest == hardest) & (x.column >= 0), last) for x in (self, later))
         first = torch.minimum(*columns)
         self.hardest, self.column = hardest, first.where(first < last, -1)
-
-    def numbers(self) -> dict[str, Any]:
-        return {"hardest": self.hardest, "column": self.column, **self.ranks.numbers()}
-
-    def load(self, numbers: dict[str, Any]) -> None:
-        self.hardest, self.column = numbers["hardest"], numbers["column"]
-        self.ranks.load(numbers)

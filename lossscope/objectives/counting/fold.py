@@ -2,9 +2,9 @@
 
 The negatives of a row come as blocks; its positives are known before the first. A fold says what is kept of them:
 
-    state = start();  state.add(block) ...;  state.merge(state of later blocks) ...;  again(state);  state.counts(eps)
+    fold = start();  fold.add(block) ...;  fold.merge(fold of later blocks) ...;  fold.again();  fold.counts(eps)
 
-States are merged in the order of their blocks alone, so that any number of threads and processes gives the same bits.
+Folds are merged in the order of their blocks alone, so that any number of threads and processes gives the same bits.
 Shapes: n queries, p positives of a query (padded); a block is (r, w), some queries and some candidates.
 Whether an entry counts depends on its similarity alone, s > cut. The cut is computed in float64 from float64 sums and
 rounded once to the type of S, so that blocks of any shape give the same counts.
@@ -13,12 +13,14 @@ rounded once to the type of S, so that blocks of any shape give the same counts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 from torch import Tensor
 
+from lossscope.core.cached import cached_property
 from lossscope.core.counts import Counts
 
 from .block import Block, Tile
@@ -29,8 +31,25 @@ from .rows import QueryPositives, WholeRows
 Keep = Literal["none", "some", "all"]
 
 
-class State(ABC):
-    """What a fold keeps of the blocks so far: sums in float64, numbers that are exact, entries that can still count."""
+class Fold(ABC):
+    """What is kept of blocks of one direction: sums in float64, exact numbers, entries that can still count."""
+
+    kept: ClassVar[tuple[str, ...]] = ()  # the attributes that are all of it, of plain values
+
+    @abstractmethod
+    def begin(self, known: Any = None) -> None:
+        """Keep nothing yet.
+
+        Args:
+            known: of a fold of earlier blocks. By their sums entries are dropped that cannot count, which changes no
+                number; None: nothing is known.
+        """
+
+    def start(self, known: Any = None) -> Self:
+        """Return a fold of the same queries before its first block; what is known of the queries is shared."""
+        fold = copy(self)
+        fold.begin(known)
+        return fold
 
     @abstractmethod
     def add(self, block: Block) -> None:
@@ -38,22 +57,31 @@ class State(ABC):
 
     @abstractmethod
     def merge(self, later: Any) -> None:
-        """Add the state of later blocks; tensors of neither state are overwritten."""
+        """Add a fold of later blocks; tensors of neither are overwritten."""
 
-    @abstractmethod
     def numbers(self) -> dict[str, Any]:
-        """Return the state as plain values, which files and other processes can hold."""
+        """Return what is kept as plain values, which files and other processes can hold."""
+        return {name: getattr(self, name) for name in self.kept}
 
-    @abstractmethod
-    def load(self, numbers: dict[str, Any]) -> None:
-        """Take the place of the state whose `numbers` these are."""
+    def load(self, numbers: Mapping[str, Any]) -> None:
+        """Keep what the fold kept whose `numbers` these are."""
+        for name in self.kept:
+            setattr(self, name, numbers[name])
 
     def known(self) -> Any:
-        """Return what states of later blocks may drop entries by, see `Fold.start`."""
+        """Return by what folds of later blocks may drop entries, see `begin`."""
         return None
 
+    def again(self) -> Fold | None:
+        """Return what a second pass over all blocks keeps; None where one was enough."""
+        return None
 
-class CountState(State):
+    def finish(self, second: Any) -> None:
+        """Keep what a second pass kept, too."""
+        raise NotImplementedError(f"{type(self).__name__} takes one pass")
+
+
+class CountFold(Fold):
     """The sums of n queries under one objective."""
 
     @abstractmethod
@@ -61,33 +89,10 @@ class CountState(State):
         """Return the counts of all n queries; eps must be one of the fold's."""
 
 
-S = TypeVar("S", bound=State)
-
-
-class Fold(ABC, Generic[S]):
-    """What is kept of the blocks of one direction."""
-
-    @abstractmethod
-    def start(self, known: Any = None) -> S:
-        """Return the state before the first block.
-
-        Args:
-            known: of a state of earlier blocks. By their sums entries are dropped that cannot count, which changes no
-                number; None: nothing is known.
-        """
-
-    def again(self, state: S) -> Fold[Any] | None:
-        """Return what a second pass over all blocks keeps; None where one was enough."""
-        return None
-
-    def finish(self, state: S, second: Any) -> None:
-        """Put what a second pass kept into the state."""
-
-
 class CountingRule(Protocol):
     """A frozen dataclass of the numbers in which the objectives of one family differ."""
 
-    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> CountFold:
         """Return what is kept of the blocks of one direction.
 
         Args:
@@ -132,18 +137,16 @@ class FoldedRowCounts(RowCounts):
         return counts
 
     def folded(self, eps: Sequence[float]) -> Any:
-        """Return the state of the rows, counted in a second pass, which keeps no entries."""
+        """Return the fold of the rows, counted in a second pass, which keeps no entries."""
         fold = self.rule.fold(self.whole.query_positives, eps, "none")
-        state, block = fold.start(), self.block
-        state.add(block)
-        second = fold.again(state)
+        fold.add(self.block)
+        second = fold.again()
         if second is not None:
-            more = second.start()
-            more.add(block)
-            fold.finish(state, more)
-        return state
+            second.add(self.block)
+            fold.finish(second)
+        return fold
 
-    @property
+    @cached_property
     def block(self) -> Block:
         """The rows as one block."""
         n, c = self.whole.negatives.shape

@@ -18,7 +18,7 @@ from lossscope.core.similarity import Mask
 from .block import Block
 from .concentration import Concentration
 from .effects import CountEffects
-from .fold import CountState, Fold, Keep, RowCounts
+from .fold import CountFold, Keep, RowCounts
 from .rows import QueryPositives, WholeRows
 
 
@@ -28,9 +28,9 @@ class HardestNegativeRule:
 
     objective: HasCountedWeights
 
-    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> CountFold:
         """Return what is kept: the hardest negative."""
-        return _HardestFold(self.objective, positives)
+        return _HardestFold(self.objective, positives.best)
 
     def count_rows(self, whole: WholeRows) -> RowCounts:
         """Return the counts of whole rows, from their hardest negative and their best positive."""
@@ -74,35 +74,26 @@ class _HardestRowCounts(RowCounts):
         return CountEffects(above, above, *(effect(name) for name in names))
 
 
-@dataclass(frozen=True, eq=False)
-class _HardestFold(Fold["_HardestState"]):
-    objective: HasCountedWeights
-    positives: QueryPositives
-
-    def start(self, known: Any = None) -> _HardestState:
-        return _HardestState(self)
-
-
-class _HardestState(CountState):
+class _HardestFold(CountFold):
     """hardest: (n,) similarity of the hardest negative so far."""
 
-    def __init__(self, fold: _HardestFold) -> None:
-        self.fold, self.hardest = fold, torch.full_like(fold.positives.best, -torch.inf)
+    kept = ("hardest",)
+
+    def __init__(self, objective: HasCountedWeights, best: Tensor) -> None:
+        self.objective, self.best = objective, best  # (n,) best positive
+        self.begin()
+
+    def begin(self, known: Any = None) -> None:
+        self.hardest = torch.full_like(self.best, -torch.inf)
 
     def add(self, block: Block) -> None:
         self.hardest[block.rows] = torch.maximum(self.hardest[block.rows], block.max())
 
-    def counts(self, eps: float) -> Counts:
-        return _counts(_count_two_columns(self.fold.objective, self.fold.positives.best, self.hardest), eps)
-
-    def merge(self, later: _HardestState) -> None:
+    def merge(self, later: _HardestFold) -> None:
         self.hardest = torch.maximum(self.hardest, later.hardest)
 
-    def numbers(self) -> dict[str, Any]:
-        return {"hardest": self.hardest}
-
-    def load(self, numbers: dict[str, Any]) -> None:
-        self.hardest = numbers["hardest"]
+    def counts(self, eps: float) -> Counts:
+        return _counts(_count_two_columns(self.objective, self.best, self.hardest), eps)
 
 
 def _count_two_columns(objective: HasCountedWeights, best: Tensor, hardest: Tensor) -> CountedWeights:

@@ -15,7 +15,7 @@ from lossscope.core.counts import Counts
 from .block import Block
 from .concentration import Concentration
 from .effects import CountEffects
-from .fold import CountState, Fold, Keep, RowCounts, fill_skipped
+from .fold import CountFold, Keep, RowCounts, fill_skipped
 from .rows import QueryPositives, WholeRows
 
 
@@ -25,7 +25,7 @@ class HingeRule:
 
     margin: float
 
-    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> CountFold:
         """Return what is kept: the number of violations."""
         return _HingeFold(positives, self.cut(positives.best))
 
@@ -66,37 +66,27 @@ class _HingeRowCounts(RowCounts):
         return CountEffects(above, only if eps < 1 else none, above, low, truth, truth.where(only == 0, torch.nan))
 
 
-@dataclass(frozen=True, eq=False)
-class _HingeFold(Fold["_HingeState"]):
-    positives: QueryPositives
-    cut: Tensor  # (n,)
-
-    def start(self, known: Any = None) -> _HingeState:
-        return _HingeState(self)
-
-
-class _HingeState(CountState):
+class _HingeFold(CountFold):
     """number: (n,) negatives above the cut."""
 
-    def __init__(self, fold: _HingeFold) -> None:
-        self.fold = fold
-        self.number = torch.zeros(len(fold.cut), dtype=torch.float64, device=fold.cut.device)
+    kept = ("number",)
+
+    def __init__(self, positives: QueryPositives, cut: Tensor) -> None:
+        self.positives, self.cut = positives, cut  # (n,)
+        self.begin()
+
+    def begin(self, known: Any = None) -> None:
+        self.number = torch.zeros(len(self.cut), dtype=torch.float64, device=self.cut.device)
 
     def add(self, block: Block) -> None:
-        self.number[block.rows] += block.sum(block.above(self.fold.cut[block.rows]))
+        self.number[block.rows] += block.sum(block.above(self.cut[block.rows]))
 
-    def counts(self, eps: float) -> Counts:
-        usable = self.fold.positives.usable
-        return _count_ones(fill_skipped(self.number, usable).to(self.fold.cut.dtype), usable, eps)
-
-    def merge(self, later: _HingeState) -> None:
+    def merge(self, later: _HingeFold) -> None:
         self.number = self.number + later.number
 
-    def numbers(self) -> dict[str, Any]:
-        return {"number": self.number}
-
-    def load(self, numbers: dict[str, Any]) -> None:
-        self.number = numbers["number"]
+    def counts(self, eps: float) -> Counts:
+        usable = self.positives.usable
+        return _count_ones(fill_skipped(self.number, usable).to(self.cut.dtype), usable, eps)
 
 
 def _count_ones(number: Tensor, usable: Tensor, eps: float) -> Counts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.core.cached import cached_property
 from lossscope.core.counts import Counts
 
 from .block import Block
 from .effects import CountEffects
-from .fold import CountState, Fold, FoldedRowCounts, Keep, RowCounts, State, fill_skipped
+from .fold import CountFold, Fold, FoldedRowCounts, Keep, RowCounts, fill_skipped
 from .kept_entries import KeptEntries
 from .rows import QueryPositives, WholeRows
 
@@ -36,7 +35,7 @@ class SmoothRankRule:
 
     tau: float
 
-    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> CountFold:
         """Return what is kept: the sums over G and D, and entries."""
         return _SmoothRankFold(self, positives, tuple(dict.fromkeys(eps)), keep)
 
@@ -60,52 +59,69 @@ class _SmoothRankRowCounts(FoldedRowCounts):
         return effects
 
 
-@dataclass(frozen=True, eq=False)
-class _SmoothRankFold(Fold["_SmoothRankState"]):
-    """Sums over every candidate of each of p positives, and the entries that can still count."""
+class _SmoothRankFold(CountFold):
+    """Sums over every candidate of each of p positives, and the entries that can still count.
 
-    rule: SmoothRankRule
-    positives: QueryPositives
-    eps: tuple[float, ...]
-    keep: Keep
+    sums: (n, p, 3) Σ G, Σ D and Σ (_UP D)², D = G (1 − G), of each positive, over the candidates of the blocks.
+    """
 
-    def start(self, known: Any = None) -> _SmoothRankState:
-        return _SmoothRankState(self, known)
-
-    def again(self, state: _SmoothRankState) -> _RecountFold | None:
-        return _RecountFold(self, state.sums) if any(entries.full for entries in state.entries) else None
-
-    def finish(self, state: _SmoothRankState, second: Any) -> None:
-        state.recounted = second.counted
-
-    @property
-    def s_pos(self) -> Tensor:
-        """(n, p) similarities of the positives, −inf where a query has fewer."""
-        return self.positives.similarities
-
-    @cached_property
-    def present(self) -> Tensor:
-        """(n, p) bool: whether there is a positive."""
-        return self.s_pos > -torch.inf
-
-    @cached_property
-    def s_pos_or_inf(self) -> Tensor:
-        """(n, p) similarities of the positives; of padding infinite, so that every entry is infinitely far below."""
-        return self.s_pos.where(self.present, torch.inf)
-
-    @cached_property
-    def initial_sums(self) -> Tensor:
-        """(n, p, 3) the sums over the other positives."""
+    def __init__(self, rule: SmoothRankRule, positives: QueryPositives, eps: tuple[float, ...], keep: Keep) -> None:
+        self.rule, self.positives, self.eps, self.keep = rule, positives, eps, keep
+        self.s_pos = positives.similarities  # (n, p), −inf where a query has fewer
+        self.present = self.s_pos > -torch.inf  # (n, p) bool: whether there is a positive
+        self.s_pos_or_inf = self.s_pos.where(self.present, torch.inf)  # of padding every entry is infinitely far below
+        different = ~torch.eye(self.s_pos.shape[1], dtype=torch.bool, device=self.s_pos.device)
+        self._positive_pairs = different & self.present[:, :, None] & self.present[:, None, :]  # (n, p, p)
         D, gap = self.positive_slopes, self._positive_gaps
         squares = (D * _UP).square().sum(2)
-        return torch.stack([gap.sigmoid().where(self._positive_pairs, 0.0).sum(2), D.sum(2), squares], 2)
+        self.initial_sums = torch.stack(  # (n, p, 3) over the other positives
+            [gap.sigmoid().where(self._positive_pairs, 0.0).sum(2), D.sum(2), squares], 2
+        )
+        self.begin()
 
-    @cached_property
-    def _positive_pairs(self) -> Tensor:
-        """(n, p, p) bool: pairs of two different positives."""
-        p = self.s_pos.shape[1]
-        different = ~torch.eye(p, dtype=torch.bool, device=self.s_pos.device)
-        return different & self.present[:, :, None] & self.present[:, None, :]
+    def begin(self, known: Tensor | None = None) -> None:
+        self.before = known  # sums of earlier blocks
+        n, p = self.s_pos.shape
+        self.sums = torch.zeros(n, p, 3, dtype=torch.float64, device=self.s_pos.device)
+        self.entries = [KeptEntries(n, self.keep) for _ in range(p)]
+        self.recounted: dict[float, Tensor] | None = None
+
+    def add(self, block: Block) -> None:
+        rows = block.rows
+        widths = None if all(kept.full for kept in self.entries) else self._widths(rows)
+        for i in range(self.s_pos.shape[1]):
+            X = block.minus(self.s_pos_or_inf[rows, i])
+            if widths is not None and not self.entries[i].full:
+                near = torch.abs(X, out=block.work("second")).neg_()
+                chosen = block.entries_where(near, -widths[:, i].to(X.dtype))
+                self.entries[i].add(chosen, rows, partial(self._can_count, i))
+            G = X.div_(self.rule.tau).sigmoid_()
+            self.sums[rows, i, 0] += block.sum(G)
+            D = torch.addcmul(G, G, G, value=-1, out=block.work("second"))
+            self.sums[rows, i, 1] += block.sum(D)
+            self.sums[rows, i, 2] += block.sum(D.mul_(_UP).square_())
+
+    def merge(self, later: _SmoothRankFold) -> None:
+        self.sums = self.sums + later.sums
+        for i, (entries, others) in enumerate(zip(self.entries, later.entries, strict=True)):
+            entries.merge(others, partial(self._can_count, i))
+
+    def known(self) -> Tensor:
+        return self.sums
+
+    def numbers(self) -> dict[str, Any]:
+        return {"sums": self.sums, "entries": [kept.numbers(self.sums.device) for kept in self.entries]}
+
+    def load(self, numbers: Mapping[str, Any]) -> None:
+        self.sums = numbers["sums"]
+        for entries, kept in zip(self.entries, numbers["entries"], strict=True):
+            entries.load(kept)
+
+    def again(self) -> _RecountFold | None:
+        return _RecountFold(self) if any(entries.full for entries in self.entries) else None
+
+    def finish(self, second: _RecountFold) -> None:
+        self.recounted = second.counted
 
     @property
     def _positive_gaps(self) -> Tensor:
@@ -119,58 +135,29 @@ class _SmoothRankFold(Fold["_SmoothRankState"]):
         G = self._positive_gaps.sigmoid()
         return G * (1 - G)
 
-    def half_width(self, eps: float, sums: Tensor, rows: slice = slice(None)) -> Tensor:
+    def _half_width(self, eps: float, sums: Tensor, rows: slice = slice(None)) -> Tensor:
         """(r, p) half the width of the window, in similarity; 0 where nothing can count; sums are of the rows."""
         level = eps * (1 + (sums[:, :, 0] + self.initial_sums[rows, :, 0])).square()
         g = 2 * level / (1 + (1 - 4 * level).clamp(min=0).sqrt())
         width = self.rule.tau * ((1 - g).log() - g.log())
         return width.where(level < 0.25, 0.0).where(self.present[rows], 0.0)
 
-    def window(self, eps: float, sums: Tensor) -> tuple[Tensor, Tensor]:
+    def window(self, eps: float) -> tuple[Tensor, Tensor]:
         """(n, p) bounds of the similarities that count; both bounds are excluded."""
-        width, s_pos = self.half_width(eps, sums), self.s_pos.double()
+        width, s_pos = self._half_width(eps, self.sums), self.s_pos.double()
         return (s_pos - width).to(self.s_pos.dtype), (s_pos + width).to(self.s_pos.dtype)
 
-    def count_positives(self, eps: float, sums: Tensor) -> Tensor:
+    def _count_positives(self, eps: float) -> Tensor:
         """(n, p, 2) number of other positives that count, and their weight before it is divided by R²."""
-        low, high = self.window(eps, sums)
+        low, high = self.window(eps)
         s_pos = self.s_pos[:, None, :]
         inside = (s_pos > low[:, :, None]) & (s_pos < high[:, :, None]) & self._positive_pairs
         return torch.stack([inside.sum(2).double(), (self.positive_slopes * inside).sum(2)], 2)
 
-
-class _SmoothRankState(CountState):
-    """sums: (n, p, 3) Σ G, Σ D and Σ (_UP D)², D = G (1 − G), of each positive, over the candidates of the blocks."""
-
-    def __init__(self, fold: _SmoothRankFold, known: Tensor | None) -> None:
-        self.fold, self.before = fold, known  # sums of earlier blocks
-        n, p = fold.s_pos.shape
-        self.sums = torch.zeros(n, p, 3, dtype=torch.float64, device=fold.s_pos.device)
-        self.entries = [KeptEntries(n, fold.keep) for _ in range(p)]
-        self.recounted: dict[float, Tensor] | None = None
-
-    def add(self, block: Block) -> None:
-        fold, rows = self.fold, block.rows
-        widths = None if all(kept.full for kept in self.entries) else self._widths(rows)
-        for i in range(fold.s_pos.shape[1]):
-            X = block.minus(fold.s_pos_or_inf[rows, i])
-            if widths is not None and not self.entries[i].full:
-                near = torch.abs(X, out=block.work("second")).neg_()
-                chosen = block.entries_where(near, -widths[:, i].to(X.dtype))
-                self.entries[i].add(chosen, rows, partial(self._can_count, i))
-            G = X.div_(fold.rule.tau).sigmoid_()
-            self.sums[rows, i, 0] += block.sum(G)
-            D = torch.addcmul(G, G, G, value=-1, out=block.work("second"))
-            self.sums[rows, i, 1] += block.sum(D)
-            self.sums[rows, i, 2] += block.sum(D.mul_(_UP).square_())
-
-    def _all_sums(self, rows: slice = slice(None)) -> Tensor:
-        """(r, p, 3) the sums of these and of earlier blocks, of some queries."""
-        return self.sums[rows] if self.before is None else self.sums[rows] + self.before[rows]
-
     def _widths(self, rows: slice = slice(None)) -> Tensor:
         """(r, p) half the widths of the windows by now, with slack, of some queries."""
-        return self.fold.half_width(min(self.fold.eps), self._all_sums(rows), rows) + _SLACK
+        sums = self.sums[rows] if self.before is None else self.sums[rows] + self.before[rows]
+        return self._half_width(min(self.eps), sums, rows) + _SLACK
 
     @property
     def _R(self) -> Tensor:
@@ -180,20 +167,20 @@ class _SmoothRankState(CountState):
     @property
     def _totals(self) -> Tensor:
         """(n, p, 3) the sums over all candidates, the other positives included."""
-        return self.sums + self.fold.initial_sums
+        return self.sums + self.initial_sums
 
     def _counted(self, eps: float) -> Tensor:
         """(n, p, 2) number of candidates that count, and their weight before it is divided by R²."""
         counted = self._count_entries(eps) if self.recounted is None else self.recounted[eps]
-        return counted + self.fold.count_positives(eps, self.sums)
+        return counted + self._count_positives(eps)
 
     def counts(self, eps: float) -> Counts:
-        counted, sums, R, present = self._counted(eps), self._totals, self._R, self.fold.present.double()
+        counted, sums, R, present = self._counted(eps), self._totals, self._R, self.present.double()
         number = present.sum(1).clamp(min=1)
         above, high = (counted[:, :, 0] * present).sum(1), (counted[:, :, 1] / R.square() * present).sum(1)
         total = (sums[:, :, 1] / R.square() * present).sum(1)
         low = (total - high).clamp(min=0)
-        usable, columns, dtype = self.fold.positives.usable, (above, high, low, total), self.fold.s_pos.dtype
+        usable, columns, dtype = self.positives.usable, (above, high, low, total), self.s_pos.dtype
         means = [fill_skipped(column / number, usable).to(dtype) for column in columns]
         n_eff = self._n_eff().where(usable, torch.nan).to(dtype)
         return Counts(means[0], means[1], means[2], means[3], n_eff, ~usable)
@@ -206,14 +193,14 @@ class _SmoothRankState(CountState):
             eps: threshold.
             wider: the one up to which weights near eps are counted, e^_STEP times as large.
         """
-        counted, fold, sums = self._counted(eps), self.fold, self._totals
-        further, initial = self._counted(wider), fold.initial_sums
-        low, high = fold.window(eps, self.sums)
+        counted, sums = self._counted(eps), self._totals
+        further, initial = self._counted(wider), self.initial_sums
+        low, high = self.window(eps)
         R, n, c = self._R, *negatives.shape
         effects = torch.zeros(6, n, c, dtype=torch.float64, device=negatives.device)
         above, all_inside, mass_above, mass, totals, squares = effects
-        for i in range(fold.s_pos.shape[1]):
-            G = ((negatives - fold.s_pos_or_inf[:, i, None]) / fold.rule.tau).double().sigmoid()
+        for i in range(self.s_pos.shape[1]):
+            G = ((negatives - self.s_pos_or_inf[:, i, None]) / self.rule.tau).double().sigmoid()
             D, r = G * (1 - G), R[:, i, None]
             inside = ((negatives > low[:, i, None]) & (negatives < high[:, i, None])).double()
             w, growth = D / r.square(), (r / (r - G)).square()
@@ -234,10 +221,10 @@ class _SmoothRankState(CountState):
             mass += total - total_without
             totals += total_without
             squares += _without(w.square(), initial[:, i, 2, None] / r.pow(4) / _UP**2) * growth.square()
-        number = fold.present.double().sum(1, keepdim=True).clamp(min=1)
-        all_above = (counted[:, :, 0] * fold.present).sum(1, keepdim=True)
+        number = self.present.double().sum(1, keepdim=True).clamp(min=1)
+        all_above = (counted[:, :, 0] * self.present).sum(1, keepdim=True)
         n_eff = self._n_eff()[:, None] - (totals.square() / squares).where(squares > 0, torch.nan)
-        is_negative = (negatives > -torch.inf) & fold.positives.usable[:, None]
+        is_negative = (negatives > -torch.inf) & self.positives.usable[:, None]
 
         def of_negatives(x: Tensor) -> Tensor:
             return x.where(is_negative, 0.0)
@@ -257,97 +244,67 @@ class _SmoothRankState(CountState):
             rows: (k,) queries.
             R: (k,) smooth rank of the positive.
         """
-        w = self.fold.positive_slopes[rows, i] / R.square()[:, None]
+        w = self.positive_slopes[rows, i] / R.square()[:, None]
         return torch.stack([(w > eps).sum(1).double(), (w * (w > eps)).sum(1)], 1)
 
     def _n_eff(self) -> Tensor:
         """(n,) (Σ w)² / Σ w² over all positives; NaN without weight."""
-        R, sums, present = self._R, self._totals, self.fold.present.double()
+        R, sums, present = self._R, self._totals, self.present.double()
         total = (sums[:, :, 1] / R.square() * present).sum(1)
         square = (sums[:, :, 2] / R.pow(4) * present).sum(1) / _UP**2
         return (total.square() / square).where(square > 0, torch.nan)
 
-    def known(self) -> Tensor:
-        return self.sums
-
-    def numbers(self) -> dict[str, Any]:
-        entries = [kept.numbers(self.sums.device) for kept in self.entries]
-        return {"sums": self.sums, "entries": entries}
-
-    def load(self, numbers: dict[str, Any]) -> None:
-        self.sums = numbers["sums"]
-        for entries, kept in zip(self.entries, numbers["entries"], strict=True):
-            entries.load(kept)
-
-    def merge(self, later: _SmoothRankState) -> None:
-        self.sums = self.sums + later.sums
-        for i, (entries, others) in enumerate(zip(self.entries, later.entries, strict=True)):
-            entries.merge(others, partial(self._can_count, i))
-
     def _can_count(self, i: int, queries: Tensor, similarities: Tensor) -> Tensor:
         """Whether entries are within the window of positive i as it is by now."""
         rows = queries.long()
-        return (similarities - self.fold.s_pos[rows, i]).abs() < self._widths()[rows, i]
+        return (similarities - self.s_pos[rows, i]).abs() < self._widths()[rows, i]
 
     def _count_entries(self, eps: float) -> Tensor:
         """(n, p, 2) number of kept entries that count, and their weight before it is divided by R²."""
-        fold = self.fold
-        low, high = fold.window(eps, self.sums)
-        n, counted = len(fold.s_pos), torch.zeros_like(self.sums[:, :, :2])
+        low, high = self.window(eps)
+        n, counted = len(self.s_pos), torch.zeros_like(self.sums[:, :, :2])
         for i, entries in enumerate(self.entries):
-            queries, similarities = entries.entries(fold.s_pos.device)
+            queries, similarities = entries.entries(self.s_pos.device)
             rows = queries.long()
             inside = (similarities > low[rows, i]) & (similarities < high[rows, i])
             rows, similarities = rows[inside], similarities[inside]
-            G = ((similarities.double() - fold.s_pos[rows, i].double()) / fold.rule.tau).sigmoid()
+            G = ((similarities.double() - self.s_pos[rows, i].double()) / self.rule.tau).sigmoid()
             counted[:, i, 0] = torch.bincount(rows, minlength=n)
             counted[:, i, 1] = torch.bincount(rows, weights=G * (1 - G), minlength=n)
         return counted
 
 
-@dataclass(frozen=True, eq=False)
-class _RecountFold(Fold["_RecountState"]):
-    """The entries within the windows that the sums of a first pass give."""
+class _RecountFold(Fold):
+    """The entries within the windows that the sums of a first pass give.
 
-    first: _SmoothRankFold
-    sums: Tensor
+    counted: eps -> (n, p, 2) number of entries that count, and their weight before it is divided by R².
+    """
 
-    @cached_property
-    def windows(self) -> dict[float, tuple[Tensor, Tensor]]:
-        """Eps -> (n, p) bounds."""
-        return {eps: self.first.window(eps, self.sums) for eps in self.first.eps}
+    kept = ("counted",)
 
-    def start(self, known: Any = None) -> _RecountState:
-        return _RecountState(self)
+    def __init__(self, first: _SmoothRankFold) -> None:
+        self.s_pos_or_inf, self.tau = first.s_pos_or_inf, first.rule.tau
+        self.windows = {eps: first.window(eps) for eps in first.eps}
+        self.begin()
 
-
-class _RecountState(State):
-    """counted: eps -> (n, p, 2) number of entries that count, and their weight before it is divided by R²."""
-
-    def __init__(self, fold: _RecountFold) -> None:
-        self.fold = fold
-        self.counted = {eps: torch.zeros_like(fold.sums[:, :, :2]) for eps in fold.first.eps}
+    def begin(self, known: Any = None) -> None:
+        zeros = partial(torch.zeros, *self.s_pos_or_inf.shape, 2, dtype=torch.float64, device=self.s_pos_or_inf.device)
+        self.counted = {eps: zeros() for eps in self.windows}
 
     def add(self, block: Block) -> None:
-        rows, first = block.rows, self.fold.first
-        for i in range(first.s_pos.shape[1]):
-            D = block.minus(first.s_pos_or_inf[rows, i])
-            D.div_(first.rule.tau).sigmoid_()
+        rows = block.rows
+        for i in range(self.s_pos_or_inf.shape[1]):
+            D = block.minus(self.s_pos_or_inf[rows, i])
+            D.div_(self.tau).sigmoid_()
             D.addcmul_(D, D, value=-1)
             for eps, counted in self.counted.items():
-                low, high = (edge[rows, i] for edge in self.fold.windows[eps])
+                low, high = (edge[rows, i] for edge in self.windows[eps])
                 inside = block.above(low, "third").mul_(block.below(high, "second"))
                 counted[rows, i, 0] += block.sum(inside)
                 counted[rows, i, 1] += block.sum(inside.mul_(D))
 
-    def merge(self, later: _RecountState) -> None:
+    def merge(self, later: _RecountFold) -> None:
         self.counted = {eps: counted + later.counted[eps] for eps, counted in self.counted.items()}
-
-    def numbers(self) -> dict[str, Any]:
-        return {"counted": self.counted}
-
-    def load(self, numbers: dict[str, Any]) -> None:
-        self.counted = numbers["counted"]
 
 
 def _without(terms: Tensor, rest: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from lossscope.errors import InputError
 from .block import Block
 from .concentration import Concentration
 from .effects import CountEffects
-from .fold import CountState, Fold, Keep, RowCounts, State, fill_skipped
+from .fold import CountFold, Fold, Keep, RowCounts, fill_skipped
 from .kept_entries import KeptEntries
 from .large_entries import EntrySearch
 from .rows import QueryPositives, WholeRows
@@ -50,7 +50,7 @@ class SoftmaxRule:
             low, high = _SCALES
             raise InputError(f"the scale of a softmax, 1/tau, must be in {low:g}..{high:g}; got {self.scale:g}")
 
-    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> Fold[Any]:
+    def fold(self, positives: QueryPositives, eps: Sequence[float], keep: Keep = "some") -> CountFold:
         """Return what is kept: sums of exponentials, and entries."""
         return _SoftmaxFold(self, positives, tuple(dict.fromkeys(eps)), keep)
 
@@ -259,70 +259,31 @@ class _Sums(NamedTuple):
         return self.reference if self.shared is None else self.reference.where(self.low > 0, lowest)
 
 
-@dataclass(frozen=True, eq=False)
-class _SoftmaxFold(Fold["_SoftmaxState"]):
+class _SoftmaxFold(CountFold):
     """The sums of exponentials, and the entries that can still count.
 
     As long as no query is out of range of it, the reference is one number for all queries, so that both directions
     share their exponentials.
     """
 
-    rule: SoftmaxRule
-    positives: QueryPositives
-    eps: tuple[float, ...]
-    keep: Keep
+    def __init__(self, rule: SoftmaxRule, positives: QueryPositives, eps: tuple[float, ...], keep: Keep) -> None:
+        self.rule, self.positives, self.eps, self.keep = rule, positives, eps, keep
+        best = positives.best[positives.usable]
+        self.shared = float(best.median()) if len(best) and keep != "none" else None
+        low = torch.finfo(best.dtype).min / 4
+        self.reference = torch.full_like(positives.best, low if self.shared is None else self.shared)  # at first
+        self.begin()
 
-    @cached_property
-    def empty(self) -> _Sums:
-        """The sums of nothing."""
-        best = self.positives.best[self.positives.usable]
-        shared = float(best.median()) if len(best) and self.keep != "none" else None
-        start = torch.finfo(best.dtype).min / 4 if shared is None else shared
-        reference = torch.full_like(self.positives.best, start)
-        low = torch.zeros_like(reference, dtype=torch.float64)
-        return _Sums(shared, reference, low, low)
-
-    def start(self, known: Any = None) -> _SoftmaxState:
-        return _SoftmaxState(self, known)
-
-    def again(self, state: _SoftmaxState) -> _RecountFold | None:
-        return _RecountFold(self, state.sums) if state.entries.full else None
-
-    def finish(self, state: _SoftmaxState, second: Any) -> None:
-        state.recounted = second.counted
-
-    def log_denominator(self, sums: _Sums, rows: slice = slice(None)) -> Tensor:
-        """(r,) logarithm of the denominator, in units of the exponential of the reference; sums are of the rows."""
-        return self.rule.log_denominator(sums.low, sums.reference, self.positives.similarities[rows])
-
-    def cut(self, eps: float, sums: _Sums) -> Tensor:
-        """(n,) similarity above which an entry counts."""
-        return self.rule.cut(eps, sums.reference, self.log_denominator(sums))
-
-    def lower_bound(self, sums: _Sums, rows: slice = slice(None)) -> Tensor:
-        """(r,) similarity below which no final cut can be: sums only grow."""
-        exact = self.rule.exact_cut(min(self.eps), sums.reference, self.log_denominator(sums, rows))
-        return (exact - _SLACK * sums.reference.abs().clamp(min=1)).to(sums.reference.dtype)
-
-
-class _SoftmaxState(CountState):
-    def __init__(self, fold: _SoftmaxFold, known: _Sums | None) -> None:
-        self.fold, self.before = fold, known  # sums of earlier blocks
-        shared, reference, nothing, _ = fold.empty
-        low, square = torch.zeros(2, len(nothing), dtype=nothing.dtype, device=nothing.device).unbind()
-        self.sums = _Sums(shared, reference.clone() if shared is None else reference, low, square)
-        self.entries = KeptEntries(len(self.sums.low), fold.keep)
-        self.search = EntrySearch()
+    def begin(self, known: _Sums | None = None) -> None:
+        self.before = known  # sums of earlier blocks
+        reference = self.reference.clone() if self.shared is None else self.reference
+        low, square = torch.zeros(2, len(reference), dtype=torch.float64, device=reference.device).unbind()
+        self.sums = _Sums(self.shared, reference, low, square)
+        self.entries, self.search = KeptEntries(len(reference), self.keep), EntrySearch()
         self.recounted: _Counted | None = None
 
-    def _in_range(self, block: Block, shared: float) -> bool:
-        """Whether the squares of the exponentials of all hardest negatives of a tile neither over- nor underflow."""
-        highest, lowest = block.tile.maxima_range
-        scale = self.fold.rule.scale
-        return (highest - shared) * scale <= _ABOVE and (shared - lowest) * scale <= _BELOW
-
     def add(self, block: Block) -> None:
-        shared, scale, rows = self.sums.shared, self.fold.rule.scale, block.rows
+        shared, scale, rows = self.sums.shared, self.rule.scale, block.rows
         if shared is not None and not self._in_range(block, shared):  # from here on every query has its own reference
             self.sums = self.sums._replace(shared=None, reference=self.sums._own_reference().clone())
         if self.sums.shared is not None:
@@ -332,12 +293,17 @@ class _SoftmaxState(CountState):
         else:
             self._add_online(block)
         if not self.entries.full:
-            found = block.entries_above(self.fold.lower_bound(self._all_sums(rows), rows), self.search)
+            found = block.entries_above(self._lower_bound(rows), self.search)
             self.entries.add(found, rows, self._can_count)
+
+    def _in_range(self, block: Block, shared: float) -> bool:
+        """Whether the squares of the exponentials of all hardest negatives of a tile neither over- nor underflow."""
+        highest, lowest = block.tile.maxima_range
+        return (highest - shared) * self.rule.scale <= _ABOVE and (shared - lowest) * self.rule.scale <= _BELOW
 
     def _add_online(self, block: Block) -> None:
         """Add a block in units of the new hardest negatives, to which the sums are rescaled."""
-        rows, scale, (_, references, low, square) = block.rows, self.fold.rule.scale, self.sums
+        rows, scale, (_, references, low, square) = block.rows, self.rule.scale, self.sums
         before = references[rows]
         reference = torch.maximum(before, block.max())
         E = block.exponentials(scale, reference)
@@ -346,18 +312,9 @@ class _SoftmaxState(CountState):
         square[rows] = square[rows] * shrink.square() + block.sum_of_squares(E)
         references[rows] = reference
 
-    def _all_sums(self, rows: slice = slice(None)) -> _Sums:
-        """Return the sums of these and of earlier blocks, of some queries."""
-        if self.before is not None:
-            return self.sums.plus(self.before, self.fold.rule.scale, rows)
-        return _Sums(self.sums.shared, *(x[rows] for x in self.sums[1:]))
-
-    def counts(self, eps: float) -> Counts:
-        sums, rule = self.sums, self.fold.rule
-        above, mass = self._count_entries(eps) if self.recounted is None else self.recounted[eps]
-        n_eff = (sums.low.square() / sums.square).to(sums.reference.dtype)
-        usable = self.fold.positives.usable
-        return rule.counts(above, mass, sums.low, self.fold.log_denominator(sums), n_eff, usable)
+    def merge(self, later: _SoftmaxFold) -> None:
+        self.sums = self.sums.plus(later.sums, self.rule.scale)
+        self.entries.merge(later.entries, self._can_count)
 
     def known(self) -> _Sums:
         return self.sums._replace(square=self.sums.low)  # squares bound nothing: no memory is held for them
@@ -365,24 +322,49 @@ class _SoftmaxState(CountState):
     def numbers(self) -> dict[str, Any]:
         return {**self.sums._asdict(), "entries": self.entries.numbers(self.sums.low.device)}
 
-    def load(self, numbers: dict[str, Any]) -> None:
+    def load(self, numbers: Mapping[str, Any]) -> None:
         self.sums = _Sums(*(numbers[name] for name in _Sums._fields))
         self.entries.load(numbers["entries"])
 
-    def merge(self, later: _SoftmaxState) -> None:
-        self.sums = self.sums.plus(later.sums, self.fold.rule.scale)
-        self.entries.merge(later.entries, self._can_count)
+    def again(self) -> _RecountFold | None:
+        return _RecountFold(self) if self.entries.full else None
+
+    def finish(self, second: _RecountFold) -> None:
+        self.recounted = second.counted
+
+    def counts(self, eps: float) -> Counts:
+        sums, usable = self.sums, self.positives.usable
+        above, mass = self._count_entries(eps) if self.recounted is None else self.recounted[eps]
+        n_eff = (sums.low.square() / sums.square).to(sums.reference.dtype)
+        return self.rule.counts(above, mass, sums.low, self._log_denominator(sums), n_eff, usable)
+
+    def cut(self, eps: float) -> Tensor:
+        """(n,) similarity above which an entry counts."""
+        return self.rule.cut(eps, self.sums.reference, self._log_denominator(self.sums))
+
+    def _log_denominator(self, sums: _Sums, rows: slice = slice(None)) -> Tensor:
+        """(r,) logarithm of the denominator, in units of the exponential of the reference; sums are of the rows."""
+        return self.rule.log_denominator(sums.low, sums.reference, self.positives.similarities[rows])
+
+    def _lower_bound(self, rows: slice = slice(None)) -> Tensor:
+        """(r,) similarity below which no final cut can be: sums of these and of earlier blocks only grow."""
+        if self.before is not None:
+            sums = self.sums.plus(self.before, self.rule.scale, rows)
+        else:
+            sums = _Sums(self.sums.shared, *(x[rows] for x in self.sums[1:]))
+        exact = self.rule.exact_cut(min(self.eps), sums.reference, self._log_denominator(sums, rows))
+        return (exact - _SLACK * sums.reference.abs().clamp(min=1)).to(sums.reference.dtype)
 
     def _can_count(self, queries: Tensor, similarities: Tensor) -> Tensor:
-        return similarities > self.fold.lower_bound(self._all_sums())[queries.long()]
+        return similarities > self._lower_bound()[queries.long()]
 
     def _count_entries(self, eps: float) -> tuple[Tensor, Tensor]:
         """(n,) number of kept entries above the cut, and the sum of their exponentials."""
         reference = self.sums.reference
         queries, similarities = self.entries.entries(reference.device)
-        kept = similarities > self.fold.cut(eps, self.sums)[queries.long()]
+        kept = similarities > self.cut(eps)[queries.long()]
         queries, similarities = queries[kept].long(), similarities[kept]
-        E = ((similarities.double() - reference[queries].double()) * self.fold.rule.scale).exp()
+        E = ((similarities.double() - reference[queries].double()) * self.rule.scale).exp()
         n = len(reference)
         return torch.bincount(queries, minlength=n).double(), torch.bincount(queries, weights=E, minlength=n)
 
@@ -390,41 +372,28 @@ class _SoftmaxState(CountState):
 _Counted = dict[float, tuple[Tensor, Tensor]]  # eps -> (n,) entries above the cut, and the sum of their exponentials
 
 
-@dataclass(frozen=True, eq=False)
-class _RecountFold(Fold["_RecountState"]):
+class _RecountFold(Fold):
     """The entries above the cuts that the sums of a first pass give."""
 
-    first: _SoftmaxFold
-    sums: _Sums
+    kept = ("counted",)
 
-    @cached_property
-    def cuts(self) -> dict[float, Tensor]:
-        """Eps -> (n,) cut."""
-        return {eps: self.first.cut(eps, self.sums) for eps in self.first.eps}
+    def __init__(self, first: _SoftmaxFold) -> None:
+        self.scale, self.reference = first.rule.scale, first.sums.reference
+        self.cuts = {eps: first.cut(eps) for eps in first.eps}
+        self.begin()
 
-    def start(self, known: Any = None) -> _RecountState:
-        return _RecountState(self)
-
-
-class _RecountState(State):
-    def __init__(self, fold: _RecountFold) -> None:
-        self.fold, zeros = fold, partial(torch.zeros_like, fold.sums.low)
-        self.counted: _Counted = {eps: (zeros(), zeros()) for eps in fold.first.eps}
+    def begin(self, known: Any = None) -> None:
+        zeros = partial(torch.zeros_like, self.reference, dtype=torch.float64)
+        self.counted: _Counted = {eps: (zeros(), zeros()) for eps in self.cuts}
 
     def add(self, block: Block) -> None:
         rows = block.rows
-        E = block.exponentials(self.fold.first.rule.scale, self.fold.sums.reference[rows])
+        E = block.exponentials(self.scale, self.reference[rows])
         for eps, (above, mass) in self.counted.items():
-            truth = block.above(self.fold.cuts[eps][rows], "float truth")
+            truth = block.above(self.cuts[eps][rows], "float truth")
             above[rows] += block.sum(truth)
             mass[rows] += block.sum(truth.mul_(E))
 
-    def merge(self, later: _RecountState) -> None:
+    def merge(self, later: _RecountFold) -> None:
         pairs = zip(self.counted.items(), later.counted.values(), strict=True)
         self.counted = {eps: (above + a, mass + m) for (eps, (above, mass)), (a, m) in pairs}
-
-    def numbers(self) -> dict[str, Any]:
-        return {"counted": self.counted}
-
-    def load(self, numbers: dict[str, Any]) -> None:
-        self.counted = numbers["counted"]
