@@ -292,13 +292,8 @@ def run_sweep(options: SweepArguments, name: str, selection: Selection) -> tuple
                 frame = open_frame(folder, name, source, sweep, embedded, guide, options.data) if writes else None
                 result = sweep.run(embedded, frame, report, process_group(), guide, options.jobs)
                 results.append(result)
-                without = result.without_interval
-                if sweep.is_sample:
-                    from lossscope.engine.sampled.summary import lacking as lacking_of_sample
-
-                    without = lacking_of_sample(result.summary, sweep.plan)
-                if writes and without:
-                    lacking.setdefault(without)
+                if writes and result.without_interval:
+                    lacking.setdefault(result.without_interval)
     for text in lacking:
         notice(f"Note: no interval: {text}.", options.quiet)
     summary = join(one.summary for one in results)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -68,14 +67,17 @@ class BatchRunner:
         """
         stacks = (stack for key, start, batches in parts for stack in self._stacks(key, batches, start))
         finished: list[_StackRows] = []
-        for stack, done in self._run(stacks):
-            if done is not None:
-                finished.append(done)
-            if self.progress:
-                self.progress(f"{self.batching.sampling.mode} batches", stack.index + len(stack.batches), total)
-            if stack.number + 1 == stack.part.stacks:
-                yield stack.part.key, self._part_rows(finished, stack.part.collector)
-                finished = []
+        for is_large, alike in groupby(stacks, lambda stack: stack.is_large):
+            for stack, done in self._run_large(alike) if is_large else self.workers.run(self._run_own, alike):
+                if done is not None:
+                    finished.append(replace(done, numbers=[]))
+                    if stack.part.collector is not None:
+                        stack.part.collector.stacks += done.numbers
+                if self.progress:
+                    self.progress(f"{self.batching.sampling.mode} batches", stack.index + len(stack.batches), total)
+                if stack.number + 1 == stack.part.stacks:
+                    yield stack.part.key, self._part_rows(finished, stack.part.collector)
+                    finished = []
 
     def _part_rows(self, finished: Sequence[_StackRows], collector: IntervalCollector | None) -> PartRows:
         """Return the rows of a part from those that each process has of its stacks."""
@@ -93,32 +95,10 @@ class BatchRunner:
             yield _Stack(part, number, index, stack, len(stack) == 1 and self._is_large(stack[0]))
             index += len(stack)
 
-    def _run(self, stacks: Iterable[_Stack]) -> Iterator[tuple[_Stack, _StackRows | None]]:
-        """Yield each stack with its rows, in order; without where another process has it."""
-        for is_large, alike in groupby(stacks, lambda stack: stack.is_large):
-            run = self._run_large if is_large else self._run_small
-            yield from run(alike)
-
-    def _run_small(self, stacks: Iterable[_Stack]) -> Iterator[tuple[_Stack, _StackRows | None]]:
-        """Yield small stacks: each process computes a share of them, and its threads take these one by one."""
-        kept: deque[tuple[_Stack, bool]] = deque()
-
-        def own() -> Iterator[_Stack]:
-            for stack in stacks:
-                is_own = stack.number % self.processes.size == self.processes.rank
-                kept.append((stack, is_own))
-                if is_own:
-                    yield stack
-
-        for done in self.workers.run(self._run_stack, own()):
-            while not kept[0][1]:
-                yield kept.popleft()[0], None
-            stack = kept.popleft()[0]
-            if stack.part.collector is not None:
-                stack.part.collector.stacks += done.numbers
-            yield stack, replace(done, numbers=[])
-        for stack, _ in kept:
-            yield stack, None
+    def _run_own(self, stack: _Stack, buffers: Buffers) -> tuple[_Stack, _StackRows | None]:
+        """Return a stack and its rows; without where another process has it."""
+        is_own = stack.number % self.processes.size == self.processes.rank
+        return stack, self._run_stack(stack, buffers) if is_own else None
 
     def _run_stack(self, stack: _Stack, buffers: Buffers) -> _StackRows:
         """Both directions of a stack; batch by batch where the stack does not fit into memory."""
@@ -188,7 +168,7 @@ class BatchRunner:
         named: NamedSums = {}
         if self.processes.main:
             for ((probe, objective, direction), statistic), sums in collector.sums(stacks).items():
-                keys = {**self.key_of_pair(probe, objective, direction), "batch_size": size}
+                keys = {**self.key_of(probe, objective, direction), "batch_size": size}
                 named[name_of(keys, self.plan.name_of(statistic))] = sums
         return self.processes.gather(named)[0]
 
@@ -218,24 +198,19 @@ class BatchRunner:
         return {None: None, **{objective: spec_of(objective) for objective in self.batching.objectives}}
 
     @property
-    def _reads(self) -> frozenset[str]:
-        """What the probes read of rows of S."""
-        return self.probe_plan.reads
-
-    @property
     def _needs_embeddings(self) -> bool:
         return any(objective.traits.needs_embeddings for objective in self.batching.objectives)
 
     def _stack_entries(self) -> int:
         """Entries of S of one stack; 0, one batch at a time, where embeddings or gradients of one batch are needed."""
-        alone = "gradients" in self._reads or self._needs_embeddings or bool(self.plan.options.terms)
+        alone = "gradients" in self.probe_plan.reads or self._needs_embeddings or bool(self.plan.options.terms)
         if alone:
             return 0
         return memory.entries_at_a_time(small_batches.STACK_ENTRIES, self.embedded.device)
 
     def _rows_of_stack(self, stack: _Stack, buffers: Buffers) -> _StackRows:
         """Every probe on each direction of a stack."""
-        reads, batches = self._reads, stack.batches
+        reads, batches = self.probe_plan.reads, stack.batches
         embeddings = "embeddings" in reads or self._needs_embeddings
         keys = "keys" in reads or any(rule.needs in ("keys", "related") for rule in self.plan.masks)
         directions = self._rows(self.embedded, batches, embeddings, keys, buffers, "gradients" in reads)
@@ -322,7 +297,12 @@ class BatchRunner:
         every, images = [one for of_direction in results for one in of_direction], len(stack.batches[0].images)
         size, rows, queries = self.plan.batch_size_of(self.batching) or images, [], []
         for one, statistics in zip(every, batch_statistics(every, self._layouts, buffers), strict=True):
-            key = {**self.key_of(one), "queries": one.shape.queries, "items": images, "batch_size": size}
+            key = {
+                **self.key_of(one.probe, one.objective, one.direction),
+                "queries": one.shape.queries,
+                "items": images,
+                "batch_size": size,
+            }
             named = {self.plan.name_of(name): values for name, values in statistics.items()}
             rows.append(BatchStatistics(key, stack.index, one.shape.batches, named))
             if self.plan.options.per_query and one.probe.axis == "query":
@@ -335,7 +315,14 @@ class BatchRunner:
         batches = [index + number // shape.queries for number in range(len(shape.query_ids))]
         values = {k: v.float().cpu().numpy() for k, v in result.columns.items() if v.ndim == 1}
         named = {self.plan.name_of(name): column for name, column in values.items()}
-        return pd.DataFrame({**self.key_of(result), "batch": batches, "query": shape.query_ids.numpy(), **named})
+        return pd.DataFrame(
+            {
+                **self.key_of(result.probe, result.objective, result.direction),
+                "batch": batches,
+                "query": shape.query_ids.numpy(),
+                **named,
+            }
+        )
 
     def label_of(self, direction: CountedDirection) -> str:
         """What the direction is called of the source's sides; two views are one set."""
@@ -343,12 +330,8 @@ class BatchRunner:
             return ONE_SET
         return self.embedded.sides.label(direction)
 
-    def key_of(self, result: ProbeResult) -> dict[str, Any]:
-        """Return the columns of a result's rows that say what was computed, of what, and how."""
-        return self.key_of_pair(result.probe, result.objective, result.direction)
-
-    def key_of_pair(self, probe: Probe, objective: Objective | None, direction: CountedDirection) -> dict[str, Any]:
-        """Return the same columns of a probe of an objective in a direction."""
+    def key_of(self, probe: Probe, objective: Objective | None, direction: CountedDirection) -> dict[str, Any]:
+        """Return the columns of rows that say what was computed, of what, and how."""
         unit = getattr(probe, "unit", None)
         return {
             "source": self.embedded.name,

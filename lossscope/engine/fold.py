@@ -7,7 +7,7 @@ on when: so any number of threads and processes, and a pass that was killed and 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -25,6 +25,7 @@ from lossscope.objectives.counting.rows import QueryPositives, WholeRows
 from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
 from .blocks.sparse_mask import SparseMask
+from .sampled.checkpoint import StripsFile
 from .workers import ALONE, Workers
 
 EXTREMES = "extremes"  # key of their fold; those of objectives are the objectives
@@ -49,36 +50,6 @@ class Blocks(Protocol):
     def whole_rows(self, queries: Tensor, mask: SparseMask) -> Iterator[tuple[Tensor, Tensor]] | None:
         """Yield some of the queries and their whole rows of S; None where they are best read band by band."""
         ...
-
-
-class Store(Protocol):
-    """Where what is done of a pass is kept, so that it is resumed."""
-
-    def load(self, step: str) -> tuple[int, Any]:
-        """Return how many bands are done, and their state."""
-        ...
-
-    def save(self, step: str, done: int, state: Callable[[], Any], is_complete: bool) -> None:
-        """Keep the state of `done` bands."""
-        ...
-
-    def write(self) -> None:
-        """Write what is kept: the pass ends before it is complete."""
-        ...
-
-
-class Nothing:
-    """A store that keeps nothing."""
-
-    def load(self, step: str) -> tuple[int, Any]:
-        """Return that nothing is done."""
-        return 0, None
-
-    def save(self, step: str, done: int, state: Callable[[], Any], is_complete: bool) -> None:
-        """Keep nothing."""
-
-    def write(self) -> None:
-        """Write nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +117,7 @@ def fold(
     directions: Sequence[DirectionFolds],
     positives: Tensor,
     group: ProcessGroup | None = None,
-    store: Store | None = None,
+    store: StripsFile | None = None,
     on_band: OnStep | None = None,
     workers: Workers = ALONE,
 ) -> list[FoldedRows]:
@@ -161,11 +132,11 @@ def fold(
         directions: what is folded of each.
         positives: (k,) similarities of the positive entries of the mask.
         group: processes that share the bands.
-        store: where states are kept.
+        store: where what is kept of the first bands is written, so that a pass is resumed.
         on_band: called after each band.
         workers: threads that take bands.
     """
-    passes = _Pass(blocks, mask, positives, group or ProcessGroup(0, 1), store or Nothing(), on_band, workers)
+    passes = _Pass(blocks, mask, positives, group or ProcessGroup(0, 1), store, on_band, workers)
     keys = list(dict.fromkeys(key for direction in directions for key in direction.folds))
     # both directions of an objective after one another: they share the exponentials of a tile
     folds = [(direction, key) for key in keys for direction in directions if key in direction.folds]
@@ -228,18 +199,18 @@ class _Pass:
     mask: SparseMask
     positives: Tensor
     group: ProcessGroup
-    store: Store
+    store: StripsFile | None
     on_band: OnStep | None
     workers: Workers
 
     def without_store(self) -> _Pass:
         """Return the same, of which nothing is kept."""
-        return _Pass(self.blocks, self.mask, self.positives, self.group, Nothing(), self.on_band, self.workers)
+        return _Pass(self.blocks, self.mask, self.positives, self.group, None, self.on_band, self.workers)
 
     def run(self, step: str, tasks: Sequence[_Task]) -> _Kept:
         """Return the folds of all bands; resumed where the store has those of the first ones."""
-        number = self.blocks.number
-        done, numbers = self.group.gather(self.store.load(step) if self.group.main else (0, None))[0]
+        number, store = self.blocks.number, self.store if self.group.main else None
+        done, numbers = self.group.gather((0, None) if store is None else store.load(step))[0]
         total: _Kept | None = None
         if numbers is not None:
             total = self._loaded(tasks, to_device(numbers, self.positives.device))
@@ -250,15 +221,15 @@ class _Pass:
                     total = kept
                 else:
                     total.merge(kept)
-                known.append([kept.known() for kept in total.folds])
+                known.append([own.known() for own in total.folds])
                 done += 1
-                if self.group.main:
-                    self.store.save(step, done, total.numbers, done == number)
+                if store is not None:
+                    store.save(step, done, total.numbers, done == number)
                 if self.on_band:
                     self.on_band(done, number)
         except BaseException:  # such as Ctrl-C: what is done is kept
-            if self.group.main:
-                self.store.write()
+            if store is not None:
+                store.write()
             raise
         assert total is not None, "there is at least one band"
         return total
@@ -269,7 +240,7 @@ class _Pass:
 
         It may not depend on how many are, nor on where a pass was resumed: then none knows of any.
         """
-        if not isinstance(self.store, Nothing):
+        if self.store is not None:
             return self.blocks.number + 1
         return min(max(self.blocks.number // 16, 2), 16)
 

@@ -170,7 +170,7 @@ def _other_numbers(a: BatchRunner, b: BatchRunner) -> set[NumberKey]:
             continue
         other, own = of_b[key]
         means = [_means(probe, objective), _means(own, other)]
-        keys = [side.key_of_pair(one, loss, "i2t") for side, one, loss in ((a, probe, objective), (b, own, other))]
+        keys = [side.key_of(one, loss, "i2t") for side, one, loss in ((a, probe, objective), (b, own, other))]
         for column in means[0].keys() & means[1].keys():
             if not means[0][column] & means[1][column]:
                 numbers.add((keys[0]["probe"], keys[0]["objective"], keys[1]["objective"], column))
@@ -205,7 +205,7 @@ def _statistics(side: list[_Part], plan: SweepPlan) -> _Statistics:
         places: dict[str, _Key] = {}
         for objective, probe in runner.probe_plan.pairs:
             for direction in get_args(CountedDirection):
-                key = {**runner.key_of_pair(probe, objective, direction), "batch_size": None}
+                key = {**runner.key_of(probe, objective, direction), "batch_size": None}
                 places[name_of(key, "")] = _place(runner, probe, objective, direction)
         names = [*KEYS, *([SIDES] if SIDES in part.batches else [])]
         for _, own in part.batches.groupby(names, dropna=False, sort=False, observed=True):

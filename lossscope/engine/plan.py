@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal
 
 import pandas as pd
@@ -22,7 +23,7 @@ from lossscope.errors import InputError
 from lossscope.io.frames import reported_statistics
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
-from lossscope.probes.base import Probe
+from lossscope.probes.base import Probe, Statistic
 from lossscope.registry import build, short_spec, spec_of
 
 from .false_negatives import build_rule
@@ -278,16 +279,20 @@ class SweepPlan:
         return statistic if is_image_text else _OTHER_NAMES.get(statistic, statistic)
 
     @cached_property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Every statistic of every probe under every objective."""
+        pairs = product(self.objectives, self.probes)
+        return tuple(statistic for objective, probe in pairs for statistic in probe.statistics(objective))
+
+    @cached_property
     def totals(self) -> frozenset[str]:
         """Statistics that are numbers of a whole batch, not means over its queries."""
-        every = (one for objective in self.objectives for probe in self.probes for one in probe.statistics(objective))
-        return frozenset(one.name for one in every if REDUCERS[one.reducer].is_total)
+        return frozenset(of.name for of in self.statistics if REDUCERS[of.reducer].is_total)
 
     @cached_property
     def within_one(self) -> frozenset[str]:
         """Statistics that are from 0 to 1, whatever the data."""
-        every = (one for objective in self.objectives for probe in self.probes for one in probe.statistics(objective))
-        return frozenset(self.name_of(one.name) for one in every if one.within_one)
+        return frozenset(self.name_of(of.name) for of in self.statistics if of.within_one)
 
     def units_of(self, rows: pd.DataFrame) -> dict[str, str]:
         """Return the units of all statistics in rows of batches: the layers of a model are known from its rows only."""

@@ -148,8 +148,13 @@ class Sweep(SweepOptions):
                 from .sampled.checkpoint import StripsFile
 
                 StripsFile.beside(frame).remove()
-        lacking = refusal if intervals is None else intervals.lacking(summary, self.interval_groups)
-        return SweepResult(summary, rows, queries, frame, lacking)
+        if self.is_sample:
+            from .sampled.estimates import lacking
+
+            refusal = lacking(summary, plan)
+        elif intervals is not None:
+            refusal = intervals.lacking(summary, self.interval_groups)
+        return SweepResult(summary, rows, queries, frame, refusal)
 
     def _units(self, embedded: SplitEmbeddings) -> tuple[SamplingUnits | None, str | None]:
         """Return what intervals are over; None without, and why where the source has none."""
@@ -195,7 +200,7 @@ class Sweep(SweepOptions):
         summary = summarise(rows, plan.units_of(rows), plan.totals, ends)
         if not self.is_sample:
             return summary
-        from .sampled.summary import with_intervals
+        from .sampled.estimates import with_intervals
 
         return with_intervals(summary, rows, plan)
 

@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from lossscope.errors import InputError
 from lossscope.io.files import read_torch, write_atomically
-from lossscope.io.frames import Frame
 from lossscope.io.json_files import member
+
+if TYPE_CHECKING:
+    from lossscope.io.frames import Frame
 
 NAME = "strips.pt"  # in the folder of the frame; removed when the frame is complete
 EVERY = 15.0  # seconds between two writings, at least

@@ -143,7 +143,7 @@ class SampleRunner:
             N = population[direction]
             for result in of_direction:
                 values, intervals = estimates(result, N, self._level)
-                own = {**runner.key_of(result), "sampling": label}
+                own = {**runner.key_of(result.probe, result.objective, result.direction), "sampling": label}
                 key = {**own, "queries": N, "items": items, "batch_size": size, "sampled": sampled[direction]}
                 named = {runner.plan.name_of(name): value for name, value in values.items()}
                 rows.append(BatchStatistics(key, 0, 1, named))

@@ -17,7 +17,7 @@ from lossscope.core.similarity import normalise
 from lossscope.core.types import Direction
 from lossscope.engine import fold
 from lossscope.engine.blocks import strips
-from lossscope.engine.sampled import runner, summary
+from lossscope.engine.sampled import runner
 from lossscope.engine.sampled.checkpoint import NAME
 from lossscope.engine.sampled.draw import draw_queries
 from lossscope.engine.sweep import Sweep
@@ -264,13 +264,13 @@ def test_a_mean_without_an_interval_is_named() -> None:
     t = normalise(v + far * torch.randn(300, 32, generator=generator) / 32**0.5)
     embedded = SplitEmbeddings("rare", v, t, None, np.arange(300), ids, ids, "0")
     sweep = Sweep(("triplet",), ("cocos",), batch_size=None, queries=250)
-    rows = sweep.run(embedded).summary
-    own = rows[rows["statistic"] == "C_q_all"]
+    result = sweep.run(embedded)
+    own = result.summary[result.summary["statistic"] == "C_q_all"]
     assert own["low"].isna().all() and (own["mean"] > 0).all()
-    text = summary.lacking(rows, sweep.plan)
+    text = result.without_interval
     assert text is not None and "C_q_all" in text and "fewer than 50 another" in text and "C_0" not in text
     every = Sweep(("ntxent:tau=0.05",), ("similarity",), batch_size=None, queries=120)
-    assert summary.lacking(every.run(split()).summary, every.plan) is None
+    assert every.run(split()).without_interval is None
 
 
 def test_a_precision_is_that_of_the_level_of_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
