@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,21 +13,16 @@ from torch import Tensor
 
 from lossscope.core.intervals import ItemSums
 from lossscope.core.sampling_units import SamplingUnits
-from lossscope.core.similarity import Mask
 from lossscope.core.types import CountedDirection, Rows
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulators, Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 
-from .linear_statistics import LinearStatistic, QueryNumbers
-from .reducers import linear_statistic
-from .result_influence import CHUNK, ResultInfluence
+from .result_group import Panels, ResultGroup, SampledRows
 from .run_probes import ProbePlan, ProbeResult
 
 Key = tuple[Probe, Objective | None, CountedDirection]  # probe, objective, direction
 Sums = dict[tuple[Key, str], ItemSums]  # of every statistic
-Panels = Callable[[], Iterator[tuple[DenseRows, Tensor]]]
-_IDS = ("query_ids", "candidate_ids")
 _MASK, _GOLDEN = (1 << 62) - 1, np.uint64(0x9E3779B97F4A7C15)
 _QUERIES, _FEWEST = 2048, 32  # whose candidates' effects are computed in batches of 32, and in any
 _ENTRIES = 1 << 19  # of S, at most, but for the fewest queries
@@ -77,54 +72,8 @@ class StackNumbers:
     number: int  # of the stack, in the order of the sweep
     items: int  # of each batch
     results: tuple[tuple[int, BatchShape, Accumulators, Tensor], ...]  # place in the plan, then as in ProbeResult
-    sampled: tuple[DenseRows, Tensor] | None = None  # rows of the sampled queries, each a batch, and their places (r,)
+    sampled: SampledRows | None = None  # those of the sampled queries
     panels: Panels | None = None  # of a large batch, in their place: yields them; never sent to another process
-
-
-@dataclass
-class ResultGroup:
-    """Results of one probe, objective and direction, in the order of the sweep."""
-
-    results: list[ProbeResult] = field(default_factory=list)
-    full: list[bool] = field(default_factory=list)  # whether the batches of a result are full
-    rows: list[tuple[DenseRows, Tensor]] = field(default_factory=list)  # sampled, and their places among all queries
-    panels: list[tuple[Panels, int]] = field(default_factory=list)  # of large batches, and the queries before them
-    queries: int = 0  # so far
-
-    def sampled_rows(self) -> Iterator[tuple[DenseRows, Tensor]]:
-        """Yield all sampled rows, a chunk at a time, and the places of their queries."""
-        waiting: list[tuple[DenseRows, Tensor]] = []
-        entries = 0
-        for rows, places in self.rows:
-            if waiting and (entries + rows.S.numel() > CHUNK or rows.S.shape[1] != waiting[0][0].S.shape[1]):
-                yield _joined(waiting)
-                waiting, entries = [], 0
-            waiting.append((rows, places))
-            entries += rows.S.numel()
-        if waiting:
-            yield _joined(waiting)
-        for panels, before in self.panels:
-            for rows, places in panels():
-                yield rows, places + before
-
-    def columns(self) -> dict[str, Tensor]:
-        """Return the columns of all results, (n,) each."""
-        parts = [result.of_queries for result in self.results]
-        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-
-    def linear(self) -> Iterator[tuple[str, str, LinearStatistic]]:
-        """Yield name, column and means over queries of each statistic that is a smooth function of means."""
-        columns = self.columns()
-        sizes = [(result.shape.batches, result.shape.queries) for result in self.results]
-        full = None
-        if not all(self.full):
-            full = torch.repeat_interleave(torch.tensor(self.full), torch.tensor([k * q for k, q in sizes]))
-        numbers = QueryNumbers(columns, sizes, full)
-        for statistic in self.results[0].statistics():
-            if statistic.column in columns:
-                linear = linear_statistic(numbers, statistic)
-                if linear is not None:
-                    yield statistic.name, statistic.column, linear
 
 
 @dataclass
@@ -183,7 +132,9 @@ class IntervalCollector:
             for place, shape, accumulators, skipped in stack.results:
                 objective, probe = self.plan.pairs[place]
                 result = ProbeResult(probe, objective, shape, accumulators, skipped)
-                group = groups.setdefault((probe, objective, result.direction), ResultGroup())
+                group = groups.setdefault(
+                    (probe, objective, result.direction), ResultGroup(self.query_units, self.complete)
+                )
                 group.results.append(result)
                 group.full.append(stack.items == self.full_items)
                 if stack.sampled is not None:
@@ -194,61 +145,39 @@ class IntervalCollector:
                 group.queries += len(shape.query_ids)
         return groups
 
-    def influence(self, group: ResultGroup) -> ResultInfluence:
-        """Return the statistics of a group of results as means over queries."""
-        linear = {name: (one, column) for name, column, one in group.linear()}
-        units = np.concatenate([self.query_units(result.shape)[0] for result in group.results])
-        return ResultInfluence(group.results[0], linear, group.columns(), units, self.query_units, self.complete)
-
     def sums(self, stacks: Iterable[StackNumbers]) -> Sums:
         """Return the sums of every statistic that is a smooth function of means, of all stacks and large batches."""
         sums: Sums = {}
         for key, group in self.groups(stacks).items():
-            of_group = self._sums_of(self.influence(group), group)
-            sums.update({(key, name): of_name for name, of_name in of_group.items()})
+            sums.update({(key, name): of_name for name, of_name in self._sums_of(group).items()})
         return sums
 
-    def _sums_of(self, influence: ResultInfluence, group: ResultGroup) -> dict[str, ItemSums]:
+    def _sums_of(self, group: ResultGroup) -> dict[str, ItemSums]:
         """Return the sums of each statistic of a group; NaN where the effects of its candidates cannot be had."""
         number, share = self.units.number, self.sample.share
-        by_unit = {name: np.zeros(number) for name in influence.linear}
-        overlaps = dict.fromkeys(influence.linear, 0.0)
-        for rows, places in group.sampled_rows():
-            effects = influence.effects(rows, places)
+        by_unit = {name: np.zeros(number) for name in group.linear}
+        overlaps = dict.fromkeys(group.linear, 0.0)
+        for effects in group.row_effects():
             if effects is None:  # so that a sum over parts, of which some have effects, is none
                 overlaps = dict.fromkeys(overlaps, math.nan)
                 break
             for name, of_rows in effects.of_statistics.items():
                 by_unit[name] += effects.by_unit(of_rows, number, share)
                 overlaps[name] += effects.overlap(of_rows, share)
-        of_all = influence.by_unit(None, number)
+        of_all = group.by_unit(None, number)
         return {
             name: ItemSums(
-                of_all if one.weights is None else influence.by_unit(one.weights, number),
-                influence.by_unit(one.values if one.weights is None else one.values * one.weights, number),
+                of_all if one.weights is None else group.by_unit(one.weights, number),
+                group.by_unit(one.values if one.weights is None else one.values * one.weights, number),
                 by_unit[name], overlaps[name], *one.squares(),
             )
-            for name, (one, _) in influence.linear.items()
+            for name, (one, _) in group.linear.items()
         }  # fmt: skip
 
 
 def _has_intervals(result: ProbeResult) -> bool:
     """Return whether a probe has numbers of queries, counted without a published counter's mixing of rows."""
     return result.probe.axis == "query" and getattr(result.probe, "convention", "corrected") == "corrected"
-
-
-def _joined(parts: Sequence[tuple[DenseRows, Tensor]]) -> tuple[DenseRows, Tensor]:
-    """Concatenate rows of one width, each a batch of its own, and the places of their queries."""
-    places = torch.cat([places for _, places in parts])
-    if len(parts) == 1:
-        return parts[0][0], places
-    shapes, similarities, masks = zip(*((rows.shape, rows.S, rows.mask) for rows, _ in parts), strict=True)
-    direction = shapes[0].direction
-    query_ids, candidate_ids = (torch.cat([getattr(shape, name) for shape in shapes]) for name in _IDS)
-    info = {name: torch.cat([mask.info[name] for mask in masks]) for name in masks[0].info}
-    match, valid = (torch.cat([getattr(mask, name) for mask in masks]) for name in ("match", "valid"))
-    shape = BatchShape(len(places), direction, query_ids, candidate_ids, has_all_queries=False)
-    return DenseRows(shape, torch.cat(similarities), Mask(match, valid, info, masks[0].direction)), places
 
 
 def _mixed(seed: np.uint64, x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -18,9 +18,9 @@ from torch import Tensor
 from lossscope.core.intervals import Floats, ItemSums
 from lossscope.errors import InputError
 
-from .item_sums import IntervalCollector, ResultGroup
+from .item_sums import IntervalCollector
 from .linear_statistics import BatchDeviations, LinearStatistic
-from .result_influence import ResultInfluence, RowEffects
+from .result_group import ResultGroup, RowEffects
 
 
 @dataclass(frozen=True)
@@ -31,25 +31,22 @@ class PairedSums:
     is_equal: bool  # whether the two are the same number of every query, and every effect is
 
 
-def paired_sums(
-    first: IntervalCollector, second: IntervalCollector, groups: tuple[ResultGroup, ResultGroup]
-) -> dict[str, PairedSums]:
+def paired_sums(collector: IntervalCollector, a: ResultGroup, b: ResultGroup) -> dict[str, PairedSums]:
     """Return the sums of B − A of each statistic that both have; none where effects cannot be had.
 
     Args:
-        first: of A.
-        second: of B, over the same batches.
-        groups: the results of A and of B.
+        collector: of A.
+        a: the results of A.
+        b: those of B, over the same batches.
 
     Raises:
         InputError: rows of A and B are not of the same queries.
     """
-    a, b = first.influence(groups[0]), second.influence(groups[1])
-    number, share = first.units.number, first.sample.share
+    number, share = collector.units.number, collector.sample.share
     sides = {name: (a.linear[name][0], b.linear[name][0]) for name in a.linear if name in b.linear}
     by_unit = {name: np.zeros(number) for name in sides}
     overlaps, is_equal = dict.fromkeys(sides, 0.0), dict.fromkeys(sides, True)
-    for of_a, of_b in _pairs(_row_effects(a, groups[0]), _row_effects(b, groups[1])):
+    for of_a, of_b in _pairs(a.row_effects(), b.row_effects()):
         if of_a is None or of_b is None:
             return {}
         for name, (one, other) in sides.items():
@@ -96,15 +93,6 @@ def _squares(one: LinearStatistic, other: LinearStatistic) -> tuple[float, float
     if a is None or b is None:
         return 0.0, 0.0
     return BatchDeviations(a.sizes, b.own.double() - a.own.double(), b.predicted - a.predicted).squares()
-
-
-def _row_effects(influence: ResultInfluence, group: ResultGroup) -> Iterator[RowEffects | None]:
-    """Yield the effects of chunks of rows; None, and no more, where they cannot be had."""
-    for rows, places in group.sampled_rows():
-        effects = influence.effects(rows, places)
-        yield effects
-        if effects is None:
-            return
 
 
 def _pairs(

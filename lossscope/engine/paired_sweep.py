@@ -155,7 +155,7 @@ def _sums_of(
         for (probe, objective, direction), group in groups[0].items():
             key = _place(a, probe, objective, direction)
             if key in of_b:
-                for statistic, one in paired_sums(first, second, (group, of_b[key])).items():
+                for statistic, one in paired_sums(first, group, of_b[key]).items():
                     named[*key, a.plan.name_of(statistic)] = one
     return processes.gather(named)[0]
 

@@ -13,7 +13,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.intervals import ItemSums
 from lossscope.core.relations import Relations
 from lossscope.core.sides import Sides
-from lossscope.engine import result_influence
+from lossscope.engine import result_group
 from lossscope.engine import sweep as sweep_module
 from lossscope.engine.item_sums import QuerySample
 from lossscope.engine.sweep import Sweep
@@ -91,8 +91,8 @@ def test_the_effect_on_the_share_above_eps_is_that_of_leaving_out(spec: str, mon
     embedded = replace(embedded, images=embedded.images.double(), captions=embedded.captions.double())
     sweep = Sweep((spec,), ("weight_mass",), "pairs", 32)
     widths = []
-    for protocol in (result_influence.HasEffects, type("Nothing", (), {})):
-        monkeypatch.setattr(result_influence, "HasEffects", protocol)
+    for protocol in (result_group.HasEffects, type("Nothing", (), {})):
+        monkeypatch.setattr(result_group, "HasEffects", protocol)
         rows = sweep.run(embedded).summary
         rows = rows[rows["statistic"] == "share_above"]
         widths.append((rows["high"] - rows["low"]).to_numpy())

@@ -15,7 +15,7 @@ from scipy import stats
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import Relations
-from lossscope.engine import result_influence, small_batches
+from lossscope.engine import result_group, small_batches
 from lossscope.engine import sweep as sweep_module
 from lossscope.engine.item_sums import QuerySample
 from lossscope.engine.sweep import Sweep
@@ -211,7 +211,7 @@ def test_effects_of_a_loss_without_a_rule_are_measured_by_leaving_candidates_out
 def test_measured_effects_are_those_that_a_rule_states(monkeypatch: pytest.MonkeyPatch) -> None:
     embedded, sweep = split(30), Sweep(("triplet", "triplet_sh"), ("cocos", "similarity", "recall"), "pairs", 16)
     stated = sweep.run(embedded).summary
-    monkeypatch.setattr(result_influence, "HasEffects", type("Nothing", (), {}))
+    monkeypatch.setattr(result_group, "HasEffects", type("Nothing", (), {}))
     measured = sweep.run(embedded).summary
     columns = ["low", "high"]
     pd.testing.assert_frame_equal(stated[columns], measured[columns], rtol=1e-6, atol=1e-6)

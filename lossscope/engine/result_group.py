@@ -1,9 +1,9 @@
-"""The influence of queries and candidates on the statistics of one probe, objective and direction."""
+"""The results of one probe, objective and direction: how much queries and candidates move their statistics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -11,14 +11,19 @@ import torch
 from torch import Tensor
 
 from lossscope.core.intervals import Floats
+from lossscope.core.similarity import Mask
 from lossscope.core.types import Rows
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import ANY, Effects, HasEffects, Probe
 from lossscope.probes.views.view import BatchShape, DenseRows, View
 
-from .linear_statistics import LinearStatistic, Scale
+from .linear_statistics import LinearStatistic, QueryNumbers, Scale
+from .reducers import linear_statistic
 from .run_probes import ProbeResult
 
+SampledRows = tuple[DenseRows, Tensor]  # each a batch of one query, and the places of their queries (r,)
+Panels = Callable[[], Iterator[SampledRows]]
+_IDS = ("query_ids", "candidate_ids")
 CHUNK = 1 << 19  # entries of S whose effects are computed at a time
 _LONGEST = 256  # candidates of a row that are left out one by one, which costs as many rows
 _ALIKE = 0.02  # relative difference of numbers of a query in its batch and alone, which are rounded otherwise
@@ -81,18 +86,68 @@ class RowEffects:
         return of_units
 
 
-@dataclass(frozen=True)
-class ResultInfluence:
-    """The statistics of a result as means over queries, and how much each candidate moves them."""
+@dataclass
+class ResultGroup:
+    """The results of one probe, objective and direction, in the order of the sweep, and what moves their statistics."""
 
-    result: ProbeResult  # or the first of several
-    linear: Mapping[str, tuple[LinearStatistic, str]]  # statistic -> its means over queries, and its column
-    columns: Mapping[str, Tensor]
-    units: Rows  # (n,) of all queries
     query_units: Callable[[BatchShape], tuple[Rows, Rows]]  # units of queries and of candidates, shaped as their ids
     complete: Callable[[DenseRows], DenseRows]  # adds embeddings and keys to sampled rows
+    results: list[ProbeResult] = field(default_factory=list)
+    full: list[bool] = field(default_factory=list)  # whether the batches of a result are full
+    rows: list[SampledRows] = field(default_factory=list)
+    panels: list[tuple[Panels, int]] = field(default_factory=list)  # of large batches, and the queries before them
+    queries: int = 0  # so far
 
-    def effects(self, rows: DenseRows, places: Tensor) -> RowEffects | None:
+    @cached_property
+    def columns(self) -> dict[str, Tensor]:
+        """The columns of all results, (n,) each."""
+        parts = [result.of_queries for result in self.results]
+        return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+    @cached_property
+    def linear(self) -> dict[str, tuple[LinearStatistic, str]]:
+        """Each statistic that is a smooth function of means -> its means over queries, and its column."""
+        sizes = [(result.shape.batches, result.shape.queries) for result in self.results]
+        full = None
+        if not all(self.full):
+            full = torch.repeat_interleave(torch.tensor(self.full), torch.tensor([k * q for k, q in sizes]))
+        numbers, means = QueryNumbers(self.columns, sizes, full), dict[str, tuple[LinearStatistic, str]]()
+        for statistic in self.results[0].statistics():
+            linear = linear_statistic(numbers, statistic) if statistic.column in self.columns else None
+            if linear is not None:
+                means[statistic.name] = linear, statistic.column
+        return means
+
+    @cached_property
+    def units(self) -> Rows:
+        """(n,) of all queries."""
+        return np.concatenate([self.query_units(result.shape)[0] for result in self.results])
+
+    def row_effects(self) -> Iterator[RowEffects | None]:
+        """Yield the effects of the candidates of sampled rows, a chunk at a time; None, and no more, without them."""
+        for rows, places in self._chunks():
+            effects = self._effects(rows, places)
+            yield effects
+            if effects is None:
+                return
+
+    def _chunks(self) -> Iterator[SampledRows]:
+        """Yield all sampled rows, a chunk at a time, and the places of their queries."""
+        waiting: list[SampledRows] = []
+        entries = 0
+        for rows, places in self.rows:
+            if waiting and (entries + rows.S.numel() > CHUNK or rows.S.shape[1] != waiting[0][0].S.shape[1]):
+                yield _joined(waiting)
+                waiting, entries = [], 0
+            waiting.append((rows, places))
+            entries += rows.S.numel()
+        if waiting:
+            yield _joined(waiting)
+        for panels, before in self.panels:
+            for rows, places in panels():
+                yield rows, places + before
+
+    def _effects(self, rows: DenseRows, places: Tensor) -> RowEffects | None:
         """Return the effects of the candidates of some rows; None where none can be had.
 
         Args:
@@ -130,7 +185,7 @@ class ResultInfluence:
         A probe states its effects, or they are measured by leaving candidates out one by one, which takes an objective
         whose rows do not influence each other.
         """
-        probe, objective = self.result.probe, self.result.objective
+        probe, objective = self.results[0].probe, self.results[0].objective
         if isinstance(probe, HasEffects):
             effects = probe.effects(View(rows, objective))
             if effects is not None:
@@ -145,7 +200,7 @@ class ResultInfluence:
 
     def _measured(self, rows: DenseRows, places: Tensor) -> Effects | None:
         """Return y − (y without the candidate); None where y of a row alone is another than in its batch."""
-        probe, objective = self.result.probe, self.result.objective
+        probe, objective = self.results[0].probe, self.results[0].objective
         alone = _columns_of(probe, objective, rows)
         columns = {name: self.columns[name] for name in alone if name in self.columns}
         for name, column in columns.items():
@@ -199,3 +254,17 @@ def _columns_of(probe: Probe, objective: Objective | None, rows: DenseRows) -> d
     columns = probe.finish(probe.tile(View(rows, objective)))
     return {name: column.where(~rows.skipped.to(column.device), torch.nan) if column.is_floating_point() else column
             for name, column in columns.items() if column.ndim == 1}  # fmt: skip
+
+
+def _joined(parts: Sequence[SampledRows]) -> SampledRows:
+    """Concatenate rows of one width, each a batch of its own, and the places of their queries."""
+    places = torch.cat([places for _, places in parts])
+    if len(parts) == 1:
+        return parts[0][0], places
+    shapes, similarities, masks = zip(*((rows.shape, rows.S, rows.mask) for rows, _ in parts), strict=True)
+    direction = shapes[0].direction
+    query_ids, candidate_ids = (torch.cat([getattr(shape, name) for shape in shapes]) for name in _IDS)
+    info = {name: torch.cat([mask.info[name] for mask in masks]) for name in masks[0].info}
+    match, valid = (torch.cat([getattr(mask, name) for mask in masks]) for name in ("match", "valid"))
+    shape = BatchShape(len(places), direction, query_ids, candidate_ids, has_all_queries=False)
+    return DenseRows(shape, torch.cat(similarities), Mask(match, valid, info, masks[0].direction)), places
