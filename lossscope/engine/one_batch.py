@@ -19,7 +19,6 @@ from lossscope.probes.base import Probe
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import short_spec, spec_of
 
-from .direction_plan import DirectionPlan
 from .direction_rows import DirectionRows, zero_unless_finite
 from .run_probes import ProbePlan, ProbeResult
 from .statistics import Layouts
@@ -113,7 +112,7 @@ class OneBatch:
         dense = [
             _dense_rows(one, direction, has_all_queries) for one, direction in zip(rows, self.directions, strict=False)
         ]
-        return all_finite, [one.plan.run(own) for one, own in zip(self.of_directions, dense, strict=True)]
+        return all_finite, [one.run(own) for one, own in zip(self.of_directions, dense, strict=True)]
 
     def results_of_rows(self, direction: int, rows: DirectionRows) -> tuple[Tensor, list[ProbeResult]]:
         """Return () whether some rows are finite, and what the probes computed of them. Called in `plain_mode`.
@@ -125,19 +124,17 @@ class OneBatch:
         all_finite, [own] = zero_unless_finite([rows.detach()])
         own = own.with_embeddings_in_mask() if self.objective.traits.needs_embeddings else own
         dense = _dense_rows(own, self.directions[direction], has_all_queries=False)
-        return all_finite, self.of_directions[direction].plan.run(dense)
+        return all_finite, self.of_directions[direction].run(dense)
 
     @cached_property
     def _layouts(self) -> Layouts:
         return Layouts()
 
     @cached_property
-    def of_directions(self) -> tuple[DirectionPlan, ...]:
+    def of_directions(self) -> tuple[ProbePlan, ...]:
         """What is run on each direction."""
-        plan = ProbePlan.of([self.objective], self.probes)
-        return tuple(
-            DirectionPlan(plan.of_direction(direction), direction, self.sides) for direction in self.directions
-        )
+        plan = ProbePlan.of([self.objective], self.probes, self.sides)
+        return tuple(plan.of_direction(direction) for direction in self.directions)
 
 
 @contextmanager

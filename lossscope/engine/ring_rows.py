@@ -17,10 +17,9 @@ from lossscope.probes.views.view import BatchShape
 from lossscope.registry import short_spec
 
 from .blocks.matrix import COLUMNS, ROWS, row_slices
-from .direction_plan import DirectionPlan
 from .direction_rows import HALF_TYPES
 from .fold import FoldedRows, folds_of
-from .run_probes import needs_one_pass
+from .run_probes import ProbePlan, needs_one_pass
 from .shares import Share, name_of_objective
 
 _Block = tuple[Tensor, int]  # (rows, w) similarities, and the column of the first
@@ -34,7 +33,7 @@ class RingRows:
     known waits for them, whole: so the first one should be that of the positives, a process's own.
     """
 
-    plan: DirectionPlan  # whose probes read what one pass over tiles gives
+    plan: ProbePlan  # of the direction, whose probes read what one pass over tiles gives
     columns: int  # of all blocks
     offset: int  # row i matches column offset + i
     rows: int | None = field(default=None, init=False)  # known from the first block
@@ -77,7 +76,7 @@ class RingRows:
         if came < self.columns:
             raise InputError(f"blocks must have all {self.columns} columns; got {came}: {self._ranges()}")
         assert self._folded is not None and self.rows is not None
-        return Share(self.plan, self.plan.plan.run(self._folded), self.rows)
+        return Share(self.plan, self.plan.run(self._folded), self.rows)
 
     def _check(self, S: Tensor, first: int) -> None:
         if not isinstance(S, Tensor) or S.ndim != 2 or not S.is_floating_point() or not S.shape[1]:
@@ -116,7 +115,7 @@ class RingRows:
 
     def _start(self) -> None:
         """Begin what is kept: the positives are known."""
-        n, device, plan = len(self._positives), self._positives.device, self.plan.plan
+        n, device, plan = len(self._positives), self._positives.device, self.plan
         positives = QueryPositives(self._positives[:, None], torch.full((n,), self.columns - 1, device=device))
         folds = folds_of(plan.objectives, plan.eps, "extremes" in plan.reads, positives, "all")
         shape = BatchShape(1, self.plan.direction, torch.arange(n), torch.arange(self.columns)[None], False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,11 +10,13 @@ import torch
 from torch import Tensor
 
 from lossscope.core.cached import cached_property
+from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.types import CountedDirection, Direction
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import unit_factor
 from lossscope.probes.base import Accumulators, Probe, Statistic, concatenate
 from lossscope.probes.views.view import BatchShape, RowsOfS, View
+from lossscope.registry import short_spec
 
 Pair = tuple[Objective | None, Probe]  # objective None: the probe needs none
 _READS_OF_TILES = frozenset({"counts", "extremes"})
@@ -57,13 +60,15 @@ class ProbePlan:
     """Which probe is run on which objective, those that need no objective first."""
 
     pairs: tuple[Pair, ...]
+    sides: Sides = IMAGE_TEXT  # what directions are named after
+    direction: Direction = "i2t"  # of the rows, where that is one
 
     @classmethod
-    def of(cls, objectives: Sequence[Objective], probes: Sequence[Probe]) -> ProbePlan:
+    def of(cls, objectives: Sequence[Objective], probes: Sequence[Probe], sides: Sides = IMAGE_TEXT) -> ProbePlan:
         """Return the plan of every probe on every objective."""
         without: list[Pair] = [(None, probe) for probe in probes if not probe.needs_objective]
         pairs = ((objective, probe) for objective in objectives for probe in probes if probe.needs_objective)
-        return cls((*without, *pairs))
+        return cls((*without, *pairs), sides)
 
     def of_direction(self, direction: Direction) -> ProbePlan:
         """Return the part of the plan that is run on a direction: objectives that have a gradient of it.
@@ -75,7 +80,28 @@ class ProbePlan:
             for objective, probe in self.pairs
             if objective is None or label_of(objective, direction) in objective.counted_directions
         )
-        return ProbePlan(tuple(pairs))
+        return replace(self, pairs=tuple(pairs), direction=direction)
+
+    @cached_property
+    def statistics(self) -> tuple[tuple[int, Statistic], ...]:
+        """Every statistic of a batch that is one number, with the place of its probe in the plan."""
+        return tuple(
+            (place, statistic)
+            for place, (objective, probe) in enumerate(self.pairs)
+            for statistic in probe.statistics(objective)
+            if statistic.reducer != "curve"
+        )
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Name of each statistic: `i2t/C_neg`; `i2t/PROBE/C_neg` where two probes have a statistic of one name."""
+        number = Counter(statistic.name for _, statistic in self.statistics)
+        names = []
+        for place, statistic in self.statistics:
+            (objective, probe), name = self.pairs[place], statistic.name
+            label = self.sides.label(label_of(objective, self.direction))
+            names.append(f"{label}/{name if number[name] == 1 else f'{short_spec(probe)}/{name}'}")
+        return tuple(names)
 
     def run(self, rows: RowsOfS) -> list[ProbeResult]:
         """Return the result of every probe on rows of S, in the order of the plan."""
@@ -93,7 +119,8 @@ class ProbePlan:
     def split(self) -> tuple[ProbePlan, ProbePlan]:
         """Return the part for which one pass over tiles is enough, and the part that needs whole rows."""
         tiled = tuple(pair for pair in self.pairs if needs_one_pass(*pair))
-        return ProbePlan(tiled), ProbePlan(tuple(pair for pair in self.pairs if pair not in tiled))
+        others = tuple(pair for pair in self.pairs if pair not in tiled)
+        return replace(self, pairs=tiled), replace(self, pairs=others)
 
     @property
     def eps(self) -> list[float]:

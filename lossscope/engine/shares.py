@@ -14,9 +14,8 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulator, Accumulators, Probe
 from lossscope.registry import short_spec, spec_of
 
-from .direction_plan import DirectionPlan
 from .reducers import REDUCERS, reduce_column
-from .run_probes import ProbeResult, needs_whole_matrix
+from .run_probes import ProbePlan, ProbeResult, needs_whole_matrix
 from .sampled.estimates import estimate
 from .sampled.intervals import NO_INTERVAL
 from .statistics import Group, groups_of
@@ -32,7 +31,7 @@ class Share:
     queries of this process alone say.
     """
 
-    plan: DirectionPlan
+    plan: ProbePlan  # of the direction
     results: Sequence[ProbeResult]  # in the order of the plan
     rows: int  # queries; 0: the results are of a row in their place, and only say which shapes there are
     drawn_from: int | None = None  # queries that these were drawn from; None: all were taken
