@@ -17,7 +17,8 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import SamplingMode
 from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
 from lossscope.engine.blocks.sparse_mask import SparseMask
-from lossscope.engine.large_batches import batch_shapes, fold_tiles
+from lossscope.engine.fold import fold, folds_of
+from lossscope.engine.large_batches import batch_shapes
 from lossscope.engine.run_probes import ProbePlan
 from lossscope.engine.workers import Workers
 from lossscope.registry import build
@@ -48,8 +49,14 @@ class Case:
         """Return the counts above 0.01 of both directions; all masses are computed with them."""
         plan = ProbePlan.of([self.objective], [build("probes", "cocos:eps=0.01")])
         blocks = MatrixBlocks(self.matrix, *tile_size(self.matrix.example.device))
-        folded = fold_tiles(plan, blocks, self.mask, list(batch_shapes(self.batch)), workers=Workers(self.jobs))
-        return [rows.counts(self.objective, 0.01, "corrected").above for rows in folded.values()]
+        folded = fold(
+            blocks,
+            self.mask,
+            list(batch_shapes(self.batch)),
+            lambda _, of: folds_of(plan, of),
+            workers=Workers(self.jobs),
+        )
+        return [rows.counts(self.objective, 0.01, "corrected").above for rows in folded]
 
     def ours(self) -> float:
         """Return the mean count."""

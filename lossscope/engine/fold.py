@@ -7,8 +7,8 @@ on when: so any number of threads and processes, and a pass that was killed and 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import torch
@@ -20,11 +20,12 @@ from lossscope.core.types import Convention, OnStep
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.block import Buffers, Tile
 from lossscope.objectives.counting.extremes import ExtremesFold, RankFold
-from lossscope.objectives.counting.fold import Fold
+from lossscope.objectives.counting.fold import Fold, Keep
 from lossscope.objectives.counting.rows import QueryPositives, WholeRows
 from lossscope.probes.views.view import BatchShape, Extremes, RowsOfS
 
 from .blocks.sparse_mask import SparseMask
+from .run_probes import ProbePlan
 from .sampled.checkpoint import StripsFile
 from .workers import ALONE, Workers
 
@@ -52,19 +53,7 @@ class Blocks(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
-class DirectionFolds:
-    """What is folded of one direction of S."""
-
-    mask: SparseMask  # of the direction
-    positives: QueryPositives
-    shape: BatchShape
-    folds: Mapping[Any, Fold]  # by objective, and EXTREMES; before the first block
-
-    @property
-    def dim(self) -> int:
-        """1 where queries are the rows of tiles, 0 where they are their columns."""
-        return 1 if self.shape.direction == "i2t" else 0
+Wanted = Callable[[SparseMask, QueryPositives], Mapping[Any, Fold]]  # what is kept of the queries of a direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +65,13 @@ class FoldedRows(RowsOfS):
 
     shape: BatchShape
     positives: QueryPositives
-    folds: Mapping[Any, Any]  # by objective, and EXTREMES
+    folds: dict[Any, Any]  # by objective, and EXTREMES
     places: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
+
+    @property
+    def dim(self) -> int:
+        """1 where queries are the rows of tiles, 0 where they are their columns."""
+        return 1 if self.shape.direction == "i2t" else 0
 
     @property
     def extremes(self) -> Extremes:
@@ -100,28 +94,32 @@ class FoldedRows(RowsOfS):
         return counts
 
 
-def folds_of(
-    objectives: Sequence[Objective], eps: Sequence[float], extremes: bool, positives: QueryPositives, keep: Any = "some"
-) -> dict[Any, Fold]:
-    """Return the folds of objectives, all of which have a counting rule, and that of extremes."""
+def folds_of(plan: ProbePlan, positives: QueryPositives, keep: Keep = "some") -> dict[Any, Fold]:
+    """Return the folds of a plan's objectives, all of which have a counting rule, and that of extremes.
+
+    Args:
+        plan: for which one pass is enough.
+        positives: of the queries.
+        keep: which entries are kept, see `CountingRule.fold`.
+    """
     folds: dict[Any, Fold] = {}
-    for objective in objectives:
+    for objective in plan.objectives:
         assert objective.counting_rule is not None, "a fold is of an objective with a counting rule"
-        folds[objective] = objective.counting_rule.fold(positives, eps, keep)
-    return {**folds, EXTREMES: ExtremesFold(positives)} if extremes else folds
+        folds[objective] = objective.counting_rule.fold(positives, plan.eps, keep)
+    return {**folds, EXTREMES: ExtremesFold(positives)} if "extremes" in plan.reads else folds
 
 
 def fold(
     blocks: Blocks,
     mask: SparseMask,
-    directions: Sequence[DirectionFolds],
-    positives: Tensor,
+    shapes: Sequence[BatchShape],
+    wanted: Wanted,
     group: ProcessGroup | None = None,
     store: StripsFile | None = None,
     on_band: OnStep | None = None,
     workers: Workers = ALONE,
 ) -> list[FoldedRows]:
-    """Return what the folds keep of each direction, whole in every process.
+    """Return what is kept of directions of S, whole in every process.
 
     There is a second pass where one was not enough: more entries may count than are kept, or a positive has other last
     bits in its tile, which decide its rank.
@@ -129,33 +127,42 @@ def fold(
     Args:
         blocks: S.
         mask: whose rows are of the first side, as in tiles.
-        directions: what is folded of each.
-        positives: (k,) similarities of the positive entries of the mask.
+        shapes: of the directions.
+        wanted: returns the folds of a direction, of its mask and its positives.
         group: processes that share the bands.
         store: where what is kept of the first bands is written, so that a pass is resumed.
         on_band: called after each band.
         workers: threads that take bands.
     """
+    positives = blocks.positives(mask)
     passes = _Pass(blocks, mask, positives, group or ProcessGroup(0, 1), store, on_band, workers)
-    keys = list(dict.fromkeys(key for direction in directions for key in direction.folds))
+    directions = []
+    for shape in shapes:
+        own, similarities = mask, positives
+        if shape.direction != mask.direction:
+            own = mask.t()
+            similarities = positives[own.positives.origin.to(positives.device)]
+        of_queries = QueryPositives(own.by_query(similarities), own.number_of_negatives.to(positives.device))
+        directions.append(FoldedRows(shape, of_queries, dict(wanted(own, of_queries))))
+    keys = list(dict.fromkeys(key for rows in directions for key in rows.folds))
     # both directions of an objective after one another: they share the exponentials of a tile
-    folds = [(direction, key) for key in keys for direction in directions if key in direction.folds]
-    first = passes.run("first", [(direction.dim, direction.folds[key]) for direction, key in folds])
-    done: dict[DirectionFolds, dict[Any, Any]] = {direction: {} for direction in directions}
+    folds = [(rows, key) for key in keys for rows in directions if key in rows.folds]
+    first = passes.run("first", [(rows.dim, rows.folds[key]) for rows, key in folds])
     second: list[tuple[Fold, _Task]] = []  # a fold, and what a second pass keeps for it
-    for (direction, key), kept in zip(folds, first.folds, strict=True):
-        done[direction][key] = kept
+    for (rows, key), kept in zip(folds, first.folds, strict=True):
+        rows.folds[key] = kept
         again = kept.again()
         if again is not None:
-            second.append((kept, (direction.dim, again)))
+            second.append((kept, (rows.dim, again)))
     if second:
         more = passes.without_store().run("second", [task for _, task in second])
         for (kept, _), of_kept in zip(second, more.folds, strict=True):
             kept.finish(of_kept)
-    for direction in directions:
-        if EXTREMES in direction.folds and len(first.differing):
-            passes.rank_again(direction, done[direction][EXTREMES], first)
-    return [FoldedRows(one.shape, one.positives, done[one], first.differing) for one in directions]
+    directions = [replace(rows, places=first.differing) for rows in directions]
+    for rows in directions:
+        if EXTREMES in rows.folds and len(rows.places):
+            passes.rank_again(rows, first)
+    return directions
 
 
 @dataclass(eq=False)
@@ -293,17 +300,19 @@ class _Pass:
         if len(row):
             tile.S[row, column] = -torch.inf
 
-    def rank_again(self, direction: DirectionFolds, extremes: ExtremesFold, first: _Kept) -> None:
+    def rank_again(self, rows: FoldedRows, first: _Kept) -> None:
         """Rank again the queries with a positive that has other last bits in its tile than those compared with.
 
         A positive must not outrank itself: there, positives and negatives of one product are compared.
         """
-        places, entries, is_first = first.differing, self.mask.positives, direction.dim == 1
+        extremes: ExtremesFold = rows.folds[EXTREMES]
+        places, entries, is_first = rows.places, self.mask.positives, rows.dim == 1
         queries = torch.unique((entries.rows if is_first else entries.columns)[places])
-        chunks = self.blocks.whole_rows(queries, direction.mask)
+        mask = self.mask if is_first else self.mask.t()
+        chunks = self.blocks.whole_rows(queries, mask)
         if chunks is not None:
             for chunk, S in chunks:
-                whole = WholeRows.from_rows(S, direction.mask.mask(chunk).to(S.device))
+                whole = WholeRows.from_rows(S, mask.mask(chunk).to(S.device))
                 best = whole.query_positives.best
                 above = whole.above(best).sum(1).double()
                 extremes.above[chunk, 0] = above
@@ -311,11 +320,11 @@ class _Pass:
             return
         in_tiles = self.positives.clone()
         in_tiles[places] = torch.cat(first.values)
-        by_query = direction.mask.by_query(in_tiles if is_first else in_tiles[self.mask.t().positives.origin])
-        kept = self.without_store().run("ranks", [(direction.dim, RankFold(by_query.amax(1, keepdim=True)))])
-        rows = queries.to(extremes.best.device)
-        again: Any = kept.folds[0]
-        extremes.above[rows], extremes.at_least[rows] = again.above[rows], again.at_least[rows]
+        by_query = mask.by_query(in_tiles if is_first else in_tiles[mask.positives.origin])
+        kept = self.without_store().run("ranks", [(rows.dim, RankFold(by_query.amax(1, keepdim=True)))])
+        doubtful, again = queries.to(extremes.best.device), kept.folds[0]
+        assert isinstance(again, RankFold)
+        extremes.above[doubtful], extremes.at_least[doubtful] = again.above[doubtful], again.at_least[doubtful]
 
 
 class _Known:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from lossscope.core import memory
 from lossscope.core.batches import Batch
@@ -15,13 +14,11 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
 from lossscope.core.types import Direction, OnStep, Rows, SameImage
 from lossscope.objectives.counting.block import Buffers
-from lossscope.objectives.counting.fold import Keep
-from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .blocks.matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
 from .blocks.sparse_mask import SparseMask
-from .fold import Blocks, DirectionFolds, FoldedRows, fold, folds_of
+from .fold import FoldedRows, fold, folds_of
 from .row_items import with_items
 from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts
 from .workers import ALONE, Workers
@@ -86,8 +83,9 @@ class LargeBatchRunner:
         height, width = tile_size(matrix.example.device)
 
         def run(rows: int) -> dict[Direction, FoldedRows]:
-            blocks = MatrixBlocks(matrix, rows, width)
-            return fold_tiles(plan, blocks, mask, shapes, self.processes, self.on_tile, self.workers)
+            blocks, wanted = MatrixBlocks(matrix, rows, width), lambda _, positives: folds_of(plan, positives)
+            folded = fold(blocks, mask, shapes, wanted, self.processes, None, self.on_tile, self.workers)
+            return {rows.shape.direction: rows for rows in folded}
 
         if self.processes.size > 1:  # the processes exchange sums of their tiles, so none may change their size alone
             return run(height)
@@ -123,50 +121,6 @@ class LargeBatchRunner:
             merge_parts([part for parts in of_probe for part in parts], shape)
             for of_probe in zip(*of_all, strict=True)
         ]  # fmt: skip
-
-
-def direction_of(
-    plan: ProbePlan, mask: SparseMask, positives: Tensor, shape: BatchShape, keep: Keep = "some"
-) -> DirectionFolds:
-    """Return what a plan folds of one direction.
-
-    Args:
-        plan: for which one pass is enough.
-        mask: of the direction.
-        positives: (k,) similarities of its positive entries.
-        shape: of the direction.
-        keep: which entries are kept, see `CountingRule.fold`.
-    """
-    of_queries = QueryPositives(mask.by_query(positives), mask.number_of_negatives.to(positives.device))
-    folds = folds_of(plan.objectives, plan.eps, "extremes" in plan.reads, of_queries, keep)
-    return DirectionFolds(mask, of_queries, shape, folds)
-
-
-def fold_tiles(
-    plan: ProbePlan,
-    blocks: Blocks,
-    mask: SparseMask,
-    shapes: Sequence[BatchShape],
-    processes: ProcessGroup | None = None,
-    on_tile: OnStep | None = None,
-    workers: Workers = ALONE,
-) -> dict[Direction, FoldedRows]:
-    """Return what a plan folds of the directions of a batch.
-
-    Args:
-        plan: for which one pass is enough.
-        blocks: S.
-        mask: of the direction i2t.
-        shapes: of the directions.
-        processes: those that share the bands.
-        on_tile: called after each band.
-        workers: threads that take bands.
-    """
-    positives, transposed = blocks.positives(mask), mask.t()
-    of_masks = {"i2t": (mask, positives), "t2i": (transposed, positives[transposed.positives.origin])}
-    directions = [direction_of(plan, *of_masks[shape.direction], shape) for shape in shapes]
-    folded = fold(blocks, mask, directions, positives, processes, None, on_tile, workers)
-    return {rows.shape.direction: rows for rows in folded}
 
 
 def batch_shapes(batch: Batch) -> Pair[BatchShape]:

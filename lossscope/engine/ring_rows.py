@@ -115,11 +115,10 @@ class RingRows:
 
     def _start(self) -> None:
         """Begin what is kept: the positives are known."""
-        n, device, plan = len(self._positives), self._positives.device, self.plan
+        n, device = len(self._positives), self._positives.device
         positives = QueryPositives(self._positives[:, None], torch.full((n,), self.columns - 1, device=device))
-        folds = folds_of(plan.objectives, plan.eps, "extremes" in plan.reads, positives, "all")
         shape = BatchShape(1, self.plan.direction, torch.arange(n), torch.arange(self.columns)[None], False)
-        self._folded = FoldedRows(shape, positives, folds)
+        self._folded = FoldedRows(shape, positives, folds_of(self.plan, positives, "all"))
 
     def _fold(self, S: Tensor, first: int) -> None:
         """Add a block; of equal hardest negatives the first column is that of the row, whichever block came before."""

@@ -11,8 +11,9 @@ from lossscope.core.pair import Pair
 from lossscope.core.types import OnStep
 from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix, tile_size
 from lossscope.engine.blocks.sparse_mask import SparseMask
-from lossscope.engine.fold import DirectionFolds, FoldedRows, fold
+from lossscope.engine.fold import FoldedRows, fold
 from lossscope.objectives.counting.extremes import RankFold
+from lossscope.objectives.counting.fold import Fold
 from lossscope.objectives.counting.rows import QueryPositives
 from lossscope.probes.views.view import BatchShape
 
@@ -41,35 +42,37 @@ def count_ranks(
         on_tile: called after each band of tiles.
     """
     blocks = MatrixBlocks(matrix, *tile_size(matrix.example.device))
-    positives, transposed = blocks.positives(mask), mask.t()
-    directions = []
-    if wanted.i2t:
-        directions.append(_direction(mask, positives))
-    if wanted.t2i:
-        directions.append(_direction(transposed, positives[transposed.positives.origin.to(positives.device)]))
-    folded = fold(blocks, mask, directions, positives, on_band=on_tile)
-    counts = {rows.shape.direction: _rank_counts(one, rows, mask) for one, rows in zip(directions, folded, strict=True)}
+    masks = {own.direction: own for own, is_wanted in zip((mask, mask.t()), wanted, strict=True) if is_wanted}
+    shapes = [
+        BatchShape(1, direction, torch.arange(own.queries), torch.arange(own.candidates)[None])
+        for direction, own in masks.items()
+    ]
+    folded = fold(blocks, mask, shapes, _ranks, on_band=on_tile)
+    counts = {rows.shape.direction: _rank_counts(rows, masks[rows.shape.direction], mask) for rows in folded}
     return Pair(counts.get("i2t"), counts.get("t2i"))
 
 
-def _direction(mask: SparseMask, positives: Tensor) -> DirectionFolds:
-    """Return what is folded: the negatives above each positive."""
-    padded = mask.by_query(positives)
-    values = padded.where(_columns(mask, positives.device) >= 0, torch.inf)
-    of_queries = QueryPositives(padded, mask.number_of_negatives.to(positives.device))
-    shape = BatchShape(1, mask.direction, torch.arange(mask.queries), torch.arange(mask.candidates)[None])
-    return DirectionFolds(mask, of_queries, shape, {_RANKS: RankFold(values)})
+def _ranks(mask: SparseMask, positives: QueryPositives) -> dict[str, Fold]:
+    """Return what is kept: the negatives above each positive."""
+    similarities = positives.similarities
+    return {_RANKS: RankFold(similarities.where(_columns(mask, similarities.device) >= 0, torch.inf))}
 
 
-def _rank_counts(one: DirectionFolds, rows: FoldedRows, mask: SparseMask) -> RankCounts:
-    """Return the counts among negatives, and those among the other positives of a query."""
+def _rank_counts(rows: FoldedRows, own: SparseMask, mask: SparseMask) -> RankCounts:
+    """Return the counts among negatives, and those among the other positives of a query.
+
+    Args:
+        rows: of a direction.
+        own: the mask of the direction.
+        mask: of i2t.
+    """
     kept: RankFold = rows.folds[_RANKS]
-    values, columns = kept.values, _columns(one.mask, kept.above.device)
+    values, columns = kept.values, _columns(own, kept.above.device)
     s, others = values.where(columns >= 0, -torch.inf)[:, None, :], values[:, :, None]
     above = kept.above.long() + (s > others).sum(2)
     equal = (kept.at_least - kept.above).long() + (s == others).sum(2) - (columns >= 0).long()
     doubtful = torch.zeros(len(values), dtype=torch.bool, device=values.device)
-    entries = mask.positives.rows if one.dim == 1 else mask.positives.columns
+    entries = mask.positives.rows if rows.dim == 1 else mask.positives.columns
     doubtful[entries[rows.places]] = True
     return RankCounts(above, equal, columns, doubtful)
 

@@ -17,8 +17,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.engine import large_batches, small_batches
 from lossscope.engine.blocks.matrix import COLUMNS, ROWS, MatrixBlocks, TiledMatrix, row_slices, tile_size
 from lossscope.engine.blocks.sparse_mask import SparseMask
-from lossscope.engine.fold import FoldedRows
-from lossscope.engine.large_batches import fold_tiles
+from lossscope.engine.fold import FoldedRows, fold, folds_of
 from lossscope.engine.run_probes import ProbePlan
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
@@ -43,7 +42,7 @@ def run_pass(
     blocks = MatrixBlocks(TiledMatrix(embedded, batch.images, batch.captions), rows, columns)
     plan = ProbePlan.of(objectives, [Similarity(), *(Cocos(eps=one) for one in eps)])
     mask = SparseMask.of(batch, embedded.caption_image, "keep")
-    return list(fold_tiles(plan, blocks, mask, large_batches.batch_shapes(batch)).values())
+    return fold(blocks, mask, large_batches.batch_shapes(batch), lambda _, positives: folds_of(plan, positives))
 
 
 def assert_same(tiled_rows: FoldedRows, whole: DenseRows, objectives: list[Objective], eps: list[float]) -> None:
@@ -141,11 +140,11 @@ def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPa
     """The others would wait for ever for the sums of its tiles."""
     embedded, tried = captions("random", 20, 2), []
 
-    def scarce(plan: ProbePlan, blocks: MatrixBlocks, *_: object) -> None:
+    def scarce(blocks: MatrixBlocks, *_: object) -> None:
         tried.append(blocks.height)
         raise MemoryError
 
-    monkeypatch.setattr(large_batches, "fold_tiles", scarce)
+    monkeypatch.setattr(large_batches, "fold", scarce)
     for size, times in ((2, 1), (1, 5)):
         tried.clear()
         runner = large_batches.LargeBatchRunner(

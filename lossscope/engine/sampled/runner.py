@@ -16,8 +16,8 @@ from ..blocks.matrix import TiledMatrix
 from ..blocks.shards import ShardStrips
 from ..blocks.sparse_mask import SparseMask
 from ..blocks.strips import MatrixStrips
-from ..fold import Blocks, fold
-from ..large_batches import LargeBatchRunner, batch_shapes, direction_of
+from ..fold import Blocks, fold, folds_of
+from ..large_batches import LargeBatchRunner, batch_shapes
 from ..run_probes import ProbePlan, ProbeResult, merge_parts
 from .checkpoint import StripsFile
 from .draw import draw_queries
@@ -82,14 +82,13 @@ class SampleRunner:
 
         blocks = self._strips(batch, direction, sample)
         mask = SparseMask.of(batch, runner.embedded.relations, runner.plan.options.same_image, sample, direction)
-        tile_mask = mask if direction == "i2t" else mask.t()
-        positives = blocks.positives(tile_mask)
-        own = positives if direction == "i2t" else positives[tile_mask.t().positives.origin]
+        of_tiles = mask if direction == "i2t" else mask.t()
         shapes = batch_shapes(_with_sample(batch, direction, sample))
-        shape = shapes.i2t if direction == "i2t" else shapes.t2i
-        directions = [direction_of(plan, mask, own, shape)]
-        store = self.file.of(label)
-        (rows,) = fold(blocks, tile_mask, directions, positives, runner.processes, store, on_strip, runner.workers)
+        (rows,) = fold(
+            blocks, of_tiles, [shapes.i2t if direction == "i2t" else shapes.t2i],
+            lambda _, positives: folds_of(plan, positives),
+            runner.processes, self.file.of(label), on_strip, runner.workers,
+        )  # fmt: skip
         return plan.run(rows)
 
     def _run_panels(self, plan: ProbePlan, batch: Batch, direction: Direction, sample: Rows) -> list[ProbeResult]:

@@ -14,8 +14,8 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import Direction
 from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix
 from lossscope.engine.blocks.sparse_mask import SparseMask
-from lossscope.engine.fold import FoldedRows
-from lossscope.engine.large_batches import batch_shapes, fold_tiles
+from lossscope.engine.fold import FoldedRows, fold, folds_of
+from lossscope.engine.large_batches import batch_shapes
 from lossscope.engine.run_probes import ProbePlan
 from lossscope.objectives.counting import large_entries
 from lossscope.objectives.counting.block import Block, Buffers, Tile
@@ -122,7 +122,9 @@ def run_pass(embedded: SplitEmbeddings) -> dict[Direction, FoldedRows]:
     batch = next(Sampling("pairs", None).batches(embedded.relations))
     blocks = MatrixBlocks(TiledMatrix(embedded, batch.images, batch.captions), 90, 150)
     mask = SparseMask.of(batch, embedded.relations, "keep")
-    return fold_tiles(ProbePlan.of(OBJECTIVES, PROBES), blocks, mask, batch_shapes(batch))
+    plan = ProbePlan.of(OBJECTIVES, PROBES)
+    folded = fold(blocks, mask, batch_shapes(batch), lambda _, positives: folds_of(plan, positives))
+    return {rows.shape.direction: rows for rows in folded}
 
 
 @each("per_cluster", [1, 6, 40])
