@@ -56,6 +56,7 @@ class SweepOptions:
     per_query: bool = False  # keep the rows of single queries
     part: int = 512  # batches after which a part is written at the latest
     engine: Literal["auto", "dense", "tiled"] = "auto"  # dense holds the matrix of a batch, tiled never does
+    # of later versions: frames state those alone that have an effect
     negatives: MinedNegatives = "batch"  # what mined negatives are candidates of
     mined: int | None = None  # mined negatives of a query that are taken, the first ones; None: all
     per_class: int | None = None  # items of a class in batches of classes; None: 2, or 4 where positives may be many
@@ -74,25 +75,10 @@ class SweepOptions:
 
     def record(self) -> dict[str, Any]:
         """Return the options as a frame's manifest states them: without those of later versions that have no effect."""
-        neutral = {field.name: field.default for field in fields(SweepOptions) if field.name in _LATER}
-        stated = {k: v for k, v in asdict(self).items() if k not in neutral or v != neutral[k]}
+        neutral = {field.name: field.default for field in fields(SweepOptions)}
+        early = list(neutral)[: list(neutral).index("negatives")]
+        stated = {k: v for k, v in asdict(self).items() if k in early or v != neutral[k]}
         return {**stated, "precision": "float32"}  # of tiles, which frames of earlier versions state
-
-
-_LATER = frozenset(
-    {
-        "negatives",
-        "mined",
-        "per_class",
-        "masks",
-        "terms",
-        "guide",
-        "interval",
-        "interval_groups",
-        "queries",
-        "precision_of",
-    }
-)  # options that older frames lack
 
 
 def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from lossscope.io.frame_summary import finished_entries
 from lossscope.io.frames import Frame, summarise
 
 from .batch_runner import BatchRunner, PartRows
-from .plan import Batching, SweepOptions, SweepPlan
+from .plan import SweepOptions, SweepPlan
 from .sweep_intervals import NamedSums, SweepIntervals, join_sums, sums_of_table, sums_table
 from .workers import Behind, number_of_jobs
 
@@ -217,8 +217,8 @@ class Sweep(SweepOptions):
             require_fitting_guide(embedded, guide)
         for batching in plan.batchings:
             batching.sampling.fitting(embedded.relations)
-            if plan.needs_matrix or batching.sampling.mode == "views":
-                _require_rows(plan, batching, embedded, guide)
+        if plan.needs_matrix or any(batching.sampling.mode == "views" for batching in plan.batchings):
+            _require_rows(plan, embedded, guide)
         self._bound[:] = [(plan, embedded, guide)]
         return plan
 
@@ -253,16 +253,14 @@ def require_fitting_guide(embedded: SplitEmbeddings, guide: SplitEmbeddings) -> 
         )
 
 
-def _require_rows(
-    plan: SweepPlan, batching: Batching, embedded: SplitEmbeddings, guide: SplitEmbeddings | None
-) -> None:
+def _require_rows(plan: SweepPlan, embedded: SplitEmbeddings, guide: SplitEmbeddings | None) -> None:
     """Raise InputError where rows of S cannot have what the plan asks for, which a batch of two shows."""
     small = replace(plan.with_batches_of_two(), masks=plan.masks)
-    for two in small.batchings:
-        if two.sampling.mode == batching.sampling.mode:
-            first = next(two.sampling.batches(embedded.relations), None)
+    for batching in small.batchings:
+        if plan.needs_matrix or batching.sampling.mode == "views":
+            first = next(batching.sampling.batches(embedded.relations), None)
             if first is not None:
-                BatchRunner(small, two, embedded, ProcessGroup(0, 1), None, guide).require_rows(first)
+                BatchRunner(small, batching, embedded, ProcessGroup(0, 1), None, guide).require_rows(first)
 
 
 def require_probes_work(plan: SweepPlan, embedded: SplitEmbeddings) -> None:

@@ -96,10 +96,10 @@ class MatrixBlocks:
         return len(self._bands)
 
     @cached_property
-    def _bands(self) -> list[list[slice]]:
-        """The rows of the tiles of each band."""
-        rows = row_slices(self.matrix.shape[0], self.height)
-        return [rows[part] for part in row_slices(len(rows), -(-len(rows) // _BANDS))]
+    def _bands(self) -> list[tuple[list[slice], list[slice]]]:
+        """The rows and the columns of the tiles of each band."""
+        rows, columns = row_slices(self.matrix.shape[0], self.height), row_slices(self.matrix.shape[1], self.width)
+        return [(rows[part], columns) for part in row_slices(len(rows), -(-len(rows) // _BANDS))]
 
     def positives(self, mask: SparseMask) -> Tensor:
         """(k,) similarities of the positive entries of the mask."""
@@ -107,12 +107,12 @@ class MatrixBlocks:
 
     def tiles(self, band: int, buffers: Buffers) -> Iterator[Tile]:
         """Yield the tiles of a band, row by row."""
-        yield from self.matrix.tiles(self._bands[band], row_slices(self.matrix.shape[1], self.width), buffers)
+        yield from self.matrix.tiles(*self._bands[band], buffers)
 
-    def whole_rows(self, queries: Tensor, mask: SparseMask) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield some of the queries, and their whole rows."""
-        for part in torch.split(queries, self.height):
-            yield part, self.matrix.whole_rows(part, mask.direction)
+    def whole_rows(self, queries: Tensor, mask: SparseMask) -> Iterator[tuple[Tensor, Tensor]] | None:
+        """Return some of the queries, and their whole rows, one after another."""
+        parts = torch.split(queries, self.height)
+        return ((part, self.matrix.whole_rows(part, mask.direction)) for part in parts)
 
 
 class HasBlocks(Protocol):

@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from lossscope.objectives.counting.block import Buffers, Tile
+from lossscope.core.cached import cached_property
+from lossscope.core.types import Direction
 
-from .matrix import TiledMatrix, positive_similarities, row_slices, tile_size
+from .matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
 from .sparse_mask import SparseMask
 
 STRIP = 1 << 20  # candidates of a strip, at most: sums are merged, and can be resumed, after each
 
 
 @dataclass(frozen=True, eq=False)
-class MatrixStrips:
-    """Strips of embeddings or similarities that are in memory, or mapped into it."""
+class MatrixStrips(MatrixBlocks):
+    """Strips of embeddings or similarities that are in memory, or mapped into it; tiles are in the order of each."""
 
-    matrix: TiledMatrix  # one of its sides is the sampled queries
-    transposed: bool  # whether that is the second
+    direction: Direction = "i2t"  # of the queries
 
-    @property
-    def number(self) -> int:
-        """Number of strips."""
-        return len(self._strips)
+    @classmethod
+    def of(cls, matrix: TiledMatrix, direction: Direction) -> MatrixStrips:
+        """Return the strips of the candidates of a direction."""
+        return cls(matrix, *tile_size(matrix.example.device), direction)
 
-    @property
-    def _strips(self) -> list[slice]:
-        return row_slices(self.matrix.shape[0 if self.transposed else 1], STRIP)
-
-    def positives(self, mask: SparseMask) -> Tensor:
-        """(k,) similarities of the positive entries of the mask."""
-        return positive_similarities(self.matrix, mask.positives)
-
-    def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
-        """Yield the tiles of a strip; those of a query come in the order of its candidates."""
-        own, (height, width) = self._strips[strip], tile_size(self.matrix.example.device)
-        if self.transposed:
-            rows, columns = _within(own, height), row_slices(self.matrix.shape[1], width)
-        else:
-            rows, columns = row_slices(self.matrix.shape[0], height), _within(own, width)
-        yield from self.matrix.tiles(rows, columns, buffers)
+    @cached_property
+    def _bands(self) -> list[tuple[list[slice], list[slice]]]:
+        n, m = self.matrix.shape
+        if self.direction == "i2t":
+            queries = row_slices(n, self.height)
+            return [(queries, _within(strip, self.width)) for strip in row_slices(m, STRIP)]
+        queries = row_slices(m, self.width)
+        return [(_within(strip, self.height), queries) for strip in row_slices(n, STRIP)]
 
     def whole_rows(self, queries: Tensor, mask: SparseMask) -> None:
         """Return None: queries are read again strip by strip."""

@@ -114,7 +114,7 @@ class SampleRunner:
             if direction == "i2t":
                 return ShardStrips(shards.i2t.take(drawn.images), shards.t2i, batch.captions, False)
             return ShardStrips(shards.t2i.take(drawn.captions), shards.i2t, batch.images, True)
-        return MatrixStrips(self._matrix(batch, direction, sample), direction == "t2i")
+        return MatrixStrips.of(self._matrix(batch, direction, sample), direction)
 
     def _matrix(self, batch: Batch, direction: Direction, sample: Rows) -> TiledMatrix:
         """Return S of the sampled queries, with the first side as rows."""
