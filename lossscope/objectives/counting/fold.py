@@ -23,7 +23,7 @@ from torch import Tensor
 from lossscope.core.cached import cached_property
 from lossscope.core.counts import Counts
 
-from .block import Block, Tile
+from .block import Block, Buffers, Tile
 from .concentration import Concentration
 from .effects import CountEffects
 from .rows import QueryPositives, WholeRows
@@ -150,7 +150,7 @@ class FoldedRowCounts(RowCounts):
     def block(self) -> Block:
         """The rows as one block."""
         n, c = self.whole.negatives.shape
-        return Block(Tile(self.whole.negatives, slice(0, n), slice(0, c), self.whole.buffers))
+        return Block(Tile(self.whole.negatives, slice(0, n), slice(0, c), self.whole.buffers or Buffers()))
 
 
 def fill_skipped(values: Tensor, usable: Tensor) -> Tensor:

@@ -50,9 +50,9 @@ class WholeRows:
 
     S: Tensor
     mask: Mask
-    buffers: Buffers = field(default_factory=Buffers, repr=False)  # memory of matrices, under names of this direction
+    buffers: Buffers | None = None  # memory of matrices, under names of this direction; None: new memory
     _checked: set[str] = field(default_factory=set, init=False, repr=False)
-    _scale: list[float] = field(default_factory=list, init=False, repr=False)  # of the exponentials in the buffer
+    _exponentials: dict[float, Tensor] = field(default_factory=dict, init=False, repr=False)  # of the last scale
 
     @classmethod
     def from_rows(cls, S: Tensor, mask: Mask, buffers: Buffers | None = None) -> WholeRows:
@@ -64,15 +64,17 @@ class WholeRows:
             buffers: memory that the next rows of this direction overwrite; None: new memory.
         """
         S = S.detach().float() if S.dtype in (torch.float16, torch.bfloat16) else S.detach()
-        return cls(S, mask, buffers or Buffers())
+        return cls(S, mask, buffers)
 
     def _matrix(self, name: str) -> Tensor:
         """Return memory of the shape of S."""
+        if self.buffers is None:
+            return torch.empty(self.S.shape, dtype=self.S.dtype, device=self.S.device)
         return self.buffers.empty_like(self.S, f"{self.mask.direction} {name}")
 
     def _matrix_like_S(self, name: str) -> Tensor | None:
-        """Return memory that lies as S does; None, new memory, where that is by columns."""
-        return self._matrix(name) if self.S.is_contiguous() else None
+        """Return memory that lies as S does; None, new memory, where that is by columns or there is no other."""
+        return self._matrix(name) if self.buffers is not None and self.S.is_contiguous() else None
 
     def check(self, positives: str) -> None:
         """Raise InputError for rows that an objective with `one` or `many` positives does not take; checked once."""
@@ -113,11 +115,10 @@ class WholeRows:
 
     def exponentials(self, scale: float) -> Tensor:
         """(n, c) exp(scale · gap), 0 on entries that are not negatives; overwritten by a call with another scale."""
-        E = self._matrix("exponentials")
-        if self._scale != [scale]:
-            torch.mul(self.gaps, scale / LN2, out=E).exp2_()
-            self._scale[:] = [scale]
-        return E
+        if scale not in self._exponentials:
+            self._exponentials.clear()  # first, so that new memory can be theirs
+            self._exponentials[scale] = torch.mul(self.gaps, scale / LN2, out=self._matrix("exponentials")).exp2_()
+        return self._exponentials[scale]
 
     def above(self, cut: Tensor) -> Tensor:
         """(n, c) 1 where a negative is above the cut, (n,), else 0; overwritten by the next call."""
