@@ -182,7 +182,7 @@ def test_a_precision_that_is_killed_between_its_samples_resumes(
     whole, passes = sweep.run(split()), list[int]()
 
     def killed(*args: Any) -> Any:
-        passes.append(len(args[2][0].shape.query_ids))
+        passes.append(len(args[2][0].query_ids))
         if len(passes) == 4:
             raise KeyboardInterrupt
         return fold.fold(*args)
