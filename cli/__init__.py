@@ -2,67 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ._start import no_garbage  # before anything else is imported
 
 # isort: split
 with no_garbage():
-    from . import (
-        audit,
-        check,
-        cite,
-        cocos,
-        compare,
-        convert,
-        data,
-        data_generate,
-        data_lint,
-        demo,
-        diagram,
-        diff,
-        doctor,
-        evaluate,
-        listing,
-        mine,
-        plot,
-        probe,
-        report,
-        study,
-        study_power,
-        table,
-        train,
-        trajectory,
-        verify,
-    )
-    from .app import app, main
+    from ._commands import main, whole_app
 
-    probe.register_probes()
+if TYPE_CHECKING:
+    import typer
 
-__all__ = [
-    "app",
-    "audit",
-    "check",
-    "cite",
-    "cocos",
-    "compare",
-    "convert",
-    "data",
-    "data_generate",
-    "data_lint",
-    "demo",
-    "diagram",
-    "diff",
-    "doctor",
-    "evaluate",
-    "listing",
-    "main",
-    "mine",
-    "plot",
-    "probe",
-    "report",
-    "study",
-    "study_power",
-    "table",
-    "train",
-    "trajectory",
-    "verify",
-]
+    app: typer.Typer
+
+__all__ = ["app", "main"]
+
+
+def __getattr__(name: str) -> Any:
+    """Return `app`, lossscope with all its commands: a command line imports the files of those alone that it needs."""
+    if name == "app":
+        globals()[name] = whole_app()
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

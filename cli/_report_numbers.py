@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lossscope.errors import InputError
-from lossscope.io.json_files import read_json
-from lossscope.io.reading import naming, reading
 
 
 @contextmanager
@@ -19,6 +17,8 @@ def naming_numbers(path: Path, picture: str | None = None) -> Iterator[None]:
         path: the file that was given.
         picture: what is drawn; None: a table is made.
     """
+    from lossscope.io.reading import naming, reading
+
     try:
         what = "rows of numbers of which this can be made"
         with reading(path, what, "Write it again"), naming(path, what):
@@ -34,6 +34,8 @@ def naming_numbers(path: Path, picture: str | None = None) -> Iterator[None]:
 
 def _names(report: Path, picture: str | None) -> list[str]:
     """Return the names of the files of a report that a picture, or tables, are made of; none where it has none."""
+    from lossscope.io.json_files import read_json
+
     if picture is None:
         names = ["rows", "comparisons"]
     else:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lossscope.io.shipped import require_source
-
 from ._options import resolve_device
 from ._output import notice
 from ._typed import is_typed
@@ -26,6 +24,8 @@ def with_existing_sources(given: dict[str, Any]) -> dict[str, Any]:
 
     Raises InputError naming the first that is not.
     """
+    from lossscope.io.shipped import require_source
+
     named = {name: given[name] for name in _OPTIONS if given.get(name)}
     return {**given, **{name: [require_source(path) for path in paths] for name, paths in named.items()}}
 

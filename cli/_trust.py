@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from lossscope.io.remembered_trust import remembered_trust
 from lossscope.io.trusted_code import TrustedCode, trust
 
 
@@ -19,6 +18,8 @@ def trust_typed(given: Mapping[str, Any]) -> AbstractContextManager[None]:
     Args:
         given: options of the command, by name; a default names no Python file.
     """
+    from lossscope.io.remembered_trust import remembered_trust
+
     folders = {folder for path in _of_type(given.values(), Path) for folder in (path, *path.parents[:2])}
     before = (remembered_trust(folder) for folder in sorted(folders) if folder.is_dir())
     every = bool(given.get("trust_code"))

@@ -10,6 +10,7 @@ import typer
 
 from lossscope.core.types import HIDDEN_FROM
 
+from ._app import command
 from ._options import (
     OUTPUT,
     CaptionImage,
@@ -30,7 +31,6 @@ from ._options import (
 )
 from ._output import notice, print_path
 from ._progress import progress
-from .app import command
 
 if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate

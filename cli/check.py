@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ._app import command
 from ._errors import FAILED
 from ._options import Debug, Seed, complete_names, complete_words, usage
 from ._verdicts import as_json, failed_names, print_verdicts, summarise
-from .app import command
 
 if TYPE_CHECKING:
     from lossscope.objectives.checks.verdict import Verdict

@@ -9,11 +9,11 @@ import typer
 
 from lossscope.core.types import Convention, WeightUnit
 
+from ._app import command
 from ._options import usage, with_options
 from ._output import notice
 from ._processes import writes_results
 from ._sweep import SWEEP, SweepArguments, print_summary, run_sweep
-from .app import command
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,6 +10,7 @@ import typer
 
 from lossscope.stats.metric_names import METRICS, extra_cutoffs, is_metric, is_statistic
 
+from ._app import command
 from ._options import (
     SPLITS,
     AcceptOptions,
@@ -31,7 +32,6 @@ from ._options import (
 from ._output import FORMATS, notice, print_results
 from ._progress import progress
 from ._sources import load_source
-from .app import command
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from ._app import command
 from ._options import AcceptOptions, DataSpec, Debug, EncoderOptions, Quiet, VocabularyFile, usage
 from ._output import notice, print_path
-from .app import command
 
 
 @command()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from ._app import app, command
 from ._options import SPLITS, Debug, Device, Quiet, complete_names, complete_words, require_choice, resolve_device
 from ._output import notice, print_path
 from ._progress import progress
-from .app import app, command
 
 if TYPE_CHECKING:
     from lossscope.datasets.conversion.msrvtt import Kind

@@ -8,10 +8,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from ._app import command
 from ._options import Debug, Quiet
 from ._output import notice, print_path
 from ._progress import progress
-from .app import command
 from .data import data
 
 Lists = Literal["1k-a", "1k-b", "full"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ._app import command
 from ._options import Debug, Quiet, complete_names
 from ._output import fold
 from ._progress import progress
-from .app import command
 from .data import data
 
 if TYPE_CHECKING:

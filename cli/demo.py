@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import typer
 
+from ._app import command
 from ._options import Debug, Device, Quiet, Seed, resolve_device
 from ._output import notice, print_path
 from ._progress import progress
-from .app import command
 
 _TITLES = {
     "scenes": "What four losses do to the same model",

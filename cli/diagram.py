@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ._app import command
 from ._options import (
     SPLITS,
     DataSpec,
@@ -28,7 +29,6 @@ from ._options import (
 from ._output import print_csv, print_path
 from ._progress import progress
 from ._sources import load_source
-from .app import command
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ._app import command
 from ._diff_sides import (
     OtherCondition,
     in_words,
@@ -27,7 +28,6 @@ from ._processes import writes_results
 from ._progress import progress
 from ._sweep import SweepArguments
 from ._typed import is_typed
-from .app import command
 
 if TYPE_CHECKING:
     import pandas as pd

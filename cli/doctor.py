@@ -13,6 +13,7 @@ import typer
 
 from lossscope.visible_text import show_text
 
+from ._app import command
 from ._options import (
     OUTPUT,
     SOURCE,
@@ -35,7 +36,6 @@ from ._options import (
 )
 from ._output import fold, notice
 from ._progress import progress
-from .app import command
 
 if TYPE_CHECKING:
     from lossscope.doctor.examination.checks import Examination

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ._app import command
 from ._options import (
     OUTPUT,
     AcceptOptions,
@@ -30,7 +31,6 @@ from ._options import (
 from ._output import notice, print_results
 from ._progress import progress
 from ._sources import load_source
-from .app import command
 
 if TYPE_CHECKING:
     import pandas as pd

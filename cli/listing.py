@@ -9,9 +9,9 @@ import typer
 
 from lossscope.declarations import Declaration, declarations
 
+from ._app import command
 from ._options import Debug, complete_words, require_choice
 from ._output import fold
-from .app import command
 
 KINDS = {
     "objectives": "losses and stated gradients: --objective",

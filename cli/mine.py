@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
+from ._app import command
 from ._options import DataSpec, Debug, Device, NoCache, Quiet, SplitName, TrustCode, VocabularyFile
 from ._output import print_path
 from ._progress import progress
 from ._sources import load_source
-from .app import command
 
 
 @command(keeps=True)

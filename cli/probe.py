@@ -10,9 +10,9 @@ import typer
 
 from lossscope.declarations import Declaration, OptionField, declarations
 
+from ._app import app, command, name_of
 from ._options import complete_names, with_options
 from ._sweep import SWEEP, SweepArguments, print_summary, run_sweep
-from .app import app, command, name_of
 
 _PANEL = "Probe"
 
@@ -48,14 +48,19 @@ def probe(
     print_summary(options, rows, {"name": "probe", "probes": list(dict.fromkeys(rows["probe"]))})
 
 
-def register_probes() -> None:
-    """Make a command for each probe that has none yet."""
+def register_probe(name: str) -> None:
+    """Make the command of a probe; nothing where that has one, or is none.
+
+    Args:
+        name: of the command.
+    """
+    known = {name_of(one) for one in app.registered_commands}
     for item in declarations("probes"):
-        if item.name.replace("_", "-") not in map(name_of, app.registered_commands):
-            register(item)
+        if item.name.replace("_", "-") == name and name not in known:
+            _register(item)
 
 
-def register(item: Declaration) -> None:
+def _register(item: Declaration) -> None:
     """Make the command of one probe: its options are the fields of its class."""
 
     def run(options: SweepArguments, **fields: Any) -> None:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ._app import command
 from ._options import SPLITS, Debug, Device, Quiet, TrustCode, Verbose, complete_words, resolve_device
 from ._output import notice, print_path
 from ._progress import progress
-from .app import command
 
 
 @command()

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lossscope.io.shipped import find_shipped, shipped_files
-
+from ._app import app, command
 from ._options import Debug, Device, Format, Quiet, TrustCode, Verbose, complete_names, resolve_device, usage
 from ._output import fold, notice, print_csv, print_path, print_results, print_tables
 from ._progress import progress
-from .app import app, command
 
 if TYPE_CHECKING:
     from lossscope.core.types import Progress
@@ -29,12 +27,19 @@ study = typer.Typer(
 )
 app.add_typer(study)
 
+
+def _shipped_studies() -> list[str]:
+    from lossscope.io.shipped import shipped_files
+
+    return list(shipped_files("studies"))
+
+
 File = Annotated[
     Path,
     typer.Argument(
         help="TOML file of the study, the folder of one, or the name of one that comes with lossscope.",
         show_default=False,
-        autocompletion=lambda: list(shipped_files("studies")),
+        autocompletion=_shipped_studies,
     ),
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder of the study.", show_default="runs/NAME")]
@@ -229,6 +234,7 @@ def worker(
 
 def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
     from lossscope.io.remembered_trust import remembered_trust
+    from lossscope.io.shipped import find_shipped
     from lossscope.io.trusted_code import trust
     from lossscope.studies.study import Study
     from lossscope.studies.study_file import read_study_file, read_study_name
@@ -248,6 +254,7 @@ def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
 
 def open_study(file: Path, out: Path | None) -> Study:
     """Open the study of a TOML file, of a folder, or of a name that comes with lossscope."""
+    from lossscope.io.shipped import find_shipped
     from lossscope.studies.study import Study
     from lossscope.studies.study_file import read_study_name
 

@@ -8,10 +8,10 @@ import typer
 
 from lossscope.stats.metric_names import METRICS
 
+from ._app import command
 from ._options import Debug, Format, Quiet, require_choice, typed_alone, usage
 from ._output import FORMATS, notice, print_results
 from ._progress import progress
-from .app import command
 from .study import File, Out, open_study, study
 
 if TYPE_CHECKING:

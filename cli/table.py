@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from ._app import command
 from ._options import Debug, complete_declared, require_declared
 from ._output import print_tables
 from ._report_numbers import naming_numbers
-from .app import command
 
 
 @command()

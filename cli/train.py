@@ -13,11 +13,11 @@ import typer
 
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
+from ._app import command
 from ._options import Debug, Device, Quiet, TrustCode, complete_names, resolve_device, usage, with_choices
 from ._output import notice, print_path
 from ._processes import writes_results
 from ._progress import progress
-from .app import command
 
 _PROBES, _DOCTOR, _OUTPUT = "Probes", "Doctor", "Output"
 _STOPPED = 3  # exit code where --stop-on ends a run, as that of `doctor --fail-on`

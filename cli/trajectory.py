@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from ._app import command
 from ._options import Debug, Quiet
 from ._output import notice, print_csv, print_tables
-from .app import command
 
 
 @command()

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from ._app import command
 from ._options import Debug, TrustCode
 from ._output import fold
-from .app import command
 
 
 @command()

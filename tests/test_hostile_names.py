@@ -23,8 +23,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pandas as pd
 import pytest
-from lossscope_cli import _errors, _output, _progress
-from lossscope_cli.app import app
+from lossscope_cli import _errors, _output, _progress, app
 from matplotlib.figure import Figure
 from PIL import Image
 from rich.console import Console

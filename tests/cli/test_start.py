@@ -9,9 +9,10 @@ import sys
 
 import pytest
 from lossscope_cli import app
+from lossscope_cli._commands import app_of, name_of
 from lossscope_cli._start import explain_interrupt, no_garbage
-from lossscope_cli.app import app_of
 from typer.main import get_command
+from typer.testing import CliRunner
 
 from tests.command_line import tree
 from tests.each import each
@@ -27,7 +28,7 @@ COMMON = (
 )  # fmt: skip
 RUN = """
 import sys
-from lossscope_cli.app import app_of
+from lossscope_cli._commands import app_of
 
 for line in sys.argv[2:]:
     app_of(line.split())(line.split(), standalone_mode=False)
@@ -54,9 +55,32 @@ def test_the_command_that_is_typed_is_built_alone_and_is_the_same(words: str) ->
     assert [one.opts for one in built[words].params] == [one.opts for one in whole.params]
 
 
-@each("words", [[], ["--help"], ["--version"], ["no-such-command"], ["data", "lint"]])
+@each("words", [[], ["--version"], ["no-such-command"], ["data", "lint"], ["--version", "--help"]])
 def test_all_commands_are_built_where_none_is_typed(words: list[str]) -> None:
     assert app_of(words) is app
+
+
+@each("option", ["--help", "-h"], "columns", ["60", "80", "120"])
+def test_help_of_all_commands_is_the_same_without_their_options(option: str, columns: str) -> None:
+    run = CliRunner(env={"COLUMNS": columns}).invoke
+    assert run(app_of([option]), [option]).output == run(app, [option]).output
+
+
+IMPORTED = """
+import sys, lossscope_cli._commands
+app = lossscope_cli._commands.app_of(sys.argv[1:])
+print(*(name for name in lossscope_cli._commands.MODULES if f"lossscope_cli.{name}" in sys.modules))
+print(*map(lossscope_cli._commands.name_of, app.registered_commands))
+lossscope_cli._commands.whole_app()
+print(*map(lossscope_cli._commands.name_of, lossscope_cli.app.registered_commands))
+"""
+
+
+@each("word, file", {"cocos": "cocos", "list": "listing", "eval": "evaluate", "weight-mass": "probe"}.items())
+def test_the_file_of_the_command_that_is_typed_is_imported_alone_and_changes_no_order(word: str, file: str) -> None:
+    command = [sys.executable, "-P", "-c", IMPORTED, word, "tiny"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert shown == [file, word, " ".join(map(name_of, app.registered_commands))]
 
 
 def test_garbage_is_looked_for_after_the_imports_and_never_where_the_caller_looks_for_none() -> None:
@@ -80,7 +104,7 @@ def test_to_import_the_library_freezes_nothing() -> None:
     assert done.stdout.split() == ["True", "0"]
 
 
-@pytest.mark.parametrize("module", ["lossscope_cli._start", "typer", "lossscope_cli.cocos"])
+@pytest.mark.parametrize("module", ["lossscope_cli._start", "typer", "lossscope_cli.listing"])
 def test_ctrl_c_at_the_start_is_no_traceback(module: str) -> None:
     """After one of the modules that are imported; before the first of them Python itself is not ready."""
     command = [sys.executable, "-P", "-X", "importtime", "-m", "lossscope_cli", "list", "objectives"]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 import importlib
 import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -23,7 +22,7 @@ from ._options import resolve_device, usage
 from ._processes import is_one_of_many, with_rank, writes_results
 from ._sources import with_existing_sources
 from ._spec_options import Command
-from ._start import end_at_ctrl_c, no_garbage
+from ._start import no_garbage
 from ._trust import trust_typed
 
 app = typer.Typer(
@@ -119,33 +118,9 @@ def _kept(keeps: bool, given: dict[str, Any]) -> str:
     return "Interrupted; what was finished is kept."
 
 
-def app_of(words: Sequence[str]) -> typer.Typer:
-    """Return lossscope with the one command that is typed, or with all where that is none: to build each takes time.
-
-    Args:
-        words: of the command line, after the name.
-    """
-    typed = [command for command in app.registered_commands if words and name_of(command) == words[0]]
-    if not typed:
-        return app
-    alone = copy.copy(app)
-    alone.registered_commands, alone.registered_groups = typed, []
-    return alone
-
-
 def name_of(registered: CommandInfo) -> str:
     """Return the word that a command is typed as."""
     return str(registered.name or getattr(registered.callback, "__name__", "")).replace("_", "-")
-
-
-def main() -> None:
-    """Run the console script."""
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="replace")
-    try:
-        app_of(sys.argv[1:])()
-    finally:
-        end_at_ctrl_c()
 
 
 @contextlib.contextmanager

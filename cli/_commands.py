@@ -1,0 +1,112 @@
+"""Which commands are there, and which of them does a command line need? To import and to build each takes time."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import typer
+from typer.models import CommandInfo
+
+from lossscope.declarations import declarations
+
+from ._app import app, name_of
+from ._start import end_at_ctrl_c, no_garbage
+
+MODULES = (
+    "audit", "check", "cite", "cocos", "compare", "convert", "data", "data_generate", "data_lint", "demo", "diagram",
+    "diff", "doctor", "evaluate", "listing", "mine", "plot", "probe", "report", "study", "study_power", "table",
+    "train", "trajectory", "verify",
+)  # fmt: skip
+"""Files of commands, in the order of --help; a command for each probe comes after them."""
+_FILES = {"eval": "evaluate", "list": "listing"}  # of commands that have another name
+_GROUPS = ("data", "study")
+
+
+def main() -> None:
+    """Run the console script."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        app_of(sys.argv[1:])()
+    finally:
+        end_at_ctrl_c()
+
+
+def whole_app() -> typer.Typer:
+    """Return lossscope with all its commands."""
+    with no_garbage():
+        for module in MODULES:
+            import_module(f".{module}", __package__)
+        for item in declarations("probes"):
+            _register_probe(item.name.replace("_", "-"))
+    app.registered_commands.sort(key=_place)  # those that were imported alone before stand where they always do
+    return app
+
+
+def app_of(words: Sequence[str]) -> typer.Typer:
+    """Return lossscope with what a command line needs: the command that is typed, or all where that is none.
+
+    For its own --help all commands are there without their options.
+
+    Args:
+        words: of the command line, after the name.
+    """
+    if list(words) in (["--help"], ["-h"]):
+        return _without_options(whole_app())
+    typed = _typed(words[0]) if words else None
+    if typed is None:
+        return whole_app()
+    return _with(app, [typed])
+
+
+def _typed(word: str) -> CommandInfo | None:
+    """The command that is typed as `word`, whose file alone is imported; None for a group and where there is none."""
+    file = _FILES.get(word, word.replace("-", "_"))
+    with no_garbage():
+        if file in MODULES and file not in _GROUPS:
+            import_module(f".{file}", __package__)
+        else:
+            _register_probe(word)
+    return next((one for one in app.registered_commands if name_of(one) == word), None)
+
+
+def _register_probe(name: str) -> None:
+    """Make the command of a probe; nothing where there is none."""
+    import_module(".probe", __package__).register_probe(name)
+
+
+def _place(registered: CommandInfo) -> tuple[int, str]:
+    """Where a command stands among the others."""
+    name = name_of(registered)
+    file = _FILES.get(name, name)
+    return (MODULES.index(file), "") if file in MODULES else (len(MODULES), name)
+
+
+def _without_options(whole: typer.Typer) -> typer.Typer:
+    """Lossscope with commands that have their names and texts alone, and groups without commands."""
+    sketched = _with(whole, [_sketch(one) for one in whole.registered_commands])
+    sketched.registered_groups = [copy.copy(group) for group in whole.registered_groups]
+    for group in sketched.registered_groups:
+        group.typer_instance = _with(group.typer_instance, []) if group.typer_instance else None
+    return sketched
+
+
+def _with(group: typer.Typer, commands: list[CommandInfo]) -> typer.Typer:
+    """A group with these commands alone."""
+    alone = copy.copy(group)
+    alone.registered_commands, alone.registered_groups = commands, []
+    return alone
+
+
+def _sketch(registered: CommandInfo) -> CommandInfo:
+    """A command that does nothing, with the name and the text of another."""
+    sketch = copy.copy(registered)
+    sketch.name, sketch.help, sketch.callback = name_of(registered), inspect.getdoc(registered.callback), _nothing
+    return sketch
+
+
+def _nothing() -> None: ...
