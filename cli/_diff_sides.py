@@ -187,7 +187,7 @@ def paired_sweep(
 
 def paired_record(sweeps: PairedSweep, a: SplitEmbeddings, b: SplitEmbeddings, data: str | None) -> dict[str, Any]:
     """Return what was measured, as frames record it: the options of the sweep, those of B, and both fingerprints."""
-    from lossscope.io.python_files import plugin_fingerprints, plugins_entry
+    from lossscope.io.plugin_fingerprints import plugin_fingerprints, plugins_entry
 
     first, second = sweeps.first.record(), sweeps.second.record()
     plugins = (*sweeps.first.objectives, *sweeps.second.objectives, *sweeps.first.probes)

@@ -15,9 +15,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from lossscope.declarations import declarations
+from lossscope.declarations import Choice, declarations
 from lossscope.errors import InputError
-from lossscope.training.recipe import Choice
 
 from . import _processes
 

@@ -112,7 +112,7 @@ def open_frame(
 ) -> Frame | None:
     """Return the frame folder of this very command, new or to be resumed; None without a folder."""
     from lossscope.io.frames import Frame
-    from lossscope.io.python_files import plugin_fingerprints, plugins_entry
+    from lossscope.io.plugin_fingerprints import plugin_fingerprints, plugins_entry
 
     if folder is None:
         return None

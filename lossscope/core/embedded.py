@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,7 +17,9 @@ from .relations import Relations
 from .sides import Sides, plural
 from .types import Rows
 from .unit_vectors import unit_rows
-from .vector_shards import VectorShards
+
+if TYPE_CHECKING:
+    from .vector_shards import VectorShards
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lossscope.errors import InputError
-from lossscope.text.vocabulary import Vocabulary, read_vocabulary
+from lossscope.text.vocabulary import Vocabulary
+from lossscope.text.vocabulary_files import read_vocabulary
 
 from .base import Split
 from .formats.feature_rows import ALIASES, available_splits, find_stem, read_feature_split, read_lines

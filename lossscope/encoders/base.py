@@ -11,8 +11,6 @@ from lossscope.core.pair import Pair
 from lossscope.core.similarity import Mask, cosine
 from lossscope.errors import InputError, SpecError
 from lossscope.registry import build
-from lossscope.text.tokenizer import Tokeniser
-from lossscope.text.vocabulary import Vocabulary
 
 from .layers.chunked_scores import score_in_chunks
 from .layers.state_dict import require_finite as require_finite
@@ -21,6 +19,8 @@ from .released.option_table import OptionTable
 from .types import EncodedBatch, Items, ItemShape
 
 if TYPE_CHECKING:
+    from lossscope.text.tokenizer import Tokeniser
+
     from .types import OpenedModel, ReleasedFile
 
 
@@ -129,6 +129,8 @@ class EncoderSpec:
 
     def build_tokeniser(self, captions: Sequence[str], min_count: int) -> Tokeniser:
         """Return the tokeniser; by default a vocabulary of the words seen at least min_count times in the captions."""
+        from lossscope.text.vocabulary import Vocabulary
+
         return Vocabulary.build(captions, min_count)
 
     @property

@@ -1,19 +1,16 @@
-"""Import the Python files that a user names, and fingerprint them with the modules beside them that they import."""
+"""Import the Python files that a user names."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from lossscope.errors import SpecError
-
-from .files import fingerprint, fingerprint_of
 
 
 class _FileAsItIs(importlib.machinery.SourceFileLoader):
@@ -46,54 +43,6 @@ def import_file(path: Path) -> types.ModuleType:
         del sys.modules[name]
         raise SpecError(f"plug-in {path} must import without an error; got {type(error).__name__}: {error}") from error
     return module
-
-
-def plugin_fingerprints(specs: Iterable[object]) -> dict[str, str]:
-    """Return file -> fingerprint of the Python files that specs name: numbers are of their content, not their names.
-
-    Files that are no longer there are left out; importing one reports that.
-    """
-    files = {str(spec).partition(".py:")[0] + ".py" for spec in specs if ".py:" in str(spec)}
-    paths = {file: Path(file).expanduser() for file in sorted(files)}
-    return {file: plugin_fingerprint(path) for file, path in paths.items() if path.is_file()}
-
-
-def plugins_entry(plugins: Mapping[str, str]) -> dict[str, Mapping[str, str]]:
-    """Return the entry `plugins` of a manifest; none where no Python file is named."""
-    return {"plugins": plugins} if plugins else {}
-
-
-def plugin_fingerprint(file: Path) -> str:
-    """Return the fingerprint of a Python file; of it and of the modules beside it, if it imports some."""
-    beside = sorted(_modules_beside(file) - {file})
-    return fingerprint_of(fingerprint(file), *map(fingerprint, beside)) if beside else fingerprint(file)
-
-
-def _modules_beside(file: Path) -> set[Path]:
-    """Return the file and the files of its folder that it imports, or that these import; nothing is run."""
-    found: set[Path] = set()
-    left = [file]
-    while left:
-        one = left.pop()
-        if one in found:
-            continue
-        found.add(one)
-        with contextlib.suppress(SyntaxError, ValueError):  # importing it reports that
-            left += [
-                path
-                for name in _imported_names(ast.parse(one.read_bytes()))
-                for path in (file.parent / f"{name}.py", file.parent / name / "__init__.py")
-                if path.is_file()
-            ]
-    return found
-
-
-def _imported_names(tree: ast.Module) -> set[str]:
-    """Return the first parts of the modules that a file imports."""
-    nodes = list(ast.walk(tree))
-    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    of_names = {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
-    return {name.partition(".")[0] for name in plain | of_names} - {""}
 
 
 @contextlib.contextmanager

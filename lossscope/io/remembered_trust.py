@@ -13,7 +13,7 @@ from lossscope.errors import InputError
 from .decode import decode
 from .files import fingerprint_of, write_text
 from .json_files import read_json
-from .python_files import plugin_fingerprint
+from .plugin_fingerprints import plugin_fingerprint
 from .trusted_code import TrustedCode, plugin_files
 
 

@@ -117,12 +117,6 @@ def _require_one_width(files: list[Path], parts: list[npt.NDArray[Any]]) -> None
             )
 
 
-def is_folder_of_arrays(path: Path) -> bool:
-    """Whether a folder has shards or indices of images, or shards of similarities."""
-    patterns = ("images*.npy", "similarity*.npy", *(f"images{suffix}" for suffix in _INDICES))
-    return any(any(path.glob(pattern)) for pattern in patterns)
-
-
 def _read_flat_index(path: Path) -> npt.NDArray[np.float32]:
     """Return the vectors of a flat FAISS index, in the order they were added. Raises InputError for another kind."""
     try:

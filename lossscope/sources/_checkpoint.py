@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.base import Split
-from lossscope.encoders.base import Encoder, encoder_spec
+from lossscope.encoders.base import encoder_spec
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.reading import naming
@@ -20,13 +21,17 @@ from lossscope.registry import build
 
 from ._released import notices_of_released, words_key
 from .base import Request
-from .checkpoints.captions import CaptionBatcher, with_tokens
 from .checkpoints.checkpoint import Checkpoint
-from .checkpoints.embed import cache_folder, embed, read_cache, write_cache
+from .checkpoints.embedding_cache import cache_folder, read_cache, write_cache
 from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
 from .checkpoints.reading import complete_data
-from .checkpoints.train_mode import TrainMode
+
+if TYPE_CHECKING:
+    from lossscope.encoders.base import Encoder
+
+    from .checkpoints.captions import CaptionBatcher
+    from .checkpoints.train_mode import TrainMode
 
 
 def embed_checkpoint(
@@ -62,13 +67,15 @@ def embed_checkpoint(
     split, reading_notices = _split(checkpoint, request, path)
     checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
     key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *words_key(checkpoint))
-    training = TrainMode(request.mode_seed) if request.mode == "train" else None
+    training = _train_mode(request)
     cached = cache_folder() / f"{key}.safetensors" if request.cache and training is None else None
     vectors, scorer = read_cache(cached, len(split.images), len(split.captions)), None
     load_model = partial(_load_model, checkpoint, path, split, request)
     if vectors is None:
         model, captions = load_model()
         if model.is_dot_product:
+            from .checkpoints.embed import embed
+
             vectors = embed(model, captions, request.batch_size, request.progress, request.raw, training)
             if all(bool(x.isfinite().all()) for x in vectors):
                 write_cache(cached, *vectors)
@@ -102,6 +109,14 @@ def embed_checkpoint(
     )
 
 
+def _train_mode(request: Request) -> TrainMode | None:
+    if request.mode != "train":
+        return None
+    from .checkpoints.train_mode import TrainMode
+
+    return TrainMode(request.mode_seed)
+
+
 def _said(training: TrainMode | None, request: Request) -> tuple[str, ...]:
     if training is None:
         return ()
@@ -113,6 +128,8 @@ def _said(training: TrainMode | None, request: Request) -> tuple[str, ...]:
 
 def _load_model(checkpoint: Checkpoint, path: Path, split: Split, request: Request) -> tuple[Encoder, CaptionBatcher]:
     """Return the model on the device, and the captions of the split as it reads them."""
+    from .checkpoints.captions import CaptionBatcher, with_tokens
+
     with naming(path, "a checkpoint whose model can be built"):
         model, words = checkpoint.model(request.trust_code), checkpoint.words()
     return model.to(torch.device(request.device)), CaptionBatcher(with_tokens(split, words), words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lossscope.datasets.base import Split
 from lossscope.io.files import fingerprint_of
-from lossscope.text.vocabulary import SPECIAL
 from lossscope.text.word_tokenisers import has_punkt
 
 from .checkpoints.checkpoint import Checkpoint
@@ -44,6 +43,8 @@ def _is_released(checkpoint: Checkpoint) -> bool:
 
 def _was_converted_before(checkpoint: Checkpoint) -> bool:
     """Return whether a converted file lacks what every one now has: how it cuts captions, and reads pictures."""
+    from lossscope.text.vocabulary import SPECIAL
+
     has_words = len(checkpoint.vocabulary) > len(SPECIAL)
     has_pictures = not isinstance(checkpoint.item_shape, dict) and len(checkpoint.item_shape) == 3
     return (has_words and checkpoint.word_tokeniser == "words") or (has_pictures and not checkpoint.reading)

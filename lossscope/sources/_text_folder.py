@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lossscope.encoders.released.containers import is_configured
+from lossscope.encoders.released.signs import is_configured
 from lossscope.errors import InputError
 from lossscope.io.json_files import read_json
 

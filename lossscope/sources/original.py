@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.encoders.released.checkpoint_file import looks_released
-from lossscope.encoders.released.containers import content_files, is_configured
+from lossscope.encoders.released.signs import content_files, is_configured, looks_released
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.pickles.torch_zip import is_torchscript
 from lossscope.io.reading import show_path
@@ -16,7 +15,6 @@ from ._checkpoint import embed_checkpoint
 from ._text_folder import is_text_encoder
 from .base import Request
 from .checkpoints.checkpoint import Checkpoint
-from .checkpoints.conversion import open_released
 from .checkpoints.schema import FORMAT
 
 
@@ -38,6 +36,8 @@ class OriginalFile:
         return path.is_file() and (is_torchscript(path) or looks_released(path, FORMAT))
 
     def read(self, request: Request) -> SplitEmbeddings:
+        from .checkpoints.conversion import open_released
+
         checkpoint, notices = open_released(
             self.path,
             request.vocabulary,

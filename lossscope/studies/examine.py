@@ -26,7 +26,7 @@ from lossscope.io.evaluation_folder import SCHEMA, evaluated_checkpoint, evaluat
 from lossscope.io.files import fingerprint
 from lossscope.io.folder_lock import lock_folder, remove_stale_lock
 from lossscope.io.frames import SUMMARY, Frame, join
-from lossscope.io.python_files import plugin_fingerprints, plugins_entry
+from lossscope.io.plugin_fingerprints import plugin_fingerprints, plugins_entry
 from lossscope.io.run_folder import Run
 from lossscope.io.trusted_code import require_trusted
 from lossscope.io.versions import versions

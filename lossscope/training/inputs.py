@@ -15,7 +15,7 @@ from lossscope.datasets.base import Split
 from lossscope.errors import InputError
 from lossscope.io.arrays import read_npz
 from lossscope.io.files import fingerprint, fingerprint_of, require_file
-from lossscope.io.python_files import plugin_fingerprints
+from lossscope.io.plugin_fingerprints import plugin_fingerprints
 from lossscope.io.reading import naming
 from lossscope.objectives.base import Objective
 

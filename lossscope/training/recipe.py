@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from lossscope.core.types import MINED_NEGATIVES, REDUCTIONS, MinedNegatives, Reduction, SameImage, TrainingMode
+from lossscope.declarations import Choice
 from lossscope.errors import InputError
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -25,16 +26,6 @@ MODEL, DATA, OBJECTIVE, BATCHES, OPTIMISATION = "Model", "Data", "Objective", "B
 WARMUP = "Warm-up"
 RENAMED = {"rates": "lr_groups", "ramp": "loss_ramp_epoch", "select": "select_by"}
 """Former name of a choice -> its name, for runs and checkpoints that were made under the former one."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What the command line says of a field of a recipe."""
-
-    panel: str  # heading under which --help lists it
-    help: str
-    shown: str | bool = True  # whether --help shows the default, or what it shows in its place
-    flags: str = ""  # `--yes/--no` of a bool, where they are not made of its name
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import pytest
 
 from lossscope.errors import SpecError
 from lossscope.io.files import fingerprint
-from lossscope.io.python_files import import_file, plugin_fingerprints
+from lossscope.io.plugin_fingerprints import plugin_fingerprints
+from lossscope.io.python_files import import_file
 
 
 def write(folder: Path, **files: str) -> Path:

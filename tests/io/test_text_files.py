@@ -15,7 +15,7 @@ from lossscope.io.run_folder import Run
 from lossscope.io.run_tables import RunTable
 from lossscope.io.text_files import read_utf8
 from lossscope.text.subwords import Subwords
-from lossscope.text.vocabulary import is_vocabulary
+from lossscope.text.vocabulary_files import is_vocabulary
 from tests.each import each
 
 

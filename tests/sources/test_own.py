@@ -16,7 +16,8 @@ from lossscope.registry import build
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.embed import embed, read_cache, write_cache
+from lossscope.sources.checkpoints.embed import embed
+from lossscope.sources.checkpoints.embedding_cache import read_cache, write_cache
 from tests.each import each
 
 

@@ -18,7 +18,7 @@ from lossscope.io.evaluation_folder import SCHEMA, frames_of, write_evaluation
 from lossscope.io.files import write_safetensors
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.checkpoints.embed import read_cache
+from lossscope.sources.checkpoints.embedding_cache import read_cache
 from lossscope.training.inputs import read_info
 from tests.tiny import RECIPE
 

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.errors import InputError
-from lossscope.text.vocabulary import SPECIAL, Vocabulary, is_vocabulary, pad, read_vocabulary
+from lossscope.text.vocabulary import SPECIAL, Vocabulary, pad
+from lossscope.text.vocabulary_files import is_vocabulary, read_vocabulary
 from lossscope.text.word_tokenisers import tokenise
 from tests.each import each
 

@@ -13,8 +13,7 @@ from lossscope.io.files import read_safetensors, read_torch, require_file
 from lossscope.io.json_files import member, read_json
 from lossscope.io.pickles.allow_list import WEIGHTS_ONLY_GLOBALS
 from lossscope.io.pickles.legacy_torch import read_legacy_torch, refuse_torchscript
-from lossscope.io.pickles.texts import is_of_python2, texts_of
-from lossscope.io.pickles.torch_zip import is_torchscript
+from lossscope.io.pickles.texts import is_of_python2
 
 from ..types import ReleasedFile
 from .payload import (
@@ -64,16 +63,6 @@ def _read_torch(path: Path) -> dict[Any, Any]:
     return dict(dict.items(content))
 
 
-def looks_released(path: Path, own: str) -> bool:
-    """Return whether a torch file seems to be of another program: it names e.g. `state_dict`, and not `own`."""
-    if path.suffix not in (".tar", ".pth", ".pt", ".bin", ".th"):
-        return False
-    texts = texts_of(path)
-    if not texts or own in texts:
-        return False
-    return path.suffix == ".tar" or is_torchscript(path) or any(mark in text for text in texts for mark in _MARKS)
-
-
 def _extract_towers(content: Mapping[Any, Any], path: Path) -> tuple[Mapping[str, Tensor], ...]:
     """Return the state dicts in a checkpoint. Raises InputError when there are none."""
     states = next((content[key] for key in _STATE_KEYS if isinstance(content.get(key), list | tuple | dict)), content)
@@ -119,9 +108,3 @@ def _require_all_shards(path: Path, tower: Mapping[str, Tensor]) -> None:
             if missing:
                 what = f"{missing[0]} ({len(missing)}) is missing"
                 raise InputError(f"{path} must hold every shard of {index.name}; {what}")
-
-
-_MARKS = (
-    "state_dict", "Eiters", "best_rsum", "text_encoder.", "vision_model.", "visual.", "vid_bert.", "config",
-    "argparse Namespace",
-)  # fmt: skip

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,13 +22,12 @@ from lossscope.io.trusted_code import require_trusted, trust
 from lossscope.io.versions import versions
 from lossscope.registry import build
 from lossscope.spec import Spec
-from lossscope.text.subwords import Subwords
-from lossscope.text.tokenizer import Tokeniser
-from lossscope.text.vocabulary import Vocabulary
 
 from .schema import FORMAT, STATE_PREFIX, VERSION, read_checkpoint_file
 from .shared_texts import share_texts
-from .sizes import require_possible_sizes
+
+if TYPE_CHECKING:
+    from lossscope.text.tokenizer import Tokeniser
 
 
 @dataclass(frozen=True)
@@ -95,6 +94,8 @@ class Checkpoint:
 
         Raises InputError when the spec names a Python file (unless `trust_code`), or the weights do not fit.
         """
+        from .sizes import require_possible_sizes
+
         with trust(every=trust_code):
             require_trusted([self.encoder], "the checkpoint")
             spec, sizes = encoder_spec(self.encoder), (self.shape, len(self.words()), self.kept)
@@ -107,7 +108,11 @@ class Checkpoint:
     def words(self) -> Tokeniser:
         """Return the vocabulary, or the subword tokeniser, that the model was trained with."""
         if self.tokeniser is not None:
+            from lossscope.text.subwords import Subwords
+
             return Subwords.from_json(self.tokeniser)
+        from lossscope.text.vocabulary import Vocabulary
+
         return Vocabulary.from_list(self.vocabulary, self.word_tokeniser)
 
     def for_items(self, shape: ItemShape, what: str) -> Checkpoint:
@@ -188,6 +193,9 @@ def describe_shape(shape: ItemShape) -> str:
 
 def stored_tokens(words: Tokeniser) -> dict[str, Any]:
     """Return the fields of a checkpoint that store its tokeniser."""
+    from lossscope.text.subwords import Subwords
+    from lossscope.text.vocabulary import Vocabulary
+
     if isinstance(words, Subwords):
         return {"vocabulary": [], "tokeniser": words.to_json()}
     assert isinstance(words, Vocabulary)

@@ -6,17 +6,20 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from lossscope.core.pair import Pair
 from lossscope.core.types import Rows
-from lossscope.encoders.base import Encoder
 from lossscope.encoders.types import on_device
-from lossscope.probes.views.view import Gradients
 
-from .captions import CaptionBatcher
+if TYPE_CHECKING:
+    from lossscope.encoders.base import Encoder
+    from lossscope.probes.views.view import Gradients
+
+    from .captions import CaptionBatcher
 
 
 @dataclass(frozen=True, eq=False)

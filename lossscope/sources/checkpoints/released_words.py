@@ -12,7 +12,8 @@ from lossscope.text.clip_captions import SPECIAL_WORDS
 from lossscope.text.clip_tokeniser import fit_to_clip
 from lossscope.text.subwords import TOKENISER_FILES, Subwords
 from lossscope.text.tokenizer import Tokeniser
-from lossscope.text.vocabulary import Vocabulary, is_vocabulary, read_vocabulary
+from lossscope.text.vocabulary import Vocabulary
+from lossscope.text.vocabulary_files import is_vocabulary, read_vocabulary
 
 
 def find_tokeniser(released: ReleasedFile, model: OpenedModel, given: Path | None) -> Tokeniser:

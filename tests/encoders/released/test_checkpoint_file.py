@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 import torch
 
-from lossscope.encoders.released.checkpoint_file import looks_released, read_released
+from lossscope.encoders.released.checkpoint_file import read_released
+from lossscope.encoders.released.signs import looks_released
 from lossscope.errors import InputError
 from lossscope.io.pickles.legacy_torch import read_legacy_torch
 from tests.each import each

@@ -9,7 +9,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from lossscope.encoders.released.containers import content_files, is_configured, read_container
+from lossscope.encoders.released.containers import read_container
+from lossscope.encoders.released.signs import content_files, is_configured
 
 CONFIG = {"model_cfg": {"embed_dim": 4}, "preprocess_cfg": {"mean": [0.5] * 3}}
 

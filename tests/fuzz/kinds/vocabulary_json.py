@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lossscope.text.vocabulary import read_vocabulary
+from lossscope.text.vocabulary_files import read_vocabulary
 from tests.fuzz.released import vocabulary
 
 FILES = {"words.json": "json"}

@@ -7,7 +7,7 @@ import sys
 import types
 from pathlib import Path
 
-from lossscope.text.vocabulary import read_vocabulary
+from lossscope.text.vocabulary_files import read_vocabulary
 from tests.fuzz.released import vocabulary
 
 FILES = {"words.pkl": "pickle"}
