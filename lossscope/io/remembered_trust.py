@@ -10,9 +10,7 @@ from pathlib import Path
 
 from lossscope.errors import InputError
 
-from .decode import decode
 from .files import fingerprint_of, write_text
-from .json_files import read_json
 from .plugin_fingerprints import plugin_fingerprint
 from .trusted_code import TrustedCode, plugin_files
 
@@ -65,6 +63,11 @@ def _place(folder: Path) -> Path:
 
 def _read(place: Path, folder: Path) -> dict[str, str]:
     """Return path -> fingerprint; nothing where none is kept, or what is kept cannot be read."""
+    if not os.path.isfile(place):
+        return {}
+    from .decode import decode
+    from .json_files import read_json
+
     try:
         kept = decode(_Remembered, read_json(place), str(place))
     except InputError:

@@ -11,21 +11,20 @@ import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.base import Split
-from lossscope.encoders.base import encoder_spec
+from lossscope.declarations import declaration
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.reading import naming
 from lossscope.io.trusted_code import require_trusted
 from lossscope.io.versions import versions
 from lossscope.registry import build
+from lossscope.spec import Spec
 
-from ._released import notices_of_released, words_key
 from .base import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embedding_cache import cache_folder, read_cache, write_cache
 from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
-from .checkpoints.reading import complete_data
 
 if TYPE_CHECKING:
     from lossscope.encoders.base import Encoder
@@ -66,7 +65,7 @@ def embed_checkpoint(
         origin = fingerprint_of(origin, checkpoint.encoder)
     split, reading_notices = _split(checkpoint, request, path)
     checkpoint = checkpoint.for_items(split.images.shape, f"{path} was trained on")
-    key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *words_key(checkpoint))
+    key = fingerprint_of("embed", versions()["lossscope"], origin, split.fingerprint, *_words_key(checkpoint))
     training = _train_mode(request)
     cached = cache_folder() / f"{key}.safetensors" if request.cache and training is None else None
     vectors, scorer = read_cache(cached, len(split.images), len(split.captions)), None
@@ -105,8 +104,27 @@ def embed_checkpoint(
         layer_gradients=LayerGradients(load_model if scorer is None else lambda: (model, captions)),
         recipe=checkpoint.training,
         relations=split.relations,
-        floors_median_rank=encoder_spec(checkpoint.encoder).floors_median_rank,
+        floors_median_rank=_floors_median_rank(checkpoint.encoder),
     )
+
+
+def _words_key(checkpoint: Checkpoint) -> tuple[str, ...]:
+    """What the ids of captions depend on beside the file; nothing where it holds the words, and lossscope cuts them."""
+    if not checkpoint.is_released and checkpoint.word_tokeniser == "words":
+        return ()
+    from ._released import words_key
+
+    return words_key(checkpoint)
+
+
+def _floors_median_rank(encoder: str) -> bool:
+    """Whether the authors of an encoder round the median rank down, as its file declares, which is not imported."""
+    declared = declaration("encoders", Spec.parse(encoder).name.replace("-", "_").lower())
+    if declared is not None:
+        return bool(declared.constants.get("floors_median_rank", True))
+    from lossscope.encoders.base import encoder_spec  # of a plug-in
+
+    return encoder_spec(encoder).floors_median_rank
 
 
 def _train_mode(request: Request) -> TrainMode | None:
@@ -140,7 +158,11 @@ def _split(checkpoint: Checkpoint, request: Request, path: Path) -> tuple[Split,
     if not (request.data or checkpoint.data):
         raise InputError(f"--data is needed: {path} names no data it was trained on, e.g. --data precomp:root=DIR")
     with contextlib.nullcontext() if request.data else naming(path, "a checkpoint of data that can be read"):
-        data, notices = complete_data(request.data or checkpoint.data, checkpoint.reading)
+        data, notices = request.data or checkpoint.data, tuple[str, ...]()
+        if checkpoint.reading:
+            from .checkpoints.reading import complete_data
+
+            data, notices = complete_data(data, checkpoint.reading)
         split: Split = build("datasets", data).split(request.split)
     return split, notices
 
@@ -150,7 +172,10 @@ def _notices(checkpoint: Checkpoint, split: Split, request: Request) -> tuple[st
     same_data = bool(checkpoint.data_fingerprint) and request.data is None
     if same_data and split.name == "train" and split.fingerprint != checkpoint.data_fingerprint:
         notices.append("the training data differ from those the checkpoint was trained on (other fingerprint)")
-    notices.extend(notices_of_released(checkpoint, split))
+    if checkpoint.is_released:
+        from ._released import notices_of_released
+
+        notices.extend(notices_of_released(checkpoint, split))
     skipped = getattr(split, "skipped", ())
     if skipped:
         notices.append(f"{len(skipped)} images could not be read and were left out, first {skipped[0]}")

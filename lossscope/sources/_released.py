@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lossscope.datasets.base import Split
 from lossscope.io.files import fingerprint_of
+from lossscope.text.vocabulary import SPECIAL
 from lossscope.text.word_tokenisers import has_punkt
 
 from .checkpoints.checkpoint import Checkpoint
@@ -13,16 +14,12 @@ _COUNTED = 25_000  # captions whose tokens are counted at most, evenly spread: a
 
 def words_key(checkpoint: Checkpoint) -> tuple[str, ...]:
     """Return what the ids of captions depend on beside the file: a vocabulary elsewhere, and nltk's data."""
-    if not _is_released(checkpoint) and checkpoint.word_tokeniser == "words":
-        return ()
     tokens = (*checkpoint.vocabulary, checkpoint.tokeniser or "", checkpoint.word_tokeniser)
     return (fingerprint_of(*tokens), "punkt" if checkpoint.tokeniser is None and has_punkt() else "")
 
 
 def notices_of_released(checkpoint: Checkpoint, split: Split) -> tuple[str, ...]:
-    """Return what the user of a released model should know of how its captions are cut; () for a model made here."""
-    if not _is_released(checkpoint):
-        return ()
+    """Return what the user of a released model should know of how its captions are cut."""
     if _was_converted_before(checkpoint):
         return (
             "WARNING: it was converted by an earlier lossscope, which read captions or pictures otherwise than its "
@@ -37,14 +34,8 @@ def notices_of_released(checkpoint: Checkpoint, split: Split) -> tuple[str, ...]
     return () if unknown is None else unknown.notices()
 
 
-def _is_released(checkpoint: Checkpoint) -> bool:
-    return "converted_from" in checkpoint.training
-
-
 def _was_converted_before(checkpoint: Checkpoint) -> bool:
     """Return whether a converted file lacks what every one now has: how it cuts captions, and reads pictures."""
-    from lossscope.text.vocabulary import SPECIAL
-
     has_words = len(checkpoint.vocabulary) > len(SPECIAL)
     has_pictures = not isinstance(checkpoint.item_shape, dict) and len(checkpoint.item_shape) == 3
     return (has_words and checkpoint.word_tokeniser == "words") or (has_pictures and not checkpoint.reading)

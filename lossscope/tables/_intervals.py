@@ -1,4 +1,4 @@
-"""low to high: the intervals of summary rows as cells, and the sentence that says what they are of, and how made.
+"""low to high: the intervals of summary rows as cells, and what they and the numbers of a sample are of, in words.
 
 Intervals are over data. Cells that are means over runs have none: the spread over seeds is another thing, and an
 average of intervals is the interval of nothing.
@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from ._sample_note import is_sample
 from ._summary import Row
 from .cells import Cell
 
+SAMPLED = "queries, all candidates"  # how the sampling of such rows ends
 _TWO_WAY, _SAMPLED = "two-way over ", "sampled queries, "  # how methods begin
+_TIES = (
+    "Ties are judged by all digits of float32: copies of an item among the candidates may come out a last bit before "
+    "or behind the positive, which moves its rank. lossscope eval ranks each item once."
+)
 
 
 def has_intervals(rows: pd.DataFrame) -> bool:
@@ -55,3 +59,16 @@ def _population(method: str, sample: bool) -> str:
         return "for all queries of this set"
     number_and_units = method.removeprefix(_TWO_WAY)
     return f"for other {number_and_units.partition(' ')[2] if _TWO_WAY in method else 'items'} like these"
+
+
+def is_sample(sampling: object) -> bool:
+    """Return whether rows of this sampling are of some queries, not all."""
+    return str(sampling).endswith(SAMPLED)
+
+
+def sample_note(rows: pd.DataFrame) -> list[str]:
+    """Return footnotes on summary rows of a sample, and on ranks that last bits decide; none for others."""
+    if not rows["sampling"].map(is_sample).any():
+        return []
+    tied = bool((rows.loc[rows["statistic"] == "ties", "mean"] > 0).any())
+    return ["Estimates for all queries of this set, not for other items like these.", *([_TIES] if tied else [])]

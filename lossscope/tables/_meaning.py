@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ._sample_note import is_sample
+from ._intervals import is_sample
 from ._specs import shorten
 from ._summary import format_value, name_of, system_keys, varying_settings
 

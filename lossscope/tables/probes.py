@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import pandas as pd
 
 from . import _settings, _summary
-from ._intervals import has_intervals, interval_cell, interval_sentence
+from ._intervals import has_intervals, interval_cell, interval_sentence, sample_note
 from ._legend import legend
 from ._meaning import meaning
-from ._sample_note import sample_note
 from ._summary import Row
 from .base import Table
 from .cells import Cell, decimals

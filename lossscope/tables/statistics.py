@@ -5,10 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from . import _settings, _summary
-from ._intervals import cell_of_line, interval_sentence
+from ._intervals import cell_of_line, interval_sentence, sample_note
 from ._legend import legend
 from ._meaning import meaning
-from ._sample_note import sample_note
 from ._summary import Column, Row
 from .base import Table
 from .cells import Cell, decimals

@@ -12,7 +12,10 @@ import safetensors.torch
 import torch
 
 from lossscope.errors import InputError
-from lossscope.registry import build
+from lossscope.io.trusted_code import trust
+from lossscope.registry import build, names
+from lossscope.registry import load as load_class
+from lossscope.sources._checkpoint import _floors_median_rank
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.captions import CaptionBatcher
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
@@ -135,3 +138,30 @@ def test_rows_of_a_block_are_dot_products(tiny_checkpoint: Path) -> None:
     embedded = load(tiny_checkpoint, split="test")
     block = embedded.similarity_block(np.array([3]), np.array([0, 4]))
     assert torch.equal(block, embedded.images[[3]] @ embedded.captions[[0, 4]].T)  # type: ignore[index]
+
+
+@each("name", names("encoders"))
+def test_what_a_file_declares_of_the_median_rank_is_what_its_class_has(name: str) -> None:
+    assert _floors_median_rank(name) == load_class("encoders", name).floors_median_rank
+
+
+def test_the_median_rank_of_a_plug_in_is_that_of_its_class(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(PLUG_IN)
+    with trust([f"{file}:Mine"]):
+        assert [_floors_median_rank(f"{file}:{name}") for name in ("Mine", "Yours")] == [False, True]
+
+
+PLUG_IN = """
+from dataclasses import dataclass
+from typing import ClassVar
+from lossscope.encoders.base import EncoderSpec
+
+@dataclass(frozen=True)
+class Mine(EncoderSpec):
+    floors_median_rank: ClassVar[bool] = False
+
+@dataclass(frozen=True)
+class Yours(EncoderSpec):
+    pass
+"""

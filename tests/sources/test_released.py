@@ -9,7 +9,9 @@ import pytest
 
 from lossscope.datasets.base import Split
 from lossscope.registry import build
-from lossscope.sources._released import notices_of_released, words_key
+from lossscope.sources._checkpoint import _notices, _words_key
+from lossscope.sources._released import notices_of_released
+from lossscope.sources.base import Request
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.text import word_tokenisers
 from lossscope.text.vocabulary import SPECIAL
@@ -34,9 +36,9 @@ def split() -> Split:
 
 
 def test_the_share_of_unknown_tokens_is_said_of_released_models_only(split: Split) -> None:
-    (notice,) = notices_of_released(checkpoint(), split)
+    (notice,) = _notices(checkpoint(), split, Request())
     assert notice.startswith("0.00% of ")
-    assert notices_of_released(checkpoint(training={}), split) == ()
+    assert _notices(checkpoint(training={}), split, Request()) == ()
 
 
 @each("changed", [{"word_tokeniser": "words"}, {"item_shape": [3, 8, 8], "vocabulary": [], "tokeniser": "{}"}])
@@ -46,11 +48,11 @@ def test_a_file_converted_before_is_to_be_converted_again(changed: dict[str, Any
 
 
 def test_cached_vectors_depend_on_words_and_on_punkt(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = [words_key(checkpoint()), words_key(checkpoint(vocabulary=[*SPECIAL, "shape", "a"]))]
+    keys = [_words_key(checkpoint()), _words_key(checkpoint(vocabulary=[*SPECIAL, "shape", "a"]))]
     monkeypatch.setattr("lossscope.sources._released.has_punkt", lambda: not word_tokenisers.has_punkt())
-    keys.append(words_key(checkpoint()))
+    keys.append(_words_key(checkpoint()))
     assert len(set(keys)) == 3
-    assert words_key(checkpoint(training={}, word_tokeniser="words")) == ()
+    assert _words_key(checkpoint(training={}, word_tokeniser="words")) == ()
 
 
 def test_of_many_captions_some_are_counted(split: Split, monkeypatch: pytest.MonkeyPatch) -> None:

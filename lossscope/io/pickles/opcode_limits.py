@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import pickle
 import pickletools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from .opcode_effects import ATOM_OPCODES, EFFECTS, Effect
-from .opcode_lengths import Bytes, Length, length_of
-from .opcode_machine import ATOM, Machine
+from lossscope.errors import InputError
+
+from .opcode_effects import ATOM, ATOM_OPCODES, EFFECTS, Bytes, Effect, Machine, digit_bytes, line_bytes, read_number
+
+Length = int | Callable[[Bytes, int], int]
+"""Bytes of an argument, or the function of (content, its place) that tells them."""
+_MAX_INTEGER_BYTES = 512  # 1,233 decimal digits
+_MAX_NAME = 1000  # letters of a module or a name; torch searches its message for them with a slow pattern
 
 
 def require_buildable(content: Bytes, start: int = 0) -> int:
@@ -50,9 +55,49 @@ def _follow(content: Bytes, start: int) -> int:
         place = end
 
 
+def _two_names(content: Bytes, place: int) -> int:
+    """Return the bytes of a module and a name, a line each. Raises InputError for longer ones than Python has."""
+    first = line_bytes(content, place)
+    second = line_bytes(content, place + first)
+    if max(first, second) > _MAX_NAME:
+        raise InputError(f"it names a global of {first + second} letters; at most {_MAX_NAME} of each part are read")
+    return first + second
+
+
+def _counted(width: int) -> Callable[[Bytes, int], int]:
+    """Return a function that gives the bytes of an argument whose length precedes it in `width` bytes."""
+    return lambda content, place: width + read_number(content, place, width)
+
+
+def _integer(content: Bytes, place: int) -> int:
+    """Return the bytes of a LONG4. Raises InputError when the integer has more than 512 bytes."""
+    length = read_number(content, place, 4)
+    if length > _MAX_INTEGER_BYTES:
+        raise InputError(f"it holds an integer of {length} bytes; at most {_MAX_INTEGER_BYTES} are read")
+    return 4 + length
+
+
+def _length_of(opcode: pickletools.OpcodeInfo) -> Length:
+    """Return the bytes of an opcode's argument, or the function that tells them."""
+    if opcode.arg is None:
+        return 0
+    if opcode.arg.n >= 0:
+        return opcode.arg.n
+    return _VARIABLE[opcode.name]
+
+
+_VARIABLE: dict[str, Callable[[Bytes, int], int]] = {
+    **dict.fromkeys(("INT", "LONG", "FLOAT", "GET", "PUT"), digit_bytes),
+    **dict.fromkeys(("STRING", "UNICODE", "PERSID"), line_bytes),
+    **dict.fromkeys(("GLOBAL", "INST"), _two_names),
+    **dict.fromkeys(("LONG1", "SHORT_BINSTRING", "SHORT_BINBYTES", "SHORT_BINUNICODE"), _counted(1)),
+    **dict.fromkeys(("BINSTRING", "BINBYTES", "BINUNICODE"), _counted(4)),
+    **dict.fromkeys(("BINBYTES8", "BYTEARRAY8", "BINUNICODE8"), _counted(8)),
+    "LONG4": _integer,
+}
 _CODES = {opcode.name: ord(opcode.code) for opcode in pickletools.opcodes}
 _STOP = _CODES["STOP"]
-_LENGTHS: Mapping[int, Length] = {ord(opcode.code): length_of(opcode) for opcode in pickletools.opcodes}
+_LENGTHS: Mapping[int, Length] = {ord(opcode.code): _length_of(opcode) for opcode in pickletools.opcodes}
 _EFFECTS: Mapping[int, Effect | None] = {
     **{_CODES[name]: None for name in ATOM_OPCODES},
     **{_CODES[name]: effect for name, effect in EFFECTS.items()},

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from lossscope.core.types import TEXT_SHAPE
-from lossscope.encoders.base import Encoder, encoder_spec, require_fit
 from lossscope.encoders.types import ANY_NUMBER, ItemShape, fits_shape
 from lossscope.errors import InputError
 from lossscope.io.digests import digests_of
@@ -27,6 +26,7 @@ from .schema import FORMAT, STATE_PREFIX, VERSION, read_checkpoint_file
 from .shared_texts import share_texts
 
 if TYPE_CHECKING:
+    from lossscope.encoders.base import Encoder
     from lossscope.text.tokenizer import Tokeniser
 
 
@@ -94,6 +94,8 @@ class Checkpoint:
 
         Raises InputError when the spec names a Python file (unless `trust_code`), or the weights do not fit.
         """
+        from lossscope.encoders.base import encoder_spec, require_fit
+
         from .sizes import require_possible_sizes
 
         with trust(every=trust_code):
@@ -128,6 +130,11 @@ class Checkpoint:
         return replace(self, item_shape=stored_shape(shape))
 
     @property
+    def is_released(self) -> bool:
+        """Whether it was made of a file that a model's authors released."""
+        return "converted_from" in self.training
+
+    @property
     def shape(self) -> ItemShape:
         """Shape of one item, in the type that data sets use."""
         if isinstance(self.item_shape, dict):
@@ -136,6 +143,8 @@ class Checkpoint:
 
     def with_encoder(self, changes: Iterable[str]) -> Checkpoint:
         """Return a copy whose encoder's spec has other values, each `key=value`. Raises SpecError for unknown ones."""
+        from lossscope.encoders.base import encoder_spec
+
         changes = tuple(changes)
         if "config" in self.kept and any(change.partition("=")[0].strip() == "path" for change in changes):
             raise InputError("path is where a new model begins; that of a file is built from its own configuration")

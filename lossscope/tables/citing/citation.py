@@ -14,8 +14,8 @@ from lossscope.io.frame_summary import Measurement
 from lossscope.spec import Spec
 from lossscope.visible_text import show_text
 
+from .._intervals import is_sample
 from .._legend import explanations
-from .._sample_note import is_sample
 from .._summary import format_value
 from ..cells import decimals
 from .paper import Paper
