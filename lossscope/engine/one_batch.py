@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from lossscope.core.sides import IMAGE_TEXT, Sides
-from lossscope.core.similarity import Mask
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -59,60 +58,28 @@ class OneBatch:
         """
         return tuple(column for of_direction in self.of_directions for column in of_direction.columns)
 
-    def __call__(
-        self,
-        S: Tensor,
-        mask: Mask,
-        images: Tensor | None = None,
-        captions: Tensor | None = None,
-        second: DirectionRows | None = None,
-    ) -> tuple[bool, list[float]]:
+    def __call__(self, rows: Sequence[DirectionRows]) -> tuple[bool, list[float]]:
         """Return whether all inputs are finite, and a number for each of `columns`.
 
         Where an embedding or a valid entry of S is not finite, the numbers are those of zeros: nothing raises, and
         the device is waited for only once, for the numbers.
 
         Args:
-            S: similarities of the first side (rows) and the second, such as (images, captions).
-            mask: of the direction i2t.
-            images: (rows, d) embeddings of the first side, for probes that read them.
-            captions: (columns, d) embeddings of the second side, likewise.
-            second: rows of the direction t2i, where they are not S transposed.
+            rows: of the first direction, with embeddings for probes that read them; and those of the second, where they
+                are not S transposed.
         """
-        with plain_mode(S.device):
-            all_finite, results = self.results(S, mask, images, captions, second)
-            every = [result for of_direction in results for result in of_direction]
+        with plain_mode(rows[0].S.device):
+            all_finite, rows = self._computable(rows)
+            if len(rows) < len(self.directions):
+                rows.append(rows[0].t())
+            every = [result for index, own in enumerate(rows) for result in self._run(index, own, True)]
             layout = self._layouts.of(every)
-            finite, *numbers = torch.cat([all_finite.double()[None], layout.numbers(every).to(S.device)]).tolist()
+            finite, *numbers = torch.cat(
+                [all_finite.double()[None], layout.numbers(every).to(all_finite.device)]
+            ).tolist()
         # in the order of `columns`: of curves there is no number
         places = (place for of_result in layout.places for place in of_result if place[0].reducer != "curve")
         return bool(finite), [numbers[start] for _, start, _, _ in places]
-
-    def results(
-        self,
-        S: Tensor,
-        mask: Mask,
-        images: Tensor | None = None,
-        captions: Tensor | None = None,
-        second: DirectionRows | None = None,
-        has_all_queries: bool = True,
-    ) -> tuple[Tensor, list[list[ProbeResult]]]:
-        """Return () whether all inputs are finite, and what the probes computed of each direction.
-
-        Called in `plain_mode`. Arguments are those of a call, and whether the rows are all of the batch.
-        """
-        rows = [DirectionRows(S, mask, images, captions).detach()]
-        if second is not None:
-            rows.append(second.detach())
-        all_finite, rows = zero_unless_finite(rows)
-        if self.objective.traits.needs_embeddings:
-            rows = [one.with_embeddings_in_mask() for one in rows]
-        if len(rows) < len(self.directions):
-            rows.append(rows[0].t())
-        dense = [
-            _dense_rows(one, direction, has_all_queries) for one, direction in zip(rows, self.directions, strict=False)
-        ]
-        return all_finite, [one.run(own) for one, own in zip(self.of_directions, dense, strict=True)]
 
     def results_of_rows(self, direction: int, rows: DirectionRows) -> tuple[Tensor, list[ProbeResult]]:
         """Return () whether some rows are finite, and what the probes computed of them. Called in `plain_mode`.
@@ -121,10 +88,19 @@ class OneBatch:
             direction: index of theirs.
             rows: of some queries of a batch.
         """
-        all_finite, [own] = zero_unless_finite([rows.detach()])
-        own = own.with_embeddings_in_mask() if self.objective.traits.needs_embeddings else own
-        dense = _dense_rows(own, self.directions[direction], has_all_queries=False)
-        return all_finite, self.of_directions[direction].run(dense)
+        all_finite, [own] = self._computable([rows])
+        return all_finite, self._run(direction, own, False)
+
+    def _computable(self, rows: Sequence[DirectionRows]) -> tuple[Tensor, list[DirectionRows]]:
+        """Return () whether rows are finite, and the rows as objectives read them, zeros where they are not."""
+        all_finite, rows = zero_unless_finite([one.detach() for one in rows])
+        if self.objective.traits.needs_embeddings:
+            rows = [one.with_embeddings_in_mask() for one in rows]
+        return all_finite, rows
+
+    def _run(self, direction: int, rows: DirectionRows, has_all_queries: bool) -> list[ProbeResult]:
+        dense = _dense_rows(rows, self.directions[direction], has_all_queries)
+        return self.of_directions[direction].run(dense)
 
     @cached_property
     def _layouts(self) -> Layouts:
@@ -154,7 +130,7 @@ def require_batch_probes(probes: Sequence[Probe]) -> None:
             )
 
 
-def _dense_rows(rows: DirectionRows, direction: Direction, has_all_queries: bool = True) -> DenseRows:
+def _dense_rows(rows: DirectionRows, direction: Direction, has_all_queries: bool) -> DenseRows:
     shape = _shape(*rows.S.shape, direction, has_all_queries)
     candidates = None if rows.candidates is None else rows.candidates[None]
     return DenseRows(shape, rows.S, rows.mask, rows.queries, candidates)

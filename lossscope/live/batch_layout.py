@@ -75,11 +75,13 @@ class BatchLayout:
                 "there are all rows, or those that have room. Leave it out, or call watch"
             )
 
-    def share_of(self, observed: Sequence[Observed]) -> Observed:
-        """Return what a loss has seen of a batch that processes share.
+    def require_share(self, observed: Sequence[Observed]) -> Sequence[Observed]:
+        """Return what losses have seen; across processes that of one, whose rows are those of a process.
 
-        Raises InputError where that is not known to be the rows of one process.
+        Raises InputError where that is not known.
         """
+        if not self.is_shared:
+            return observed
         if len(observed) != 1 or observed[0].rows is None or observed[0].offset is None:
             raise InputError(
                 "across_processes adds up the rows that watch is given, or those of a wrapped ClipLoss with "
@@ -90,7 +92,7 @@ class BatchLayout:
                 f"across_processes needs all rows of each process, and of more than {MOST_ENTRIES:,} similarities "
                 "there are some. Call watch, with queries= for a sample of the whole batch"
             )
-        return observed[0]
+        return observed
 
     def processes(self) -> ProcessGroup:
         """Return the processes that have rows of each batch. Raises InputError outside a group."""

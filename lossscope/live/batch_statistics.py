@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lossscope.core.memory import LARGE_ENTRIES
 from lossscope.core.sides import Sides
-from lossscope.core.similarity import Mask, normalise
+from lossscope.core.similarity import normalise
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import OneBatch, plain_mode
@@ -48,21 +48,22 @@ class BatchStatistics:
         if observed.rows is None:
             values = _numbers(observed.numbers)
             return bool(values.pop("finite", 1.0)), values
-        chosen = objective or observed.objective
-        assert chosen is not None, "what is watched without an objective has its own"
-        plan = self.plan(chosen, observed.sides, observed.directions)
-        rows = _rows_of(observed, plan)
+        chosen, plan = self._plan_of(observed, objective)
         if observed.drawn_from is not None:
             self._require_rows_alone(chosen)
-            finite, statistics = self._of_drawn_rows(plan, rows, observed)
-            return finite, {**statistics, **_numbers(observed.numbers)}
-        if self._is_tiled(observed, chosen):
-            all_finite, shares = _in_tiles(plan, rows, observed)
-            finite, of_plan = bool(all_finite), [value for share in shares for value in _value_of(share)]
+        if observed.drawn_from is not None or self._is_tiled(observed, chosen):
+            finite, statistics = self._part(plan, observed).alone()
         else:
-            finite, of_plan = plan(*_first_of(rows))
+            finite, numbers = plan(_rows_of(observed, plan))
+            statistics = dict(zip(plan.columns, numbers, strict=True))
         means = _numbers({**observed.numbers, **_losses(observed, chosen, objective)})
-        return finite, {**dict(zip(plan.columns, of_plan, strict=True)), **with_loss_gap(means)}
+        return finite, {**statistics, **with_loss_gap(means)}
+
+    def _plan_of(self, observed: Observed, objective: Objective | None) -> tuple[Objective, OneBatch]:
+        """Return the objective that a batch is looked at with, its own where none is given, and the plan of both."""
+        chosen = objective or observed.objective
+        assert chosen is not None, "what is watched without an objective has its own"
+        return chosen, self.plan(chosen, observed.sides, observed.directions)
 
     def _is_tiled(self, observed: Observed, objective: Objective) -> bool:
         """Whether a batch is read tile by tile: a large one on the CPU, of pairs, of which the probes need no more."""
@@ -83,21 +84,6 @@ class BatchStatistics:
                     "rows. Take smaller batches, or watch without it"
                 )
 
-    def _of_drawn_rows(
-        self, plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed
-    ) -> tuple[bool, dict[str, float]]:
-        """Return whether random rows of a batch are finite, and what they say of all its queries."""
-        statistics, every = dict[str, float](), True
-        with plain_mode(rows[0].S.device):
-            for index, (own, one, queries) in enumerate(
-                zip(plan.of_directions, rows, observed.drawn_from or (), strict=True)
-            ):
-                finite, results = plan.results_of_rows(index, one)
-                share = Share(own, results, len(one.S), queries)
-                statistics |= dict(zip(share.names, _value_of(share), strict=True))
-                every = every and bool(finite)
-        return every, statistics
-
     def part(self, observed: Observed, objective: Objective | None) -> BatchPart:
         """Return what the probes compute of the rows of one process of several.
 
@@ -108,26 +94,24 @@ class BatchStatistics:
         Raises:
             InputError: rows influence each other.
         """
-        chosen = objective or observed.objective
-        assert chosen is not None, "what is watched without an objective has its own"
+        chosen, plan = self._plan_of(observed, objective)
         require_shares(chosen, self.probes)
-        return replace(self._part(observed, chosen), means=_losses(observed, chosen, objective))
+        return replace(self._part(plan, observed), seen=observed, means=_losses(observed, chosen, objective))
 
-    def _part(self, observed: Observed, objective: Objective) -> BatchPart:
-        plan = self.plan(objective, observed.sides, observed.directions)
+    def _part(self, plan: OneBatch, observed: Observed) -> BatchPart:
+        """Return what the probes compute of rows that are added up: of a process, of a sample, in tiles."""
         rows = _rows_of(observed, plan)
-        if self._is_tiled(observed, objective):
-            finite, shares = _in_tiles(plan, rows, observed)
+        drawn_from = observed.drawn_from or [None] * len(rows)
+        if observed.drawn_from is None and self._is_tiled(observed, plan.objective):
+            flags, shares = _in_tiles(plan, rows, observed)
         else:
             with plain_mode(rows[0].S.device):
-                finite, results = plan.results(
-                    *_first_of([of_direction.or_one_row() for of_direction in rows]), has_all_queries=False
-                )
-            shares = [
-                Share(of_plan, of_direction, len(one.S))
-                for of_plan, of_direction, one in zip(plan.of_directions, results, rows, strict=True)
-            ]
-        return BatchPart(plan, shares, [one.S.shape[1] for one in rows], finite, observed.offset)
+                flags, shares = [], []
+                for index, (of_direction, population) in enumerate(zip(rows, drawn_from, strict=True)):
+                    finite, share = _share(plan, index, [of_direction.or_one_row()], len(of_direction.S), population)
+                    shares.append(share)
+                    flags += finite
+        return BatchPart(plan, shares, [one.S.shape[1] for one in rows], torch.stack(flags).all(), observed.offset)
 
     def sampled_part(
         self, inputs: BatchRows, objective: Objective, queries: int, step: int, is_share: bool
@@ -143,18 +127,16 @@ class BatchStatistics:
         """
         plan, shares, flags = self.plan(objective, inputs.batch.sides, inputs.batch.directions), [], []
         with plain_mode(inputs.rows[0].device):
-            for index, (own, rows) in enumerate(zip(plan.of_directions, inputs.rows, strict=True)):
+            for index, rows in enumerate(inputs.rows):
                 flags += _finite(rows.queries, rows.candidates)
                 places = inputs.places(index, queries, step, is_share)
-                parts = []
-                for some in torch.split(places, max(_ENTRIES // rows.columns, 1)):
-                    finite, results = plan.results_of_rows(index, rows.take(some, plan.needs_embeddings).or_one_row())
-                    parts.append(results)
-                    flags.append(finite)
-                merged = [merge_parts(of_probe) for of_probe in zip(*parts, strict=True)]
-                shares.append(Share(own, merged, len(places), rows.number))
-            finite = torch.stack(flags).all()
-        return BatchPart(plan, shares, [rows.columns for rows in inputs.rows], finite, inputs.batch.offset)
+                chunks = torch.split(places, max(_ENTRIES // rows.columns, 1))
+                parts = (rows.take(some, plan.needs_embeddings).or_one_row() for some in chunks)
+                finite, share = _share(plan, index, parts, len(places), rows.number)
+                shares.append(share)
+                flags += finite
+            all_finite = torch.stack(flags).all()
+        return BatchPart(plan, shares, [rows.columns for rows in inputs.rows], all_finite, inputs.batch.offset)
 
     def plan(self, objective: Objective, sides: Sides, directions: tuple[Direction, ...] | None = None) -> OneBatch:
         """Return the plan of a kind of batch.
@@ -182,21 +164,25 @@ def _rows_of(observed: Observed, plan: OneBatch) -> list[DirectionRows]:
     return rows if observed.has_unit_vectors else [_with_unit_vectors(one, plan.needs_embeddings) for one in rows]
 
 
-def _first_of(
-    rows: Sequence[DirectionRows],
-) -> tuple[Tensor, Mask, Tensor | None, Tensor | None, DirectionRows | None]:
-    """Return what a plan is called with: the parts of the first rows, and the second ones where there are any."""
-    first, *others = rows
-    return first.S, first.mask, first.queries, first.candidates, others[0] if others else None
+def _share(
+    plan: OneBatch, direction: int, parts: Iterable[DirectionRows], number: int, drawn_from: int | None
+) -> tuple[list[Tensor], Share]:
+    """Return () whether each part of the rows of a direction is finite, and what the probes compute of all of them.
+
+    Args:
+        plan: of the batch.
+        direction: index of it.
+        parts: rows, some at a time.
+        number: of queries.
+        drawn_from: queries that these were drawn from; None: all were taken.
+    """
+    flags, results = zip(*(plan.results_of_rows(direction, rows) for rows in parts), strict=True)
+    merged = [merge_parts(of_probe) for of_probe in zip(*results, strict=True)]
+    return list(flags), Share(plan.of_directions[direction], merged, number, drawn_from)
 
 
-def _value_of(share: Share) -> list[float]:
-    """Return the statistics of a share of one process, which is that of all."""
-    return share.merge([share.rows], [share.queries], [share.numbers().cpu()])[0]
-
-
-def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> tuple[Tensor, list[Share]]:
-    """Return () whether S of pairs is finite, and what one pass over its tiles gives of each direction."""
+def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> tuple[list[Tensor], list[Share]]:
+    """Return () flags whether S of pairs is finite, and what one pass over its tiles gives of each direction."""
     from lossscope.engine.ring_rows import RingRows
 
     every = [one.S for one in rows]
@@ -209,7 +195,7 @@ def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed)
             block.add(S, 0)
             blocks.append(block)
         flags = [*(block.finite for block in blocks), *_finite(rows[0].queries, rows[0].candidates)]
-        return torch.stack(flags).all(), [block.share() for block in blocks]
+        return flags, [block.share() for block in blocks]
 
 
 def _finite(*embeddings: Tensor | None) -> list[Tensor]:

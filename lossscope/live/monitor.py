@@ -194,11 +194,12 @@ class LossScope:
             S, mask, images, captions, queries, documents, negatives, embeddings, labels, S_second, offset,
             self._layout.is_shared,
         )  # fmt: skip
-        if self.queries is not None:
-            return self._record_sample(inputs, objective, number, log)
-        if self._layout.is_shared:
-            return self._record_part(lambda: inputs.rows(self._sides).observed(), number, (ids, second_ids), log)
-        return self.record([inputs.rows(self._sides).observed()], number, (ids, second_ids), log)
+        if self.queries is None:
+            return self._record(lambda: [inputs.rows(self._sides).observed()], number, (ids, second_ids), log)
+        draw = self.queries, number, self._layout.is_shared
+        return self._merge(
+            lambda: self._statistics.sampled_part(inputs.rows(self._sides), objective, *draw), number, log
+        )
 
     def ring(
         self, columns: int, offset: int = 0, step: int | None = None, log: Mapping[str, float] | None = None
@@ -232,7 +233,7 @@ class LossScope:
 
         def finish(part: Callable[[], BatchPart]) -> Row:
             assert number is not None
-            return self._record_merged(part, number, said)
+            return self._merge(part, number, said)
 
         def plan_of(directions: tuple[Direction, ...]) -> OneBatch:
             return self._statistics.plan(objective, sides, directions)
@@ -263,53 +264,6 @@ class LossScope:
                 "without one it watches a loss: scope.wrap(loss), or the callback of a trainer"
             )
         return self._objective
-
-    def _record_sample(
-        self, inputs: BatchInputs, objective: Objective, step: int, log: Mapping[str, float] | None
-    ) -> Row:
-        """Return the row of a sample of the queries of a batch."""
-        queries = self.queries
-        assert queries is not None
-        is_shared, sides = self._layout.is_shared, self._sides
-        return self._record_merged(
-            lambda: self._statistics.sampled_part(inputs.rows(sides), objective, queries, step, is_shared), step, log
-        )
-
-    def _record_part(
-        self,
-        observed: Callable[[], Observed],
-        step: int,
-        ids: tuple[Ids | None, Ids | None],
-        log: Mapping[str, float] | None,
-    ) -> Row:
-        """Return the row of a batch of which this process has some rows; it is that of all processes."""
-        seen: list[Observed] = []
-
-        def part() -> BatchPart:
-            seen.append(observed())
-            return self._statistics.part(seen[0], self._objective)
-
-        return self._record_merged(part, step, log, ids, seen)
-
-    def _record_merged(
-        self,
-        part: Callable[[], BatchPart],
-        step: int,
-        log: Mapping[str, float] | None,
-        ids: tuple[Ids | None, Ids | None] = (None, None),
-        seen: Sequence[Observed] = (),
-    ) -> Row:
-        """Return the row of the rows of all processes, or of this one alone; `part` adds to `seen` what is examined."""
-        said: dict[str, float] = {}
-
-        def checked_part() -> BatchPart:
-            said.update(_said(log))
-            return part()
-
-        finite, statistics = merge_processes(self._layout.processes(), step, checked_part)
-        statistics = with_loss_gap(statistics)
-        row = {"finite": float(finite), **{name: value if finite else _NAN for name, value in statistics.items()}}
-        return self._keep(row, next((one for one in seen if one.shape[0]), None), step, ids, said)
 
     @property
     def named_sides(self) -> Sides | None:
@@ -345,9 +299,19 @@ class LossScope:
             InputError: across processes, losses whose rows are not known; with queries, as these are drawn by `watch`.
         """
         self._layout.require_all_queries()
+        return self._record(lambda: self._layout.require_share(observed), step, ids, log)
+
+    def _record(
+        self,
+        observe: Callable[[], Sequence[Observed]],
+        step: int,
+        ids: tuple[Ids | None, Ids | None],
+        log: Mapping[str, float] | None,
+    ) -> Row:
+        """Return the row of batches of this process alone, or of the one batch that all processes share."""
         if self._layout.is_shared:
-            return self._record_part(lambda: self._layout.share_of(observed), step, ids, log)
-        said = _said(log)
+            return self._merge(lambda: self._statistics.part(observe()[0], self._objective), step, log, ids)
+        observed, said = observe(), _said(log)
         row: Row = {"finite": 1.0}
         examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite
         for one in observed:
@@ -357,6 +321,25 @@ class LossScope:
             row["finite"] = min(row["finite"], float(finite))
             row |= {one.column(name): value if finite else _NAN for name, value in statistics.items()}
         return self._keep(row, examined, step, ids, said)
+
+    def _merge(
+        self,
+        part: Callable[[], BatchPart],
+        step: int,
+        log: Mapping[str, float] | None = None,
+        ids: tuple[Ids | None, Ids | None] = (None, None),
+    ) -> Row:
+        """Return the row of what all processes have of a batch, or of what this one has of it alone."""
+        said: dict[str, float] = {}
+
+        def checked_part() -> BatchPart:
+            said.update(_said(log))
+            return part()
+
+        finite, statistics, own = merge_processes(self._layout.processes(), step, checked_part)
+        row = {"finite": float(finite)}
+        row |= {name: value if finite else _NAN for name, value in with_loss_gap(statistics).items()}
+        return self._keep(row, own.seen if own.seen is not None and own.seen.shape[0] else None, step, ids, said)
 
     def _keep(
         self, row: Row, examined: Observed | None, step: int, ids: tuple[Ids | None, Ids | None], said: Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from lossscope.core.exchange import exchange
 from lossscope.engine.one_batch import OneBatch
 from lossscope.engine.shares import Share, name_of_objective
 from lossscope.errors import InputError
+
+from .observed import Observed
 
 _NONE = -1.0  # an offset that is not known
 
@@ -49,15 +51,23 @@ class BatchPart:
     finite: Tensor  # () bool
     offset: int | None  # column of the positive of the first row; None: not known
     means: Mapping[str, Tensor] = field(default_factory=dict)  # further means over the rows, () each, such as `loss`
+    seen: Observed | None = None  # the rows, where they are all of this process
 
     @property
     def names(self) -> tuple[str, ...]:
         """Name of each statistic, and of the ends of its interval where it is of a sample."""
         return tuple(name for share in self.shares for name in share.names)
 
+    def alone(self) -> tuple[bool, dict[str, float]]:
+        """Return whether all inputs are finite, and the statistics of these rows, which no other process adds to."""
+        values = [share.merge([share.rows], [share.queries], [share.numbers().cpu()])[0] for share in self.shares]
+        return bool(self.finite), dict(zip(self.names, chain(*values), strict=True))
 
-def merge_processes(processes: ProcessGroup, step: int, part: Callable[[], BatchPart]) -> tuple[bool, dict[str, float]]:
-    """Return whether all inputs are finite, and the statistics of the rows of all processes.
+
+def merge_processes(
+    processes: ProcessGroup, step: int, part: Callable[[], BatchPart]
+) -> tuple[bool, dict[str, float], BatchPart]:
+    """Return whether all inputs are finite, the statistics of the rows of all processes, and the part of this one.
 
     Each sends one message, and every process gets the same numbers. A process whose part raises an error tells the
     others, so that none waits for it.
@@ -85,7 +95,7 @@ def merge_processes(processes: ProcessGroup, step: int, part: Callable[[], Batch
     end = _LENGTH + 1 + len(own.means)
     values = _merge(own, heads, [message[end:] for message in messages])
     of_rows = _means(heads, torch.stack([message[_LENGTH + 1 : end] for message in messages]))
-    return finite, dict(zip([*own.names, *own.means], [*values, *of_rows], strict=True))
+    return finite, dict(zip([*own.names, *own.means], [*values, *of_rows], strict=True)), own
 
 
 def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:

@@ -77,7 +77,7 @@ class ProbeSchedule:
         one_batch = [OneBatch(objective, probes, sides) for objective in objectives]
         S = torch.eye(2)  # a batch of two shows whether they run
         for one in one_batch:
-            one(S, pair_mask(torch.arange(2)), *((S, S) if embeddings else ()))
+            one([DirectionRows(S, pair_mask(torch.arange(2)), *((S, S) if embeddings else ()))])
         columns = tuple(dict.fromkeys(name for one in one_batch for name in one.columns))
         return BatchMonitor(run, probes, self.every, columns, embeddings and one_batch[0].needs_embeddings, sides)
 
@@ -112,8 +112,10 @@ class BatchMonitor:
         images, captions = None if images is None else images[:q], None if captions is None else captions[:c]
         one_batch = OneBatch(objective, self.probes, self.sides)
         with deterministic_kernels(False):
-            second = DirectionRows(S.T, of_captions, captions, images) if isinstance(mask, Pair) else None
-            finite, values = one_batch(S, of_images, images, captions, second)
+            rows = [DirectionRows(S, of_images, images, captions)]
+            if isinstance(mask, Pair):
+                rows.append(DirectionRows(S.T, of_captions, captions, images))
+            finite, values = one_batch(rows)
         statistics: dict[str, object] = {
             name: value if finite else math.nan for name, value in zip(one_batch.columns, values, strict=True)
         }

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from lossscope.core.similarity import pair_mask
+from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import OneBatch
 from lossscope.engine.sweep import Sweep
 from lossscope.registry import build, names
@@ -26,9 +27,9 @@ def test_a_probe_of_one_batch(name: str, objective: str, device: torch.device) -
     data = small_split(captions=1)
     assert data.images is not None and data.captions is not None
     mask = pair_mask(torch.arange(len(data.images)))
-    expected = run(data.images @ data.captions.T, mask, data.images, data.captions)
+    expected = run([DirectionRows(data.images @ data.captions.T, mask, data.images, data.captions)])
     images, captions = data.images.to(device), data.captions.to(device)
-    ours = run(images @ captions.T, mask.to(device), images, captions)
+    ours = run([DirectionRows(images @ captions.T, mask.to(device), images, captions)])
     assert ours[0] is expected[0] is True
     tolerance = 1e-7 if name == "tangent" else 1e-9  # a rounding error of 1e-16 is 1e-8 in its roots of differences
     np.testing.assert_allclose(ours[1], expected[1], rtol=tolerance, atol=tolerance)
