@@ -146,9 +146,10 @@ class BatchInputs:
             raise InputError(f"S of one set must be (n, n), n at least 2; got {tuple(template.shape)}")
         if labels is not None and labels.shape != (n,):
             raise InputError(f"labels must be one an item, ({n},); got {tuple(labels.shape)}")
-        mask = (
-            without_itself(i2t_mask(template, self.mask)) if labels is None else of_labels(labels.to(template.device))
-        )
+        if labels is None:
+            mask = rows_of(without_itself(i2t_mask(template, self.mask)))
+        else:
+            mask = of_labels(labels.to(template.device))
         given = None if E is None else (E.detach(), E.detach())
         return BatchRows([Rows(n, n, mask, S, unit, unit)], Observed(None, sides, DIRECTIONS[:1], embeddings=given))
 

@@ -111,13 +111,12 @@ def _add_similarities(
         patient.given[Matrix] = Matrix(S)
 
 
-def uses_lengths(patient: Patient, observed: Observed) -> bool:
-    """Return whether S of a batch is the product of its rows, so that their lengths matter."""
+def uses_lengths(patient: Patient, rows: DirectionRows) -> bool:
+    """Return whether S of rows is the product of its rows, so that their lengths matter."""
     if not patient.has(Vectors):
         return False
     vectors = patient.part(Vectors)
-    assert observed.rows is not None
-    return _is_near(observed.rows.S.detach()[:_LOOKED_AT].cpu(), vectors.first, vectors.second)
+    return _is_near(rows.S.detach()[:_LOOKED_AT].cpu(), vectors.first, vectors.second)
 
 
 def _is_near(S: Tensor, first: Tensor, second: Tensor) -> bool:

@@ -24,8 +24,9 @@ from lossscope.objectives.base import Objective
 from lossscope.registry import short_spec
 
 from .events import Event
-from .observed import RECORDER_BYTES, Observed, Row
-from .recorded_step import Ids, RecordedStep, mask_bytes, names_of, needed_bytes, on_host
+from .observed import RECORDER_BYTES
+from .recorded_step import RecordedStep, mask_bytes, names_of, needed_bytes, on_host
+from .watched_step import WatchedStep
 
 SCHEMA = "lossscope.recorder/1"
 LOGGER = logging.getLogger("lossscope")
@@ -46,8 +47,6 @@ class FlightRecorder:
     folder: Path
     limit: int = RECORDER_BYTES  # bytes of their tensors and ids, at most: fewer steps are kept of large batches
     _kept: deque[RecordedStep] = field(default_factory=deque, init=False)
-    _bytes: int = field(default=0, init=False)
-    _masks: dict[int, int] = field(default_factory=dict, init=False)  # id of a mask -> steps that have it
     _mask: Mask | None = field(default=None, init=False)  # of the newest step, on its device
     _too_large: int = field(default=0, init=False)  # steps that alone exceed the limit
     _written: dict[str, Path | None] = field(default_factory=dict, init=False)  # reason -> folder; None: it failed
@@ -61,7 +60,8 @@ class FlightRecorder:
     @property
     def bytes(self) -> int:
         """What their tensors and ids need."""
-        return self._bytes
+        masks = {id(kept.mask): kept.mask for kept in self._with_copy}
+        return sum(kept.bytes for kept in self._with_copy) + sum(map(mask_bytes, masks.values()))
 
     @property
     def written(self) -> tuple[Path, ...]:
@@ -72,55 +72,31 @@ class FlightRecorder:
     def _with_copy(self) -> list[RecordedStep]:
         return [kept for kept in self._kept if kept.copy is not None]
 
-    def add(
-        self, observed: Observed, objective: Objective | None, ids: tuple[Ids | None, Ids | None], row: Row
-    ) -> None:
-        """Keep a step. Raises InputError for ids that are not one an item.
-
-        Args:
-            observed: its batch, with rows.
-            objective: whose W is written; None: it is not known.
-            ids: of the items of both sides.
-            row: its number under `step`, and its statistics, which later numbers are added to.
-        """
-        assert observed.rows is not None
-        mask, newest = observed.rows.mask, RecordedStep(row, objective, names_of(observed, ids))
+    def add(self, step: WatchedStep) -> None:
+        """Keep a step. Raises InputError for ids that are not one an item."""
+        batch, mask, row = step.batch, step.rows.mask, {"step": step.number, **step.row, **step.said}
+        newest = RecordedStep(row, step.objective, names_of(batch, step.ids))
         self._kept.append(newest)
         if len(self._kept) > self.keep:
-            self._leave(self._kept.popleft())
-        size = needed_bytes(observed, newest.ids)
-        if size + mask_bytes(mask) > self.limit:
+            self._kept.popleft()
+        newest.bytes = needed_bytes(batch, newest.ids)
+        if newest.bytes + mask_bytes(mask) > self.limit:
             self._too_large += 1
             return
         last = next(reversed(self._with_copy), None)  # masks of pairs are the same in every batch, and kept once
         known = last.mask if last is not None and mask is self._mask else None
         try:
-            newest.copy = on_host(observed, known)
+            newest.copy = on_host(batch, known)
         except Exception as error:
             if type(error) not in self._faults:
                 self._faults.add(type(error))
                 LOGGER.exception("the flight recorder could not copy step %d; the loop goes on", newest.step)
             return
-        self._mask, newest.bytes = mask, size
-        self._bytes += size + self._mask_bytes(newest, 1)
-        for oldest in self._kept:
-            if self._bytes <= self.limit:
+        self._mask = mask
+        for oldest in self._with_copy:
+            if self.bytes <= self.limit:
                 break
-            self._leave(oldest)
-
-    def _leave(self, kept: RecordedStep) -> None:
-        """Let the batch of a step go."""
-        if kept.copy is not None:
-            self._bytes -= kept.bytes + self._mask_bytes(kept, -1)
-            kept.copy = None
-
-    def _mask_bytes(self, kept: RecordedStep, change: int) -> int:
-        """Count a step that has a mask, or that had it; return the bytes where it is the first or the last one."""
-        key = id(kept.mask)
-        number = self._masks[key] = self._masks.get(key, 0) + change
-        if not number:
-            del self._masks[key]
-        return mask_bytes(kept.mask) if number == (1 if change > 0 else 0) else 0
+            oldest.copy = None
 
     def say(self, numbers: Mapping[str, float]) -> None:
         """Add numbers to the row of the newest step."""
@@ -197,7 +173,7 @@ class FlightRecorder:
         write_manifest(folder / MANIFEST, {
             "schema": SCHEMA, "reason": reason, "step": self._kept[-1].step, "details": dict(details),
             "dumps": files, "missing": [kept.step for kept in self._kept if kept.copy is None], "log": LOG,
-            "asked": self.keep, "kept": len(files), "bytes": self._bytes, "limit": self.limit,
+            "asked": self.keep, "kept": len(files), "bytes": self.bytes, "limit": self.limit,
             "too_large": self._too_large, "versions": versions(),
         })  # fmt: skip
 

@@ -20,8 +20,8 @@ from .batch_numbers import BatchNumbers
 from .doctor_options import AT_ONCE, AT_START, OF_LEARNING, OF_LOG, OF_NEWEST, OF_RISE, OF_SCALE, DoctorOptions
 from .events import Event, OpenFindings
 from .learning import learning_state, rises
-from .observed import Observed
 from .step_history import StepHistory
+from .watched_step import WatchedStep
 
 if TYPE_CHECKING:
     from lossscope.doctor.base import Check
@@ -77,26 +77,16 @@ class LiveDoctor:
         if self._newest is not None:
             self._newest.history.say(numbers)
 
-    def see(
-        self, observed: Observed, objective: Objective | None, step: int, finite: bool, said: Mapping[str, float]
-    ) -> list[Event]:
-        """Keep the numbers of a step, examine it where it is its turn, and return what begins and ends.
-
-        Args:
-            observed: the batch, with rows.
-            objective: that it trains with; None: the loss is known by its value alone.
-            step: its number.
-            finite: whether its similarities and embeddings are.
-            said: numbers that the loop knows of it.
-        """
-        kind = self._newest = self._kind_of(objective, observed.sides)
+    def see(self, step: WatchedStep) -> list[Event]:
+        """Keep the numbers of a step, examine it where it is its turn, and return what begins and ends."""
+        kind = self._newest = self._kind_of(step.objective, step.batch.sides)
         try:
             with torch.inference_mode(False), torch.no_grad(), torch.autocast("cpu", enabled=False):
-                events = self._see(kind, observed, objective, step, finite, said)
+                events = self._see(kind, step)
         except Exception as error:
             if type(error) not in self._faults:
                 self._faults.add(type(error))
-                LOGGER.exception("the doctor could not examine step %d; the loop goes on", step)
+                LOGGER.exception("the doctor could not examine step %d; the loop goes on", step.number)
             return []
         self.events.extend(events)
         for event in events:
@@ -110,25 +100,18 @@ class LiveDoctor:
         kind.steps, kind.newest = kind.steps + 1, self._steps
         return kind
 
-    def _see(
-        self,
-        kind: BatchKind,
-        observed: Observed,
-        objective: Objective | None,
-        step: int,
-        finite: bool,
-        said: Mapping[str, float],
-    ) -> list[Event]:
-        numbers = kind.numbers.of(observed, objective) if finite else None
-        kind.history.add(step, numbers, said)
-        ids = self.options.ids(kind.steps) - (AT_START if step > self.start else frozenset())
-        is_broken = not finite or not math.isfinite(said.get("loss", 0.0))
+    def _see(self, kind: BatchKind, step: WatchedStep) -> list[Event]:
+        numbers = kind.numbers.of(step.batch, step.objective) if step.finite else None
+        said = {**step.scale, **step.said}
+        kind.history.add(step.number, numbers, said)
+        ids = self.options.ids(kind.steps) - (AT_START if step.number > self.start else frozenset())
+        is_broken = not step.finite or not math.isfinite(said.get("loss", 0.0))
         if is_broken and "non-finite" not in kind.open:
             ids |= {"non-finite"}
         if not ids:
             return []
         self._take_over(kind)
-        events = self._examine(kind, observed, objective, step, ids, is_broken)
+        events = self._examine(kind, step, ids, is_broken)
         if any(event.id in OF_SCALE and event.kind == "ends" for event in events):
             kind.begin_curve()
         return self._merge(kind, events)
@@ -151,15 +134,7 @@ class LiveDoctor:
                 merged.append(replace(event, finding=self._open.pop(event.id)))
         return merged
 
-    def _examine(
-        self,
-        kind: BatchKind,
-        observed: Observed,
-        objective: Objective | None,
-        step: int,
-        ids: frozenset[str],
-        is_broken: bool,
-    ) -> list[Event]:
+    def _examine(self, kind: BatchKind, step: WatchedStep, ids: frozenset[str], is_broken: bool) -> list[Event]:
         from lossscope.doctor.examination.causes import fold
         from lossscope.doctor.logs.base import TrainingLog
         from lossscope.doctor.parts.patient import Patient
@@ -167,12 +142,11 @@ class LiveDoctor:
 
         from .batch_patient import is_known, patient_of, uses_lengths
 
-        assert observed.rows is not None
+        objective, size = step.objective, len(step.rows.S)
         spec = None if objective is None or not is_known(objective) else spec_of(objective)
-        size = len(observed.rows.S)
         log = kind.history.log(spec, size, with_broken=is_broken)
-        patient = patient_of(observed, objective, log)
-        if _OF_LENGTHS in ids and not uses_lengths(patient, observed):
+        patient = patient_of(step.batch, objective, log)
+        if _OF_LENGTHS in ids and not uses_lengths(patient, step.rows):
             ids -= {_OF_LENGTHS}
         absent: frozenset[str] = frozenset()  # without an examination
         if any(id in kind.open for id in OF_SCALE):
@@ -197,7 +171,7 @@ class LiveDoctor:
             if finding is not None:
                 found.append(finding)
         tops, _ = fold(found, {check.id(): check.place for check in checks})
-        return kind.open.update(step, {one.id: one for one in tops}, checked, AT_ONCE | AT_START)
+        return kind.open.update(step.number, {one.id: one for one in tops}, checked, AT_ONCE | AT_START)
 
     def _report(self, event: Event) -> None:
         if self.on_event is not None:

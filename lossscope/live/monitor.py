@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from .batch_statistics import BatchStatistics, with_loss_gap
 from .doctor_options import DoctorOptions
 from .observed import RECORDER_BYTES, Observed, Row
 from .shared_batch import BatchPart, merge_processes
+from .watched_step import BothIds, Ids, Safeguards, WatchedStep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,13 +39,12 @@ if TYPE_CHECKING:
 
     from .crash_hook import CrashHook
     from .events import Event
-    from .flight_recorder import FlightRecorder
-    from .live_doctor import LiveDoctor
-    from .recorded_step import Ids
     from .ring import Ring
     from .wrap import WatchedLoss
 
 Sink = Callable[[int, Row], None]  # (step, row)
+LOGGER = logging.getLogger("lossscope")
+INTENDED = (KeyboardInterrupt, SystemExit, GeneratorExit)  # ends that somebody wanted
 _NAN = float("nan")
 
 
@@ -88,6 +89,7 @@ class LossScope:
     recorder_bytes: int = RECORDER_BYTES  # of the tensors and ids of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
+    _hook: CrashHook | None = field(default=None, init=False, repr=False)  # from the first recorded batch to `close`
 
     def __post_init__(self) -> None:
         if not (isinstance(self.every, int) and self.every >= 1 and isinstance(self.keep, int) and self.keep >= 0):
@@ -107,7 +109,7 @@ class LossScope:
         if self._objective is not None:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
         if not self._layout.is_whole:
-            self._layout.require(self._objective, probes, self._has_safeguards)
+            self._layout.require(self._objective, probes, bool(self.doctor or self.recorder))
         self.history = deque(maxlen=self.keep)
 
     def _begin_safeguards(self) -> None:
@@ -120,23 +122,17 @@ class LossScope:
                 raise InputError(f"{name} must be a whole number of at least 0; got {value!r}")
         if self.doctor is False and self.on_event is not None:
             raise InputError("on_event is called with what the doctor finds; write LossScope(..., doctor=True)")
-        self._doctor: LiveDoctor | None = None
-        self._recorder: FlightRecorder | None = None
-        self._hook: CrashHook | None = None  # from the first batch that is recorded to `close`
+        self._safeguards = Safeguards()
         if self.doctor:
             from .live_doctor import LiveDoctor
 
             options = DoctorOptions() if self.doctor is True else self.doctor
             # trainers count from 1, and `every` skips steps before the first one that is watched
-            self._doctor = LiveDoctor(options, self.on_event, self.every)
+            self._safeguards.doctor = LiveDoctor(options, self.on_event, self.every)
         if self.recorder:
             from .flight_recorder import FlightRecorder
 
-            self._recorder = FlightRecorder(self.recorder, Path(self.recorder_folder), self.recorder_bytes)
-
-    @property
-    def _has_safeguards(self) -> bool:
-        return self._doctor is not None or self._recorder is not None
+            self._safeguards.recorder = FlightRecorder(self.recorder, Path(self.recorder_folder), self.recorder_bytes)
 
     @float32_products()
     def watch(
@@ -226,7 +222,7 @@ class LossScope:
         require_blocks(objective, self._statistics.probes)
         if self.queries is not None:
             raise InputError("blocks of a ring have all queries of a process; leave queries out")
-        if self._has_safeguards:
+        if self.doctor or self.recorder:
             raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
         number, said = self.next_step(step), _said(log)
         sides = self._sides or IMAGE_TEXT
@@ -284,7 +280,7 @@ class LossScope:
         self,
         observed: Sequence[Observed],
         step: int,
-        ids: tuple[Ids | None, Ids | None] = (None, None),
+        ids: BothIds = (None, None),
         log: Mapping[str, float] | None = None,
     ) -> Row:
         """Return the statistics of what losses saw in a step, and append them to `history`.
@@ -305,7 +301,7 @@ class LossScope:
         self,
         observe: Callable[[], Sequence[Observed]],
         step: int,
-        ids: tuple[Ids | None, Ids | None],
+        ids: BothIds,
         log: Mapping[str, float] | None,
     ) -> Row:
         """Return the row of batches of this process alone, or of the one batch that all processes share."""
@@ -327,7 +323,7 @@ class LossScope:
         part: Callable[[], BatchPart],
         step: int,
         log: Mapping[str, float] | None = None,
-        ids: tuple[Ids | None, Ids | None] = (None, None),
+        ids: BothIds = (None, None),
     ) -> Row:
         """Return the row of what all processes have of a batch, or of what this one has of it alone."""
         said: dict[str, float] = {}
@@ -341,36 +337,21 @@ class LossScope:
         row |= {name: value if finite else _NAN for name, value in with_loss_gap(statistics).items()}
         return self._keep(row, own.seen if own.seen is not None and own.seen.shape[0] else None, step, ids, said)
 
-    def _keep(
-        self, row: Row, examined: Observed | None, step: int, ids: tuple[Ids | None, Ids | None], said: Row
-    ) -> Row:
+    def _keep(self, row: Row, examined: Observed | None, step: int, ids: BothIds, said: Row) -> Row:
         """Append a row to `history`, after the doctor and the recorder have seen its batch, and return it."""
-        if examined is not None:
-            row |= self._examine(examined, step, row, ids, said)
+        if examined is not None and (self.doctor or self.recorder):
+            if self.recorder and self._hook is None:
+                from .crash_hook import CrashHook
+
+                self._hook = CrashHook(self)
+            objective = self._objective or examined.objective
+            watched = WatchedStep(step, examined, objective, bool(row["finite"]), dict(row), said, ids)
+            row |= dict(event.column for event in self._safeguards.see(watched))
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
         if self.sink is not None:
             self.sink(step, row)
         return row
-
-    def _examine(self, observed: Observed, step: int, row: Row, ids: tuple[Ids | None, Ids | None], said: Row) -> Row:
-        """Record the batch of a loss and examine it; return the columns of what begins and ends."""
-        objective, finite = self._objective or observed.objective, bool(row["finite"])
-        if self._recorder is not None:
-            if self._hook is None:
-                from .crash_hook import CrashHook
-
-                self._hook = CrashHook(self, LossScope._write_crash)
-            self._recorder.add(observed, objective, ids, {"step": step, **row, **said})
-        events = []
-        if self._doctor is not None:
-            scale = {} if self._objective is not None else _scale_of(observed.objective)
-            events = self._doctor.see(observed, objective, step, finite, {**scale, **said})
-        if self._recorder is not None:
-            self._recorder.write_begun(events)
-            if not finite:
-                self._recorder.write("non-finite")
-        return dict(event.column for event in events)
 
     def log(self, **numbers: float) -> None:
         """Say what else is known of the newest step: lr, grad_norm, logit_scale, logit_bias, val_recall, val_loss, ...
@@ -378,25 +359,22 @@ class LossScope:
         The doctor reads it, and the flight recorder writes it. A `loss` takes the place of the one that the doctor
         computes, if it is said of most steps. Raises InputError for other names, and for what is no number.
         """
-        said = _said(numbers)
-        for safeguard in (self._doctor, self._recorder):
-            if safeguard is not None:
-                safeguard.say(said)
+        self._safeguards.say(_said(numbers))
 
     @property
     def events(self) -> tuple[Event, ...]:
         """What began and what ended, the newest thousand, with doctor=True."""
-        return () if self._doctor is None else tuple(self._doctor.events)
+        return () if self._safeguards.doctor is None else tuple(self._safeguards.doctor.events)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong at present, with doctor=True."""
-        return () if self._doctor is None else self._doctor.findings
+        return () if self._safeguards.doctor is None else self._safeguards.doctor.findings
 
     @property
     def recordings(self) -> tuple[Path, ...]:
         """The folders that the flight recorder wrote."""
-        return () if self._recorder is None else self._recorder.written
+        return () if self._safeguards.recorder is None else self._safeguards.recorder.written
 
     def write_recorder(self, reason: str, error: BaseException | None = None) -> Path | None:
         """Write the newest steps as dumps, once for each reason; return the folder, None where nothing is kept.
@@ -405,18 +383,20 @@ class LossScope:
             reason: a word for the name of the folder.
             error: that ended the loop, for the manifest.
         """
-        if self._recorder is None:
+        if self._safeguards.recorder is None:
             return None
-        return self._recorder.write(reason, {} if error is None else {"error": f"{type(error).__name__}: {error}"})
+        return self._safeguards.recorder.write(
+            reason, {} if error is None else {"error": f"{type(error).__name__}: {error}"}
+        )
 
     def write_after(self, error: BaseException) -> None:
         """Write the newest steps where an exception ended the loop that nobody wanted; a failure is logged."""
-        from .crash_hook import tell_crash
-
-        tell_crash(LossScope._write_crash, self, error)
-
-    def _write_crash(self, error: BaseException) -> None:
-        self.write_recorder("exception", error)
+        if isinstance(error, INTENDED):
+            return
+        try:
+            self.write_recorder("exception", error)
+        except Exception:
+            LOGGER.exception("what was kept could not be written after %s, which follows", type(error).__name__)
 
     def close(self) -> None:
         """The loop has ended: an exception that comes later is none of it."""
@@ -467,15 +447,6 @@ def _said(numbers: Mapping[str, float] | None) -> dict[str, float]:
     from .step_history import checked_numbers
 
     return checked_numbers(numbers)
-
-
-def _scale_of(loss: Objective | None) -> Row:
-    """Return the scale and bias that a watched loss is called with, where it is the loss itself that is watched."""
-    tau = getattr(loss, "tau", None)
-    scale = 1 / tau if isinstance(tau, float) else getattr(loss, "scale", getattr(loss, "logit_scale", None))
-    bias = getattr(loss, "bias", getattr(loss, "logit_bias", None))
-    given = {"logit_scale": scale, "logit_bias": bias}
-    return {name: float(value) for name, value in given.items() if isinstance(value, int | float)}
 
 
 def as_sides(sides: Sides | Sequence[str] | str | None) -> Sides | None:

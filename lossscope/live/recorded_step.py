@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,9 +18,9 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
 from .observed import Observed, Row, labels_of
+from .watched_step import BothIds, Ids
 
 Array = npt.NDArray[Any]
-Ids = Sequence[object] | Tensor | Array
 Names = tuple[tuple[str, ...] | None, tuple[str, ...] | None]  # ids of both sides; None: they are not known
 
 
@@ -174,7 +173,7 @@ def _vectors_of(observed: Observed) -> tuple[Tensor, ...]:
     return vectors[:1] if observed.sides.is_one_set else vectors
 
 
-def names_of(observed: Observed, ids: tuple[Ids | None, Ids | None]) -> Names:
+def names_of(observed: Observed, ids: BothIds) -> Names:
     """Return ids of both sides as texts. Raises InputError unless there is one an item."""
     sides = (observed.sides.first, observed.sides.second)
     first, second = (

@@ -59,8 +59,7 @@ def pairs_at(number: int, columns: int, device: torch.device, offset: int = 0, d
     def mask(places: Tensor | None) -> Mask:
         if places is None:  # the same in every batch of one shape
             return offset_mask(number, columns, offset, device, direction)
-        match = torch.zeros(len(places), columns, dtype=torch.bool, device=places.device)
-        match[torch.arange(len(places), device=places.device), places + offset] = True
+        match = _entries(places + offset, columns)
         return Mask(match, torch.ones_like(match), direction=direction)
 
     return mask
@@ -80,24 +79,20 @@ def of_labels(labels: Tensor) -> MaskOf:
     """Return the masks of items of one set: items of one label match, and none is a candidate of itself."""
 
     def mask(places: Tensor | None) -> Mask:
-        other = _others(places, len(labels), labels.device)
-        of_queries = labels if places is None else labels[places]
-        return Mask((of_queries[:, None] == labels[None, :]) & other, other)
+        chosen = torch.arange(len(labels), device=labels.device) if places is None else places
+        other = ~_entries(chosen, len(labels))
+        return Mask((labels[chosen][:, None] == labels[None, :]) & other, other)
 
     return mask
 
 
-def without_itself(mask: Mask) -> MaskOf:
-    """Return the masks of rows of a mask of one set, in which no item is a candidate of itself."""
-
-    def of_rows(places: Tensor | None) -> Mask:
-        rows = mask if places is None else mask.rows(places)
-        return replace(rows, valid=rows.valid & _others(places, rows.match.shape[1], rows.match.device))
-
-    return of_rows
+def without_itself(mask: Mask) -> Mask:
+    """Return a mask of one set in which no item is a candidate of itself."""
+    return replace(mask, valid=mask.valid.clone().fill_diagonal_(False))
 
 
-def _others(places: Tensor | None, n: int, device: torch.device) -> Tensor:
-    """(k, n) bool, whether an item is another than the query."""
-    items = torch.arange(n, device=device)
-    return items[None, :] != (items if places is None else places)[:, None]
+def _entries(columns: Tensor, number: int) -> Tensor:
+    """(k, number) bool, the entry of each row that is at its column, (k,)."""
+    entries = torch.zeros(len(columns), number, dtype=torch.bool, device=columns.device)
+    entries[torch.arange(len(columns), device=columns.device), columns] = True
+    return entries

@@ -20,6 +20,7 @@ from .events import Event
 from .flight_recorder import FlightRecorder
 from .live_doctor import LiveDoctor
 from .observed import Observed, Row
+from .watched_step import BothIds, Safeguards, WatchedStep
 
 _NAMES = {"lr": "lr", "gradient_norm": "grad_norm"}  # column of trajectory.csv -> name of the field
 
@@ -36,25 +37,22 @@ class TrainingDoctor:
     options: DoctorOptions = field(default_factory=DoctorOptions)
     recorder: FlightRecorder | None = None  # keeps the newest batches
     reason: Event | None = field(default=None, init=False)  # the finding that stops the training
-    _doctor: LiveDoctor = field(init=False)
+    _safeguards: Safeguards = field(init=False)
 
     def __post_init__(self) -> None:
-        self._doctor = LiveDoctor(self.options, self._hear)
+        self._safeguards = Safeguards(LiveDoctor(self.options, self._hear), self.recorder)
 
     def __call__(self, batch: TrainedBatch) -> str | None:
         """Look at a batch; return why training shall stop, None to go on."""
-        observed, finite = observed_of(batch), bool(batch.row)
+        observed = observed_of(batch)
         said: Row = {name: batch.row[column] for column, name in _NAMES.items() if column in batch.row}
-        learnt = batch.objective.learnable
-        said |= {f"logit_{name}": value for name, value in learnt.items()}
-        said |= _broken_loss(batch)
+        said |= {f"logit_{name}": value for name, value in batch.objective.learnable.items()} | _broken_loss(batch)
+        row: Row = {"epoch": batch.epoch + 1, **batch.row}
+        ids: BothIds = (None, None)
         if self.recorder is not None:
-            row = {"step": batch.number, "epoch": batch.epoch + 1, **batch.row, **said}
-            shape, (first, second) = observed.shape, batch.ids
-            self.recorder.add(observed, batch.objective, (first[: shape[0]], second[: shape[1]]), row)
-        events = self._doctor.see(observed, batch.objective, batch.number, finite, said)
-        if self.recorder is not None:
-            self.recorder.write_begun(events)
+            (n, m), (first, second) = observed.shape, batch.ids
+            ids = first[:n], second[:m]
+        self._safeguards.see(WatchedStep(batch.number, observed, batch.objective, bool(batch.row), row, said, ids))
         return None if self.reason is None else str(self.reason)
 
     def _hear(self, event: Event) -> None:

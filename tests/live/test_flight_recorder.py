@@ -34,6 +34,7 @@ from lossscope.live.doctor_options import DoctorOptions
 from lossscope.live.flight_recorder import FlightRecorder
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
+from lossscope.live.watched_step import WatchedStep
 from lossscope.objectives.base import Objective
 from tests.lengths import thorough
 
@@ -209,7 +210,7 @@ def test_memory_is_bounded(sizes: list[int], keep: int, limit: int, with_ids: bo
     masks = {n: Mask(torch.eye(n, dtype=torch.bool), torch.ones(n, n, dtype=torch.bool)) for n in sizes}
     for step, n in enumerate(sizes):
         observed = Observed(DirectionRows(torch.rand(n, n), masks[n]))
-        recorder.add(observed, None, (None, range(n) if with_ids else None), {"step": step})
+        recorder.add(WatchedStep(step, observed, None, True, ids=(None, range(n) if with_ids else None)))
         batches = [one for one in recorder._kept if one.copy is not None]
         kept = {id(one.mask): one.mask for one in batches}.values()
         held = sum(one.batch.rows.S.nbytes for one in batches if one.batch.rows is not None) + sum(
@@ -312,8 +313,7 @@ def test_weights_that_cannot_be_computed_are_named_with_the_reason(tmp_path: Pat
             raise KeyError("mine")
 
     recorder = FlightRecorder(1, tmp_path)
-    recorder.add(Observed(DirectionRows(torch.eye(4), pair_mask(torch.arange(4)))), Broken(), (None, None),
-                 {"step": 0})  # fmt: skip
+    recorder.add(WatchedStep(0, Observed(DirectionRows(torch.eye(4), pair_mask(torch.arange(4)))), Broken(), True))
     folder = recorder.write("broken")
     assert folder is not None
     (entry,) = read_manifest(folder / "manifest.json")["dumps"]

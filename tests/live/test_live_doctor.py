@@ -28,6 +28,7 @@ from lossscope.live.events import Event
 from lossscope.live.live_doctor import LiveDoctor
 from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
+from lossscope.live.watched_step import WatchedStep
 from lossscope.registry import build, names
 from tests.lengths import thorough
 
@@ -159,7 +160,7 @@ def test_a_listener_that_fails_loses_no_event(caplog: pytest.LogCaptureFixture) 
     seen: list[str] = []
     doctor, E = LiveDoctor(SOON, fail), torch.eye(32)
     nan = Observed(DirectionRows(E * torch.nan, pair_mask(torch.arange(32))))
-    events = doctor.see(nan, build("objectives", "siglip:bias=-99"), 0, False, {})
+    events = doctor.see(WatchedStep(0, nan, build("objectives", "siglip:bias=-99"), False))
     assert seen == [event.id for event in events] == [event.id for event in doctor.events]
     assert seen == ["non-finite", "siglip-start"]
     assert "on_event failed at `step 0: error non-finite begins" in caplog.text
