@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,9 @@ from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics, with_loss_gap
 from .doctor_options import DoctorOptions
 from .observed import RECORDER_BYTES, Observed, Row
+from .safeguards import Safeguards
 from .shared_batch import BatchPart, merge_processes
-from .watched_step import BothIds, Ids, Safeguards, WatchedStep
+from .watched_step import BothIds, Ids, WatchedStep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -295,6 +296,8 @@ class LossScope:
             InputError: across processes, losses whose rows are not known; with queries, as these are drawn by `watch`.
         """
         self._layout.require_all_queries()
+        if self._objective is not None:  # which is looked with, whatever the losses are
+            observed = [replace(one, objective=None, value=None) for one in observed]
         return self._record(lambda: self._layout.require_share(observed), step, ids, log)
 
     def _record(

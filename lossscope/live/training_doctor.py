@@ -20,7 +20,8 @@ from .events import Event
 from .flight_recorder import FlightRecorder
 from .live_doctor import LiveDoctor
 from .observed import Observed, Row
-from .watched_step import BothIds, Safeguards, WatchedStep
+from .safeguards import Safeguards
+from .watched_step import BothIds, WatchedStep
 
 _NAMES = {"lr": "lr", "gradient_norm": "grad_norm"}  # column of trajectory.csv -> name of the field
 

@@ -1,10 +1,10 @@
-"""One step of a running loop, and who looks at its batch beside the statistics: the doctor and the flight recorder."""
+"""One step of a running loop, as the doctor and the flight recorder see it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 from torch import Tensor
@@ -13,11 +13,6 @@ from lossscope.engine.direction_rows import DirectionRows
 from lossscope.objectives.base import Objective
 
 from .observed import Observed, Row
-
-if TYPE_CHECKING:
-    from .events import Event
-    from .flight_recorder import FlightRecorder
-    from .live_doctor import LiveDoctor
 
 Ids = Sequence[object] | Tensor | npt.NDArray[Any]
 BothIds = tuple[Ids | None, Ids | None]  # of the items of both sides; None: they are not known
@@ -50,28 +45,3 @@ class WatchedStep:
         bias = getattr(loss, "bias", getattr(loss, "logit_bias", None))
         given = {"logit_scale": scale, "logit_bias": bias}
         return {name: float(value) for name, value in given.items() if isinstance(value, int | float)}
-
-
-@dataclass
-class Safeguards:
-    """The doctor and the flight recorder, either or both."""
-
-    doctor: LiveDoctor | None = None
-    recorder: FlightRecorder | None = None
-
-    def see(self, step: WatchedStep) -> list[Event]:
-        """Record a step and examine it; return what begins and ends. Raises InputError for ids not one an item."""
-        if self.recorder is not None:
-            self.recorder.add(step)
-        events = [] if self.doctor is None else self.doctor.see(step)
-        if self.recorder is not None:
-            self.recorder.write_begun(events)
-            if not step.finite:
-                self.recorder.write("non-finite")
-        return events
-
-    def say(self, numbers: Mapping[str, float]) -> None:
-        """Add numbers that the loop knows to its newest step."""
-        for safeguard in (self.doctor, self.recorder):
-            if safeguard is not None:
-                safeguard.say(numbers)
