@@ -13,7 +13,6 @@ from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.batch_masks import offset_mask
 from lossscope.engine.direction_rows import DirectionRows
-from lossscope.objectives.base import Objective
 from lossscope.registry import build
 
 from .observed import Observed, Result
@@ -31,7 +30,6 @@ class ClipLoss:
     """
 
     loss: Any
-    own: bool = True  # whether W is that of the loss itself; else an objective is given
     sides: Sides | None = None
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
@@ -52,19 +50,18 @@ class ClipLoss:
     def _observed(self, logits: Sequence[tuple[Any, dict[str, Any]]], value: Any) -> Observed:
         result, arguments = logits[0]
         scale, bias = (_number(arguments.get(name)) for name in _PARAMETERS[2:])
-        scale = 1.0 if scale is None else scale
+        scale, bias = 1.0 if scale is None else scale, bias or 0.0
         value = value.get("contrastive_loss") if isinstance(value, Mapping) else value
-        value = value.detach() if self.own and isinstance(value, Tensor) and self._is_plain else None
+        value = value.detach() if isinstance(value, Tensor) and self._is_plain else None
         if isinstance(result, tuple):
-            seen = self._of_softmax(result[0], result[1], scale, bias or 0.0, value)
+            seen = self._of_softmax(result[0], result[1], scale, bias, value)
         else:
-            seen = self._of_sigmoids([block for block, _ in logits], scale, bias or 0.0, value)
+            seen = self._of_sigmoids([block for block, _ in logits], scale, bias, value)
         return replace(seen, embeddings=_features(seen, arguments)).limited()
 
     def _of_softmax(self, images: Tensor, texts: Tensor, scale: float, bias: float, value: Tensor | None) -> Observed:
         rows, second = self._rows(images, scale, bias), self._rows(texts, scale, bias, "t2i")
-        objective = self._objective(f"ntxent:tau={1 / scale!r}")
-        pairs_at = self._offset(rows.S)
+        objective, pairs_at = build("objectives", f"ntxent:tau={1 / scale!r}"), self._offset(rows.S)
         offset = pairs_at if getattr(self.loss, "local_loss", False) else None
         return Observed(
             rows, self.sides or IMAGE_TEXT, DIRECTIONS, second, objective, value, offset=offset, pairs_at=pairs_at
@@ -73,12 +70,9 @@ class ClipLoss:
     def _of_sigmoids(self, blocks: list[Tensor], scale: float, bias: float, value: Tensor | None) -> Observed:
         """The first block has the texts of this process; without others it is both directions."""
         rows, is_alone = self._rows(torch.cat(blocks, 1), scale, bias), len(blocks) == 1
-        objective = self._objective(f"siglip:scale={scale!r},bias={bias!r},learn=false")
+        objective = build("objectives", f"siglip:scale={scale!r},bias={bias!r},learn=false")
         directions, value = (DIRECTIONS, value) if is_alone else (DIRECTIONS[:1], None)
         return Observed(rows, self.sides or IMAGE_TEXT, directions, None, objective, value)
-
-    def _objective(self, spec: str) -> Objective | None:
-        return build("objectives", spec) if self.own else None
 
     def _rows(self, logits: Tensor, scale: float, bias: float, direction: Direction = "i2t") -> DirectionRows:
         S = (logits.detach().float() - bias) / scale

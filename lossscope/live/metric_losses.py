@@ -21,7 +21,7 @@ from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 from .batch_inputs import ITEM
 from .given_weights import WEIGHTS, GivenWeights
 from .observed import Observed, Result
-from .recording import Call, gradients_of, record_calls, unchanged_random_state
+from .recording import Call, gradients_in_graph, gradients_of, record_calls, unchanged_random_state
 
 ANCHOR_REFERENCE = Sides("anchor", "reference")  # of a loss that is called with ref_emb
 
@@ -119,11 +119,9 @@ class MetricLoss:
             mask = replace(mask, info={WEIGHTS: W})
             numbers |= {f"{label}/W_skipped": W.abs()[mask.skipped].sum() / W.abs().sum()}
         rows = DirectionRows(S, mask, given.embeddings.detach(), given.references.detach())
-        objective = self._objective if self.own else None
         return Observed(
-            rows, sides, ("i2t",), None, objective, value.detach() if self.own else None, numbers=numbers,
-            has_unit_vectors=False,
-        ).limited()  # fmt: skip
+            rows, sides, ("i2t",), None, self._objective, value.detach(), numbers=numbers, has_unit_vectors=False
+        ).limited()
 
     def _similarities(
         self, given: MetricCall, value: Tensor, calls: list[Call], triplets: int
@@ -146,9 +144,9 @@ class MetricLoss:
         """Raise UnsupportedLoss where the embeddings get gradient past the distances; looked at until there is any."""
         if not (value.requires_grad and given.embeddings.requires_grad):
             return
-        whole = _gradient([value], given.embeddings, None)
+        [whole] = gradients_in_graph([value], [given.embeddings])
         through = [(call.result, G) for call, G in zip(calls, gradients, strict=True) if call.result.requires_grad]
-        seen = _gradient([result for result, _ in through], given.embeddings, [G for _, G in through])
+        [seen] = gradients_in_graph([result for result, _ in through], [given.embeddings], [G for _, G in through])
         self._is_checked = bool(whole.any())
         rounding = 3e-2 if whole.dtype in (torch.float16, torch.bfloat16) else 1e-3
         if float((whole - seen).abs().max()) > rounding * float(whole.abs().max()):
@@ -173,14 +171,6 @@ def _number_of_triplets(reducer: Any, loss_dict: Any) -> int:
     if not isinstance(losses, Tensor) or kind not in ("AvgNonZeroReducer", "MeanReducer"):
         return 0
     return int((losses > 0).sum()) if kind == "AvgNonZeroReducer" else losses.numel()
-
-
-def _gradient(outputs: list[Tensor], embeddings: Tensor, factors: list[Tensor] | None) -> Tensor:
-    """Return the gradient of outputs with respect to embeddings, in a graph that is kept; zeros without any."""
-    if not outputs:
-        return torch.zeros_like(embeddings)
-    (gradient,) = torch.autograd.grad(outputs, [embeddings], factors, retain_graph=True, allow_unused=True)
-    return torch.zeros_like(embeddings) if gradient is None else gradient
 
 
 def innermost(loss: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,13 +100,20 @@ def gradients_of(value: Tensor, calls: list[Call]) -> list[Tensor]:
     """
     if any(call.gradients for call in calls):
         return [sum(call.gradients, torch.zeros_like(call.result)).detach() for call in calls]
-    results = [call.result for call in calls if call.result.requires_grad]
-    by_result: dict[int, Tensor | None] = {}
-    if results and value.requires_grad:
-        gradients = torch.autograd.grad(value, results, retain_graph=True, allow_unused=True)
-        by_result = {id(result): gradient for result, gradient in zip(results, gradients, strict=True)}
-    chosen = [by_result.get(id(call.result)) for call in calls]
-    return [torch.zeros_like(call.result) if g is None else g.detach() for call, g in zip(calls, chosen, strict=True)]
+    return gradients_in_graph([value], [call.result for call in calls])
+
+
+def gradients_in_graph(
+    outputs: Sequence[Tensor], inputs: Sequence[Tensor], factors: Sequence[Tensor] | None = None
+) -> list[Tensor]:
+    """Return d(Σ factor · output)/dinput of each input, in a graph that is kept; zeros where there is none."""
+    needed = [x for x in inputs if x.requires_grad]
+    by_input: dict[int, Tensor | None] = {}
+    if needed and outputs and outputs[0].requires_grad:
+        gradients = torch.autograd.grad(outputs, needed, factors, retain_graph=True, allow_unused=True)
+        by_input = {id(x): gradient for x, gradient in zip(needed, gradients, strict=True)}
+    chosen = [by_input.get(id(x)) for x in inputs]
+    return [torch.zeros_like(x) if g is None else g.detach() for x, g in zip(inputs, chosen, strict=True)]
 
 
 @contextmanager

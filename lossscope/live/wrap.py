@@ -73,5 +73,5 @@ def _recorder_of(loss: Any, objective: Objective | None, sides: Sides | None) ->
     if (metric := innermost(loss)) is not None:
         return MetricLoss(metric, own, sides)
     if is_clip_loss(loss):
-        return ClipLoss(loss, own, sides)
+        return ClipLoss(loss, sides)
     return CalledLoss(loss, objective, sides)

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from lossscope.core.sides import Sides
+from lossscope.core.sides import QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError
 
 from ..observed import Observed
@@ -27,6 +27,8 @@ class LossCall:
     value: Tensor  # () with its graph, or without, of a loss that was backpropagated at once
     calls: Sequence[Call]  # of its similarity
     is_cached: bool = False  # whether it was called with embeddings in chunks, and was backpropagated at once
+    sides: Sides = QUERY_DOCUMENT  # names of both sides
+    own: bool = True  # whether W is that of the loss itself; else the rows are for another objective
 
     @property
     def features(self) -> Sequence[Any]:
@@ -75,15 +77,8 @@ class LossReader(ABC):
         return 1
 
     @abstractmethod
-    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
-        """Return what the loss saw in a call.
-
-        Args:
-            call: the call.
-            sides: names of both sides.
-            name: stands before the names of statistics.
-            own: whether W is that of the loss itself; else the rows are for another objective.
-        """
+    def observed(self, call: LossCall) -> Observed:
+        """Return what the loss saw in a call."""
 
 
 def class_names(loss: Any) -> set[str]:

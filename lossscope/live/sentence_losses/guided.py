@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 
-from lossscope.core.sides import Sides
 from lossscope.core.similarity import Mask
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.registry import build
@@ -25,14 +24,13 @@ class GuidedLoss(LossReader):
     attribute: str = "cross_entropy_loss"
     reads_argument: bool = True
 
-    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
+    def observed(self, call: LossCall) -> Observed:
         scores = torch.cat([one.result.detach() for one in call.calls])
         columns = torch.cat([one.args[1] for one in call.calls])
         temperature = float(self.loss.temperature)
         valid = scores != -torch.inf
         match = torch.zeros_like(valid).scatter_(1, columns[:, None], True)
         rows = DirectionRows(scores * temperature, Mask(match, valid))
-        objective = build("objectives", f"ntxent:tau={temperature!r}") if own else None
-        value = call.value.detach() if own else None
-        numbers = {f"{sides.label('i2t')}/masked": 1 - valid.double().mean()}
-        return Observed(rows, sides, ("i2t",), None, objective, value, name, numbers)
+        objective = build("objectives", f"ntxent:tau={temperature!r}")
+        numbers = {f"{call.sides.label('i2t')}/masked": 1 - valid.double().mean()}
+        return Observed(rows, call.sides, ("i2t",), None, objective, call.value.detach(), numbers=numbers)

@@ -8,7 +8,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from lossscope.core.sides import Sides
 from lossscope.errors import InputError
 
 from ..observed import Observed
@@ -28,7 +27,7 @@ class PairLoss(LossReader):
 
     kind: Literal["similarity", "cosine distance", "distance"] = "similarity"  # what the attribute computes
 
-    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
+    def observed(self, call: LossCall) -> Observed:
         if len(call.calls) != 1:
             raise InputError(f"{type(self.loss).__name__} must compute similarities once; got {len(call.calls)} times")
         one = call.calls[0]
@@ -38,7 +37,7 @@ class PairLoss(LossReader):
             if self.kind.endswith("distance"):
                 s, W = (1 - s if self.kind.startswith("cosine") else -s), -W
             numbers = pair_statistics(s, W, labels_of_pairs(call, s))
-        return Observed(None, sides, name=name, numbers=numbers)
+        return Observed(None, call.sides, numbers=numbers)
 
 
 def distance_loss(loss: Any) -> PairLoss:

@@ -9,13 +9,11 @@ import torch
 from torch import Tensor
 
 from lossscope.core.distributed import process_group
-from lossscope.core.sides import Sides
 from lossscope.core.similarity import REPEATS, Mask
-from lossscope.core.types import Direction
+from lossscope.core.types import DIRECTIONS
 from lossscope.engine.batch_masks import offset_mask
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError
-from lossscope.objectives.base import Objective
 from lossscope.registry import build
 
 from ..given_weights import WEIGHTS, GivenWeights
@@ -58,8 +56,8 @@ class RankingLoss(LossReader):
     def similarities(self) -> int:
         return len(self._terms)
 
-    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
-        terms = self._terms
+    def observed(self, call: LossCall) -> Observed:
+        terms, scale = self._terms, float(self.owner.scale)
         if not call.calls or len(call.calls) % len(terms):
             raise InputError(
                 f"{type(self.loss).__name__} must compute {' and '.join(terms)}; it computed {len(call.calls)} "
@@ -68,41 +66,20 @@ class RankingLoss(LossReader):
         calls = {term: list(call.calls[index :: len(terms)]) for index, term in enumerate(terms)}
         blocks = {term: _block_of(term, [one.result.detach() for one in calls[term]]) for term in terms}
         pairs = len(blocks["query_to_doc"]) if call.pairs is None else call.pairs
-        weights = self._weights(call.value, calls, pairs) if own and self.keeps_gradients else {}
-        gathers = getattr(self.owner, "gather_across_devices", False)
-        rows, second = self._rows(calls, blocks, weights, own, process_group().rank * pairs if gathers else 0)
-        directions: tuple[Direction, ...] = ("i2t",) if second is None else ("i2t", "t2i")
-        objective, value = (self._objective(), call.value.detach()) if own else (None, None)
-        return Observed(rows, sides, directions, second, objective, value, name, has_unit_vectors=False)
-
-    def _objective(self) -> Objective:
-        scale = float(self.owner.scale)
-        if self.keeps_gradients:
-            return GivenWeights(scale)
-        objective: Objective = build("objectives", f"ntxent:tau={1 / scale!r}")
-        return objective
-
-    def _rows(
-        self, calls: dict[str, list[Call]], blocks: dict[str, Tensor], weights: dict[str, Tensor], own: bool,
-        offset: int,
-    ) -> tuple[DirectionRows, DirectionRows | None]:  # fmt: skip
-        """Return the rows of queries, and those of documents where these have a softmax of their own."""
-        first = calls["query_to_doc"]
-        queries, documents = torch.cat([one.args[0].detach() for one in first]), first[0].args[1].detach()
-        if own and self._is_joint and len(blocks) > 1:
-            mask = _joint_mask(blocks, offset)
+        weights = self._weights(call.value, calls, pairs) if call.own and self.keeps_gradients else {}
+        offset = process_group().rank * pairs if getattr(self.owner, "gather_across_devices", False) else 0
+        if call.own and self._is_joint and len(blocks) > 1:
             W = torch.cat(list(weights.values()), 1) if weights else None
-            return DirectionRows(torch.cat(list(blocks.values()), 1), _with_weights(mask, W)), None
-        q2d, d2q = blocks["query_to_doc"], blocks.get("doc_to_query")
-        mask = _with_weights(offset_mask(*q2d.shape, offset, q2d.device), weights.get("query_to_doc"))
-        rows = DirectionRows(q2d, mask, queries, documents)
-        if d2q is None:
-            return rows, None
-        mask = _with_weights(offset_mask(*d2q.shape, offset, d2q.device, "t2i"), weights.get("doc_to_query"))
-        back = calls["doc_to_query"]
-        return rows, DirectionRows(
-            d2q, mask, torch.cat([one.args[1].detach() for one in back]), back[0].args[0].detach()
-        )
+            mask = _with_weights(_joint_mask(blocks, offset), W)
+            rows = [DirectionRows(torch.cat(list(blocks.values()), 1), mask)]
+        else:
+            softmaxes = [term for term in ("query_to_doc", "doc_to_query") if term in blocks]
+            rows = [_rows(term, calls[term], blocks[term], weights.get(term), offset) for term in softmaxes]
+        objective = GivenWeights(scale) if self.keeps_gradients else build("objectives", f"ntxent:tau={1 / scale!r}")
+        return Observed(
+            rows[0], call.sides, DIRECTIONS[: len(rows)], rows[1] if len(rows) > 1 else None, objective,
+            call.value.detach(), has_unit_vectors=False,
+        )  # fmt: skip
 
     def _weights(self, value: Tensor, calls: dict[str, list[Call]], pairs: int) -> dict[str, Tensor]:
         """b · dL/dS of each block, of each softmax where they are averaged; the positives' are set by their rows."""
@@ -117,6 +94,15 @@ class RankingLoss(LossReader):
 def _block_of(term: str, parts: list[Tensor]) -> Tensor:
     """Return the rows of all chunks of a batch: (b, n); terms of documents are computed with them as columns."""
     return torch.cat([part.T for part in parts] if term.startswith("doc") else parts)
+
+
+def _rows(term: str, calls: list[Call], block: Tensor, W: Tensor | None, offset: int) -> DirectionRows:
+    """Return the rows of a softmax over the similarities of one term: of queries, or of documents."""
+    own, other = (1, 0) if term.startswith("doc") else (0, 1)  # arguments of the similarity
+    mask = _with_weights(offset_mask(*block.shape, offset, block.device, DIRECTIONS[own]), W)
+    return DirectionRows(
+        block, mask, torch.cat([one.args[own].detach() for one in calls]), calls[0].args[other].detach()
+    )
 
 
 def _joint_mask(blocks: dict[str, Tensor], offset: int) -> Mask:

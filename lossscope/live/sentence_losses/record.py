@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -83,8 +83,8 @@ class SentenceLoss:
         observed: list[Observed] = []
 
         def on_loss(args: Arguments, kwargs: Mapping[str, Any], value: Any) -> None:
-            call = LossCall(args, kwargs, value, tuple(calls.calls), is_cached)
-            one = reader.observed(call, self.sides or QUERY_DOCUMENT, self._name(call), self.own)
+            call = LossCall(args, kwargs, value, tuple(calls.calls), is_cached, self.sides or QUERY_DOCUMENT, self.own)
+            one = replace(reader.observed(call), name=self._name(call))
             observed.append(one.of_first_rows() if calls.is_full else one.limited())
             calls.clear()
 
@@ -154,10 +154,10 @@ class ColumnsLoss(LossReader):
 
     attribute: str = "compute_loss_from_embeddings"
 
-    def observed(self, call: LossCall, sides: Sides, name: str, own: bool) -> Observed:
+    def observed(self, call: LossCall) -> Observed:
         columns = call.calls[0].args[0] if call.calls else []
         if len(columns) < 2:
             raise InputError(f"{type(self.loss).__name__} must have two columns or more; got {len(columns)}")
         queries, documents = columns[0].detach(), torch.cat([column.detach() for column in columns[1:]])
-        observed = BatchInputs(queries=queries, documents=documents).rows(sides).observed()
-        return Observed(observed.rows, sides, observed.directions, observed.second, name=name)
+        observed = BatchInputs(queries=queries, documents=documents).rows(call.sides).observed()
+        return Observed(observed.rows, call.sides, observed.directions, observed.second)
