@@ -8,31 +8,23 @@ import torch
 from torch import Tensor
 
 from lossscope.core.sides import IMAGE_TEXT, Sides, plural
-from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.similarity import Mask
 from lossscope.core.types import Direction
 from lossscope.errors import InputError
 
 
-def i2t_mask(S: Tensor, mask: Mask | None, offset: int | None = None, sides: Sides = IMAGE_TEXT) -> Mask:
-    """Return the mask on the device of S, or that of pairs if it is None.
+def i2t_mask(S: Tensor, mask: Mask, sides: Sides = IMAGE_TEXT) -> Mask:
+    """Return a mask that is given on the device of S.
 
     Args:
         S: similarities of the first side (rows) and the second.
-        mask: of the direction i2t; None: pair i is on the diagonal, or at column offset + i.
-        offset: column of the positive of row 0, where S has more columns than rows.
+        mask: of the direction i2t.
         sides: what rows and columns are called in messages.
 
     Raises:
         InputError: S is no matrix, or the mask has another shape or the direction t2i.
     """
     shape = require_matrix(S, sides)
-    if offset is not None:
-        if mask is not None:
-            raise InputError("offset says where the positives are, and so does mask; give one of them")
-        return offset_mask(*S.shape, offset, S.device)
-    if mask is None:
-        require_pairs(*S.shape)
-        return pair_mask(torch.arange(len(S), device=S.device))
     if not isinstance(mask, Mask):
         raise InputError(
             f"mask must be a lossscope.Mask; got {type(mask).__name__}. Write lossscope.Mask(match=..., valid=...), "
@@ -55,15 +47,12 @@ def require_matrix(S: Tensor, sides: Sides) -> str:
     return shape
 
 
-def require_pairs(rows: int, columns: int) -> None:
-    """Raise InputError unless S may be of pairs, pair i on the diagonal."""
-    if rows != columns or rows < 2:
-        raise InputError(f"S of pairs must be (b, b), b at least 2; got {(rows, columns)}. Give the mask of others")
-
-
-def require_offset(rows: int, columns: int, offset: int) -> None:
-    """Raise InputError where columns are too few for row i of S to match column offset + i."""
-    if not 0 <= offset <= columns - rows:
+def require_places(rows: int, columns: int, offset: int | None) -> None:
+    """Raise InputError unless row i of S can match column offset + i; offset None: pairs, pair i on the diagonal."""
+    if offset is None:
+        if rows != columns or rows < 2:
+            raise InputError(f"S of pairs must be (b, b), b at least 2; got {(rows, columns)}. Give the mask of others")
+    elif not 0 <= offset <= columns - rows:
         raise InputError(
             f"offset must be 0..{columns - rows}, as row i of S {(rows, columns)} matches column offset + i; "
             f"got {offset}"
@@ -80,7 +69,7 @@ def offset_mask(rows: int, columns: int, offset: int, device: torch.device, dire
     >>> offset_mask(2, 5, 1, torch.device("cpu")).match.int().tolist()
     [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]
     """
-    require_offset(rows, columns, offset)
+    require_places(rows, columns, offset)
     with torch.inference_mode(False):
         match = torch.zeros(rows, columns, dtype=torch.bool, device=device)
         match.diagonal(offset).fill_(True)

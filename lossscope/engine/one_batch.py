@@ -99,7 +99,7 @@ class OneBatch:
         return all_finite, rows
 
     def _run(self, direction: int, rows: DirectionRows, has_all_queries: bool) -> list[ProbeResult]:
-        dense = _dense_rows(rows, self.directions[direction], has_all_queries)
+        dense = dense_rows(rows, self.directions[direction], has_all_queries)
         return self.of_directions[direction].run(dense)
 
     @cached_property
@@ -130,7 +130,8 @@ def require_batch_probes(probes: Sequence[Probe]) -> None:
             )
 
 
-def _dense_rows(rows: DirectionRows, direction: Direction, has_all_queries: bool) -> DenseRows:
+def dense_rows(rows: DirectionRows, direction: Direction, has_all_queries: bool = True) -> DenseRows:
+    """Return rows of one batch as probes read them."""
     shape = _shape(*rows.S.shape, direction, has_all_queries)
     candidates = None if rows.candidates is None else rows.candidates[None]
     return DenseRows(shape, rows.S, rows.mask, rows.queries, candidates)

@@ -55,7 +55,7 @@ def _first_fit(order: Sequence[int], exclusions: Exclusions, size: int) -> list[
     unfilled: list[_OpenBatch] = []
     for row in order:
         keys = exclusions.keys(row)
-        batch = next((one for one in unfilled if one.excluded.isdisjoint(keys)), None)
+        batch = _first_with_place(unfilled, keys)
         if batch is None:
             batch = _OpenBatch()
             batches.append(batch)
@@ -78,7 +78,7 @@ def _exchange(
     for row in late:
         unfilled = [batch for batch in batches if len(batch.rows) < size]
         keys, excluded = exclusions.keys(row), exclusions.excluded(row)
-        direct = next((one for one in unfilled if one.excluded.isdisjoint(keys)), None)
+        direct = _first_with_place(unfilled, keys)
         if direct is not None:
             direct.add(row, excluded)
             continue
@@ -94,7 +94,7 @@ def _exchange(
                 continue
             for place in opposed or range(size):
                 other = batch.rows[place]
-                target = next((one for one in unfilled if one.excluded.isdisjoint(exclusions.keys(other))), None)
+                target = _first_with_place(unfilled, exclusions.keys(other))
                 if target is not None:
                     batch.rows[place] = row
                     target.add(other, exclusions.excluded(other))
@@ -103,3 +103,8 @@ def _exchange(
         if not placed:
             unplaced.append(row)
     return unplaced
+
+
+def _first_with_place(batches: Sequence[_OpenBatch], keys: Sequence[int]) -> _OpenBatch | None:
+    """Return the first batch none of whose rows excludes a row of these keys."""
+    return next((batch for batch in batches if batch.excluded.isdisjoint(keys)), None)

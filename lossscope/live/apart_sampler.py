@@ -46,7 +46,7 @@ def apart(
     if unknown not in _UNKNOWN:
         raise InputError(f"unknown must be one of {', '.join(_UNKNOWN)}; got {unknown!r:.60}")
     batches = ApartBatches(str(audit), threshold, no_duplicates, unknown)
-    batches.require_texts()
+    _ = batches.texts  # read at once, so that a file that is none of an audit is refused here
     return batches
 
 
@@ -103,12 +103,9 @@ class ApartBatches:
         """
         return self._rows(dataset, label_columns).own_negatives
 
-    def require_texts(self) -> None:
-        """Read the audit. Raises InputError where it is none, or has not the texts of both sides."""
-        _ = self._texts
-
     @cached_property
-    def _texts(self) -> TextPairs:
+    def texts(self) -> TextPairs:
+        """What is read of the audit. Raises InputError where it is none, or has not the texts of both sides."""
         return suspects(self.audit, self.threshold).text_pairs
 
     def _rows(self, dataset: Any, label_columns: Sequence[str]) -> TextRows:
@@ -121,7 +118,7 @@ class ApartBatches:
             [[different.setdefault(one, len(different)) for one in column] for column in columns], np.int64
         )
         digests = digest_texts(different).tolist()
-        texts = self._texts
+        texts = self.texts
         left, right = (np.array([side.get(one, -1) for one in digests], np.int64) for side in (texts.left, texts.right))
         numbers = np.stack([left[values[0]], *(right[one] for one in values[1:])], 1)
         if (numbers < 0).all() and (right[values[0]] >= 0).any() and (left[values[1]] >= 0).any():
@@ -166,7 +163,8 @@ class TextRows:
     def excluded(self, row: int) -> set[int]:
         """Return the keys that no other row of its batch may have."""
         anchor, *candidates = self.numbers[row].tolist()
-        excluded = set() if self.values is None else set(self._value_keys[row])
+        start = len(self.texts.left) + len(self.texts.right)  # of keys of what texts say
+        excluded = {key for key in self._keys[row] if key >= start}
         if anchor >= 0:
             excluded.update((_of_row(self._candidates_of, anchor) + len(self.texts.left)).tolist())
         for candidate in candidates:
@@ -186,19 +184,12 @@ class TextRows:
     @cached_property
     def _keys(self) -> list[list[int]]:
         """Those of each row: of anchors from 0 on, of candidates behind them, of what texts say behind these."""
-        starts = np.r_[0, np.full(self.numbers.shape[1] - 1, len(self.texts.left))]
-        keys = [
-            [one for one in row if one >= 0] for row in np.where(self.numbers < 0, -1, self.numbers + starts).tolist()
-        ]
+        left, right = len(self.texts.left), len(self.texts.right)
+        starts = np.r_[0, np.full(self.numbers.shape[1] - 1, left)]
+        keys = [np.where(self.numbers < 0, -1, self.numbers + starts)]
         if self.values is not None:
-            keys = [one + own for one, own in zip(keys, self._value_keys, strict=True)]
-        return keys
-
-    @cached_property
-    def _value_keys(self) -> list[list[int]]:
-        assert self.values is not None
-        keys: list[list[int]] = (self.values + len(self.texts.left) + len(self.texts.right)).tolist()
-        return keys
+            keys.append(self.values + left + right)
+        return [[key for key in row if key >= 0] for row in np.concatenate(keys, 1).tolist()]
 
     @cached_property
     def _candidates_of(self) -> Any:

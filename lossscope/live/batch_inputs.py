@@ -12,7 +12,7 @@ from torch import Tensor
 from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.core.similarity import Mask, normalise, require_one_width
 from lossscope.core.types import DIRECTIONS
-from lossscope.engine.batch_masks import i2t_mask, require_matrix, require_offset, require_pairs
+from lossscope.engine.batch_masks import i2t_mask, require_matrix, require_places
 from lossscope.engine.direction_rows import HALF_TYPES
 from lossscope.engine.one_batch import plain_mode
 from lossscope.engine.sampled.draw import draw_queries
@@ -146,9 +146,10 @@ class BatchInputs:
             raise InputError(f"S of one set must be (n, n), n at least 2; got {tuple(template.shape)}")
         if labels is not None and labels.shape != (n,):
             raise InputError(f"labels must be one an item, ({n},); got {tuple(labels.shape)}")
-        if labels is None:
+        if self.mask is not None:
             mask = rows_of(without_itself(i2t_mask(template, self.mask)))
         else:
+            assert labels is not None, "there are labels or a mask"
             mask = of_labels(labels.to(template.device))
         given = None if E is None else (E.detach(), E.detach())
         return BatchRows([Rows(n, n, mask, S, unit, unit)], Observed(None, sides, DIRECTIONS[:1], embeddings=given))
@@ -166,11 +167,11 @@ class BatchInputs:
             raise InputError("S must have the candidates of all processes as columns; got none")
         has_mined = self._has_mined(V, T, is_named)
         offset = 0 if has_mined else self.offset
-        mask = None
-        if self.mask is not None:
-            mask = i2t_mask(template, self.mask, offset, sides)
-        else:
-            _require_places(n, m, offset)
+        if self.mask is not None and offset is not None:
+            raise InputError("offset says where the positives are, and so does mask; give one of them")
+        mask = None if self.mask is None else i2t_mask(template, self.mask, sides)
+        if mask is None:
+            require_places(n, m, offset)
         rows = [Rows(n, m, pairs_at(n, m, device, offset or 0) if mask is None else rows_of(mask), S, V, T)]
         is_transposed = False
         if self.S_second is not None:
@@ -196,7 +197,7 @@ class BatchInputs:
         if self.mask is not None:
             raise InputError("S_second has its positives at offset, as S has; a mask cannot be given beside it")
         n, m = S.shape
-        _require_places(n, m, offset)
+        require_places(n, m, offset)
         return Rows(n, m, pairs_at(n, m, S.device, offset or 0, "t2i"), S)
 
     def _require_share(self, is_one_set: bool) -> None:
@@ -248,14 +249,6 @@ def _template(S: Tensor | None, V: Tensor | None, T: Tensor | None, names: str) 
     if V is not None and T is not None and tuple(S.shape) != (len(V), len(T)):
         raise InputError(f"S must be of its {names}, {(len(V), len(T))}; got {tuple(S.shape)}")
     return S
-
-
-def _require_places(n: int, m: int, offset: int | None) -> None:
-    """Raise InputError unless each of n rows has its positive among m columns, at the offset or in its own place."""
-    if offset is None:
-        require_pairs(n, m)
-    else:
-        require_offset(n, m, offset)
 
 
 def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.types import DIRECTIONS, Direction
+from lossscope.core.types import DIRECTIONS
 from lossscope.doctor.examination.open_source import of_split
 from lossscope.doctor.examination.options import Options
 from lossscope.doctor.logs.base import TrainingLog
-from lossscope.doctor.parts.batches import Batches, QueryStatistics, query_statistics
+from lossscope.doctor.parts.batches import Batches, query_statistics
 from lossscope.doctor.parts.matrix import Matrix
 from lossscope.doctor.parts.patient import Patient
 from lossscope.doctor.parts.vectors import Vectors
 from lossscope.doctor.types import NotChecked
 from lossscope.engine.direction_rows import DirectionRows
+from lossscope.engine.one_batch import dense_rows
 from lossscope.errors import InputError
 from lossscope.objectives.base import Gradient, Objective
-from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import spec_of
 
 from .observed import Observed
@@ -127,26 +126,18 @@ def _is_near(S: Tensor, first: Tensor, second: Tensor) -> bool:
 
 def _batches(observed: Observed, objective: Objective) -> Batches:
     """Return the statistics of the queries of this very batch. Raises NotChecked where they cannot be computed."""
-    assert observed.rows is not None
-    rows = zip(observed.of_directions(), DIRECTIONS, strict=False)
+    directions = observed.of_directions()
     try:
-        parts = [query_statistics(objective, _dense(one.detach(), direction)) for one, direction in rows]
+        rows = zip(map(_on_cpu, directions), DIRECTIONS, strict=False)
+        parts = [query_statistics(objective, dense_rows(one, direction)) for one, direction in rows]
     except InputError as error:
         raise NotChecked(f"the objective cannot be computed on the batch: {error}") from None
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in QueryStatistics.__dataclass_fields__
-    }
-    every = QueryStatistics(**columns)
-    if not len(every.positive):
-        raise NotChecked("no query of the batch has a positive and a negative")
-    return Batches(objective, len(observed.rows.S), every)
+    return Batches.joined(objective, len(directions[0].S), parts, "no query of the batch has a positive and a negative")
 
 
-def _dense(rows: DirectionRows, direction: Direction) -> DenseRows:
-    q, c = rows.S.shape
-    shape = BatchShape(1, direction, torch.arange(q), torch.arange(c)[None])
-    rows = rows.with_embeddings_in_mask()
-    return DenseRows(shape, _on_host(rows.S), rows.mask.to(torch.device("cpu")))
+def _on_cpu(rows: DirectionRows) -> DirectionRows:
+    rows = rows.detach().with_embeddings_in_mask()
+    return DirectionRows(_on_host(rows.S), rows.mask.to(torch.device("cpu")))
 
 
 def _on_host(x: Tensor) -> Tensor:

@@ -90,7 +90,7 @@ class StepHistory:
         }
         frame["train_recall"] = _running_mean(frame["train_recall"])
         for name in said & set(STEP_COLUMNS) - {"loss"}:
-            frame[name] = np.array([one.said.get(name, np.nan) for one in steps])
+            frame[name] = _said(steps, name)
         losses = np.array([one.said.get("loss", 0.0) for one in steps])
         broken = np.array([one.of_batch is None for one in steps], bool) | ~np.isfinite(losses)
         loss = pd.Series(frame["loss"]).where(~broken, np.inf).ffill().bfill()  # unknown ones are those before them
@@ -103,7 +103,7 @@ class StepHistory:
     def newest(self, number: int) -> dict[str, npt.NDArray[np.float64]]:
         """Return columns of the newest steps, NaN where one is not known: those of batches, and lr."""
         steps = self._read()[-number:]
-        return {**self._columns(steps), "lr": np.array([one.said.get("lr", np.nan) for one in steps])}
+        return {**self._columns(steps), "lr": _said(steps, "lr")}
 
     def _take(self, step: _Step, said: Mapping[str, float]) -> None:
         for name, value in said.items():
@@ -129,10 +129,15 @@ class StepHistory:
         none = (np.nan,) * len(_OF_BATCH)
         rows = np.array([one.of_batch if isinstance(one.of_batch, tuple) else none for one in steps], float)
         columns = dict(zip(_OF_BATCH, rows.reshape(-1, len(_OF_BATCH)).T, strict=True))
-        said = np.array([one.said.get("loss", np.nan) for one in steps], float)
+        said = _said(steps, "loss")
         if 2 * np.isfinite(said).sum() >= max(np.isfinite(columns["loss"]).sum(), 1):
             columns["loss"] = said
         return columns
+
+
+def _said(steps: list[_Step], name: str) -> npt.NDArray[np.float64]:
+    """Return a number that the loop said of each step, NaN where it said none."""
+    return np.array([one.said.get(name, np.nan) for one in steps], float)
 
 
 def checked_numbers(numbers: Mapping[str, object]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -78,13 +78,21 @@ class Batches:
             raise NotChecked(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
         if not rows:
             raise NotChecked("it has no batch")
-        every = _concatenate([one for direction in zip(*rows, strict=True) for one in direction])
-        if not len(every.positive):
-            raise NotChecked("no query of its batches has a positive and a negative")
+        parts = [one for direction in zip(*rows, strict=True) for one in direction]
+        batches = cls.joined(objective, size, parts, "no query of its batches has a positive and a negative")
         if size < (wanted := patient.batch_size):
             patient.notices.append(
                 f"loss and weights are those of batches of {size:,}: what is examined has none of {wanted:,}"
             )
+        return batches
+
+    @classmethod
+    def joined(cls, objective: Objective, size: int, parts: Sequence[QueryStatistics], missing: str) -> Batches:
+        """Put the queries of batches together. Raises NotChecked, for the reason `missing`, where there are none."""
+        names = QueryStatistics.__dataclass_fields__
+        every = QueryStatistics(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
+        if not len(every.positive):
+            raise NotChecked(missing)
         return cls(objective, size, every)
 
     @cached_property
@@ -204,8 +212,3 @@ def guess_is_margin(objective: Objective | None) -> bool:
 def _pairs(pairs: int) -> Mask:
     match = torch.eye(pairs, dtype=torch.bool)
     return Mask(match, torch.ones_like(match))
-
-
-def _concatenate(parts: Any) -> QueryStatistics:
-    names = QueryStatistics.__dataclass_fields__
-    return QueryStatistics(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
