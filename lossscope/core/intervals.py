@@ -45,6 +45,9 @@ class Interval(NamedTuple):
     high: float
 
 
+NO_INTERVAL = Interval(math.nan, math.nan)
+
+
 @dataclass(frozen=True)
 class ItemSums:
     """Sums over the queries and candidates of each of n units, for one statistic; sums of parts are added.

@@ -151,9 +151,12 @@ class BatchRunner:
             first, second = self.units.first, self.units.second
         if shape.direction == "t2i":
             first, second = second, first
+        queries, candidates = shape.query_ids.numpy(), shape.candidate_ids.numpy()
+        if not self.plan.options.terms:
+            return first[queries], second[candidates]
         from .terms import units_of_items
 
-        return first[shape.query_ids.numpy()], units_of_items(shape.candidate_ids.numpy(), first, second)
+        return first[queries], units_of_items(candidates, first, second)
 
     def _complete(self, rows: DenseRows) -> DenseRows:
         """Return rows that are batches of one query with their embeddings, keys and ids of items."""

@@ -12,17 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
-from lossscope.core.intervals import Interval
+from lossscope.core.intervals import NO_INTERVAL, Interval
 from lossscope.core.row_ops import sort_rows
 from lossscope.probes.base import ReducerName, Statistic
 
 from .linear_statistics import BatchDeviations, Keep, LinearStatistic, QueryNumbers
-from .sampled.intervals import NO_INTERVAL, DrawnNumbers
+
+if TYPE_CHECKING:
+    from .sampled.intervals import DrawnNumbers
 
 Influence = Callable[[QueryNumbers, Tensor, Keep], LinearStatistic | None]
 _FEWEST = 8  # numbers that a density is measured from
@@ -275,21 +277,22 @@ _HYPERGEOMETRIC, _ORDER = "hypergeometric", "order statistics"
 
 def _of_quantile(level: float) -> Reducer:
     value, influence = partial(_quantile, level), partial(_quantile_influence, level)
-    interval = partial(DrawnNumbers.of_quantile, level=level)
-    return Reducer(_ordered, _merge_ordered, value, influence, interval, _ORDER)
+    return Reducer(_ordered, _merge_ordered, value, influence, lambda drawn: drawn.of_quantile(level), _ORDER)
 
 
 REDUCERS: Mapping[ReducerName, Reducer] = {
-    "mean": Reducer(_sum_and_number, torch.add, _ratio, _mean_influence, DrawnNumbers.of_mean, "t"),
+    "mean": Reducer(_sum_and_number, torch.add, _ratio, _mean_influence, lambda drawn: drawn.of_mean(), "t"),
     "mean_nonzero": Reducer(
-        _sum_and_number_above_0, torch.add, _ratio, _mean_nonzero_influence, DrawnNumbers.of_mean_nonzero, "ratio, t"
+        _sum_and_number_above_0, torch.add, _ratio, _mean_nonzero_influence,
+        lambda drawn: drawn.of_mean_nonzero(), "ratio, t",
     ),
-    "sum": Reducer(_sum, torch.add, _first, _sum_influence, DrawnNumbers.of_sum, "t", is_total=True),
+    "sum": Reducer(_sum, torch.add, _first, _sum_influence, lambda drawn: drawn.of_sum(), "t", is_total=True),
     "zeros": Reducer(
-        _number_of_zeros, torch.add, _first, _zeros_influence, DrawnNumbers.of_zeros, _HYPERGEOMETRIC, is_total=True
+        _number_of_zeros, torch.add, _first, _zeros_influence, lambda drawn: drawn.of_zeros(), _HYPERGEOMETRIC,
+        is_total=True,
     ),
     "true": Reducer(
-        _sum, torch.add, _first, _true_influence, DrawnNumbers.of_true, _HYPERGEOMETRIC,
+        _sum, torch.add, _first, _true_influence, lambda drawn: drawn.of_true(), _HYPERGEOMETRIC,
         is_total=True, counts_skipped=True,
     ),
     "std": Reducer(_moments, _merge_moments, _deviation, _std_influence),
@@ -299,7 +302,7 @@ REDUCERS: Mapping[ReducerName, Reducer] = {
     "q50": _of_quantile(0.5),
     "q90": _of_quantile(0.9),
     "floor_median": Reducer(
-        _ordered, _merge_ordered, _floor_median, interval=DrawnNumbers.of_floor_median, method=_ORDER
+        _ordered, _merge_ordered, _floor_median, interval=lambda drawn: drawn.of_floor_median(), method=_ORDER
     ),
     "curve": Reducer(_sum_and_number, torch.add, _ratio),
 }  # fmt: skip

@@ -19,8 +19,8 @@ from lossscope.registry import short_spec
 from .blocks.matrix import COLUMNS, ROWS, row_slices
 from .direction_rows import HALF_TYPES
 from .fold import FoldedRows, folds_of
-from .run_probes import ProbePlan, needs_one_pass
-from .shares import Share, name_of_objective
+from .run_probes import ProbePlan, name_of_objective, needs_one_pass
+from .shares import Share
 
 _Block = tuple[Tensor, int]  # (rows, w) similarities, and the column of the first
 

@@ -16,7 +16,7 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import unit_factor
 from lossscope.probes.base import Accumulators, Probe, Statistic, concatenate
 from lossscope.probes.views.view import BatchShape, RowsOfS, View
-from lossscope.registry import short_spec
+from lossscope.registry import short_spec, spec_of
 
 Pair = tuple[Objective | None, Probe]  # objective None: the probe needs none
 _READS_OF_TILES = frozenset({"counts", "extremes"})
@@ -165,6 +165,14 @@ def label_of(objective: Objective | None, direction: Direction) -> CountedDirect
     """Return what numbers of rows of a direction are of: `both`, where the objective has one gradient for the two."""
     has_both = objective is not None and "both" in objective.counted_directions
     return "both" if has_both and direction == "i2t" else direction
+
+
+def name_of_objective(objective: Objective) -> str:
+    """Return the spec of an objective; the name of its type where it has none."""
+    try:
+        return spec_of(objective)
+    except Exception:  # of any kind, as objectives of users may be
+        return type(objective).__name__
 
 
 def merge_parts(parts: Sequence[ProbeResult], shape: BatchShape | None = None) -> ProbeResult:

@@ -9,15 +9,15 @@ from functools import cached_property, reduce
 import torch
 from torch import Tensor
 
+from lossscope.core.intervals import NO_INTERVAL
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Accumulator, Accumulators, Probe
-from lossscope.registry import short_spec, spec_of
+from lossscope.registry import short_spec
 
 from .reducers import REDUCERS, reduce_column
-from .run_probes import ProbePlan, ProbeResult, needs_whole_matrix
+from .run_probes import ProbePlan, ProbeResult, name_of_objective, needs_whole_matrix
 from .sampled.estimates import estimate
-from .sampled.intervals import NO_INTERVAL
 from .statistics import Group, groups_of
 
 
@@ -168,11 +168,3 @@ def require_shares(objective: Objective, probes: Sequence[Probe]) -> None:
                 f"the numbers of a query depend on other queries under {name_of_objective(objective)} with "
                 f"{short_spec(probe)}, so that rows of one process are not enough. Leave it out, or watch whole batches"
             )
-
-
-def name_of_objective(objective: Objective) -> str:
-    """Return the spec of an objective; the name of its type where it has none."""
-    try:
-        return spec_of(objective)
-    except Exception:  # of any kind, as objectives of users may be
-        return type(objective).__name__

@@ -106,8 +106,6 @@ def units_of_items(items: Rows, queries: Rows, documents: Rows) -> Rows:
         queries: (n,) unit of each query.
         documents: (m,) unit of each document.
     """
-    if not bool((items < 0).any()):
-        return documents[items]
     are_queries = items < 0
     return np.where(are_queries, queries[np.where(are_queries, -1 - items, 0)], documents[np.maximum(items, 0)])
 

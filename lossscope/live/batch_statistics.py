@@ -14,8 +14,8 @@ from lossscope.core.similarity import normalise
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import OneBatch, plain_mode
-from lossscope.engine.run_probes import merge_parts, needs_one_pass, needs_whole_matrix
-from lossscope.engine.shares import Share, name_of_objective, require_shares
+from lossscope.engine.run_probes import merge_parts, name_of_objective, needs_one_pass, needs_whole_matrix
+from lossscope.engine.shares import Share, require_shares
 from lossscope.errors import InputError
 from lossscope.objectives.base import Gradient, Objective
 from lossscope.probes.base import Probe

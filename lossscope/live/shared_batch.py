@@ -13,7 +13,8 @@ from torch import Tensor
 from lossscope.core.distributed import ProcessGroup
 from lossscope.core.exchange import exchange
 from lossscope.engine.one_batch import OneBatch
-from lossscope.engine.shares import Share, name_of_objective
+from lossscope.engine.run_probes import name_of_objective
+from lossscope.engine.shares import Share
 from lossscope.errors import InputError
 
 from .observed import Observed

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from lossscope.core.intervals import LEVEL, Floats, Interval
+from lossscope.core.intervals import LEVEL, NO_INTERVAL, Floats, Interval
 from lossscope.io.frames import INTERVAL, KEYS
 from lossscope.probes.base import Statistic
 
 from ..reducers import REDUCERS, drawn_interval
 from ..run_probes import ProbeResult
 from ..statistics import batch_statistics
-from .intervals import NO_INTERVAL, OTHERS, Bools, DrawnNumbers
+from .intervals import OTHERS, Bools, DrawnNumbers
 
 if TYPE_CHECKING:
     from ..plan import SweepPlan

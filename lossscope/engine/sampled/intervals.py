@@ -13,12 +13,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from lossscope.core.intervals import Floats, Interval, t_quantile
+from lossscope.core.intervals import NO_INTERVAL, Floats, Interval, t_quantile
 
 Bools = npt.NDArray[np.bool_]
 
 OTHERS = 50  # values, at least, beside one that most queries have: of fewer a t interval is far too short
-NO_INTERVAL = Interval(math.nan, math.nan)
 
 
 @dataclass(frozen=True, eq=False)

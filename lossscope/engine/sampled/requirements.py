@@ -9,8 +9,7 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
 from lossscope.registry import short_spec
 
-from ..run_probes import needs_whole_matrix
-from ..shares import name_of_objective
+from ..run_probes import name_of_objective, needs_whole_matrix
 
 
 def require_probes_of_queries(objectives: Sequence[Objective], probes: Sequence[Probe], option: str) -> None:
