@@ -33,6 +33,13 @@ class Sides:
             raise InputError(f"sides must have two names; got {self.first!r} twice")
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the embeddings of each side, in dumps and arguments: those of one set are there once."""
+        if self.is_one_set:
+            return ("embeddings",)
+        return ("images", "captions") if self.is_image_text else ("queries", "documents")
+
+    @property
     def is_one_set(self) -> bool:
         """Whether both sides are one set of items."""
         return self.second is None
@@ -97,6 +104,7 @@ class Sides:
 
 IMAGE_TEXT = Sides()
 QUERY_DOCUMENT = Sides("query", "document")
+ITEM = Sides("item", None)
 
 
 def sides_entry(sides: Sides) -> dict[str, str]:

@@ -72,10 +72,10 @@ class OneBatch:
             all_finite, rows = self._computable(rows)
             if len(rows) < len(self.directions):
                 rows.append(rows[0].t())
-            every = [result for index, own in enumerate(rows) for result in self._run(index, own, True)]
-            layout = self._layouts.of(every)
+            results = [result for index, part in enumerate(rows) for result in self._run(index, part, True)]
+            layout = self._layouts.of(results)
             finite, *numbers = torch.cat(
-                [all_finite.double()[None], layout.numbers(every).to(all_finite.device)]
+                [all_finite.double()[None], layout.numbers(results).to(all_finite.device)]
             ).tolist()
         # in the order of `columns`: of curves there is no number
         places = (place for of_result in layout.places for place in of_result if place[0].reducer != "curve")
@@ -88,14 +88,14 @@ class OneBatch:
             direction: index of theirs.
             rows: of some queries of a batch.
         """
-        all_finite, [own] = self._computable([rows])
-        return all_finite, self._run(direction, own, False)
+        all_finite, [computable] = self._computable([rows])
+        return all_finite, self._run(direction, computable, False)
 
     def _computable(self, rows: Sequence[DirectionRows]) -> tuple[Tensor, list[DirectionRows]]:
         """Return () whether rows are finite, and the rows as objectives read them, zeros where they are not."""
-        all_finite, rows = zero_unless_finite([one.detach() for one in rows])
+        all_finite, rows = zero_unless_finite([of_direction.detach() for of_direction in rows])
         if self.objective.traits.needs_embeddings:
-            rows = [one.with_embeddings_in_mask() for one in rows]
+            rows = [of_direction.with_embeddings_in_mask() for of_direction in rows]
         return all_finite, rows
 
     def _run(self, direction: int, rows: DirectionRows, has_all_queries: bool) -> list[ProbeResult]:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
+from lossscope.core.sides import IMAGE_TEXT, ITEM, QUERY_DOCUMENT, Sides
 from lossscope.core.similarity import Mask, normalise, require_one_width
 from lossscope.core.types import DIRECTIONS
 from lossscope.engine.batch_masks import i2t_mask, require_matrix, require_places
@@ -21,8 +21,6 @@ from lossscope.errors import InputError
 from .observed import Observed
 from .rows import Rows, columns_of, of_labels, pairs_at, rows_of, without_itself
 
-ITEM = Sides("item", None)
-
 
 @dataclass(frozen=True)
 class BatchRows:
@@ -31,6 +29,7 @@ class BatchRows:
     rows: Sequence[Rows]  # of each direction
     batch: Observed  # what is known of it beside its rows
     is_transposed: bool = False  # whether the rows of the second direction are the columns of the first
+    is_share: bool = False  # whether they are those of one process of several, with the candidates of all
 
     def observed(self) -> Observed:
         """Return the batch with all rows."""
@@ -38,7 +37,7 @@ class BatchRows:
         second = None if self.is_transposed or not others else others[0].take()
         return replace(self.batch, rows=first.take(), second=second)
 
-    def places(self, direction: int, queries: int, step: int, is_share: bool) -> Tensor:
+    def places(self, direction: int, queries: int, step: int) -> Tensor:
         """(n,) places of the queries that are drawn, in increasing order, on the device of S.
 
         Of rows of one process those are taken that are in the sample of the whole batch, which all processes draw.
@@ -47,17 +46,16 @@ class BatchRows:
             direction: 0 or 1.
             queries: to draw, at most.
             step: seed of the sample.
-            is_share: whether the rows are those of one process of several.
 
         Raises:
             InputError: of one process of several, where the offset of its rows is not known.
         """
-        if is_share and self.batch.offset is None:
+        if self.is_share and self.batch.offset is None:
             raise InputError("with across_processes, a sample of queries needs offset in place of a mask")
         rows, start = self.rows[direction], self.batch.offset or 0
-        of = rows.columns if is_share else rows.number  # each query of the batch has a column of its own
+        of = rows.columns if self.is_share else rows.number  # each query of the batch has a column of its own
         drawn = torch.from_numpy(draw_queries(of, 0, min(queries, of), step, DIRECTIONS[direction]))
-        if is_share:
+        if self.is_share:
             drawn = drawn[(drawn >= start) & (drawn < start + rows.number)] - start
         return drawn.to(rows.device)
 
@@ -188,7 +186,7 @@ class BatchInputs:
             pairs_at=(offset or 0) if self.mask is None else None,
             mined=m // n - 1 if has_mined and self.negatives is not None else 0,
         )  # fmt: skip
-        return BatchRows(rows, batch, is_transposed)
+        return BatchRows(rows, batch, is_transposed, self.is_share)
 
     def _second_rows(self, offset: int | None, sides: Sides) -> Rows:
         S = _as_tensor(self.S_second, "S_second")
@@ -220,7 +218,7 @@ class BatchInputs:
 
     def _both_sides(self, sides: Sides, named: bool) -> tuple[Tensor | None, Tensor | None, str]:
         """Return the embeddings of both sides, mined negatives behind the second's, and what they are called."""
-        a, b = ("queries", "documents") if named else ("images", "captions")
+        a, b = (QUERY_DOCUMENT if named else IMAGE_TEXT).keys
         first, second = _as_tensor(getattr(self, a), a), _as_tensor(getattr(self, b), b)
         if first is None or second is None:
             if first is not second:

@@ -38,11 +38,6 @@ class BatchLayout:
         """Whether each process has its rows of one batch."""
         return self.across_processes is not False
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every batch is looked at as a whole, in one process."""
-        return not self.is_shared and self.queries is None
-
     def require(self, objective: Objective | None, probes: Sequence[Probe], has_doctor: bool) -> None:
         """Raise InputError for what needs whole batches.
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.similarity import Mask
+from lossscope.engine.one_batch import plain_mode
 from lossscope.objectives.base import Gradient, Loss, Objective
 from lossscope.objectives.counting.rows import WholeRows
 
@@ -36,9 +37,8 @@ class BatchNumbers:
             observed: with rows.
             objective: whose loss is meant; None: the value that was observed, if any.
         """
-        assert observed.rows is not None
-        with torch.inference_mode(False), torch.no_grad(), torch.autocast(observed.rows.S.device.type, enabled=False):
-            rows = observed.rows.detach()
+        with plain_mode(observed.first.S.device):
+            rows = observed.first.detach()
             mask, chance = self._first_rows(rows.mask)
             S = rows.S[: len(mask.match)]
             if not (rows.mask.all_usable or mask.all_usable):  # that of the whole is known, as objectives ask for it
@@ -64,14 +64,13 @@ class BatchNumbers:
         """() mean loss of a query; None where it is not computed."""
         if objective is None or isinstance(objective, Gradient):
             return None if observed.value is None else observed.value.detach()
-        assert observed.rows is not None
         if not (objective.coupled or objective.traits.square or objective.traits.needs_embeddings):
             if "both" in objective.counted_directions or not isinstance(objective, Loss) or not len(S):
                 return None if observed.value is None else observed.value.detach()
             return objective.values(S, mask).mean()
         if (self._calls - 1) % EVERY:
             return None
-        whole = observed.rows.detach()
+        whole = observed.first.detach()
         values = whole.with_embeddings_in_mask() if objective.traits.needs_embeddings else whole
         losses = objective(values.S, values.mask).values
         return None if losses is None else losses.mean()

@@ -39,9 +39,7 @@ def patient_of(observed: Observed, objective: Objective | None, log: TrainingLog
         objective: that it trains with; None: it is not known as a function of S.
         log: of the steps so far.
     """
-    assert observed.rows is not None
-    rows = observed.rows.detach()
-    S = _on_host(rows.S)
+    S = _on_host(observed.first.detach().S)
     vectors = _embeddings(observed)
     relations = observed.relations()
     first, second = vectors if vectors is not None else (None, None)
@@ -129,7 +127,7 @@ def _batches(observed: Observed, objective: Objective) -> Batches:
     directions = observed.of_directions()
     try:
         rows = zip(map(_on_cpu, directions), DIRECTIONS, strict=False)
-        parts = [query_statistics(objective, dense_rows(one, direction)) for one, direction in rows]
+        parts = [query_statistics(objective, dense_rows(on_cpu, direction)) for on_cpu, direction in rows]
     except InputError as error:
         raise NotChecked(f"the objective cannot be computed on the batch: {error}") from None
     return Batches.joined(objective, len(directions[0].S), parts, "no query of the batch has a positive and a negative")

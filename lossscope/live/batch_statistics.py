@@ -67,8 +67,7 @@ class BatchStatistics:
 
     def _is_tiled(self, observed: Observed, objective: Objective) -> bool:
         """Whether a batch is read tile by tile: a large one on the CPU, of pairs, of which the probes need no more."""
-        assert observed.rows is not None
-        S, pairs = observed.rows.S, observed.pairs_at is not None
+        S, pairs = observed.first.S, observed.pairs_at is not None
         if not pairs or S.numel() <= LARGE_ENTRIES or S.device.type != "cpu":
             return False
         return all(needs_one_pass(objective if one.needs_objective else None, one) for one in self.probes)
@@ -111,11 +110,11 @@ class BatchStatistics:
                     finite, share = _share(plan, index, [of_direction.or_one_row()], len(of_direction.S), population)
                     shares.append(share)
                     flags += finite
-        return BatchPart(plan, shares, [one.S.shape[1] for one in rows], torch.stack(flags).all(), observed.offset)
+        return BatchPart(
+            plan, shares, [of_direction.S.shape[1] for of_direction in rows], torch.stack(flags).all(), observed.offset
+        )
 
-    def sampled_part(
-        self, inputs: BatchRows, objective: Objective, queries: int, step: int, is_share: bool
-    ) -> BatchPart:
+    def sampled_part(self, inputs: BatchRows, objective: Objective, queries: int, step: int) -> BatchPart:
         """Return what the probes compute of a sample of the queries of each direction, some rows at a time.
 
         Args:
@@ -123,15 +122,14 @@ class BatchStatistics:
             objective: to look with.
             queries: to draw of each direction, at most.
             step: seed of the sample.
-            is_share: whether other processes have other rows of the batch.
         """
         plan, shares, flags = self.plan(objective, inputs.batch.sides, inputs.batch.directions), [], []
         with plain_mode(inputs.rows[0].device):
             for index, rows in enumerate(inputs.rows):
                 flags += _finite(rows.queries, rows.candidates)
-                places = inputs.places(index, queries, step, is_share)
+                places = inputs.places(index, queries, step)
                 chunks = torch.split(places, max(_ENTRIES // rows.columns, 1))
-                parts = (rows.take(some, plan.needs_embeddings).or_one_row() for some in chunks)
+                parts = (rows.take(chunk, plan.needs_embeddings).or_one_row() for chunk in chunks)
                 finite, share = _share(plan, index, parts, len(places), rows.number)
                 shares.append(share)
                 flags += finite

@@ -79,6 +79,7 @@ class TrainerLogs:
     def __init__(self, scope: LossScope, prefix: str) -> None:
         self.scope, self.prefix = scope, prefix
         self._pending: Row = {}  # for the next logs
+        self._stack = ExitStack()  # takes away what looks at a training
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Add what is pending to the logs of training and to `state.log_history`; tell the doctor what is in them."""
@@ -93,14 +94,11 @@ class TrainerLogs:
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Leave the model and its losses alone again."""
         self.scope.close()
-        self._leave()
+        self._stack.close()
 
     def _add(self, row: Row | None) -> None:
         """Keep a row for the next logs; None, of a step that was skipped, keeps nothing."""
         self._pending |= row or {}
-
-    def _leave(self) -> None:
-        """Take away what looks at a training."""
 
 
 class TrainerHooks(TrainerLogs):
@@ -118,13 +116,13 @@ class TrainerHooks(TrainerLogs):
     def __init__(self, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> None:
         super().__init__(scope, prefix)
         self.name = name
-        self._hook: Any = None
         self._arguments: dict[str, Any] | None = None  # of `watch`, from the last forward pass
 
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module, **_: Any) -> None:
         """Register a forward hook on the model."""
-        self._leave()
-        self._hook = model.register_forward_hook(self._on_forward)
+        self._stack.close()
+        self._stack.callback(model.register_forward_hook(self._on_forward).remove)
+        self._arguments = None
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Watch the batch of the step."""
@@ -132,11 +130,6 @@ class TrainerHooks(TrainerLogs):
             raise InputError(f"the model must return {_required_names(self.name)} when it trains; it does not")
         self._add(self.scope.watch(**self._arguments, step=int(state.global_step)))
         self._arguments = None
-
-    def _leave(self) -> None:
-        if self._hook is not None:
-            self._hook.remove()
-        self._hook = self._arguments = None
 
     def _on_forward(self, model: nn.Module, inputs: Any, outputs: Any) -> None:
         if model.training:
@@ -160,13 +153,12 @@ class SentenceTransformersHooks(TrainerLogs):
     def __init__(self, scope: LossScope, loss: Any, prefix: str = PREFIX) -> None:
         super().__init__(scope, prefix)
         self._loss = loss
-        self._stack = ExitStack()  # gives the losses back their own forward methods
         self._step: int | None = None  # the number of the present step, where it is watched
         self._observed: Sequence[Observed] = ()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Begin to look at each loss. Raises InputError for one that cannot be watched."""
-        self._leave()
+        self._stack.close()
         losses = self._loss() if callable(self._loss) and not isinstance(self._loss, nn.Module) else self._loss
         for name, loss in _by_name(losses):
             self._register(name, loss)
@@ -184,10 +176,6 @@ class SentenceTransformersHooks(TrainerLogs):
                     "the callback: use attach(trainer, scope)"
                 )
             self._add(self.scope.record(self._observed, self._step))
-        self._step, self._observed = None, ()
-
-    def _leave(self) -> None:
-        self._stack.close()
         self._step, self._observed = None, ()
 
     def _register(self, name: str, loss: nn.Module) -> None:

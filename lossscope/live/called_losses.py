@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from lossscope.core.sides import IMAGE_TEXT, Sides
+from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError, SpecError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import as_objective, name_of_loss
@@ -49,13 +49,9 @@ class CalledLoss:
     def _observed(self, arguments: dict[str, Any]) -> Observed:
         sides = self.sides or IMAGE_TEXT
         first = [x.detach() for name, x in arguments.items() if isinstance(x, Tensor) and name not in _SCALARS]
-        if self._form == "S":
-            inputs = BatchInputs(S=first[0])
-        elif sides.is_image_text:
-            inputs = BatchInputs(images=first[0], captions=first[1])
-        else:
-            inputs = BatchInputs(queries=first[0], documents=first[1])
-        observed = inputs.rows(sides).observed()
+        names = ("S",) if self._form == "S" else (IMAGE_TEXT if sides.is_image_text else QUERY_DOCUMENT).keys
+        given: dict[str, Any] = dict(zip(names, first, strict=False))
+        observed = BatchInputs(**given).rows(sides).observed()
         return replace(observed, objective=self._objective_of(arguments))
 
     def _objective_of(self, arguments: Mapping[str, Any]) -> Objective | None:

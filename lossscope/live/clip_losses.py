@@ -96,11 +96,10 @@ def is_clip_loss(loss: Any) -> bool:
 
 def _features(seen: Observed, arguments: Mapping[str, Any]) -> tuple[Tensor, Tensor] | None:
     """Return the features of both sides; None where rows and columns are not these, as those of several processes."""
-    assert seen.rows is not None
     images, texts = (arguments.get(name) for name in _PARAMETERS[:2])
     if not isinstance(images, Tensor) or not isinstance(texts, Tensor):
         return None
-    return (images.detach(), texts.detach()) if (len(images), len(texts)) == seen.rows.S.shape else None
+    return (images.detach(), texts.detach()) if (len(images), len(texts)) == seen.shape else None
 
 
 def _number(x: Any) -> float | None:

@@ -6,16 +6,9 @@ import sys
 import weakref
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 _Excepthook = Callable[[type[BaseException], BaseException, TracebackType | None], Any]
-
-
-class CrashWriter(Protocol):
-    """Writes what it keeps of a loop."""
-
-    def write_after(self, error: BaseException) -> None:
-        """Write where an exception ended the loop that nobody wanted."""
 
 
 class CrashHook:
@@ -24,7 +17,7 @@ class CrashHook:
     It keeps the owner not alive, and takes itself away when the owner is gone.
     """
 
-    def __init__(self, owner: CrashWriter) -> None:
+    def __init__(self, owner: Any) -> None:
         self._owner = weakref.ref(owner)
         self._before: _Excepthook = sys.excepthook
         self._is_on = True

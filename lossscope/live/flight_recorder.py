@@ -53,11 +53,6 @@ class FlightRecorder:
     _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of copies, that were logged
 
     @property
-    def steps(self) -> tuple[int, ...]:
-        """The numbers of the steps that are kept."""
-        return tuple(kept.step for kept in self._with_copy)
-
-    @property
     def bytes(self) -> int:
         """What their tensors and ids need."""
         masks = {id(kept.mask): kept.mask for kept in self._with_copy}
@@ -74,7 +69,7 @@ class FlightRecorder:
 
     def add(self, step: WatchedStep) -> None:
         """Keep a step. Raises InputError for ids that are not one an item."""
-        batch, mask, row = step.batch, step.rows.mask, {"step": step.number, **step.row, **step.said}
+        batch, mask, row = step.batch, step.batch.first.mask, {"step": step.number, **step.row, **step.said}
         newest = RecordedStep(row, step.objective, names_of(batch, step.ids))
         self._kept.append(newest)
         if len(self._kept) > self.keep:

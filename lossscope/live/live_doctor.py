@@ -142,11 +142,11 @@ class LiveDoctor:
 
         from .batch_patient import is_known, patient_of, uses_lengths
 
-        objective, size = step.objective, len(step.rows.S)
+        objective, size = step.objective, len(step.batch.first.S)
         spec = None if objective is None or not is_known(objective) else spec_of(objective)
         log = kind.history.log(spec, size, with_broken=is_broken)
         patient = patient_of(step.batch, objective, log)
-        if _OF_LENGTHS in ids and not uses_lengths(patient, step.rows):
+        if _OF_LENGTHS in ids and not uses_lengths(patient, step.batch.first):
             ids -= {_OF_LENGTHS}
         absent: frozenset[str] = frozenset()  # without an examination
         if any(id in kind.open for id in OF_SCALE):
@@ -171,7 +171,7 @@ class LiveDoctor:
             if finding is not None:
                 found.append(finding)
         tops, _ = fold(found, {check.id(): check.place for check in checks})
-        return kind.open.update(step.number, {one.id: one for one in tops}, checked, AT_ONCE | AT_START)
+        return kind.open.update(step.number, {finding.id: finding for finding in tops}, checked, AT_ONCE | AT_START)
 
     def _report(self, event: Event) -> None:
         if self.on_event is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.core.sides import Sides
+from lossscope.core.sides import ITEM, Sides
 from lossscope.core.similarity import Mask, cosine, normalise
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
@@ -18,7 +18,6 @@ from lossscope.objectives.counting.units import saturated_weight
 from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.objectives.custom.wrapped_loss import WrappedLoss
 
-from .batch_inputs import ITEM
 from .given_weights import WEIGHTS, GivenWeights
 from .observed import Observed, Result
 from .recording import Call, gradients_in_graph, gradients_of, record_calls, unchanged_random_state

@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,7 @@ from torch import Tensor
 from lossscope.core.float32_products import float32_products
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Direction
-from lossscope.engine.one_batch import OneBatch, require_batch_probes
+from lossscope.engine.one_batch import require_batch_probes
 from lossscope.errors import InputError
 from lossscope.io.trusted_code import trust
 from lossscope.objectives.base import Objective
@@ -109,8 +109,7 @@ class LossScope:
         self._begin_safeguards()
         if self._objective is not None:
             self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
-        if not self._layout.is_whole:
-            self._layout.require(self._objective, probes, bool(self.doctor or self.recorder))
+        self._layout.require(self._objective, probes, bool(self.doctor or self.recorder))
         self.history = deque(maxlen=self.keep)
 
     def _begin_safeguards(self) -> None:
@@ -193,7 +192,7 @@ class LossScope:
         )  # fmt: skip
         if self.queries is None:
             return self._record(lambda: [inputs.rows(self._sides).observed()], number, (ids, second_ids), log)
-        draw = self.queries, number, self._layout.is_shared
+        draw = self.queries, number
         return self._merge(
             lambda: self._statistics.sampled_part(inputs.rows(self._sides), objective, *draw), number, log
         )
@@ -226,16 +225,9 @@ class LossScope:
         if self.doctor or self.recorder:
             raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
         number, said = self.next_step(step), _said(log)
-        sides = self._sides or IMAGE_TEXT
-
-        def finish(part: Callable[[], BatchPart]) -> Row:
-            assert number is not None
-            return self._merge(part, number, said)
-
-        def plan_of(directions: tuple[Direction, ...]) -> OneBatch:
-            return self._statistics.plan(objective, sides, directions)
-
-        return Ring(columns, offset, plan_of, None if number is None else finish, self._layout.is_shared)
+        plan_of = partial(self._statistics.plan, objective, self._sides or IMAGE_TEXT)
+        finish = None if number is None else partial(self._merge, step=number, log=said)
+        return Ring(columns, offset, plan_of, finish, self._layout.is_shared)
 
     def wrap(self, loss: Callable[..., Any]) -> WatchedLoss:
         """Return the loss as a module that computes the same, bit for bit, and is watched in every training call.
@@ -297,7 +289,7 @@ class LossScope:
         """
         self._layout.require_all_queries()
         if self._objective is not None:  # which is looked with, whatever the losses are
-            observed = [replace(one, objective=None, value=None) for one in observed]
+            observed = [replace(batch, objective=None, value=None) for batch in observed]
         return self._record(lambda: self._layout.require_share(observed), step, ids, log)
 
     def _record(
@@ -335,10 +327,10 @@ class LossScope:
             said.update(_said(log))
             return part()
 
-        finite, statistics, own = merge_processes(self._layout.processes(), step, checked_part)
+        finite, statistics, seen = merge_processes(self._layout.processes(), step, checked_part)
         row = {"finite": float(finite)}
         row |= {name: value if finite else _NAN for name, value in with_loss_gap(statistics).items()}
-        return self._keep(row, own.seen if own.seen is not None and own.seen.shape[0] else None, step, ids, said)
+        return self._keep(row, seen if seen is not None and seen.shape[0] else None, step, ids, said)
 
     def _keep(self, row: Row, examined: Observed | None, step: int, ids: BothIds, said: Row) -> Row:
         """Append a row to `history`, after the doctor and the recorder have seen its batch, and return it."""
@@ -431,15 +423,16 @@ class LossScope:
     def save(self, path: Path | str) -> Path:
         """Write `frame()` atomically. Raises InputError unless the name ends in .csv or .parquet."""
         from lossscope.io.files import write_atomically
+        from lossscope.io.parquet_tables import write_parquet
 
         path, frame = Path(path), self.frame()
-        if path.suffix not in (".csv", ".parquet"):
-            raise InputError(f"history must be saved as .csv or .parquet; got {path.name!r}")
-        with write_atomically(path) as part:
-            if path.suffix == ".csv":
+        if path.suffix == ".parquet":
+            write_parquet(path, frame)
+        elif path.suffix == ".csv":
+            with write_atomically(path) as part:
                 frame.to_csv(part, index=False, lineterminator="\n")
-            else:
-                frame.to_parquet(part, index=False, write_page_checksum=True)
+        else:
+            raise InputError(f"history must be saved as .csv or .parquet; got {path.name!r}")
         return path
 
 

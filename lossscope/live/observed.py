@@ -45,6 +45,12 @@ class Observed:
     mined: int = 0  # mined negatives of each query, whose columns stand query by query behind the positives
 
     @property
+    def first(self) -> DirectionRows:
+        """The rows of the first direction, of a loss that has an S."""
+        assert self.rows is not None
+        return self.rows
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns of S; of single pairs (0, 0)."""
         return (0, 0) if self.rows is None else (self.rows.S.shape[0], self.rows.S.shape[1])
@@ -59,15 +65,13 @@ class Observed:
 
     def of_directions(self) -> list[DirectionRows]:
         """Return the rows of each direction."""
-        assert self.rows is not None
         if len(self.directions) == 1:
-            return [self.rows]
-        return [self.rows, self.rows.t() if self.second is None else self.second]
+            return [self.first]
+        return [self.first, self.first.t() if self.second is None else self.second]
 
     def relations(self) -> Relations:
         """Return the positives and mined negatives between rows and columns, or the labels of one set."""
-        assert self.rows is not None
-        match = self.rows.mask.positives.cpu()
+        match = self.first.mask.positives.cpu()
         n, m = match.shape
         if self.sides.is_one_set:
             return Relations.of_labels(labels_of(match), self.sides.first)
@@ -92,8 +96,7 @@ class Observed:
 
     def of_first_rows(self) -> Observed:
         """Return the same as part of a batch: with the number of its rows, without the value, which is of all rows."""
-        assert self.rows is not None
-        numbers = {**self.numbers, f"{self.sides.label('i2t')}/rows": torch.tensor(len(self.rows.S))}
+        numbers = {**self.numbers, f"{self.sides.label('i2t')}/rows": torch.tensor(len(self.first.S))}
         return replace(self, numbers=numbers, value=None)
 
     def column(self, statistic: str) -> str:

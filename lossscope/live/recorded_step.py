@@ -48,15 +48,13 @@ class RecordedStep:
     @property
     def mask(self) -> Mask:
         """The mask of its rows."""
-        assert self.batch.rows is not None
-        return self.batch.rows.mask
+        return self.batch.first.mask
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays of a dump that every command opens: of both sides, their pairs and ids, and S."""
-        mask, sides, rows = self.mask, self.batch.sides, self.batch.rows
-        assert rows is not None
-        arrays: dict[str, Array] = {"sides": np.array(sides.text.split("/")), "similarity": rows.S.numpy()}
-        arrays |= self._vectors()
+        mask, sides, S = self.mask, self.batch.sides, self.batch.first.S
+        arrays: dict[str, Array] = {"sides": np.array(sides.text.split("/")), "similarity": S.numpy()}
+        arrays |= {key: x.numpy() for key, x in zip(sides.keys, self.batch.embeddings or (), strict=False)}
         arrays |= {"labels": labels_of(mask.positives)} if sides.is_one_set else self._pairs(mask.positives)
         for ids, side in zip(self.ids, (sides.first, sides.second), strict=True):
             if ids is not None and side is not None:
@@ -64,15 +62,6 @@ class RecordedStep:
         if not mask.all_valid:
             arrays["valid"] = mask.valid.numpy()
         return arrays
-
-    def _vectors(self) -> dict[str, Array]:
-        sides, vectors = self.batch.sides, self.batch.embeddings
-        if vectors is None:
-            return {}
-        if sides.is_one_set:
-            return {"embeddings": vectors[0].numpy()}
-        names = ("images", "captions") if sides.is_image_text else ("queries", "documents")
-        return {name: x.numpy() for name, x in zip(names, vectors, strict=True)}
 
     def _pairs(self, match: Tensor) -> dict[str, Array]:
         """Return the image of each caption where each has one, else the positives; and mined negatives."""
@@ -91,12 +80,11 @@ class RecordedStep:
         batch, objective = self.batch, self.objective
         if objective is None:
             return {}, {}
-        assert batch.rows is not None
-        rows = {"W": batch.rows}
+        rows = {"W": batch.first}
         if batch.second is not None:
             rows["W_second"] = batch.second
         elif not batch.sides.is_one_set and "both" not in objective.counted_directions:
-            rows["W_second"] = batch.rows.t()
+            rows["W_second"] = batch.first.t()
         weights: dict[str, Array] = {}
         reasons: dict[str, str] = {}
         for name, of_direction in rows.items():
@@ -124,8 +112,7 @@ def on_host(observed: Observed, mask: Mask | None) -> Observed:
         observed: the batch, with rows.
         mask: a copy of that of its rows, which a step before had, too; None: there is none yet.
     """
-    rows, back = observed.rows, observed.second
-    assert rows is not None
+    rows, back = observed.first, observed.second
     second = None if back is None else DirectionRows(_copy(back.S), _mask_on_host(back.mask))
     vectors = [_copy(x) for x in _vectors_of(observed)]
     return Observed(
@@ -156,8 +143,7 @@ def needed_bytes(observed: Observed, ids: Names) -> int:
         observed: the batch, with rows.
         ids: see `names_of`.
     """
-    assert observed.rows is not None
-    tensors, size = [observed.rows.S, *_vectors_of(observed)], 0
+    tensors, size = [observed.first.S, *_vectors_of(observed)], 0
     if observed.second is not None:
         tensors.append(observed.second.S)
         size += mask_bytes(observed.second.mask)

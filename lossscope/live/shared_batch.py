@@ -67,8 +67,8 @@ class BatchPart:
 
 def merge_processes(
     processes: ProcessGroup, step: int, part: Callable[[], BatchPart]
-) -> tuple[bool, dict[str, float], BatchPart]:
-    """Return whether all inputs are finite, the statistics of the rows of all processes, and the part of this one.
+) -> tuple[bool, dict[str, float], Observed | None]:
+    """Return whether all inputs are finite, the statistics of the rows of all processes, and the rows of this one.
 
     Each sends one message, and every process gets the same numbers. A process whose part raises an error tells the
     others, so that none waits for it.
@@ -96,7 +96,7 @@ def merge_processes(
     end = _LENGTH + 1 + len(own.means)
     values = _merge(own, heads, [message[end:] for message in messages])
     of_rows = _means(heads, torch.stack([message[_LENGTH + 1 : end] for message in messages]))
-    return finite, dict(zip([*own.names, *own.means], [*values, *of_rows], strict=True)), own
+    return finite, dict(zip([*own.names, *own.means], [*values, *of_rows], strict=True)), own.seen
 
 
 def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:

@@ -137,7 +137,7 @@ class StepHistory:
 
 def _said(steps: list[_Step], name: str) -> npt.NDArray[np.float64]:
     """Return a number that the loop said of each step, NaN where it said none."""
-    return np.array([one.said.get(name, np.nan) for one in steps], float)
+    return np.array([step.said.get(name, np.nan) for step in steps], float)
 
 
 def checked_numbers(numbers: Mapping[str, object]) -> dict[str, float]:

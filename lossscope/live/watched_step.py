@@ -9,7 +9,6 @@ from typing import Any
 import numpy.typing as npt
 from torch import Tensor
 
-from lossscope.engine.direction_rows import DirectionRows
 from lossscope.objectives.base import Objective
 
 from .observed import Observed, Row
@@ -29,12 +28,6 @@ class WatchedStep:
     row: Row = field(default_factory=dict)  # its statistics
     said: Row = field(default_factory=dict)  # numbers that the loop knows of it
     ids: BothIds = (None, None)
-
-    @property
-    def rows(self) -> DirectionRows:
-        """The rows of the first direction."""
-        assert self.batch.rows is not None
-        return self.batch.rows
 
     @property
     def scale(self) -> Row:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
@@ -14,17 +14,11 @@ from lossscope.objectives.base import Objective
 from .called_losses import CalledLoss
 from .clip_losses import ClipLoss, is_clip_loss
 from .metric_losses import MetricLoss, innermost
-from .observed import Result, Scope
+from .observed import Scope
 from .sentence_losses.base import class_names
 from .sentence_losses.record import SentenceLoss
 
-
-class Recorder(Protocol):
-    """Sees what a loss computes from while it is called."""
-
-    def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
-        """Return what the loss returns, and what it saw."""
-        ...
+Recorder = SentenceLoss | MetricLoss | ClipLoss | CalledLoss  # sees what a loss computes from while it is called
 
 
 class WatchedLoss(nn.Module):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
+from lossscope.core.sides import IMAGE_TEXT, ITEM, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError
 from lossscope.stats.metric_names import is_direction
 
@@ -76,7 +76,7 @@ def _sides_of(frame: pd.DataFrame, present: list[str]) -> Sides:
     stated = [text for text in frame[SIDES].dropna().unique() if text] if SIDES in frame else []
     if stated:
         return Sides.parse(str(stated[0]))
-    known = (*([_SIDES.get()] if _SIDES.get() else []), IMAGE_TEXT, QUERY_DOCUMENT, Sides("item", None))
+    known = (*([_SIDES.get()] if _SIDES.get() else []), IMAGE_TEXT, QUERY_DOCUMENT, ITEM)
     own = set(present) - {"both"}
     fitting = [sides for sides in known if sides is not None and own <= set(sides.labels)]
     return fitting[0] if fitting else IMAGE_TEXT

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lossscope.core.relations import NONE, Relations
-from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides, plural
+from lossscope.core.sides import IMAGE_TEXT, ITEM, QUERY_DOCUMENT, Sides, plural
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
 
@@ -18,7 +18,6 @@ from ._dump_arrays import numpy_of
 
 ONE_SET_KEY = "embeddings"
 _DEFAULT_KEYS = ("queries", "documents")
-_ITEMS = Sides("item", None)
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def keys_of_sides(sides: Sides, present: Iterable[str]) -> SideKeys:
         word = name.replace(" ", "_")
         several = plural(word) if word[-1].isalpha() else f"{word}s"
         ways = (name, word, plural(name), several, default)
-        unnamed = default if sides in (QUERY_DOCUMENT, _ITEMS) else several if word[-1].isalpha() else word
+        unnamed = default if sides in (QUERY_DOCUMENT, ITEM) else several if word[-1].isalpha() else word
         keys.append(next((way for way in ways if way in there), unnamed))
     return SideKeys(sides, keys[0], None if sides.second is None else keys[1])
 
@@ -69,7 +68,7 @@ def declared_sides(arrays: Mapping[str, Any], typed: str | None, path: Path) -> 
         return IMAGE_TEXT
     if {"queries", "documents"} & present or "positives" in arrays or "query_tokens" in arrays:
         return QUERY_DOCUMENT
-    return _ITEMS if "labels" in arrays else None
+    return ITEM if "labels" in arrays else None
 
 
 def read_relations(

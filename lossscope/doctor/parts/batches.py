@@ -78,7 +78,7 @@ class Batches:
             raise NotChecked(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
         if not rows:
             raise NotChecked("it has no batch")
-        parts = [one for direction in zip(*rows, strict=True) for one in direction]
+        parts = [part for direction in zip(*rows, strict=True) for part in direction]
         batches = cls.joined(objective, size, parts, "no query of its batches has a positive and a negative")
         if size < (wanted := patient.batch_size):
             patient.notices.append(
@@ -90,7 +90,7 @@ class Batches:
     def joined(cls, objective: Objective, size: int, parts: Sequence[QueryStatistics], missing: str) -> Batches:
         """Put the queries of batches together. Raises NotChecked, for the reason `missing`, where there are none."""
         names = QueryStatistics.__dataclass_fields__
-        every = QueryStatistics(**{name: np.concatenate([getattr(one, name) for one in parts]) for name in names})
+        every = QueryStatistics(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
         if not len(every.positive):
             raise NotChecked(missing)
         return cls(objective, size, every)

@@ -98,10 +98,10 @@ def _block_of(term: str, parts: list[Tensor]) -> Tensor:
 
 def _rows(term: str, calls: list[Call], block: Tensor, W: Tensor | None, offset: int) -> DirectionRows:
     """Return the rows of a softmax over the similarities of one term: of queries, or of documents."""
-    own, other = (1, 0) if term.startswith("doc") else (0, 1)  # arguments of the similarity
-    mask = _with_weights(offset_mask(*block.shape, offset, block.device, DIRECTIONS[own]), W)
+    row, column = (1, 0) if term.startswith("doc") else (0, 1)  # arguments of the similarity
+    mask = _with_weights(offset_mask(*block.shape, offset, block.device, DIRECTIONS[row]), W)
     return DirectionRows(
-        block, mask, torch.cat([one.args[own].detach() for one in calls]), calls[0].args[other].detach()
+        block, mask, torch.cat([call.args[row].detach() for call in calls]), calls[0].args[column].detach()
     )
 
 

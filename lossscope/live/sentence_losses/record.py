@@ -84,8 +84,8 @@ class SentenceLoss:
 
         def on_loss(args: Arguments, kwargs: Mapping[str, Any], value: Any) -> None:
             call = LossCall(args, kwargs, value, tuple(calls.calls), is_cached, self.sides or QUERY_DOCUMENT, self.own)
-            one = replace(reader.observed(call), name=self._name(call))
-            observed.append(one.of_first_rows() if calls.is_full else one.limited())
+            batch = replace(reader.observed(call), name=self._name(call))
+            observed.append(batch.of_first_rows() if calls.is_full else batch.limited())
             calls.clear()
 
         with ExitStack() as stack:
