@@ -130,7 +130,7 @@ def process_group(handle: dist.ProcessGroup | None = None) -> ProcessGroup:
     Args:
         handle: some of its processes, of which this is one, as `torch.distributed.new_group` returns it; None: all.
     """
-    if not dist.is_initialized():
+    if not (dist.is_available() and dist.is_initialized()):
         return ProcessGroup()
     return ProcessGroup(dist.get_rank(handle), dist.get_world_size(handle), handle)
 

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 _PATIENCE = 50  # pairs of rows that are compared to place what is left over, for each row of the data
 
-
-class Exclusions(Protocol):
-    """Which rows exclude each other: a and b where a key of a is one of what b excludes, and so the other way round."""
-
-    def keys(self, row: int) -> Sequence[int]:
-        """Return the keys of a row."""
-
-    def excluded(self, row: int) -> set[int]:
-        """Return the keys that no other row of its batch may have."""
+Keys = Callable[[int], Sequence[int]]  # row -> its keys
+Excluded = Callable[[int], set[int]]  # row -> the keys that no other row of its batch may have
 
 
 @dataclass
@@ -31,7 +23,9 @@ class _OpenBatch:
         self.excluded |= excluded
 
 
-def apart_batches(order: Sequence[int], exclusions: Exclusions, size: int, expected: int) -> list[list[int]]:
+def apart_batches(
+    order: Sequence[int], keys_of: Keys, excluded_by: Excluded, size: int, expected: int
+) -> list[list[int]]:
     """Return batches of at most `size` rows, each row in one: a row goes into the first batch that has place for it.
 
     Rows that only a batch behind the expected ones has place for are then exchanged with rows of earlier batches, so
@@ -39,28 +33,30 @@ def apart_batches(order: Sequence[int], exclusions: Exclusions, size: int, expec
 
     Args:
         order: rows, in the order in which they are placed.
-        exclusions: which rows exclude each other.
+        keys_of: row -> its keys; rows a and b exclude each other where a key of a is excluded by b, and so the other
+            way round.
+        excluded_by: row -> the keys that no other row of its batch may have.
         size: of a batch.
         expected: number of batches.
     """
-    batches = _first_fit(order, exclusions, size)
+    batches = _first_fit(order, keys_of, excluded_by, size)
     kept = batches[:expected]
     late = [row for batch in batches[expected:] for row in batch.rows]
-    late = _exchange(kept, late, exclusions, size, _PATIENCE * len(order))
-    return [batch.rows for batch in (*kept, *_first_fit(late, exclusions, size))]
+    late = _exchange(kept, late, keys_of, excluded_by, size, _PATIENCE * len(order))
+    return [batch.rows for batch in (*kept, *_first_fit(late, keys_of, excluded_by, size))]
 
 
-def _first_fit(order: Sequence[int], exclusions: Exclusions, size: int) -> list[_OpenBatch]:
+def _first_fit(order: Sequence[int], keys_of: Keys, excluded_by: Excluded, size: int) -> list[_OpenBatch]:
     batches: list[_OpenBatch] = []
     unfilled: list[_OpenBatch] = []
     for row in order:
-        keys = exclusions.keys(row)
+        keys = keys_of(row)
         batch = _first_with_place(unfilled, keys)
         if batch is None:
             batch = _OpenBatch()
             batches.append(batch)
             unfilled.append(batch)
-        batch.add(row, exclusions.excluded(row))
+        batch.add(row, excluded_by(row))
         if len(batch.rows) == size:
             unfilled.remove(batch)
             batch.excluded = set()  # is not asked again
@@ -68,7 +64,7 @@ def _first_fit(order: Sequence[int], exclusions: Exclusions, size: int) -> list[
 
 
 def _exchange(
-    batches: list[_OpenBatch], late: list[int], exclusions: Exclusions, size: int, patience: int
+    batches: list[_OpenBatch], late: list[int], keys_of: Keys, excluded_by: Excluded, size: int, patience: int
 ) -> list[int]:
     """Place rows by exchanges with rows of full batches; return those that find no place.
 
@@ -77,7 +73,7 @@ def _exchange(
     unplaced = []
     for row in late:
         unfilled = [batch for batch in batches if len(batch.rows) < size]
-        keys, excluded = exclusions.keys(row), exclusions.excluded(row)
+        keys, excluded = keys_of(row), excluded_by(row)
         direct = _first_with_place(unfilled, keys)
         if direct is not None:
             direct.add(row, excluded)
@@ -89,15 +85,15 @@ def _exchange(
             if len(batch.rows) < size:
                 continue
             patience -= size
-            opposed = [place for place, one in enumerate(batch.rows) if not excluded.isdisjoint(exclusions.keys(one))]
+            opposed = [place for place, one in enumerate(batch.rows) if not excluded.isdisjoint(keys_of(one))]
             if len(opposed) > 1:
                 continue
             for place in opposed or range(size):
                 other = batch.rows[place]
-                target = _first_with_place(unfilled, exclusions.keys(other))
+                target = _first_with_place(unfilled, keys_of(other))
                 if target is not None:
                     batch.rows[place] = row
-                    target.add(other, exclusions.excluded(other))
+                    target.add(other, excluded_by(other))
                     placed = True
                     break
         if not placed:

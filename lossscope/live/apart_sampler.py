@@ -244,7 +244,7 @@ class ApartSampling:
         if not self.number_of_rows:
             return []
         order = torch.randperm(self.number_of_rows, generator=self.generator).tolist()
-        batches = apart_batches(order, self.texts, self.batch_size, len(self))
+        batches = apart_batches(order, self.texts.keys, self.texts.excluded, self.batch_size, len(self))
         return [rows for rows in batches if not self.drop_last or len(rows) == self.batch_size]
 
     def _warn(self, batches: list[list[int]]) -> None:

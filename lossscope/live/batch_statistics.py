@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from lossscope.core.distributed import ProcessGroup
 from lossscope.core.memory import LARGE_ENTRIES
 from lossscope.core.sides import Sides
 from lossscope.core.similarity import normalise
@@ -24,7 +26,7 @@ from lossscope.registry import short_spec
 from .batch_inputs import BatchRows
 from .given_weights import GivenWeights
 from .observed import MOST_ENTRIES, Observed
-from .shared_batch import BatchPart
+from .shared_batch import BatchPart, merge_processes
 
 _ENTRIES = 1 << 21  # of S, of sampled rows that are in memory at a time
 _OBJECTIVE_LOSS = "objective_loss"  # its name until it is compared with the loss
@@ -52,7 +54,7 @@ class BatchStatistics:
         if observed.drawn_from is not None:
             self._require_rows_alone(chosen)
         if observed.drawn_from is not None or self._is_tiled(observed, chosen):
-            finite, statistics = self._part(plan, observed).alone()
+            finite, statistics, _ = merge_processes(ProcessGroup(), 0, partial(self._part, plan, observed))
         else:
             finite, numbers = plan(_rows_of(observed, plan))
             statistics = dict(zip(plan.columns, numbers, strict=True))
@@ -99,20 +101,17 @@ class BatchStatistics:
 
     def _part(self, plan: OneBatch, observed: Observed) -> BatchPart:
         """Return what the probes compute of rows that are added up: of a process, of a sample, in tiles."""
-        rows = _rows_of(observed, plan)
-        drawn_from = observed.drawn_from or [None] * len(rows)
+        rows, flags, shares = _rows_of(observed, plan), [], []
         if observed.drawn_from is None and self._is_tiled(observed, plan.objective):
-            flags, shares = _in_tiles(plan, rows, observed)
-        else:
-            with plain_mode(rows[0].S.device):
-                flags, shares = [], []
-                for index, (of_direction, population) in enumerate(zip(rows, drawn_from, strict=True)):
-                    finite, share = _share(plan, index, [of_direction.or_one_row()], len(of_direction.S), population)
-                    shares.append(share)
-                    flags += finite
-        return BatchPart(
-            plan, shares, [of_direction.S.shape[1] for of_direction in rows], torch.stack(flags).all(), observed.offset
-        )
+            return _in_tiles(plan, rows, observed)
+        drawn_from = observed.drawn_from or [None] * len(rows)
+        with plain_mode(rows[0].S.device):
+            for index, (of_direction, population) in enumerate(zip(rows, drawn_from, strict=True)):
+                finite, share = _share(plan, index, [of_direction.or_one_row()], len(of_direction.S), population)
+                shares.append(share)
+                flags += finite
+            candidates = [of_direction.S.shape[1] for of_direction in rows]
+            return BatchPart(plan, shares, candidates, torch.stack(flags).all(), observed.offset)
 
     def sampled_part(self, inputs: BatchRows, objective: Objective, queries: int, step: int) -> BatchPart:
         """Return what the probes compute of a sample of the queries of each direction, some rows at a time.
@@ -179,21 +178,21 @@ def _share(
     return list(flags), Share(plan.of_directions[direction], merged, number, drawn_from)
 
 
-def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> tuple[list[Tensor], list[Share]]:
-    """Return () flags whether S of pairs is finite, and what one pass over its tiles gives of each direction."""
+def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> BatchPart:
+    """Return what one pass over the tiles of S of pairs gives of each direction."""
     from lossscope.engine.ring_rows import RingRows
 
-    every = [one.S for one in rows]
-    if len(every) < len(plan.directions):
-        every.append(every[0].T)
-    blocks = []
-    with plain_mode(every[0].device):
-        for own, S in zip(plan.of_directions, every, strict=True):
-            block = RingRows(own, S.shape[1], observed.pairs_at or 0)
+    matrices = [of_direction.S for of_direction in rows]
+    if len(matrices) < len(plan.directions):
+        matrices.append(matrices[0].T)
+    offset, directions = observed.pairs_at or 0, zip(plan.of_directions, matrices, strict=True)
+    blocks = [RingRows(of_plan, S.shape[1], offset) for of_plan, S in directions]
+    with plain_mode(matrices[0].device):
+        for block, S in zip(blocks, matrices, strict=True):
             block.add(S, 0)
-            blocks.append(block)
         flags = [*(block.finite for block in blocks), *_finite(rows[0].queries, rows[0].candidates)]
-        return flags, [block.share() for block in blocks]
+        shares = [block.share() for block in blocks]
+        return BatchPart(plan, shares, [S.shape[1] for S in matrices], torch.stack(flags).all(), observed.offset)
 
 
 def _finite(*embeddings: Tensor | None) -> list[Tensor]:

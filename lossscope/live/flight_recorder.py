@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from torch import distributed
 
+from lossscope.core.distributed import process_group
 from lossscope.core.similarity import Mask
 from lossscope.io.files import write_atomically
 from lossscope.io.folder_lock import lock_folder
@@ -175,9 +175,8 @@ class FlightRecorder:
 
 def _process() -> str:
     """Return `-rank1` in a job of several processes, each of which writes its own batches."""
-    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() == 1:
-        return ""
-    return f"-rank{distributed.get_rank()}"
+    processes = process_group()
+    return "" if processes.size == 1 else f"-rank{processes.rank}"
 
 
 def _label(objective: Objective) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
-from itertools import chain, pairwise
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -58,11 +58,6 @@ class BatchPart:
     def names(self) -> tuple[str, ...]:
         """Name of each statistic, and of the ends of its interval where it is of a sample."""
         return tuple(name for share in self.shares for name in share.names)
-
-    def alone(self) -> tuple[bool, dict[str, float]]:
-        """Return whether all inputs are finite, and the statistics of these rows, which no other process adds to."""
-        values = [share.merge([share.rows], [share.queries], [share.numbers().cpu()])[0] for share in self.shares]
-        return bool(self.finite), dict(zip(self.names, chain(*values), strict=True))
 
 
 def merge_processes(

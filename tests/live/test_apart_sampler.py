@@ -130,7 +130,7 @@ class Groups:
 def test_rows_left_over_are_exchanged_with_those_of_earlier_batches() -> None:
     """The last rows are of one group: put one behind the other they would be batches of one row."""
     groups = Groups([*range(10, 19), 1, 1, 1])
-    batches = apart_batches(range(12), groups, 4, 3)
+    batches = apart_batches(range(12), groups.keys, groups.excluded, 4, 3)
     assert len(batches) == 3
     assert sorted(row for batch in batches for row in batch) == list(range(12))
     assert all(len({groups.groups[row] for row in batch}) == len(batch) for batch in batches)
