@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,7 +19,8 @@ from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import short_spec, spec_of
 
 from .direction_rows import DirectionRows, zero_unless_finite
-from .run_probes import ProbePlan, ProbeResult
+from .run_probes import ProbePlan, ProbeResult, merge_parts
+from .shares import Share
 from .statistics import Layouts
 
 
@@ -81,15 +82,24 @@ class OneBatch:
         places = (place for of_result in layout.places for place in of_result if place[0].reducer != "curve")
         return bool(finite), [numbers[start] for _, start, _, _ in places]
 
-    def results_of_rows(self, direction: int, rows: DirectionRows) -> tuple[Tensor, list[ProbeResult]]:
-        """Return () whether some rows are finite, and what the probes computed of them. Called in `plain_mode`.
+    def share(
+        self, direction: int, parts: Iterable[DirectionRows], number: int, drawn_from: int | None = None
+    ) -> tuple[Tensor, Share]:
+        """Return () whether some rows are finite, and what the probes compute of them. Called in `plain_mode`.
 
         Args:
             direction: index of theirs.
-            rows: of some queries of a batch.
+            parts: rows of some queries of a batch, a few at a time.
+            number: of these queries; none of them is one row in their place.
+            drawn_from: queries that these were drawn from; None: all were taken.
         """
-        all_finite, [computable] = self._computable([rows])
-        return all_finite, self._run(direction, computable, False)
+        flags, results = [], []
+        for rows in parts:
+            finite, [computable] = self._computable([rows.or_one_row()])
+            flags.append(finite)
+            results.append(self._run(direction, computable, False))
+        merged = [merge_parts(of_probe) for of_probe in zip(*results, strict=True)]
+        return torch.stack(flags).all(), Share(self.of_directions[direction], merged, number, drawn_from)
 
     def _computable(self, rows: Sequence[DirectionRows]) -> tuple[Tensor, list[DirectionRows]]:
         """Return () whether rows are finite, and the rows as objectives read them, zeros where they are not."""

@@ -91,15 +91,10 @@ class BatchInputs:
             self._require_share(is_one_set)
         if is_one_set:
             return self._of_one_set(sides or ITEM)
-        is_named = self._is_named()
-        return self._of_two_sides(sides or (QUERY_DOCUMENT if is_named else IMAGE_TEXT), is_named)
-
-    def _is_named(self) -> bool:
-        """Return whether sides are called queries and documents. Raises InputError where both names are given."""
-        named = self.queries is not None or self.documents is not None
-        if named and (self.images is not None or self.captions is not None):
+        is_named = self.queries is not None or self.documents is not None
+        if is_named and (self.images is not None or self.captions is not None):
             raise InputError("watch must be given images and captions, or queries and documents; got both")
-        return named
+        return self._of_two_sides(sides or (QUERY_DOCUMENT if is_named else IMAGE_TEXT), is_named)
 
     def _has_mined(self, first: Tensor | None, second: Tensor | None, named: bool) -> bool:
         """Return whether mined negatives stand behind the positives. Raises InputError unless each query has as many.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -16,8 +16,8 @@ from lossscope.core.similarity import normalise
 from lossscope.core.types import DIRECTIONS, Direction
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import OneBatch, plain_mode
-from lossscope.engine.run_probes import merge_parts, name_of_objective, needs_one_pass, needs_whole_matrix
-from lossscope.engine.shares import Share, require_shares
+from lossscope.engine.run_probes import name_of_objective, needs_one_pass, needs_whole_matrix
+from lossscope.engine.shares import require_shares
 from lossscope.errors import InputError
 from lossscope.objectives.base import Gradient, Objective
 from lossscope.probes.base import Probe
@@ -101,15 +101,16 @@ class BatchStatistics:
 
     def _part(self, plan: OneBatch, observed: Observed) -> BatchPart:
         """Return what the probes compute of rows that are added up: of a process, of a sample, in tiles."""
-        rows, flags, shares = _rows_of(observed, plan), [], []
+        rows = _rows_of(observed, plan)
         if observed.drawn_from is None and self._is_tiled(observed, plan.objective):
             return _in_tiles(plan, rows, observed)
         drawn_from = observed.drawn_from or [None] * len(rows)
         with plain_mode(rows[0].S.device):
-            for index, (of_direction, population) in enumerate(zip(rows, drawn_from, strict=True)):
-                finite, share = _share(plan, index, [of_direction.or_one_row()], len(of_direction.S), population)
-                shares.append(share)
-                flags += finite
+            computed = [
+                plan.share(index, [of_direction], len(of_direction.S), population)
+                for index, (of_direction, population) in enumerate(zip(rows, drawn_from, strict=True))
+            ]
+            flags, shares = zip(*computed, strict=True)
             candidates = [of_direction.S.shape[1] for of_direction in rows]
             return BatchPart(plan, shares, candidates, torch.stack(flags).all(), observed.offset)
 
@@ -128,10 +129,10 @@ class BatchStatistics:
                 flags += _finite(rows.queries, rows.candidates)
                 places = inputs.places(index, queries, step)
                 chunks = torch.split(places, max(_ENTRIES // rows.columns, 1))
-                parts = (rows.take(chunk, plan.needs_embeddings).or_one_row() for chunk in chunks)
-                finite, share = _share(plan, index, parts, len(places), rows.number)
+                parts = (rows.take(chunk, plan.needs_embeddings) for chunk in chunks)
+                finite, share = plan.share(index, parts, len(places), rows.number)
                 shares.append(share)
-                flags += finite
+                flags.append(finite)
             all_finite = torch.stack(flags).all()
         return BatchPart(plan, shares, [rows.columns for rows in inputs.rows], all_finite, inputs.batch.offset)
 
@@ -159,23 +160,6 @@ def _rows_of(observed: Observed, plan: OneBatch) -> list[DirectionRows]:
     """Return the rows of both directions, or of the first where S transposed is the second, as the probes need them."""
     rows = [of_direction for of_direction in (observed.rows, observed.second) if of_direction is not None]
     return rows if observed.has_unit_vectors else [_with_unit_vectors(one, plan.needs_embeddings) for one in rows]
-
-
-def _share(
-    plan: OneBatch, direction: int, parts: Iterable[DirectionRows], number: int, drawn_from: int | None
-) -> tuple[list[Tensor], Share]:
-    """Return () whether each part of the rows of a direction is finite, and what the probes compute of all of them.
-
-    Args:
-        plan: of the batch.
-        direction: index of it.
-        parts: rows, some at a time.
-        number: of queries.
-        drawn_from: queries that these were drawn from; None: all were taken.
-    """
-    flags, results = zip(*(plan.results_of_rows(direction, rows) for rows in parts), strict=True)
-    merged = [merge_parts(of_probe) for of_probe in zip(*results, strict=True)]
-    return list(flags), Share(plan.of_directions[direction], merged, number, drawn_from)
 
 
 def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> BatchPart:

@@ -433,7 +433,7 @@ def test_trainers_tell_the_doctor_what_they_log(tmp_path: Path) -> None:
 
 def test_processes_of_a_job_write_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("is_initialized", True), ("get_world_size", 2), ("get_rank", 1)):
-        monkeypatch.setattr(torch.distributed, name, lambda value=value: value)
+        monkeypatch.setattr(torch.distributed, name, lambda *_, value=value: value)
     one = scope(tmp_path)
     one.watch(torch.eye(4))
     assert died(one).name == "step-000000-exception-rank1"
