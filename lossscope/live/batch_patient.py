@@ -77,8 +77,7 @@ def _embeddings(observed: Observed) -> tuple[Tensor, Tensor] | None:
     first, second = (_on_host(x.detach()) for x in vectors)
     if (len(first), len(second)) != observed.shape or first.shape[1] != second.shape[1]:
         return None
-    first, second = (x.float() if x.dtype not in (torch.float32, torch.float64) else x for x in (first, second))
-    dtype = torch.promote_types(first.dtype, second.dtype)
+    dtype = torch.promote_types(torch.promote_types(first.dtype, second.dtype), torch.float32)
     first, second = first.to(dtype), second.to(dtype)
     return (first, first) if observed.sides.is_one_set else (first, second)
 

@@ -96,10 +96,6 @@ class TrainerLogs:
         self.scope.close()
         self._stack.close()
 
-    def _add(self, row: Row | None) -> None:
-        """Keep a row for the next logs; None, of a step that was skipped, keeps nothing."""
-        self._pending |= row or {}
-
 
 class TrainerHooks(TrainerLogs):
     """Watch what the model returned in the last forward pass of a step, and add the row to the next logs.
@@ -128,7 +124,7 @@ class TrainerHooks(TrainerLogs):
         """Watch the batch of the step."""
         if self._arguments is None:
             raise InputError(f"the model must return {_required_names(self.name)} when it trains; it does not")
-        self._add(self.scope.watch(**self._arguments, step=int(state.global_step)))
+        self._pending |= self.scope.watch(**self._arguments, step=int(state.global_step)) or {}  # None: it was skipped
         self._arguments = None
 
     def _on_forward(self, model: nn.Module, inputs: Any, outputs: Any) -> None:
@@ -175,7 +171,7 @@ class SentenceTransformersHooks(TrainerLogs):
                     "the loss must be called in a step that is watched; it was not. The trainer has another loss than "
                     "the callback: use attach(trainer, scope)"
                 )
-            self._add(self.scope.record(self._observed, self._step))
+            self._pending |= self.scope.record(self._observed, self._step)
         self._step, self._observed = None, ()
 
     def _register(self, name: str, loss: nn.Module) -> None:

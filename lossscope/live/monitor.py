@@ -90,6 +90,7 @@ class LossScope:
     recorder_bytes: int = RECORDER_BYTES  # of the tensors and ids of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
+    named_sides: Sides | None = field(default=None, init=False, repr=False)  # `sides`, as Sides
     _hook: CrashHook | None = field(default=None, init=False, repr=False)  # from the first recorded batch to `close`
 
     def __post_init__(self) -> None:
@@ -98,7 +99,7 @@ class LossScope:
             raise InputError(f"every must be at least 1 and keep at least 0; got {got}. Give whole numbers")
         if not isinstance(self.probes, list | tuple) or not self.probes:
             raise InputError(f'probes must be specs, as ("cocos:eps=0.1",); got {self.probes!r}')
-        self._sides, self._layout = as_sides(self.sides), BatchLayout(self.across_processes, self.queries)
+        self.named_sides, self._layout = as_sides(self.sides), BatchLayout(self.across_processes, self.queries)
         typed = [one for one in (self.objective, *self.probes) if isinstance(one, str)]
         with trust(typed):
             self._objective = None if self.objective is None else as_objective(self.objective)
@@ -108,7 +109,7 @@ class LossScope:
         self._columns: dict[str, None] = {}  # of all rows so far
         self._begin_safeguards()
         if self._objective is not None:
-            self._statistics.plan(self._objective, self._sides or IMAGE_TEXT)
+            self._statistics.plan(self._objective, self.named_sides or IMAGE_TEXT)
         self._layout.require(self._objective, probes, bool(self.doctor or self.recorder))
         self.history = deque(maxlen=self.keep)
 
@@ -191,10 +192,10 @@ class LossScope:
             self._layout.is_shared,
         )  # fmt: skip
         if self.queries is None:
-            return self._record(lambda: [inputs.rows(self._sides).observed()], number, (ids, second_ids), log)
+            return self._record(lambda: [inputs.rows(self.named_sides).observed()], number, (ids, second_ids), log)
         draw = self.queries, number
         return self._merge(
-            lambda: self._statistics.sampled_part(inputs.rows(self._sides), objective, *draw), number, log
+            lambda: self._statistics.sampled_part(inputs.rows(self.named_sides), objective, *draw), number, log
         )
 
     def ring(
@@ -225,7 +226,7 @@ class LossScope:
         if self.doctor or self.recorder:
             raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
         number, said = self.next_step(step), _said(log)
-        plan_of = partial(self._statistics.plan, objective, self._sides or IMAGE_TEXT)
+        plan_of = partial(self._statistics.plan, objective, self.named_sides or IMAGE_TEXT)
         finish = None if number is None else partial(self._merge, step=number, log=said)
         return Ring(columns, offset, plan_of, finish, self._layout.is_shared)
 
@@ -244,7 +245,7 @@ class LossScope:
         from .wrap import WatchedLoss
 
         self._layout.require_all_queries()
-        return WatchedLoss(loss, self, self._objective, self._sides)
+        return WatchedLoss(loss, self, self._objective, self.named_sides)
 
     def _require_objective(self, what: str) -> Objective:
         if self._objective is None:
@@ -253,11 +254,6 @@ class LossScope:
                 "without one it watches a loss: scope.wrap(loss), or the callback of a trainer"
             )
         return self._objective
-
-    @property
-    def named_sides(self) -> Sides | None:
-        """The sides that are named; None where they follow from what is watched."""
-        return self._sides
 
     def next_step(self, step: int | None = None) -> int | None:
         """Return the number of a step that is watched; None where `every` skips it.
@@ -310,7 +306,8 @@ class LossScope:
             if one.rows is not None and (examined is None or (not finite and not is_broken)):
                 examined, is_broken = one, not finite
             row["finite"] = min(row["finite"], float(finite))
-            row |= {one.column(name): value if finite else _NAN for name, value in statistics.items()}
+            prefix = f"{one.name}/" if one.name else ""
+            row |= {f"{prefix}{name}": value if finite else _NAN for name, value in statistics.items()}
         return self._keep(row, examined, step, ids, said)
 
     def _merge(
@@ -417,7 +414,7 @@ class LossScope:
 
         columns: Sequence[str] = tuple(self._columns)
         if not columns and self._objective is not None:
-            columns = self._statistics.plan(self._objective, self._sides or IMAGE_TEXT).columns
+            columns = self._statistics.plan(self._objective, self.named_sides or IMAGE_TEXT).columns
         return pd.DataFrame(list(self.history), columns=["step", "finite", *columns])
 
     def save(self, path: Path | str) -> Path:

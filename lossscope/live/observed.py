@@ -99,10 +99,6 @@ class Observed:
         numbers = {**self.numbers, f"{self.sides.label('i2t')}/rows": torch.tensor(len(self.first.S))}
         return replace(self, numbers=numbers, value=None)
 
-    def column(self, statistic: str) -> str:
-        """Return the name of a statistic in a row: `dim64/q2d/C_neg`."""
-        return f"{self.name}/{statistic}" if self.name else statistic
-
 
 def _random_rows(rows: DirectionRows, direction: Direction) -> DirectionRows:
     """Return as many rows as have at most MOST_ENTRIES similarities, at least one."""
