@@ -25,10 +25,13 @@ def progress(quiet: bool, verbose: bool = False) -> Iterator[Progress | None]:
     Nothing is shown when quiet. Where stderr is no terminal nothing is shown either, or when verbose a line every half
     minute.
     """
+    if quiet:
+        yield None
+        return
     from rich.console import Console
 
     console = Console(stderr=True)
-    if quiet or not (console.is_terminal or verbose):
+    if not (console.is_terminal or verbose):
         yield None
     elif not console.is_terminal:
         yield progress_lines()

@@ -336,11 +336,15 @@ def _load_guide(options: SweepArguments, report: Progress | None) -> SplitEmbedd
 
 def print_summary(options: SweepArguments, rows: pd.DataFrame, command: Mapping[str, Any]) -> None:
     """Write summary rows in the format that --format names."""
-    from lossscope.tables import probes, statistics
 
     def tables() -> Any:
-        one = rows["probe"].nunique() == 1 and rows["statistic"].nunique() <= _ACROSS
-        return statistics.build(rows, str(rows["probe"].iloc[0])) if one else probes.build(rows)
+        if rows["probe"].nunique() == 1 and rows["statistic"].nunique() <= _ACROSS:
+            from lossscope.tables import statistics
+
+            return statistics.build(rows, str(rows["probe"].iloc[0]))
+        from lossscope.tables import probes
+
+        return probes.build(rows)
 
     named = {"name": command["name"], "sources": [str(source) for source in options.sources], "split": options.split}
     print_results(rows, tables, {**named, **command}, options.format)
