@@ -1,4 +1,4 @@
-"""What a paper counts in a batch: the weights that it thresholds, and the counts of each query."""
+"""What a paper counts in a batch: the weights that it thresholds, the counts of each query, what moves them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,29 @@ class Counts:
         if factor == 1:
             return self
         above, below, positive = (mass * factor for mass in (self.mass_above, self.mass_below, self.positive))
+        return replace(self, mass_above=above, mass_below=below, positive=positive)
+
+
+@dataclass(frozen=True)
+class CountEffects:
+    """∂ counts / ∂ (how often a candidate stands in its row), (q, c) each, 0 where an entry is no negative.
+
+    To first order, a row in which candidate c stood twice would have the counts + the effect of c. Where a count is not
+    smooth, as whether any weight is above eps, the effect is that of leaving the candidate out.
+    """
+
+    above: Tensor  # on the number of weights above eps
+    any_above: Tensor  # on whether there is one
+    mass_above: Tensor
+    mass_below: Tensor
+    positive: Tensor  # on the weight on the positive
+    n_eff: Tensor  # NaN where the query would have no weight without the candidate
+
+    def scale_weights(self, factor: float) -> CountEffects:
+        """Return the effects on weights that are `factor` times as large."""
+        if factor == 1:
+            return self
+        above, below, positive = (x * factor for x in (self.mass_above, self.mass_below, self.positive))
         return replace(self, mass_above=above, mass_below=below, positive=positive)
 
 

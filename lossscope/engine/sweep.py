@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
@@ -17,8 +17,6 @@ from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.sides import plural
 from lossscope.core.types import Progress
 from lossscope.errors import InputError
-from lossscope.io.folder_lock import lock_folder
-from lossscope.io.frame_summary import finished_entries
 from lossscope.io.frames import Frame, summarise
 
 from .batch_runner import BatchRunner, PartRows
@@ -88,7 +86,7 @@ class Sweep(SweepOptions):
                 writes.
         """
         processes = processes or ProcessGroup()
-        with lock_folder(frame.path) if frame and processes.main else nullcontext():
+        with _locked(frame if processes.main else None):
             return self._run(embedded, frame, progress, processes, guide, number_of_jobs(jobs))
 
     def _run(
@@ -143,6 +141,8 @@ class Sweep(SweepOptions):
                 jackknife = Jackknife(plan, embedded, units, groups, level, processes, progress, guide, workers)
                 summary = jackknife.fill(summary)
         if frame:
+            from lossscope.io.frame_summary import finished_entries
+
             frame.finish(**finished_entries(summary, _items(embedded), embedded.recipe.get("data")))
             if self.is_sample:
                 from .sampled.checkpoint import StripsFile
@@ -235,6 +235,15 @@ class Sweep(SweepOptions):
                 f"{name} must hold parts of this sweep, such as {example}; it has {min(done - expected)}, which "
                 "another version or source made. Choose another --out or remove it"
             )
+
+
+def _locked(frame: Frame | None) -> AbstractContextManager[object]:
+    """Lock the folder of a frame."""
+    if frame is None:
+        return nullcontext()
+    from lossscope.io.folder_lock import lock_folder
+
+    return lock_folder(frame.path)
 
 
 def _items(embedded: SplitEmbeddings) -> dict[str, int]:

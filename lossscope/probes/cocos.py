@@ -11,7 +11,6 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import require_unit
 
 from .base import ANY, Accumulator, Accumulators, Effects, Probe, Reads, Statistic
-from .views.eps_histogram import eps_histogram
 from .views.view import View
 
 _STATISTICS = {
@@ -82,6 +81,8 @@ class Cocos(Probe):
             "n_eff": counts.n_eff,
         }
         if self.curve:
+            from .views.eps_histogram import eps_histogram
+
             columns["curve"] = eps_histogram(view.counted_weights(self.convention, self.unit))
         return {name: Accumulator(value) for name, value in columns.items()}
 

@@ -21,11 +21,10 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 from torch import Tensor
 
 from lossscope.core.cached import cached_property
-from lossscope.core.counts import Counts
+from lossscope.core.counts import CountEffects, Counts
 
 from .block import Block, Buffers, Tile
 from .concentration import Concentration
-from .effects import CountEffects
 from .rows import QueryPositives, WholeRows
 
 Keep = Literal["none", "some", "all"]

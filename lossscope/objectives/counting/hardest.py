@@ -11,13 +11,12 @@ import torch
 from torch import Tensor
 
 from lossscope.core.cached import cached_property
-from lossscope.core.counts import CountedWeights, Counts, HasCountedWeights
+from lossscope.core.counts import CountedWeights, CountEffects, Counts, HasCountedWeights
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import Mask
 
 from .block import Block
 from .concentration import Concentration
-from .effects import CountEffects
 from .fold import CountFold, Keep, RowCounts
 from .rows import QueryPositives, WholeRows
 

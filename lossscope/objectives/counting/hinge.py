@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from lossscope.core.cached import cached_property
-from lossscope.core.counts import Counts
+from lossscope.core.counts import CountEffects, Counts
 
 from .block import Block
 from .concentration import Concentration
-from .effects import CountEffects
 from .fold import CountFold, Keep, RowCounts, fill_skipped
 from .rows import QueryPositives, WholeRows
 

@@ -11,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.core.counts import Counts
+from lossscope.core.counts import CountEffects, Counts
 
 from .block import Block
-from .effects import CountEffects
 from .fold import CountFold, Fold, FoldedRowCounts, Keep, RowCounts, fill_skipped
 from .kept_entries import KeptEntries
 from .rows import QueryPositives, WholeRows

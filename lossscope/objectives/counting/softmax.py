@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 
 from lossscope.core.cached import cached_property
-from lossscope.core.counts import Counts
+from lossscope.core.counts import CountEffects, Counts
 from lossscope.core.row_ops import LN2, exp_, row_dot
 from lossscope.errors import InputError
 
 from .block import Block
 from .concentration import Concentration
-from .effects import CountEffects
 from .fold import CountFold, Fold, Keep, RowCounts, fill_skipped
 from .kept_entries import KeptEntries
 from .large_entries import EntrySearch

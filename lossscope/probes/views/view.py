@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.cached import cached_property
-from lossscope.core.counts import CountedWeights, Counts
+from lossscope.core.counts import CountedWeights, CountEffects, Counts
 from lossscope.core.row_ops import row_argmax
 from lossscope.core.similarity import REPEATS, Mask
 from lossscope.core.types import Convention, Direction, WeightUnit
@@ -19,7 +19,6 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.block import Buffers
 from lossscope.objectives.counting.concentration import Concentration
-from lossscope.objectives.counting.effects import CountEffects
 from lossscope.objectives.counting.fold import RowCounts
 from lossscope.objectives.counting.rows import WholeRows
 from lossscope.objectives.counting.units import unit_factor, weights_in_unit

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from lossscope.core.counts import CountEffects
 from lossscope.core.similarity import Mask
 from lossscope.objectives.base import Objective
-from lossscope.objectives.counting.effects import CountEffects
 from lossscope.objectives.counting.rows import WholeRows
 from lossscope.registry import build
 from tests.each import each
