@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, Self
 
@@ -46,7 +45,8 @@ class Fold(ABC):
 
     def start(self, known: Any = None) -> Self:
         """Return a fold of the same queries before its first block; what is known of the queries is shared."""
-        fold = copy(self)
+        fold = object.__new__(type(self))
+        fold.__dict__.update(self.__dict__)  # a shallow copy; `copy` takes several times as long
         fold.begin(known)
         return fold
 
