@@ -149,7 +149,7 @@ class Sweep(SweepOptions):
 
                 StripsFile.beside(frame).remove()
         if self.is_sample:
-            from .sampled.estimates import lacking
+            from .sampled.summary import lacking
 
             refusal = lacking(summary, plan)
         elif intervals is not None:
@@ -200,7 +200,7 @@ class Sweep(SweepOptions):
         summary = summarise(rows, plan.units_of(rows), plan.totals, ends)
         if not self.is_sample:
             return summary
-        from .sampled.estimates import with_intervals
+        from .sampled.summary import with_intervals
 
         return with_intervals(summary, rows, plan)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -86,6 +88,16 @@ def units(rows: int, seed: int) -> Tensor:
 def test_the_package_exports_it() -> None:
     assert lossscope.LossScope is LossScope
     assert "LossScope" in dir(lossscope)
+
+
+def test_a_loop_that_is_watched_imports_no_library_of_frames_and_tables() -> None:
+    """What a training imports is its own: only `frame` and `save` need pandas."""
+    code = (
+        "import sys, torch, lossscope; lossscope.LossScope('ntxent').watch(torch.eye(8)); "
+        "print([name for name in ('pandas', 'pyarrow', 'scipy', 'matplotlib', 'typer', 'rich') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", code], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr
 
 
 def test_counts_of_a_batch_by_hand() -> None:
