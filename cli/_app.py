@@ -21,9 +21,9 @@ from ._errors import explain, is_memory
 from ._options import resolve_device, usage
 from ._processes import is_one_of_many, with_rank, writes_results
 from ._sources import with_existing_sources
+from ._spec_options import Command
 from ._start import no_garbage
 from ._trust import trust_typed
-from ._typed import Command
 
 app = typer.Typer(
     name="lossscope",

@@ -64,14 +64,14 @@ def app_of(words: Sequence[str]) -> typer.Typer:
 
 
 def _typed(word: str) -> CommandInfo | None:
-    """The command that is typed as `word`, whose file alone is imported; None for a group and where there is none."""
+    """Import the file of the command that is typed as `word`, and return it; None for a group and an unknown word."""
     file = _FILES.get(word, word.replace("-", "_"))
     with no_garbage():
         if file in MODULES and file not in _GROUPS:
             import_module(f".{file}", __package__)
         else:
             _register_probe(word)
-    return next((one for one in app.registered_commands if name_of(one) == word), None)
+    return next((registered for registered in app.registered_commands if name_of(registered) == word), None)
 
 
 def _register_probe(name: str) -> None:
@@ -80,15 +80,15 @@ def _register_probe(name: str) -> None:
 
 
 def _place(registered: CommandInfo) -> tuple[int, str]:
-    """Where a command stands among the others."""
+    """Return where a command stands among the others."""
     name = name_of(registered)
     file = _FILES.get(name, name)
     return (MODULES.index(file), "") if file in MODULES else (len(MODULES), name)
 
 
 def _without_options(whole: typer.Typer) -> typer.Typer:
-    """Lossscope with commands that have their names and texts alone, and groups without commands."""
-    sketched = _with(whole, [_sketch(one) for one in whole.registered_commands])
+    """Return lossscope with commands that have their names and texts alone, and groups without commands."""
+    sketched = _with(whole, [_sketch(registered) for registered in whole.registered_commands])
     sketched.registered_groups = [copy.copy(group) for group in whole.registered_groups]
     for group in sketched.registered_groups:
         group.typer_instance = _with(group.typer_instance, []) if group.typer_instance else None
@@ -96,14 +96,14 @@ def _without_options(whole: typer.Typer) -> typer.Typer:
 
 
 def _with(group: typer.Typer, commands: list[CommandInfo]) -> typer.Typer:
-    """A group with these commands alone."""
+    """Return a group with these commands alone."""
     alone = copy.copy(group)
     alone.registered_commands, alone.registered_groups = commands, []
     return alone
 
 
 def _sketch(registered: CommandInfo) -> CommandInfo:
-    """A command that does nothing, with the name and the text of another."""
+    """Return a command that does nothing, with the name and the text of another."""
     sketch = copy.copy(registered)
     sketch.name, sketch.help, sketch.callback = name_of(registered), inspect.getdoc(registered.callback), _nothing
     return sketch

@@ -1,70 +1,11 @@
-"""Which options were typed, and what is said of one that a spec has: `--tau 0.1` is `--objective ntxent:tau=0.1`."""
+"""Which options of the running command were typed, and which have their default?"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from typer.core import TyperCommand
-
-from lossscope.declarations import declarations
-
-from ._help import breakable_choices
-
-_KINDS = ("objective", "encoder", "data")
-_REGISTRIES = {"objective": "objectives", "encoder": "encoders", "data": "datasets"}
 _TYPED: ContextVar[frozenset[str]] = ContextVar("typed", default=frozenset())
-
-
-class Command(TyperCommand):
-    """A command that knows which options were typed, and whose error for an unknown one names the spec that has it."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        with breakable_choices(self.params, ctx):
-            super().format_help(ctx, formatter)
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line. Raises a usage error."""
-        try:
-            rest = super().parse_args(ctx, args)
-        except Exception as error:
-            option = getattr(error, "option_name", None)  # of a usage error for an unknown option
-            own = {name for parameter in self.params for name in parameter.opts}
-            hint = describe_option(option, own) if isinstance(option, str) else None
-            if hint is None:
-                raise
-            raise type(error)(option, message=f"No such option: {hint}", ctx=ctx) from error  # type: ignore[call-arg]
-        remember_typed(ctx)
-        return rest
-
-
-def describe_option(option: str, own: set[str]) -> str | None:
-    """Return where a field of an objective, encoder or data set is written; None where none has it.
-
-    Args:
-        option: as typed, `--tau`.
-        own: options of the command.
-    """
-    field = option.lstrip("-").replace("-", "_")
-    for kind in _KINDS:
-        having = list(_having(kind, field)) if f"--{kind}" in own else []
-        if having:
-            others = f" (also {', '.join(name for name, _ in having[1:6])})" if len(having) > 1 else ""
-            name, value = having[0]
-            return f"{option}. It is part of a spec: --{kind} {name}:{field}={value}{others}"
-    return None
-
-
-def _having(kind: str, field: str) -> Iterator[tuple[str, Any]]:
-    """Yield the entries with this field and their default; for objectives those that most people mean first."""
-    first = ("ntxent", "triplet", "triplet_sh", "unified")
-    entries = declarations(_REGISTRIES[kind])
-    for item in sorted(entries, key=lambda one: (first.index(one.name) if one.name in first else len(first), one.name)):
-        for one in item.fields:
-            if one.name == field:
-                yield item.name, "..." if one.default is ... else one.default
 
 
 def remember_typed(context: Any) -> None:

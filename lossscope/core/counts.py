@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -36,10 +36,7 @@ class Counts:
 
     def scale_weights(self, factor: float) -> Counts:
         """Return the same counts of weights that are `factor` times as large; eps was scaled by the caller."""
-        if factor == 1:
-            return self
-        above, below, positive = (mass * factor for mass in (self.mass_above, self.mass_below, self.positive))
-        return replace(self, mass_above=above, mass_below=below, positive=positive)
+        return _scale_weights(self, factor)
 
 
 @dataclass(frozen=True)
@@ -59,10 +56,18 @@ class CountEffects:
 
     def scale_weights(self, factor: float) -> CountEffects:
         """Return the effects on weights that are `factor` times as large."""
-        if factor == 1:
-            return self
-        above, below, positive = (x * factor for x in (self.mass_above, self.mass_below, self.positive))
-        return replace(self, mass_above=above, mass_below=below, positive=positive)
+        return _scale_weights(self, factor)
+
+
+C = TypeVar("C", Counts, CountEffects)
+
+
+def _scale_weights(counts: C, factor: float) -> C:
+    """Return the same with masses of weights that are `factor` times as large."""
+    if factor == 1:
+        return counts
+    above, below, positive = (mass * factor for mass in (counts.mass_above, counts.mass_below, counts.positive))
+    return replace(counts, mass_above=above, mass_below=below, positive=positive)
 
 
 @dataclass(frozen=True)

@@ -95,10 +95,10 @@ class FoldedRows(RowsOfS):
 
 
 def folds_of(plan: ProbePlan, positives: QueryPositives, keep: Keep = "some") -> dict[Any, Fold]:
-    """Return the folds of a plan's objectives, all of which have a counting rule, and that of extremes.
+    """Return a fold for each objective of a plan, and one for extremes where a probe reads them.
 
     Args:
-        plan: for which one pass is enough.
+        plan: for which one pass is enough; each objective has a counting rule.
         positives: of the queries.
         keep: which entries are kept, see `CountingRule.fold`.
     """
@@ -138,12 +138,13 @@ def fold(
     passes = _Pass(blocks, mask, positives, group or ProcessGroup(0, 1), store, on_band, workers)
     directions = []
     for shape in shapes:
-        own, similarities = mask, positives
+        of_direction, similarities = mask, positives
         if shape.direction != mask.direction:
-            own = mask.t()
-            similarities = positives[own.positives.origin.to(positives.device)]
-        of_queries = QueryPositives(own.by_query(similarities), own.number_of_negatives.to(positives.device))
-        directions.append(FoldedRows(shape, of_queries, dict(wanted(own, of_queries))))
+            of_direction = mask.t()
+            similarities = positives[of_direction.positives.origin.to(positives.device)]
+        number_of_negatives = of_direction.number_of_negatives.to(positives.device)
+        of_queries = QueryPositives(of_direction.by_query(similarities), number_of_negatives)
+        directions.append(FoldedRows(shape, of_queries, dict(wanted(of_direction, of_queries))))
     keys = list(dict.fromkeys(key for rows in directions for key in rows.folds))
     # both directions of an objective after one another: they share the exponentials of a tile
     folds = [(rows, key) for key in keys for rows in directions if key in rows.folds]
@@ -228,7 +229,7 @@ class _Pass:
                     total = kept
                 else:
                     total.merge(kept)
-                known.append([own.known() for own in total.folds])
+                known.append([merged.known() for merged in total.folds])
                 done += 1
                 if store is not None:
                     store.save(step, done, total.numbers, done == number)

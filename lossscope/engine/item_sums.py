@@ -72,7 +72,7 @@ class StackNumbers:
     number: int  # of the stack, in the order of the sweep
     items: int  # of each batch
     results: tuple[tuple[int, BatchShape, Accumulators, Tensor], ...]  # place in the plan, then as in ProbeResult
-    sampled: SampledRows | None = None  # those of the sampled queries
+    sampled: SampledRows | None = None  # rows of the queries that QuerySample chose
     panels: Panels | None = None  # of a large batch, in their place: yields them; never sent to another process
 
 

@@ -117,14 +117,17 @@ class TrainerHooks(TrainerLogs):
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module, **_: Any) -> None:
         """Register a forward hook on the model."""
         self._stack.close()
+        self._stack.callback(self._forget)
         self._stack.callback(model.register_forward_hook(self._on_forward).remove)
-        self._arguments = None
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Watch the batch of the step."""
         if self._arguments is None:
             raise InputError(f"the model must return {_required_names(self.name)} when it trains; it does not")
         self._pending |= self.scope.watch(**self._arguments, step=int(state.global_step)) or {}  # None: it was skipped
+        self._arguments = None
+
+    def _forget(self) -> None:
         self._arguments = None
 
     def _on_forward(self, model: nn.Module, inputs: Any, outputs: Any) -> None:
@@ -155,6 +158,7 @@ class SentenceTransformersHooks(TrainerLogs):
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Begin to look at each loss. Raises InputError for one that cannot be watched."""
         self._stack.close()
+        self._stack.callback(self._forget)
         losses = self._loss() if callable(self._loss) and not isinstance(self._loss, nn.Module) else self._loss
         for name, loss in _by_name(losses):
             self._register(name, loss)
@@ -172,6 +176,9 @@ class SentenceTransformersHooks(TrainerLogs):
                     "the callback: use attach(trainer, scope)"
                 )
             self._pending |= self.scope.record(self._observed, self._step)
+        self._forget()
+
+    def _forget(self) -> None:
         self._step, self._observed = None, ()
 
     def _register(self, name: str, loss: nn.Module) -> None:

@@ -204,6 +204,22 @@ def test_no_graph_is_kept_between_forward_and_step() -> None:
     assert not any(tensor.requires_grad for tensor in hooks._arguments.values())
 
 
+def test_a_training_that_ends_within_a_step_leaves_nothing_of_its_batch() -> None:
+    """As Ctrl-C and an error do: its tensors would stay in memory, and the next training begin with them."""
+    hooks, model, state = TrainerHooks(scope()), Towers(), SimpleNamespace(global_step=0)
+    hooks.on_train_begin(None, state, None, model=model)
+    model.train()(units(0))
+    assert hooks._arguments is not None
+    hooks.on_train_end(None, state, None)
+    assert hooks._arguments is None
+    of_losses = SentenceTransformersHooks(LossScope(), {})
+    of_losses.on_train_begin(None, state, None)
+    of_losses.on_step_begin(None, state, None)
+    assert of_losses._step == 1
+    of_losses.on_train_end(None, state, None)
+    assert of_losses._step is None and not of_losses._observed
+
+
 def test_attach_puts_the_callback_before_those_that_log(handler: Any) -> None:
     trainer = SimpleNamespace(callback_handler=handler.handler)
     callback = callbacks.attach(trainer, scope())

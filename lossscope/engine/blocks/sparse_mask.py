@@ -84,6 +84,10 @@ class SparseMask:
 
     def t(self) -> SparseMask:
         """Return the mask of the other direction."""
+        return self._transposed
+
+    @cached_property
+    def _transposed(self) -> SparseMask:
         other: Direction = "t2i" if self.direction == "i2t" else "i2t"
         return SparseMask(self.candidates, self.queries, self.positives.t(), self.invalid.t(), other)
 
