@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib
+import inspect
 import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from typer.models import CommandInfo
 
-from lossscope.errors import InputError, Interrupted
+from lossscope.errors import InputError, Interrupted, OptionError
 
 from ._errors import explain, is_memory
-from ._options import resolve_device, usage
+from ._options import Debug, Form, Quiet, Verbose, resolve_device, usage
 from ._processes import is_one_of_many, with_rank, writes_results
+from ._running import silent, until_its_end
 from ._sources import with_existing_sources
 from ._spec_options import Command
 from ._start import no_garbage
@@ -35,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
+HIDDEN = "hidden"  # panel of a command that --help leaves out
 _GRACE = 2.0  # seconds in which the process that failed first can tell why, before others say that they lost it
 
 
@@ -61,45 +62,74 @@ def command(
     group: typer.Typer = app,
     processes: bool = False,
     panel: str | None = None,
-    hidden: bool = False,
     keeps: bool = False,
     imports: str | None = None,
-) -> Callable[[F], F]:
-    """Register a command; its errors become a message and an exit code, without a traceback unless --debug.
+    verbose: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as a command with --quiet and --debug; see `Form` for its parameters.
+
+    Its errors become a message and an exit code, without a traceback unless --debug.
 
     Args:
         name: of the command; None: that of the function.
         group: of commands.
         processes: whether torchrun may start many of it, which then share the work.
-        panel: heading under which --help lists it.
-        hidden: whether --help leaves it out.
+        panel: heading under which --help lists it; HIDDEN leaves it out.
         keeps: whether what was finished is kept when it is interrupted, and the same command resumes it; of a command
             with an optional --out where that is given.
         imports: module that its body needs, with all that takes long to import, as torch does.
+        verbose: whether it has --verbose.
     """
 
-    def register(function: F) -> F:
-        @functools.wraps(function)
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        form = Form(function, {"quiet": Quiet, **({"verbose": Verbose} if verbose else {}), "debug": Debug})
+
         @end_process()
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(**given: Any) -> Any:
             try:
-                with trust_typed(kwargs), join_job(processes, with_existing_sources(kwargs)) as given:
+                with until_its_end(), trust_typed(given), join_job(processes, with_existing_sources(given)) as ready:
+                    arguments = form.arguments(ready)
                     _import(imports)
-                    return function(*args, **given)
+                    return function(**arguments)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly
-            except (InputError, Interrupted, KeyboardInterrupt, MemoryError, OSError) as error:
-                if kwargs.get("debug"):
+            except OptionError as error:
+                if given.get("debug"):
                     raise
-                raise typer.Exit(explain(error, _kept(keeps, kwargs))) from error
+                raise usage(str(error)) from error
+            except (InputError, Interrupted, KeyboardInterrupt, MemoryError, OSError) as error:
+                if given.get("debug"):
+                    raise
+                raise typer.Exit(explain(error, _kept(keeps, given))) from error
             except RuntimeError as error:
-                if kwargs.get("debug") or not is_memory(error):
+                if given.get("debug") or not is_memory(error):
                     raise
                 raise typer.Exit(explain(error)) from error
 
-        return group.command(name, cls=Command, rich_help_panel=panel, hidden=hidden)(run)  # type: ignore[return-value]
+        hidden = panel == HIDDEN
+        listed = group.command(name, cls=Command, rich_help_panel=None if hidden else panel, hidden=hidden)
+        return listed(_Callback(function, form, run))
 
     return register
+
+
+class _Callback:
+    """A command as typer reads it, whose options are made when they are asked for: --help of all asks for none."""
+
+    def __init__(self, function: Callable[..., Any], form: Form, run: Callable[..., Any]) -> None:
+        self.__name__, self.__doc__, self.__module__ = function.__name__, function.__doc__, function.__module__
+        self.__signature__: Any  # read by inspect
+        self._form, self._run = form, run
+
+    def __call__(self, **given: Any) -> Any:
+        return self._run(**given)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "__signature__":
+            return inspect.Signature(self._form.parameters)
+        if name == "__annotations__":
+            return {parameter.name: parameter.annotation for parameter in self._form.parameters}
+        raise AttributeError(name)
 
 
 def _import(module: str | None) -> None:
@@ -165,7 +195,7 @@ def join_job(able: bool, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(join_group(resolve_device(given.get("device", "cpu"))))
         if not writes_results():
-            given = {name: True if name == "quiet" else value for name, value in given.items()}
+            stack.enter_context(silent())
             stack.enter_context(contextlib.redirect_stdout(stack.enter_context(open(os.devnull, "w"))))
         yield given
 

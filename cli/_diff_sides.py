@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from lossscope.choices import Choice
 from lossscope.errors import InputError
 
 from ._options import usage
 from ._output import notice
+from ._running import is_typed
 from ._sources import load_source, objectives_for
-from ._sweep import SweepArguments
-from ._typed import is_typed
+from ._sweep import SweepArguments, trained_choices, untyped
 
 if TYPE_CHECKING:
     from lossscope.core.embedded import SplitEmbeddings
@@ -40,19 +41,49 @@ _NOT_OF_EPOCHS = {
 }
 
 
+_B = "The other side, of one source"
+
+
 @dataclass(frozen=True)
 class OtherCondition:
     """How B is another than A, as typed; None: like A."""
 
-    objective: list[str] | None
-    eps: float | None
-    mode: str | None
-    epoch: int | None
+    b_objective: Annotated[
+        tuple[str, ...], Choice(_B, "Objective of B; one for each of A.", names="objectives")
+    ] = ()
+    b_eps: Annotated[float | None, Choice(_B, "Threshold of B.")] = None
+    b_mode: Annotated[
+        Literal["eval", "train"] | None,
+        Choice(_B, "Mode of B's model: train has dropout, and batch norm of the batch."),
+    ] = None
+    b_epoch: Annotated[int | None, Choice(_B, "Epoch of B, of the same run.", low=0)] = None
 
     @property
     def is_any(self) -> bool:
         """Whether anything is other."""
-        return bool(self.objective) or any(one is not None for one in (self.eps, self.mode, self.epoch))
+        return bool(self.b_objective) or any(
+            condition is not None for condition in (self.b_eps, self.b_mode, self.b_epoch)
+        )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is compared of both sides."""
+
+    probes: Annotated[
+        tuple[str, ...], Choice(None, "NAME[:key=value,...]; repeat for several.", names="probes")
+    ] = ("cocos", "similarity")
+    eps: Annotated[float | None, Choice(None, "Threshold of A, and of B.", shown="0.01")] = None
+    epoch: Annotated[int | None, Choice(None, "Epoch of A, a run folder.", shown="the best", low=0)] = None
+    epochs: Annotated[
+        bool, Choice(None, "Of one run folder: the counts of every epoch, with their intervals.", flags="--epochs")
+    ] = False
+
+    def specs(self, other: OtherCondition | None = None) -> tuple[str, ...]:
+        """Return the specs of the probes of A, or of B. Raises a usage error for a threshold that none has."""
+        if other is None or other.b_eps is None:
+            return probes_with_eps(self.probes, self.eps, "--eps")
+        return probes_with_eps(self.probes, other.b_eps, "--b-eps")
 
 
 def require_sides(options: SweepArguments, other: OtherCondition) -> None:
@@ -64,13 +95,15 @@ def require_sides(options: SweepArguments, other: OtherCondition) -> None:
         raise usage(
             "diff needs B: a second source, or another condition of A, as --b-objective, --b-eps, --b-mode or --b-epoch"
         )
-    if len(options.sources) == 2 and other.epoch is not None:
+    if len(options.sources) == 2 and other.b_epoch is not None:
         raise usage("--b-epoch is of one run folder; leave B out, or name the checkpoint of its epoch")
 
 
-def require_epochs_alone(options: SweepArguments, other: OtherCondition, epoch: int | None, page: Path | None) -> None:
+def require_epochs_alone(
+    options: SweepArguments, compared: Compared, other: OtherCondition, page: Path | None
+) -> None:
     """Raise a usage error for options that --epochs has not."""
-    if len(options.sources) != 1 or other.is_any or epoch is not None or page is not None:
+    if len(options.sources) != 1 or other.is_any or compared.epoch is not None or page is not None:
         raise usage("--epochs is of one run folder alone; leave B, --epoch and --page out")
     _refuse_typed(_NOT_OF_EPOCHS, "diff --epochs")
 
@@ -84,7 +117,8 @@ def _refuse_typed(reasons: Mapping[str, str], what: str) -> None:
 def source_paths(options: SweepArguments, epoch: int | None, other: OtherCondition) -> tuple[Path, Path]:
     """Return the paths of A and B. Raises InputError for an epoch that has no checkpoint."""
     a, b = options.sources[0], options.sources[-1]
-    return epoch_path(a, epoch), epoch_path(b, other.epoch if other.epoch is not None else epoch if a == b else None)
+    of_b = other.b_epoch if other.b_epoch is not None else epoch if a == b else None
+    return epoch_path(a, epoch), epoch_path(b, of_b)
 
 
 def epoch_path(run: Path, epoch: int | None) -> Path:
@@ -110,14 +144,14 @@ def epoch_checkpoints(run: Path) -> list[tuple[int, Path]]:
 
 def load_side(path: Path, options: SweepArguments, report: Progress | None, mode: str | None) -> SplitEmbeddings:
     """Return the split of one side."""
-    request = options.request()
+    request = options.source_request
     if mode == "train":
-        size = int(options.batch_size) if options.batch_size.isdecimal() else 256
-        request |= {"mode": "train", "mode_seed": options.seed, "batch_size": size}
-    return load_source(path, report, options.quiet, options.device, **request)
+        size = options.sweep.batch_size or 256
+        request = replace(request, mode="train", mode_seed=options.sweep.seed, batch_size=size)
+    return load_source(path, request, report)
 
 
-def probes_with_eps(probes: list[str], eps: float | None, option: str) -> tuple[str, ...]:
+def probes_with_eps(probes: Sequence[str], eps: float | None, option: str) -> tuple[str, ...]:
     """Return specs of probes with a threshold. Raises a usage error where none has one."""
     from lossscope.registry import build, spec_of
     from lossscope.spec import Spec
@@ -134,7 +168,7 @@ def probes_with_eps(probes: list[str], eps: float | None, option: str) -> tuple[
     return tuple(map(str, specs))
 
 
-def require_column(by: str, objectives: list[str] | None, probes: Sequence[str]) -> None:
+def require_column(by: str, objectives: Sequence[str], probes: Sequence[str]) -> None:
     """Raise a usage error for --by, where probes show beforehand that no query has such a number."""
     from lossscope.engine.changed_queries import known_columns
 
@@ -145,44 +179,32 @@ def require_column(by: str, objectives: list[str] | None, probes: Sequence[str])
 
 def paired_sweep(
     options: SweepArguments,
+    compared: Compared,
     other: OtherCondition,
-    probes: list[str],
-    eps: float | None,
     a: SplitEmbeddings,
     b: SplitEmbeddings,
     per_query: bool,
 ) -> PairedSweep:
     """Return the sweeps of both sides, whose batches are made in one way: as A was trained, unless typed."""
+    from lossscope.engine.options import trained_options
     from lossscope.engine.paired_sweep import PairedSweep
-    from lossscope.engine.plan import trained_options
-    from lossscope.engine.sweep import Sweep
 
-    typed = {"negatives": ("negatives",), "mined": ("mined", "negatives"), "masks": ("mask",)}
-    trained = [
-        {name: value for name, value in trained_options(side.recipe).items() if not any(map(is_typed, typed[name]))}
-        for side in (a, b)
-    ]
-    if trained[0] != trained[1]:
-        notice(
-            f"Note: both sides have batches as {a.name} was trained; {b.name} was trained with others.", options.quiet
-        )
-    first_objectives = objectives_for(options.objective, a.objective or b.objective, options.sources[0], options.quiet)
-    trained_with = b.objective if options.objective is None else None
-    if other.objective:
-        second_objectives = objectives_for(other.objective, None, options.sources[-1], True)
-    elif options.objective is None and trained_with is not None:
-        second_objectives = objectives_for(None, trained_with, options.sources[-1], options.quiet)
+    trained = [trained_choices(side, options.sweep, silent=True) for side in (a, b)]
+    if untyped(trained_options(a.recipe)) != untyped(trained_options(b.recipe)):
+        notice(f"Note: both sides have batches as {a.name} was trained; {b.name} was trained with others.")
+    typed = options.sweep.objectives
+    of_a = objectives_for(typed, a.objective or b.objective, options.sources[0])
+    if other.b_objective:
+        of_b = objectives_for(other.b_objective, None, options.sources[-1])
+    elif not typed and b.objective is not None:
+        of_b = objectives_for((), b.objective, options.sources[-1])
     else:
-        second_objectives = first_objectives
-    shared: dict[str, Any] = {**options.sweep_options(()), **trained[0], "per_query": per_query}
-    b_eps = eps if other.eps is None else other.eps
-    sweeps = [
-        Sweep(**{**shared, "objectives": objectives, "probes": probes_with_eps(probes, threshold, option)})
-        for objectives, threshold, option in (
-            (first_objectives, eps, "--eps"), (second_objectives, b_eps, "--eps" if other.eps is None else "--b-eps"),
-        )
-    ]  # fmt: skip
-    return PairedSweep(*sweeps)
+        of_b = of_a
+    first, second = (
+        replace(options.sweep_of(objectives, probes=probes, **trained[0]), per_query=per_query)
+        for objectives, probes in ((of_a, compared.specs()), (of_b, compared.specs(other)))
+    )
+    return PairedSweep(first, second)
 
 
 def paired_record(sweeps: PairedSweep, a: SplitEmbeddings, b: SplitEmbeddings, data: str | None) -> dict[str, Any]:

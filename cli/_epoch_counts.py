@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lossscope.errors import InputError
 
-from ._diff_sides import epoch_checkpoints, load_side, probes_with_eps
+from ._diff_sides import epoch_checkpoints, load_side
 from ._options import usage
 from ._output import notice, print_results
 from ._processes import writes_results
@@ -23,16 +23,16 @@ SCHEMA = "lossscope.epochs/1"
 _DRAWN = ("C_q", "C_neg", "C_0", "N_eff", "W_neg", "W_pos")  # statistics of the picture, those that there are
 
 
-def print_epochs(options: SweepArguments, probes: list[str], eps: float | None, picture: Path | None) -> None:
+def print_epochs(options: SweepArguments, probes: Sequence[str], picture: Path | None) -> None:
     """Write the rows of every epoch, and draw the counts."""
     from lossscope.tables import epochs as tables
 
     if picture is not None:
-        _require_drawn(options, probes_with_eps(probes, eps, "--eps"))
-    rows = epoch_rows(options, probes, eps)
+        _require_drawn(options, probes)
+    rows = epoch_rows(options, probes)
     if not writes_results():
         return
-    typed = {"name": "diff", "sources": [str(options.sources[0])], "epochs": True, "split": options.split}
+    typed = {"name": "diff", "sources": [str(options.sources[0])], "epochs": True, "split": options.request.split}
     print_results(rows, lambda: tables.build(rows), typed, options.format, schema=SCHEMA)
     if picture is not None:
         from lossscope.plots import epoch_counts, style
@@ -40,39 +40,39 @@ def print_epochs(options: SweepArguments, probes: list[str], eps: float | None, 
         drawn = rows[rows["statistic"].isin(_DRAWN)]
         with style.screen():
             path = style.save(epoch_counts.draw_many(drawn), picture, epoch_counts.alt(drawn))
-        notice(f"Wrote {path}.", options.quiet)
+        notice(f"Wrote {path}.")
 
 
 def _require_drawn(options: SweepArguments, probes: Sequence[str]) -> None:
     """Raise a usage error where no probe has a statistic of the picture."""
     from lossscope.registry import build
 
-    objective = build("objectives", (options.objective or ["triplet"])[0])
-    names = {one.name for probe in probes for one in build("probes", probe).statistics(objective)}
+    objective = build("objectives", (options.sweep.objectives or ("triplet",))[0])
+    statistics = (build("probes", probe).statistics(objective) for probe in probes)
+    names = {statistic.name for of_probe in statistics for statistic in of_probe}
     if not names & set(_DRAWN):
         raise usage(
             f"--picture of --epochs draws {', '.join(_DRAWN)}, which {', '.join(probes)} has not; add --probes cocos"
         )
 
 
-def epoch_rows(options: SweepArguments, probes: list[str], eps: float | None) -> pd.DataFrame:
+def epoch_rows(options: SweepArguments, probes: Sequence[str]) -> pd.DataFrame:
     """Return summary rows of each stored epoch, with the column `epoch`."""
     import pandas as pd
 
     from lossscope.core.distributed import process_group
-    from lossscope.engine.sweep import Sweep
 
     run = options.sources[0]
     checkpoints = epoch_checkpoints(run)
     if not checkpoints:
         raise InputError(f"{run} must be a run folder with checkpoints/epoch-NN.pt; it has none")
     parts = []
-    shared = options.sweep_options(probes_with_eps(probes, eps, "--eps"))
-    with progress(options.quiet, options.verbose) as report:
+    with progress() as report:
         for epoch, path in checkpoints:
             embedded = load_side(path, options, report, None)
-            specs = objectives_for(options.objective, embedded.objective, path, options.quiet)
-            sweep = Sweep(objectives=specs, **{**shared, **trained_choices(embedded, True)})
+            objectives = objectives_for(options.sweep.objectives, embedded.objective, path)
+            trained = trained_choices(embedded, options.sweep, silent=True)
+            sweep = options.sweep_of(objectives, probes=tuple(probes), **trained)
             rows = sweep.run(embedded, None, report, process_group(), None, options.jobs).summary
             parts.append(rows.assign(epoch=epoch, source=run.name))
             report and report("epochs", len(parts), len(checkpoints))

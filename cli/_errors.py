@@ -5,7 +5,7 @@ from __future__ import annotations
 from lossscope.errors import InputError, Interrupted, SpecError
 
 from . import _processes
-from ._output import notice
+from ._output import message
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -41,5 +41,5 @@ def is_memory(error: BaseException) -> bool:
 
 def _write(message: str, code: int) -> int:
     if code != INTERRUPTED or _processes.writes_results():
-        notice(_processes.with_rank(message))
+        message(_processes.with_rank(message))
     return code

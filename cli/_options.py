@@ -1,26 +1,249 @@
-"""Options that mean the same everywhere, and commands whose options are the fields of a dataclass."""
+"""Options of commands: the fields of dataclasses that state them, made what typer reads, and back again."""
 
 from __future__ import annotations
 
-import contextlib
-import copy
 import difflib
-import functools
 import inspect
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from lossscope.declarations import Choice, declarations
+from lossscope.choices import OUTPUT, RUNNING, Choice, choice_of, literal_words
+from lossscope.declarations import DRAWN, declarations
 from lossscope.errors import InputError
 
 from . import _processes
+from ._running import is_typed
 
-_KINDS = {"data": "datasets", "encoder": "encoders", "objective": "objectives"}  # option -> names it completes
+Sources = Annotated[
+    tuple[Path, ...],
+    Choice(
+        None, "Checkpoint, run folder, original file, Hugging Face folder, embedding or similarity dump.", argument=True
+    ),
+]
+Format = Annotated[
+    Literal["table", "json", "csv", "markdown", "latex"], Choice(OUTPUT, "Of the result.", flags="--format")
+]
+File = Annotated[Path | None, Choice(OUTPUT, "File for the result instead of stdout.")]
+Jobs = Annotated[
+    int | None,
+    Choice(
+        RUNNING,
+        "Threads that share the work; numbers are the same with any. LOSSSCOPE_JOBS says it for all commands.",
+        shown="cores",
+        low=1,
+    ),
+]
+Quiet = Annotated[bool, Choice(RUNNING, "No progress and no notices.", flags="--quiet,-q")]
+Verbose = Annotated[bool, Choice(RUNNING, "Say more on stderr.", flags="--verbose,-v")]
+Debug = Annotated[bool, Choice(RUNNING, "Show the traceback of an error.", flags="--debug")]
+
+
+@dataclass(frozen=True)
+class Typed:
+    """Marks a parameter `choices: Annotated[dict, Typed(Recipe)]`: the fields of a dataclass that were typed, alone."""
+
+    options: type[Any]
+
+
+@dataclass(frozen=True)
+class _Option:
+    """One option, which is a parameter of a command."""
+
+    name: str
+    type_hint: Any
+    choice: Choice
+    default: Any  # MISSING where it must be typed
+
+    @property
+    def _is_required(self) -> bool:
+        return self.default is MISSING
+
+    @property
+    def _is_negated(self) -> bool:
+        """Whether to type it says no: `cache` by `--no-cache`."""
+        return self.choice.flags.startswith(" /")
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield the parameter that typer reads."""
+        choice, default = self.choice, self._typer_default()
+        shown = True if choice.shown == default else not self._is_required and not self._is_negated and choice.shown
+        settings: dict[str, Any] = {
+            "help": choice.help, "rich_help_panel": choice.panel, "show_default": shown, "metavar": choice.metavar,
+            "autocompletion": self._completion(), "min": choice.low, "max": choice.high,
+        }  # fmt: skip
+        flags = choice.flags.removeprefix(" /").split(",") if choice.flags else []
+        described = typer.Argument(**settings) if choice.argument else typer.Option(*flags, **settings)
+        annotation: Any = Annotated[self._typer_type(), described]
+        yield inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+    def value(self, given: Mapping[str, Any]) -> Any:
+        """Return the value of what was typed, or the default. Raises OptionError for a text that cannot be read."""
+        typed, choice = given[self.name], self.choice
+        if choice.read is not None:
+            if typed is None or typed == []:
+                return self.default
+            return choice.read(tuple(typed) if choice.many else typed)
+        if self._is_negated:
+            return not typed
+        return tuple(typed or ()) if _is_tuple(self.type_hint) else typed
+
+    def _typer_type(self) -> Any:
+        """Return the type of what is typed: a text where it is read, a list where it may be repeated."""
+        if self.choice.read is not None:
+            return list[str] | None if self.choice.many else str | None
+        if _is_tuple(self.type_hint):
+            item = get_args(self.type_hint)[0]
+            several: Any = list[str] if item is Any else list[item]  # type: ignore[valid-type]
+            return several if self._is_required or self.default else several | None
+        words = self.choice.words
+        if words and literal_words(self.type_hint):
+            narrowed: Any = Literal.__getitem__(words)
+            return narrowed | None if type(None) in get_args(self.type_hint) else narrowed
+        return self.type_hint
+
+    def _typer_default(self) -> Any:
+        """Return the default as typer takes it: of what is read the text that --help shows, if it is read as that."""
+        choice = self.choice
+        if self._is_required:
+            return inspect.Parameter.empty
+        if choice.read is not None:
+            return choice.shown if isinstance(choice.shown, str) and self._reads_default(choice.shown) else None
+        if self._is_negated:
+            return False
+        return (list(self.default) or None) if _is_tuple(self.type_hint) else self.default
+
+    def _reads_default(self, text: str) -> bool:
+        try:
+            return self.choice.read is not None and self.choice.read(text) == self.default
+        except InputError:
+            return False
+
+    def _completion(self) -> Callable[[str], list[str]] | None:
+        choice = self.choice
+        if choice.names in DRAWN:
+            return complete_declared(choice.names)
+        if choice.names:
+            return complete_names(choice.names, *choice.words)
+        return complete_words(*choice.words) if choice.words else None
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A dataclass of options, whose fields are parameters of a command; fields without a choice have their defaults."""
+
+    options: type[Any]
+    members: Mapping[str, _Option | _Group]
+    default: Any  # an instance, or MISSING
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield the parameters of all fields."""
+        for member in self.members.values():
+            yield from member.parameters()
+
+    def value(self, given: Mapping[str, Any]) -> Any:
+        """Return the dataclass. Raises OptionError for values that it refuses."""
+        values = {name: member.value(given) for name, member in self.members.items()}
+        return self.options(**values) if self.default is MISSING else replace(self.default, **values)
+
+
+@dataclass(frozen=True)
+class _TypedAlone:
+    """The fields of a dataclass that were typed."""
+
+    group: _Group
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        """Yield the parameters of all fields."""
+        return self.group.parameters()
+
+    def value(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return name -> value of the fields that were typed."""
+        members = self.group.members.items()
+        return {name: member.value(given) for name, member in members if isinstance(member, _Option) and is_typed(name)}
+
+
+class Form:
+    """The options of a function that is a command, which are found when they are first asked for.
+
+    A parameter annotated with a dataclass of options stands for all its fields; its default, an instance, for their
+    defaults. Any other parameter is `Annotated` with a `Choice`, or a mapping of what was `Typed`.
+    """
+
+    def __init__(self, function: Callable[..., Any], more: Mapping[str, Any]) -> None:
+        self._function, self._more = function, more
+
+    @cached_property
+    def _members(self) -> dict[str, _Option | _Group | _TypedAlone]:
+        hints = get_type_hints(self._function, include_extras=True)
+        members = {}
+        for name, parameter in inspect.signature(self._function).parameters.items():
+            default = MISSING if parameter.default is inspect.Parameter.empty else parameter.default
+            annotation = parameter.annotation
+            hint = hints.get(name, annotation) if isinstance(annotation, str) else annotation
+            members[name] = _member(name, hint, default)
+        return members
+
+    @cached_property
+    def parameters(self) -> list[inspect.Parameter]:
+        """Return the parameters that typer reads: arguments first, what says how the command runs last."""
+        members = [*self._members.values(), *(_member(name, hint, False) for name, hint in self._more.items())]
+        return sorted((parameter for member in members for parameter in member.parameters()), key=_rank)
+
+    def arguments(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the function. Raises OptionError for options that cannot be, or do not fit."""
+        return {name: member.value(given) for name, member in self._members.items()}
+
+
+def _rank(parameter: inspect.Parameter) -> int:
+    """Return 0 for an argument, 2 for an option that says how a command runs, 1 for any other."""
+    described = get_args(parameter.annotation)[1]
+    if isinstance(described, typer.models.ArgumentInfo):
+        return 0
+    return 2 if described.rich_help_panel == RUNNING else 1
+
+
+def _member(name: str, hint: Any, default: Any) -> _Option | _Group | _TypedAlone:
+    found = choice_of(hint)
+    if found is not None:
+        return _Option(name, *found, default)
+    marked = next((item for item in get_args(hint) if isinstance(item, Typed)), None)
+    if marked is not None:
+        return _TypedAlone(_group(marked.options, MISSING))
+    return _group(hint, default)
+
+
+def _group(options: type[Any], default: Any) -> _Group:
+    """Return the fields of a dataclass that are options, or dataclasses of options."""
+    hints, members = _hints(options), {}
+    for field in fields(options):
+        hint = hints[field.name]
+        if default is not MISSING:
+            value = getattr(default, field.name)
+        else:
+            value = field.default if field.default_factory is MISSING else field.default_factory()
+        if choice_of(hint) is not None:
+            members[field.name] = _member(field.name, hint, value)
+        elif is_dataclass(hint) and _is_form(hint):
+            members[field.name] = _group(hint, value)
+    return _Group(options, members, default)
+
+
+@cache
+def _hints(options: type[Any]) -> dict[str, Any]:
+    return get_type_hints(options, include_extras=True)
+
+
+def _is_form(options: Any) -> bool:
+    return any(choice_of(hint) is not None for hint in _hints(options).values())
+
+
+def _is_tuple(type_hint: Any) -> bool:
+    return get_origin(type_hint) is tuple
 
 
 def complete_names(kind: str, *more: str) -> Callable[[str], list[str]]:
@@ -52,118 +275,9 @@ def complete_words(*words: str) -> Callable[[str], list[str]]:
     return complete
 
 
-SOURCE, OUTPUT, RUNNING = "Source", "Output", "Running"  # panels of --help
-SPLITS = ("train", "val", "test")  # that most data sets have
-
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.", rich_help_panel=RUNNING)]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notices.", rich_help_panel=RUNNING)]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.", rich_help_panel=RUNNING)]
-Seed = Annotated[int, typer.Option(help="Seed of batches and of initial weights.", min=0)]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        help="Threads that share the work; numbers are the same with any. LOSSSCOPE_JOBS says it for all commands.",
-        show_default="cores",
-        min=1,
-        rich_help_panel=RUNNING,
-    ),
-]
-Device = Annotated[
-    str,
-    typer.Option(
-        help="auto, cpu, cuda or cuda:INDEX.",
-        rich_help_panel=RUNNING,
-        autocompletion=complete_words("auto", "cpu", "cuda"),
-    ),
-]
-Format = Annotated[
-    Literal["table", "json", "csv", "markdown", "latex"],
-    typer.Option("--format", help="Of the result.", rich_help_panel=OUTPUT),
-]
-SplitName = Annotated[
-    str,
-    typer.Option(
-        "--split",
-        help="Split of the checkpoint's data.",
-        rich_help_panel=SOURCE,
-        autocompletion=complete_words(*SPLITS),
-    ),
-]
-Objectives = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--objective", help="Objective spec; repeat for several.", autocompletion=complete_names("objectives")
-    ),
-]
-DataSpec = Annotated[
-    str | None,
-    typer.Option("--data", help="Data set spec.", rich_help_panel=SOURCE, autocompletion=complete_names("datasets")),
-]
-Sources = Annotated[
-    list[Path],
-    typer.Argument(
-        help="Checkpoint, run folder, original file, Hugging Face folder, embedding or similarity dump.",
-        show_default=False,
-    ),
-]
-VocabularyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--vocabulary",
-        help="Words (.json, .pkl), byte pairs (.txt.gz) or tokeniser folder of a released model, if not beside it.",
-        rich_help_panel=SOURCE,
-    ),
-]
-EncoderOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--encoder-option",
-        help="KEY=VALUE of the encoder's spec, as score=itm, or what a released file does not say, as model=ViT-B-32.",
-        rich_help_panel=SOURCE,
-    ),
-]
-AcceptOptions = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--accept-option",
-        help="Option of a released file, not known here, that leaves the model as it is; repeat.",
-        rich_help_panel=SOURCE,
-    ),
-]
-CaptionImage = Annotated[
-    Path | None,
-    typer.Option(
-        help="Image row of each caption (.npy, or one a line), for a dump that does not hold it.",
-        rich_help_panel=SOURCE,
-    ),
-]
-SidesOption = Annotated[
-    str | None,
-    typer.Option(
-        "--sides",
-        help="What the two sides of a dump are called, as user/item; one name for one labelled set.",
-        rich_help_panel=SOURCE,
-    ),
-]
-TrustCode = Annotated[
-    bool,
-    typer.Option("--trust-code", help="Import Python files that a file names.", rich_help_panel=SOURCE),
-]
-NoCache = Annotated[bool, typer.Option("--no-cache", help="Do not keep embeddings.", rich_help_panel=SOURCE)]
-
-
 def usage(message: str) -> typer.BadParameter:
     """Return an error of the command line itself: exit code 2."""
     return typer.BadParameter(message)
-
-
-@contextlib.contextmanager
-def typed_alone() -> Iterator[None]:
-    """Make an InputError a usage error, where nothing but what was typed can be its cause."""
-    try:
-        yield
-    except InputError as error:
-        raise usage(str(error)) from error
 
 
 def resolve_device(text: str) -> str:
@@ -193,41 +307,6 @@ def resolve_device(text: str) -> str:
     return text
 
 
-def parse_batch_size(text: str) -> int | None:
-    """Return a number as itself, and `all` as None."""
-    if text == "all":
-        return None
-    if not text.isdecimal() or int(text) < 2:
-        raise usage(f"--batch-size must be a number of at least 2, or all; got {text!r}")
-    return int(text)
-
-
-def parse_interval(text: str) -> float | None:
-    """Return `95`, `95%` and `0.95` as 0.95, and `none` as None."""
-    if text == "none":
-        return None
-    try:
-        number = float(text.removesuffix("%"))
-    except ValueError:
-        number = math.nan
-    level = number / 100 if text.endswith("%") or number >= 1 else number
-    if not 0.5 <= level < 1:
-        raise usage(f"--interval must be a level from 50 to below 100 per cent, as 95 or 0.95, or none; got {text!r}")
-    return round(level, 12)
-
-
-def parse_dims(text: str | None) -> tuple[int | None, ...]:
-    """Read --dims: widths with commas, `full` as None; without it the full width alone."""
-    if text is None:
-        return (None,)
-    words = [word.strip() for word in text.split(",")]
-    known = all(word == "full" or (word.isdecimal() and int(word) >= 1) for word in words)
-    widths = tuple(None if word == "full" else int(word) for word in words) if known else ()
-    if not known or len(set(widths)) < len(widths):
-        raise usage(f"--dims must be different widths with commas, as 64,128,full; got {text!r}")
-    return widths
-
-
 def require_choice(value: str, choices: Sequence[str], option: str) -> str:
     """Return the value, which must be one of `choices`. Raises a usage error otherwise."""
     if value not in choices:
@@ -245,97 +324,7 @@ def require_declared(kind: str, name: str, what: str) -> str:
     return wanted
 
 
-def with_options(
-    cls: Any, own: Sequence[inspect.Parameter] | None = None
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make function(options, **own) a command: the fields of the dataclass are options beside its own.
-
-    Args:
-        cls: a dataclass whose fields are annotated with typer options; arguments come first.
-        own: parameters of the function beside `options`, where they are not in its signature.
-    """
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        more = _own_parameters(function) if own is None else own
-        shared = option_parameters(cls)
-        arguments = [one for one in shared if one.default is inspect.Parameter.empty]
-        options = [one for one in shared if one.default is not inspect.Parameter.empty]
-
-        @functools.wraps(function)
-        def run(**given: Any) -> None:
-            return function(cls(**{field.name: given.pop(field.name) for field in fields(cls)}), **given)
-
-        return _with_signature(run, [*arguments, *more, *options])
-
-    return decorate
-
-
-def with_choices(cls: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make function(choices, **own) a command: `choices` are those fields of the dataclass that were typed.
-
-    The dataclass's fields are annotated with `Choice`; its defaults are shown by --help.
-    """
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-
-        @functools.wraps(function)
-        def run(context: typer.Context, **given: Any) -> None:
-            values = {field.name: given.pop(field.name) for field in fields(cls)}
-            typed = {k: v for k, v in values.items() if context.get_parameter_source(k).name != "DEFAULT"}  # type: ignore[union-attr]
-            return function(typed, **given)
-
-        return _with_signature(run, [context, *option_parameters(cls), *_own_parameters(function)])
-
-    return decorate
-
-
-@functools.cache
-def option_parameters(cls: type[Any]) -> list[inspect.Parameter]:
-    """Return the fields of a dataclass as keyword parameters that typer reads.
-
-    A field's metadata `panel` is the panel of --help in which an option that commands share stands in this command.
-    """
-    hints, parameters = get_type_hints(cls, include_extras=True), []
-    for field in fields(cls):
-        default = inspect.Parameter.empty if field.default is MISSING else field.default
-        annotation = _option_of(field.name, hints[field.name])
-        if "panel" in field.metadata:
-            type_hint, option = get_args(annotation)
-            option = copy.copy(option)
-            option.rich_help_panel = field.metadata["panel"]
-            annotation = Annotated[type_hint, option]
-        kind = inspect.Parameter.KEYWORD_ONLY
-        parameters.append(inspect.Parameter(field.name, kind, default=default, annotation=annotation))
-    return parameters
-
-
-def _option_of(name: str, hint: Any) -> Any:
-    """The hint as it is, or the typer option that a `Choice` in it stands for."""
-    described = [one for one in get_args(hint)[1:] if isinstance(one, Choice)] if get_origin(hint) is Annotated else []
-    if not described:
-        return hint
-    (choice,) = described
-    options: Mapping[str, Any] = {
-        "help": choice.help,
-        "rich_help_panel": choice.panel,
-        "show_default": choice.shown,
-        "autocompletion": complete_names(_KINDS[name]) if name in _KINDS else None,
-    }
-    flags = [choice.flags] if choice.flags else []
-    return Annotated[get_args(hint)[0], typer.Option(*flags, **options)]
-
-
-def _own_parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
-    """The parameters of a function but its first, as keyword parameters."""
-    hints = get_type_hints(function, include_extras=True)
-    _, *own = inspect.signature(function).parameters.values()
-    return [p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[p.name]) for p in own]
-
-
-def _with_signature(run: Callable[..., None], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
-    """The function under a signature of its own, which typer reads."""
-    del run.__wrapped__  # type: ignore[attr-defined]
-    run.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run
+def require_picture(path: Path | None, option: str) -> None:
+    """Raise a usage error for a path of a picture that is none."""
+    if path is not None and path.suffix.lower() not in (".pdf", ".png", ".svg"):
+        raise usage(f"{option} must end in .pdf, .png or .svg; got {path.name!r}")

@@ -17,6 +17,7 @@ from lossscope.visible_text import show_text
 
 from . import _processes
 from ._options import require_choice
+from ._running import is_quiet
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +133,12 @@ def print_path(path: Path) -> None:
     typer.echo(show_path(path) if sys.stdout.isatty() else path)
 
 
-def notice(text: str, quiet: bool = False) -> None:
-    """Write a line on stderr; names in it cannot steer the terminal."""
-    if not quiet:
-        typer.echo(show_text(text, _BETWEEN_LINES), err=True)
+def notice(text: str) -> None:
+    """Write a line on stderr unless the command is --quiet; names in it cannot steer the terminal."""
+    if not is_quiet():
+        message(text)
+
+
+def message(text: str) -> None:
+    """Write a line on stderr, which --quiet does not leave out; names in it cannot steer the terminal."""
+    typer.echo(show_text(text, _BETWEEN_LINES), err=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from lossscope.visible_text import show_text
 
-from ._output import notice
+from ._output import message
+from ._running import is_quiet, is_verbose
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -19,19 +20,23 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def progress(quiet: bool, verbose: bool = False) -> Iterator[Progress | None]:
+def progress(lines: bool = False) -> Iterator[Progress | None]:
     """Give a function of (label, done, of) that shows a bar with rate and time left on stderr, one per label.
 
-    Nothing is shown when quiet. Where stderr is no terminal nothing is shown either, or when verbose a line every half
-    minute.
+    Nothing is shown with --quiet. Where stderr is no terminal nothing is shown either, or with --verbose a line every
+    half minute.
+
+    Args:
+        lines: whether these lines are written without --verbose.
     """
-    if quiet:
+    lines = lines or is_verbose()
+    if is_quiet():
         yield None
         return
     from rich.console import Console
 
     console = Console(stderr=True)
-    if not (console.is_terminal or verbose):
+    if not (console.is_terminal or lines):
         yield None
     elif not console.is_terminal:
         yield progress_lines()
@@ -56,7 +61,7 @@ def progress_lines(every: float = 30.0, clock: Callable[[], float] = time.monoto
         task, now = _advance(bars, label, done, total), clock()
         if now - written.setdefault(label, now) >= every or done == total:
             written[label] = now
-            notice(", ".join(filter(None, (f"{label} {done}/{total}", _rate(task), _left(task)))))
+            message(", ".join(filter(None, (f"{label} {done}/{total}", _rate(task), _left(task)))))
 
     return report
 

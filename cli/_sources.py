@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lossscope.sources.request import Request
+
 from ._options import resolve_device
-from ._output import notice
-from ._typed import is_typed
+from ._output import message, notice
+from ._running import is_typed
 
 if TYPE_CHECKING:
     from lossscope.core.embedded import SplitEmbeddings
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = ("sources", "overlay", "checkpoints")  # whose values are paths of sources
+OF_TRAIN, OF_TEST = Request(device="auto"), Request(split="test", device="auto")
+"""How commands open sources, unless options say otherwise."""
 
 
 def with_existing_sources(given: dict[str, Any]) -> dict[str, Any]:
@@ -30,34 +35,33 @@ def with_existing_sources(given: dict[str, Any]) -> dict[str, Any]:
     return {**given, **{name: [require_source(path) for path in paths] for name, paths in named.items()}}
 
 
-def load_source(source: Path, progress: Progress | None, quiet: bool, device: str, **request: Any) -> SplitEmbeddings:
+def load_source(source: Path, request: Request, progress: Progress | None) -> SplitEmbeddings:
     """Return the source's embeddings on the device; what the user should know of them goes to stderr.
 
     Of many processes the first one reads and caches what the others then read; without a cache each one reads it.
 
     Args:
         source: path of the source.
+        request: how it is read; its device as typed.
         progress: called with (label, done, of).
-        quiet: no notices; warnings are shown.
-        device: as typed.
-        request: fields of lossscope.sources.base.Request.
     """
     import torch
 
     from lossscope.core.distributed import process_group
-    from lossscope.sources.base import load
+    from lossscope.sources.base import read_source
 
-    place, processes, cached = resolve_device(device), process_group(), request.get("cache", True)
-    if cached and not processes.main:
+    request = replace(request, device=resolve_device(request.device), progress=progress)
+    processes = process_group()
+    if request.cache and not processes.main:
         processes.barrier()
-    embedded = load(source, device=place, progress=progress, **request)
-    if cached and processes.main:
+    embedded = read_source(source, request)
+    if request.cache and processes.main:
         processes.barrier()
     for text in (*embedded.warnings, *_unused_options(embedded, source)):
-        notice(f"Warning: {text}.")
+        message(f"Warning: {text}.")
     for text in embedded.notices:
-        notice(f"Note: {text}.", quiet)
-    return embedded.to(torch.device(place))
+        notice(f"Note: {text}.")
+    return embedded.to(torch.device(request.device))
 
 
 def _unused_options(embedded: SplitEmbeddings, source: Path) -> list[str]:
@@ -77,7 +81,7 @@ def _unused_options(embedded: SplitEmbeddings, source: Path) -> list[str]:
 
 
 def objectives_for(
-    given: list[str] | None, trained_with: str | None, source: Path, quiet: bool = False
+    given: tuple[str, ...], trained_with: str | None, source: Path, silent: bool = False
 ) -> tuple[str, ...]:
     """Return canonical objective specs: those typed, or the one the source was trained with, or the usual ones.
 
@@ -85,15 +89,15 @@ def objectives_for(
         given: as typed; ranges are expanded.
         trained_with: spec that the source names, or None.
         source: for the notice.
-        quiet: no notice where the usual objectives are taken.
+        silent: no notice where the usual objectives are taken.
     """
     from lossscope.engine.selection import USUAL_OBJECTIVES, objective_specs
     from lossscope.io.reading import naming
     from lossscope.io.trusted_code import require_trusted
 
-    if not given and trained_with is None:
+    if not given and trained_with is None and not silent:
         text = f"{source} does not say what it was trained with: counting for {', '.join(USUAL_OBJECTIVES)}"
-        notice(f"Note: {text}; --objective names others.", quiet)
+        notice(f"Note: {text}; --objective names others.")
     if given or trained_with is None:
         return objective_specs(given, trained_with)
     with naming(source, "a model of a loss that can be built"):
@@ -102,20 +106,18 @@ def objectives_for(
 
 
 def open_frame(
-    folder: Path | None,
+    folder: Path,
     name: str,
     source: Path,
     sweep: Sweep,
     embedded: SplitEmbeddings,
     guide: SplitEmbeddings | None = None,
     data: str | None = None,
-) -> Frame | None:
-    """Return the frame folder of this very command, new or to be resumed; None without a folder."""
+) -> Frame:
+    """Return the frame folder of this very command, new or to be resumed."""
     from lossscope.io.frames import Frame
     from lossscope.io.plugin_fingerprints import plugin_fingerprints, plugins_entry
 
-    if folder is None:
-        return None
     command = {
         "name": name,
         "source": str(source),

@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 from lossscope.declarations import declarations
 
 from ._help import breakable_choices
-from ._typed import remember_typed
+from ._running import remember
 
 _KINDS = ("objective", "encoder", "data")
 _REGISTRIES = {"objective": "objectives", "encoder": "encoders", "data": "datasets"}
@@ -35,7 +35,7 @@ class Command(TyperCommand):
             if hint is None:
                 raise
             raise type(error)(option, message=f"No such option: {hint}", ctx=ctx) from error  # type: ignore[call-arg]
-        remember_typed(ctx)
+        remember(ctx)
         return rest
 
 

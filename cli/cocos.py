@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from lossscope.choices import Choice
 from lossscope.core.types import Convention, WeightUnit
+from lossscope.errors import OptionError
 
 from ._app import command
-from ._options import usage, with_options
 from ._output import notice
 from ._processes import writes_results
 from ._sweep import SWEEP, SweepArguments, print_summary, run_sweep
@@ -21,24 +21,39 @@ if TYPE_CHECKING:
 PICTURES = (".csv", ".pdf", ".png", ".svg")
 
 
-@command(processes=True, keeps=True, imports=SWEEP)
-@with_options(SweepArguments)
-def cocos(
-    options: SweepArguments,
+@dataclass(frozen=True)
+class Counting:
+    """What counts, and how."""
+
     eps: Annotated[
-        list[float], typer.Option(help="Threshold: what is strictly above it counts; repeat for several.")
-    ] = [0.01],  # noqa: B006 - read by typer, never changed
+        tuple[float, ...], Choice(None, "Threshold: what is strictly above it counts; repeat for several.")
+    ] = (0.01,)
     unit: Annotated[
         WeightUnit,
-        typer.Option(
-            help="Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself."
-        ),
-    ] = "paper",
-    convention: Annotated[Convention, typer.Option(help="Way of counting.")] = "corrected",
+        Choice(None, "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself."),
+    ] = "paper"
+    convention: Annotated[Convention, Choice(None, "Way of counting.")] = "corrected"
     curve: Annotated[
-        Path | None, typer.Option(help="Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")
-    ] = None,
-) -> None:
+        Path | None, Choice(None, "Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        for value in self.eps:
+            if not 0 <= value < float("inf"):
+                raise OptionError(f"--eps must be a finite number >= 0; got {value:g}")
+        if self.curve is not None and self.curve.suffix.lower() not in PICTURES:
+            raise OptionError(f"--curve must end in .csv, .pdf, .png or .svg; got {self.curve.name!r}")
+
+    @property
+    def specs(self) -> list[str]:
+        """Specs of the probe, one for each eps; the first one has the curve."""
+        counted = f"convention={self.convention},unit={self.unit}"
+        specs = [f"cocos:eps={value!r},{counted}" for value in dict.fromkeys(self.eps)]
+        return specs if self.curve is None else [f"{specs[0]},curve=true", *specs[1:]]
+
+
+@command(processes=True, keeps=True, imports=SWEEP, verbose=True)
+def cocos(counting: Counting, options: SweepArguments) -> None:
     """Count the samples that carry the gradient of each query (COCOS), and weigh them.
 
     **Examples**
@@ -61,19 +76,11 @@ def cocos(
     """
     from lossscope.engine.selection import Selection
 
-    for value in eps:
-        if not 0 <= value < float("inf"):
-            raise usage(f"--eps must be a finite number >= 0; got {value:g}")
-    if curve is not None and curve.suffix.lower() not in PICTURES:
-        raise usage(f"--curve must end in .csv, .pdf, .png or .svg; got {curve.name!r}")
-    specs = [f"cocos:eps={value!r},convention={convention},unit={unit}" for value in dict.fromkeys(eps)]
-    if curve is not None:
-        specs[0] += ",curve=true"
-    rows, batches = run_sweep(options, "cocos", Selection.of(specs))
-    if curve is not None and writes_results():
-        _write_curve(batches, curve, eps[0])
-        notice(f"Wrote {curve}.", options.quiet)
-    print_summary(options, rows, {"name": "cocos", "convention": convention, "unit": unit})
+    rows, batches = run_sweep(options, "cocos", Selection.of(counting.specs))
+    if counting.curve is not None and writes_results():
+        _write_curve(batches, counting.curve, counting.eps[0])
+        notice(f"Wrote {counting.curve}.")
+    print_summary(options, rows, {"name": "cocos", "convention": counting.convention, "unit": counting.unit})
 
 
 def _write_curve(batches: pd.DataFrame, path: Path, at: float) -> None:

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from typing import Annotated, Any
 
-import typer
-
+from lossscope.choices import Choice
 from lossscope.declarations import Declaration, OptionField, declarations
 
 from ._app import app, command, name_of
-from ._options import complete_names, with_options
 from ._sweep import SWEEP, SweepArguments, print_summary, run_sweep
 
 _PANEL = "Probe"
 
 
-@command("probe", processes=True, keeps=True, imports=SWEEP)
-@with_options(SweepArguments)
+@command("probe", processes=True, keeps=True, imports=SWEEP, verbose=True)
 def probe(
     options: SweepArguments,
     probes: Annotated[
-        list[str],
-        typer.Option(
-            help="all, cheap, or NAME[:key=value,...]; repeat for several.",
-            autocompletion=complete_names("probes", "all", "cheap"),
+        tuple[str, ...],
+        Choice(
+            None, "all, cheap, or NAME[:key=value,...]; repeat for several.", words=("all", "cheap"), names="probes"
         ),
-    ] = ["cheap"],  # noqa: B006 - read by typer, never changed
+    ] = ("cheap",),
 ) -> None:
     """Run several probes on a source in one sweep: those that cost little, all, or those named.
 
@@ -72,27 +67,19 @@ def _register(item: Declaration) -> None:
         print_summary(options, rows, {"name": item.name, **fields})
 
     run.__name__, run.__doc__ = item.name, _help(item)
-    own = [_option(field) for field in item.fields]
-    command(item.name.replace("_", "-"), processes=True, keeps=True, panel="Probes, one by one", imports=SWEEP)(
-        with_options(SweepArguments, own)(run)
-    )
+    options = inspect.Parameter("options", inspect.Parameter.KEYWORD_ONLY, annotation=SweepArguments)
+    run.__signature__ = inspect.Signature([*map(_option, item.fields), options])  # type: ignore[attr-defined]
+    name = item.name.replace("_", "-")
+    command(name, processes=True, panel="Probes, one by one", keeps=True, imports=SWEEP, verbose=True)(run)
 
 
 def _option(field: OptionField) -> inspect.Parameter:
     default: Any = field.default
     kind: Any = type(default) if isinstance(default, bool | int | float | str) else str | None
     help = f"{field.help[:1].upper()}{field.help[1:]}." if field.help else " or ".join(field.choices)
-    option = typer.Option(help=help, rich_help_panel=_PANEL, autocompletion=_complete(field.choices))
+    annotation: Any = Annotated[kind, Choice(_PANEL, help, words=field.choices)]
     default = inspect.Parameter.empty if default is ... else default
-    kind = Annotated[kind, option]
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def _complete(choices: tuple[str, ...]) -> Callable[[str], list[str]]:
-    def complete(incomplete: str) -> list[str]:
-        return [word for word in choices if word.startswith(incomplete)]
-
-    return complete
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def _help(item: Declaration) -> str:

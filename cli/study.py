@@ -92,10 +92,10 @@ def run(
     work = _begin(file, out, data or [])
     with work.trusted() as warning, progress(quiet, verbose) as bar:
         if warning is not None:
-            notice(f"Warning: {warning}.")
+            message(f"Warning: {warning}.")
         for run in work.grid.runs:
             if (text := warmup_warning(run.recipe)) is not None:
-                notice(f"Warning: {run.key}: {text}.")
+                message(f"Warning: {run.key}: {text}.")
         prepare(work, place, bar)
         if dry_run:
             _print_costs(work, starter.at_once, place, bar)
@@ -103,15 +103,15 @@ def run(
         statuses = work.run(starter, place, retry, lambda line: notice(line, quiet), bar)
     failed = [one for one in statuses if one.status == "failed"]
     for one in failed:
-        notice(f"Failed: {one.run.key}: {one.reason}")
+        message(f"Failed: {one.run.key}: {one.reason}")
     print_path(work.path)
     if failed:
-        notice(f"{len(failed)} of {len(statuses)} runs failed; --retry-failed runs them again.")
+        message(f"{len(failed)} of {len(statuses)} runs failed; --retry-failed runs them again.")
     stopped = [one for one in statuses if one.status not in ("done", "failed")]
     for one in stopped:
-        notice(f"Stopped: {one.run.key}: {one.reason}")
+        message(f"Stopped: {one.run.key}: {one.reason}")
     if stopped:
-        notice(f"{len(stopped)} of {len(statuses)} runs were stopped; the same command resumes them.")
+        message(f"{len(stopped)} of {len(statuses)} runs were stopped; the same command resumes them.")
     if failed or stopped:
         raise typer.Exit(1)
 
@@ -143,7 +143,7 @@ def status(
         try:
             alarms[one.run.key] = _alarms(work, one)
         except InputError as error:  # of one run, and the others are shown
-            notice(f"Warning: {one.run.key}: {error}.")
+            message(f"Warning: {one.run.key}: {error}.")
             alarms[one.run.key] = None
             damaged.add(one.run.key)
     rows = [_row(one) | {"findings": alarms[one.run.key]} for one in statuses]

@@ -161,12 +161,12 @@ def train(
                 notes = partial(_note, quiet=quiet), _warn
                 loop.train(recipe, folder, place, save_every, report, on_epoch, schedule, *notes, watcher)
         except Stopped as stopped:
-            notice(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
+            message(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
             raise typer.Exit(_STOPPED) from stopped
         except InputError as error:  # NaN ends a training by itself
             if watcher is None or watcher.reason is None:
                 raise
-            notice(f"Stopped: {watcher.reason}. {error}")
+            message(f"Stopped: {watcher.reason}. {error}")
             raise typer.Exit(_STOPPED) from error
     print_path(folder)
     if watcher is not None and watcher.reason is not None:  # in the last step
@@ -189,7 +189,7 @@ def _watcher(folder: Path, writer: Any, stop_on: Literal["error", "warning"] | N
     from lossscope.live.training_doctor import TrainingDoctor, recorder_of
 
     def on_event(event: Any) -> None:
-        notice(f"Doctor: {event}.")
+        message(f"Doctor: {event}.")
         Run(folder).event("finding", **event.details())
         if writer is not None:
             writer.add_scalar(*event.column, event.step)
@@ -251,7 +251,7 @@ def _note(text: str, quiet: bool) -> None:
 
 
 def _warn(text: str) -> None:
-    notice(f"Warning: {text}.")
+    message(f"Warning: {text}.")
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -18,16 +18,6 @@ DRAWN = {"tables": ("tables", "build"), "pictures": ("plots", "draw"), "chapters
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the command line says of a field, as one of a recipe."""
-
-    panel: str  # heading under which --help lists it
-    help: str
-    shown: str | bool = True  # whether --help shows the default, or what it shows in its place
-    flags: str = ""  # `--yes/--no` of a bool, where they are not made of its name
-
-
-@dataclass(frozen=True)
 class OptionField:
     """One option of an entry: a field of its class."""
 

@@ -15,10 +15,9 @@ import torch
 from torch import Tensor
 
 from .core.embedded import SplitEmbeddings
-from .core.intervals import LEVEL
-from .core.types import Progress
+from .core.types import LEVEL, Progress
 from .core.unit_vectors import unit_rows
-from .engine.plan import trained_options
+from .engine.options import trained_options
 from .engine.selection import USUAL_OBJECTIVES, Selection, objective_specs
 from .engine.sweep import Sweep
 from .errors import InputError
@@ -26,7 +25,8 @@ from .io.files import fingerprint_of
 from .io.trusted_code import require_trusted, trust
 from .objectives.custom.as_objective import ObjectiveLike, as_objective
 from .registry import spec_of
-from .sources.base import Request, from_arrays, load
+from .sources.base import from_arrays, load
+from .sources.request import Request
 
 if TYPE_CHECKING:
     from .tables.base import Table

@@ -41,5 +41,9 @@ class UnsupportedLoss(InputError):
     """A user's loss computes something that W of images against captions does not describe."""
 
 
+class OptionError(InputError):
+    """An option has a value that it cannot have, or does not go with another, whatever the source."""
+
+
 class SpecError(InputError):
     """A spec such as ``ntxent:tau=0.1`` cannot be read or names something that does not exist."""

@@ -18,7 +18,7 @@ from tests.each import each
 LIBRARY = Path(lossscope.__file__).parent
 COMMANDS = Path(str(lossscope_cli.__file__)).parent
 LAYERS = (
-    "visible_text errors spec io core plugins registry declarations text objectives probes engine encoders datasets "
+    "visible_text errors choices spec io core plugins registry declarations text objectives probes engine encoders datasets "
     "sources retrieval stats plots tables report training conformance audit doctor live studies diagnosis lossscope"
 ).split()  # a file imports its own package, or one to the left
 DRAWS = ("stats", "plots", "tables", "report")  # frames in, pictures and tables out: never torch

@@ -22,8 +22,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from .types import LEVEL
+
 Floats = npt.NDArray[np.float64]
-LEVEL = 0.95  # of intervals, unless another is given
 FLOOR = 0.8  # candidates' effects from few rows are noisy; queries and candidates may oppose each other somewhat
 
 

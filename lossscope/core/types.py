@@ -32,6 +32,7 @@ SameImage = Literal["keep", "mask"]  # another positive of the same item is a ne
 MinedNegatives = Literal["batch", "own", "none"]  # of all queries, of the query alone, or left out
 Reduction = Literal["sum", "mean", "pairs", "cells"]  # how the losses of queries are reduced to one number
 
+LEVEL = 0.95  # of intervals, unless another is given
 HIDDEN_FROM = 0.1  # probability to match from which a pair of an audit is left out, unless another is stated
 
 DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")

@@ -1,34 +1,31 @@
-"""What a sweep computes, as plain options, and what is built of them: probes, objectives, batches and parts."""
+"""What the options of a sweep mean: probes, objectives, batches and parts, built once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import product
-from typing import Any, Literal
 
 import pandas as pd
 
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.intervals import LEVEL
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.relations import Relations
-from lossscope.core.sampling_units import LEAST
 from lossscope.core.sides import plural
-from lossscope.core.types import MinedNegatives, SameImage, SamplingMode
-from lossscope.errors import InputError
+from lossscope.core.types import SamplingMode
+from lossscope.errors import InputError, OptionError
 from lossscope.io.frames import reported_statistics
 from lossscope.objectives.base import Objective
-from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
+from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.probes.base import Probe, Statistic
 from lossscope.registry import build, short_spec, spec_of
 
 from .false_negatives import build_rule
+from .options import SweepOptions
 from .reducers import REDUCERS
-from .sampled.draw import LEAST as LEAST_QUERIES
 from .workers import ALONE, Workers
 
 _OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
@@ -38,63 +35,6 @@ _ONE, _MANY = 2, 4  # items of a class of a batch, for objectives that take one 
 # entries of S after which a part is written at the latest: for batches of pairs whose counts follow from sums and cheap
 # probes, for any others, and for sources that run a model on every batch
 _CHEAP_ENTRIES, _ENTRIES, _SLOW_ENTRIES = 1 << 24, 1 << 20, 1 << 18
-
-
-@dataclass(frozen=True)
-class SweepOptions:
-    """What is computed, and how batches are made: plain values, as the manifest of a frame records them."""
-
-    objectives: tuple[ObjectiveLike, ...]  # specs; from Python also objectives, and losses of your own
-    probes: tuple[str, ...] = ("cocos",)  # specs
-    sampling: SamplingMode | None = None  # None: what each objective needs, one pass over the source for each
-    batch_size: int | None = 128  # None: everything in one batch
-    seed: int = 0
-    shuffle: bool = True
-    drop_last: bool = False
-    captions: str = "all"  # or `first`, of each image
-    same_image: SameImage = "keep"  # what another caption of the same image is
-    per_query: bool = False  # keep the rows of single queries
-    part: int = 512  # batches after which a part is written at the latest
-    engine: Literal["auto", "dense", "tiled"] = "auto"  # dense holds the matrix of a batch, tiled never does
-    # of later versions: frames state those alone that have an effect
-    negatives: MinedNegatives = "batch"  # what mined negatives are candidates of
-    mined: int | None = None  # mined negatives of a query that are taken, the first ones; None: all
-    per_class: int | None = None  # items of a class in batches of classes; None: 2, or 4 where positives may be many
-    masks: tuple[str, ...] = ()  # specs of the rules by which negatives are left out
-    terms: tuple[str, ...] = ()  # further candidates of a query: `q2q`, `d2q`, `d2d`, `p2p`, see engine.terms
-    guide: str | None = None  # what the guide of the rules is, for the record
-    interval: float | None = LEVEL  # level of the intervals of means over other items like these; None: no intervals
-    interval_groups: int | None = None  # sweeps without a group of items, for intervals of what else has none
-    queries: int | None = None  # of each direction, drawn at random and compared with all candidates; None: all
-    precision_of: str | None = None  # as many queries as `C_neg=1%` takes: an interval of +- 1 % of the statistic
-
-    @property
-    def is_sample(self) -> bool:
-        """Whether some queries of each direction are drawn, not all taken."""
-        return self.queries is not None or self.precision_of is not None
-
-    def record(self) -> dict[str, Any]:
-        """Return the options as a frame's manifest states them: without those of later versions that have no effect."""
-        neutral = {field.name: field.default for field in fields(SweepOptions)}
-        early = list(neutral)[: list(neutral).index("negatives")]
-        stated = {k: v for k, v in asdict(self).items() if k in early or v != neutral[k]}
-        return {**stated, "precision": "float32"}  # of tiles, which frames of earlier versions state
-
-
-def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options by which a recipe's batches have other negatives than those of most: its own, and its rules.
-
-    >>> trained_options({"negatives": "own", "mined": 2, "mask": "same_item;above:margin=0.1", "seed": 0})
-    {'negatives': 'own', 'mined': 2, 'masks': ('same_item', 'above:margin=0.1')}
-    """
-    own: dict[str, Any] = {}
-    if recipe.get("negatives") not in (None, "batch"):
-        own["negatives"] = recipe["negatives"]
-    if recipe.get("mined"):
-        own["mined"] = recipe["mined"]
-    if recipe.get("mask"):
-        own["masks"] = tuple(str(recipe["mask"]).split(";"))
-    return own
 
 
 @dataclass(frozen=True)
@@ -117,15 +57,8 @@ class SweepPlan:
     batchings: tuple[Batching, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        level = self.options.interval
-        if level is not None and not 0 < level < 1:
-            raise InputError(f"interval must be a level between 0 and 1, as 0.95, or None; got {level}")
-        groups = self.options.interval_groups
-        if groups is not None and (groups < LEAST or level is None or self.options.is_sample):
-            raise InputError(
-                f"interval_groups must be {LEAST} or more groups of items, with an interval and all queries; "
-                f"got {groups}, interval {level}, queries {self.options.queries}"
-            )
+        if not self.objectives:
+            raise InputError("a sweep must have an objective, which also says what a batch is made of; got none")
         if self.options.terms:
             from .terms import require_terms
 
@@ -163,6 +96,8 @@ class SweepPlan:
         """
         probes = tuple(build("probes", spec) for spec in options.probes)
         masks = tuple(build_rule(spec) for spec in options.masks)
+        if options.guide is not None and not any(mask.needs == "guide" for mask in masks):
+            raise OptionError("--guide is read by a rule that needs one; add --mask gist")
         return cls(options, probes, tuple(as_objective(one) for one in options.objectives), masks)
 
     def _require_enough(self, relations: Relations) -> None:
@@ -351,14 +286,6 @@ class SweepPlan:
 
 def _require_sample(options: SweepOptions, objectives: Sequence[Objective], probes: Sequence[Probe]) -> None:
     """Raise InputError for options, objectives and probes that need all queries, or more than their own row of S."""
-    if options.queries is not None and options.precision_of is not None:
-        raise InputError("--queries and --precision-of both say how many queries there are; give one")
-    if options.queries is not None and options.queries < LEAST_QUERIES:
-        raise InputError(f"--queries must be at least {LEAST_QUERIES}; got {options.queries}")
-    if options.precision_of is not None:
-        from .sampled.precision import Precision
-
-        Precision.parse(options.precision_of)
     wrong = {
         "--batch-size all": options.batch_size is not None,
         "no --mask": bool(options.masks),

@@ -20,7 +20,8 @@ from lossscope.errors import InputError
 from lossscope.io.frames import Frame, summarise
 
 from .batch_runner import BatchRunner, PartRows
-from .plan import SweepOptions, SweepPlan
+from .options import SweepOptions
+from .plan import SweepPlan
 from .sweep_intervals import NamedSums, SweepIntervals, join_sums, sums_of_table, sums_table
 from .workers import Behind, number_of_jobs
 

@@ -20,7 +20,7 @@ from lossscope.io.versions import versions
 from lossscope.registry import build
 from lossscope.spec import Spec
 
-from .base import Request
+from .request import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embedding_cache import cache_folder, read_cache, write_cache
 from .checkpoints.input_keys import input_keys

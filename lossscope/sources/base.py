@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.locations import url_of
@@ -21,28 +20,7 @@ from lossscope.io.trusted_code import trust
 from lossscope.registry import load as load_class
 from lossscope.registry import names
 
-
-@dataclass(frozen=True)
-class Request:
-    """How a source is read; options that are given override what the source says of itself."""
-
-    split: str = "train"  # of the data set
-    data: str | None = None  # spec of the data set; None: the one that the source names
-    device: str = "cpu"
-    batch_size: int = 256  # items encoded at a time
-    trust_code: bool = False  # whether Python files that a spec names may be imported
-    cache: bool = True  # whether embeddings are kept in the cache folder
-    progress: Progress | None = None
-    vocabulary: Path | None = None  # file or folder of the vocabulary or tokeniser of a released model
-    caption_image: Path | None = None  # image row of each caption (.npy, or a number a line), for dumps without it
-    sides: str | None = None  # names of the sides of a dump, `query/document`; None: what it declares
-    encoder: tuple[str, ...] = ()  # KEY=VALUE to change in the encoder's spec, as score=itm
-    accepted_options: tuple[str, ...] = ()  # options of a released file, in no list here, that leave the model as it is
-    sharded: bool = False  # a folder of .npy shards is read when its rows are needed, as sweeps over samples need them
-    mode: Literal["eval", "train"] = "eval"  # of the model: train has its dropout, and batch norm of the batch
-    mode_seed: int = 0  # of what is drawn in train mode
-    # numbers as they are stored or computed: neither normalised nor refused where they are not finite
-    raw: bool = False
+from .request import Request
 
 
 @runtime_checkable
@@ -122,10 +100,19 @@ def load(path: Path | str, **options: Any) -> SplitEmbeddings:
             near = get_close_matches(name, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise InputError(f"options of a source must be of {', '.join(known)}; got {name!r}{hint}")
+    return read_source(path, Request(**options))
+
+
+def read_source(path: Path | str, request: Request) -> SplitEmbeddings:
+    """Return the embeddings of a source.
+
+    Raises:
+        InputError: no source is there, or it cannot be read as the request asks for.
+    """
     if (url := url_of(path)) is not None:
-        return _read_url(url, Request(**options))
-    with trust(every=bool(options.get("trust_code"))):
-        embedded: SplitEmbeddings = find_source(path).read(Request(**options))
-    if options.get("mode", "eval") != embedded.mode:
+        return _read_url(url, request)
+    with trust(every=request.trust_code):
+        embedded: SplitEmbeddings = find_source(path).read(request)
+    if request.mode != embedded.mode:
         raise InputError(f"{show_path(path)} must have a model that can be put in train mode; its numbers are fixed")
     return embedded

@@ -13,7 +13,7 @@ from lossscope.io.reading import show_path
 
 from ._checkpoint import embed_checkpoint
 from ._text_folder import is_text_encoder
-from .base import Request
+from .request import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.schema import FORMAT
 

@@ -14,7 +14,7 @@ from lossscope.registry import build, load, uses_file
 from lossscope.spec import Spec
 
 from ._checkpoint import embed_checkpoint
-from .base import Request
+from .request import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.schema import is_safetensors_checkpoint
 

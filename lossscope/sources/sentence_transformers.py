@@ -23,7 +23,7 @@ from ._loaded_weights import quiet, require_whole
 from ._sentence_modules import read_modules, require_cosine, require_plain_clip
 from ._text_model import EncodedTexts, TextModel
 from ._text_network import require_no_repository, require_words
-from .base import Request
+from .request import Request
 
 _DATA = "scenes"
 _OBJECTIVE = "ntxent:tau=0.05"  # the library's usual loss multiplies cosines by 20

@@ -19,7 +19,7 @@ from lossscope.registry import build
 from ._text_folder import is_text_encoder
 from ._text_model import EncodedTexts, TextModel
 from ._text_network import TextNetwork, open_text_network
-from .base import Request
+from .request import Request
 
 _OBJECTIVE = "ntxent:tau=0.05"  # what most text encoders are trained with
 _POOLING = ("mean", "cls", "last")

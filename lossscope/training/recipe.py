@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
+from lossscope.choices import Choice
 from lossscope.core.types import MINED_NEGATIVES, REDUCTIONS, MinedNegatives, Reduction, SameImage, TrainingMode
-from lossscope.declarations import Choice
 from lossscope.errors import InputError
 
 Precision = Literal["fp32", "bf16", "fp16"]
@@ -36,9 +36,9 @@ class Recipe:
     from scratch.
     """
 
-    data: Annotated[str, Choice(DATA, "Data set spec.", shown=False)] = "scenes"
-    encoder: Annotated[str, Choice(MODEL, "Encoder spec.", shown=False)] = "vsepp"
-    objective: Annotated[str, Choice(OBJECTIVE, "Objective spec.", shown=False)] = "ntxent"
+    data: Annotated[str, Choice(DATA, "Data set spec.", shown=False, names="datasets")] = "scenes"
+    encoder: Annotated[str, Choice(MODEL, "Encoder spec.", shown=False, names="encoders")] = "vsepp"
+    objective: Annotated[str, Choice(OBJECTIVE, "Objective spec.", shown=False, names="objectives")] = "ntxent"
     epochs: Annotated[int, Choice(OPTIMISATION, "Passes over the training split.")] = 30
     batch_size: Annotated[int, Choice(BATCHES, "Pairs of a batch, or images with all their captions.")] = 128
     lr: Annotated[float, Choice(OPTIMISATION, "Learning rate.")] = 1e-3

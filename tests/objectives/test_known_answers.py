@@ -23,7 +23,7 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 from lossscope.retrieval.metrics import retrieve
-from lossscope.sources.base import Request
+from lossscope.sources.request import Request
 from lossscope.sources.dump import Dump
 from tests.each import each
 

@@ -19,7 +19,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.similarity import Mask
 from lossscope.engine.false_negatives import hide_by_rules
-from lossscope.engine.plan import trained_options
+from lossscope.engine.options import trained_options
 from lossscope.engine.small_batches import rows_of_stack
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from lossscope.core.intervals import LEVEL, Floats, Interval
+from lossscope.core.intervals import Floats, Interval
+from lossscope.core.types import LEVEL
 from lossscope.probes.base import Statistic
 
 from ..reducers import REDUCERS, drawn_interval

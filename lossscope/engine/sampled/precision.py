@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from lossscope.core.intervals import Interval
-from lossscope.errors import InputError
+from lossscope.errors import OptionError
 
 from .intervals import OTHERS
 
@@ -23,7 +23,7 @@ class Precision:
 
     @classmethod
     def parse(cls, text: str) -> Precision:
-        """Read `C_neg=1%` or `C_neg=0.01`. Raises InputError for anything else.
+        """Read `C_neg=1%` or `C_neg=0.01`. Raises OptionError for anything else.
 
         >>> Precision.parse("C_neg=1%")
         Precision(statistic='C_neg', share=0.01)
@@ -34,7 +34,7 @@ class Precision:
         except ValueError:
             share = math.nan
         if not name or not 0 < share < 1:
-            raise InputError(f"--precision-of must be a statistic and a share below 100 %, as C_neg=1%; got {text!r}")
+            raise OptionError(f"--precision-of must be a statistic and a share below 100 %, as C_neg=1%; got {text!r}")
         return cls(name, share)
 
     def queries_needed(self, value: float, interval: Interval, sampled: int, population: int) -> int:
@@ -55,7 +55,7 @@ class Precision:
             return 0
         reached = (interval.high - interval.low) / 2 / abs(value) if value else math.nan
         if math.isnan(reached):
-            raise InputError(
+            raise OptionError(
                 f"--precision-of needs a statistic that varies and is not 0, in {OTHERS} queries or more if most "
                 f"have one value; {self.statistic} of {sampled} queries is {value:g}. State the number of "
                 "queries: --queries"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from lossscope.core.batches import Batch
-from lossscope.core.intervals import LEVEL
+from lossscope.core.types import LEVEL
 from lossscope.core.types import Direction, Rows
 from lossscope.errors import InputError
 

@@ -1,0 +1,215 @@
+"""What a sweep computes, and how its batches are made: the options of every command that sweeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Annotated, Any, Literal
+
+from lossscope.choices import BATCHES, Choice, require_choices
+from lossscope.core.types import LEVEL, MinedNegatives, SameImage, SamplingMode
+from lossscope.errors import OptionError
+
+SAMPLE, INTERVALS = "Samples of huge sets", "Intervals"
+_SWEPT = ("pairs", "images", "groups", "classes", "views")  # modes that --sampling offers
+
+
+def read_batch_size(text: str) -> int | None:
+    """Return a number as itself, and `all` as None. Raises OptionError for anything else."""
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) < 2:
+        raise OptionError(f"--batch-size must be a number of at least 2, or all; got {text!r}")
+    return int(text)
+
+
+def read_level(text: str) -> float | None:
+    """Return `95`, `95%` and `0.95` as 0.95, and `none` as None. Raises OptionError for anything else."""
+    if text == "none":
+        return None
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = math.nan
+    level = number / 100 if text.endswith("%") or number >= 1 else number
+    if not 0.5 <= level < 1:
+        raise OptionError(
+            f"--interval must be a level from 50 to below 100 per cent, as 95 or 0.95, or none; got {text!r}"
+        )
+    return round(level, 12)
+
+
+def read_masks(typed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the specs of --mask; `none` stands alone, and is no rule. Raises OptionError where it does not."""
+    if typed == ("none",):
+        return ()
+    if "none" in typed:
+        rules = ", ".join(rule for rule in typed if rule != "none")
+        raise OptionError(f"--mask none stands alone; got it beside {rules}")
+    return typed
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What is computed, and how batches are made: plain values, as the manifest of a frame records them.
+
+    Raises OptionError for values that none may have, and for options that do not go together.
+    """
+
+    # specs; from Python also objectives, and losses of your own
+    objectives: Annotated[
+        tuple[Any, ...],
+        Choice(None, "Objective spec; repeat for several.", flags="--objective", names="objectives"),
+    ] = ()
+    probes: tuple[str, ...] = ("cocos",)  # specs
+    # None: what each objective needs, one pass over the source for each
+    sampling: Annotated[
+        SamplingMode | None,
+        Choice(
+            BATCHES,
+            "What a batch is made of: pairs; images, or groups of any two sides, with all their positives; P "
+            "classes x K items of a labelled set; both views of pairs, each a query.",
+            shown="what objectives need",
+            words=_SWEPT,
+        ),
+    ] = None
+    # None: everything in one batch
+    batch_size: Annotated[
+        int | None, Choice(BATCHES, "Pairs or images of a batch, or `all`.", shown="128", read=read_batch_size)
+    ] = 128
+    seed: Annotated[int, Choice(BATCHES, "Seed of batches and of initial weights.", low=0)] = 0
+    shuffle: Annotated[bool, Choice(BATCHES, "Or file order.", flags="--shuffle/--no-shuffle")] = True
+    drop_last: Annotated[bool, Choice(BATCHES, "The last, shorter batch.", flags="--drop-last/--keep-last")] = False
+    captions: Annotated[Literal["all", "first"], Choice(BATCHES, "All, or the first of each image.")] = "all"
+    # what another caption of the same image is
+    same_image: Annotated[
+        SameImage,
+        Choice(BATCHES, "Another caption of the image, another positive of the query: a negative, or left out."),
+    ] = "keep"
+    per_query: bool = False  # keep the rows of single queries
+    part: int = 512  # batches after which a part is written at the latest
+    engine: Literal["auto", "dense", "tiled"] = "auto"  # dense holds the matrix of a batch, tiled never does
+    # of later versions: frames state those alone that have an effect
+    # what mined negatives are candidates of
+    negatives: Annotated[
+        MinedNegatives,
+        Choice(BATCHES, "Mined negatives are candidates of the whole batch, of their own query alone, or left out."),
+    ] = "batch"
+    # mined negatives of a query that are taken, the first ones; None: all
+    mined: Annotated[int | None, Choice(BATCHES, "Mined negatives of a query.", shown="all", low=1)] = None
+    # items of a class in batches of classes; None: 2, or 4 where positives may be many
+    per_class: Annotated[
+        int | None, Choice(BATCHES, "K items of a class in a batch of classes.", shown="2 or 4", low=2)
+    ] = None
+    # specs of the rules by which negatives are left out
+    masks: Annotated[
+        tuple[str, ...],
+        Choice(
+            BATCHES,
+            "Rule that leaves out negatives which are probably relevant: same-item, same-text, above:margin=0.1, "
+            "percent:share=0.95, gist, or the mask.npz of an audit; repeat for several. none: no rule, also where a "
+            "run was trained with one.",
+            flags="--mask",
+            names="masks",
+            read=read_masks,
+            many=True,
+        ),
+    ] = ()
+    # further candidates of a query, see engine.terms
+    terms: Annotated[
+        tuple[str, ...],
+        Choice(
+            BATCHES,
+            "Further candidates of each query of a softmax loss, with commas: q2q, d2q, d2d, p2p (query and "
+            "document, of its positive).",
+            read=lambda text: tuple(text.split(",")),
+        ),
+    ] = ()
+    # what the guide of the rules is, for the record
+    guide: Annotated[
+        str | None, Choice(BATCHES, "Source of the same items whose similarities the rule gist reads.")
+    ] = None
+    # level of the intervals of means over other items like these; None: no intervals
+    interval: Annotated[
+        float | None,
+        Choice(
+            INTERVALS,
+            "Level of the intervals of means, in per cent or as a share, over other items like these; none: no "
+            "intervals.",
+            shown="95",
+            read=read_level,
+        ),
+    ] = LEVEL
+    # sweeps without a group of items, for intervals of what else has none
+    interval_groups: Annotated[
+        int | None,
+        Choice(
+            INTERVALS,
+            "Repeat the sweep without each of so many groups of items, for intervals of what is no mean over "
+            "queries: 20 takes 20 times as long.",
+            shown="no such intervals",
+            low=10,
+        ),
+    ] = None
+    # of each direction, drawn at random and compared with all candidates; None: all
+    queries: Annotated[
+        int | None,
+        Choice(
+            SAMPLE,
+            "A random sample of this many queries of each direction, each against all candidates of --batch-size "
+            "all, with an interval for all queries.",
+            shown="all",
+            low=2,
+        ),
+    ] = None
+    # as many queries as `C_neg=1%` takes: an interval of +- 1 % of the statistic
+    precision_of: Annotated[
+        str | None,
+        Choice(SAMPLE, "As many queries as a statistic takes: C_neg=1% is an interval of ± 1 %, after a pilot of 1000."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        require_choices(self)
+        if self.queries is not None and self.precision_of is not None:
+            raise OptionError("--queries and --precision-of both say how many queries there are; give one")
+        if self.precision_of is not None:
+            from .sampled.precision import Precision
+
+            Precision.parse(self.precision_of)
+        if self.interval is not None and not 0 < self.interval < 1:
+            raise OptionError(f"--interval must be a level between 0 and 1, as 0.95, or none; got {self.interval}")
+        if self.interval_groups is not None and (self.interval is None or self.is_sample):
+            raise OptionError("--interval-groups needs --interval and all queries; leave it out, or --queries")
+        if self.mined is not None and self.negatives == "none":
+            raise OptionError("--mined needs mined negatives; --negatives none leaves them out")
+        if self.sampling in ("views", "classes") and (self.mined is not None or self.negatives != "batch"):
+            raise OptionError(f"--negatives and --mined are of pairs and groups; --sampling {self.sampling} has none")
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether some queries of each direction are drawn, not all taken."""
+        return self.queries is not None or self.precision_of is not None
+
+    def record(self) -> dict[str, Any]:
+        """Return the options as a frame's manifest states them: without those of later versions that have no effect."""
+        neutral = {field.name: field.default for field in fields(SweepOptions)}
+        early = list(neutral)[: list(neutral).index("negatives")]
+        stated = {k: v for k, v in asdict(self).items() if k in early or v != neutral[k]}
+        return {**stated, "precision": "float32"}  # of tiles, which frames of earlier versions state
+
+
+def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options by which a recipe's batches have other negatives than those of most: its own, and its rules.
+
+    >>> trained_options({"negatives": "own", "mined": 2, "mask": "same_item;above:margin=0.1", "seed": 0})
+    {'negatives': 'own', 'mined': 2, 'masks': ('same_item', 'above:margin=0.1')}
+    """
+    trained: dict[str, Any] = {}
+    if recipe.get("negatives") not in (None, "batch"):
+        trained["negatives"] = recipe["negatives"]
+    if recipe.get("mined"):
+        trained["mined"] = recipe["mined"]
+    if recipe.get("mask"):
+        trained["masks"] = tuple(str(recipe["mask"]).split(";"))
+    return trained

@@ -1,0 +1,70 @@
+"""How a source is read: the options that all commands and functions which open one share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from lossscope.choices import RUNNING, SOURCE, SPLITS, Choice
+from lossscope.core.types import Progress
+
+Device = Annotated[str, Choice(RUNNING, "auto, cpu, cuda or cuda:INDEX.", words=("auto", "cpu", "cuda"))]
+
+
+@dataclass(frozen=True)
+class Request:
+    """How a source is read; options that are given override what the source says of itself."""
+
+    # spec of the data set; None: the one that the source names
+    data: Annotated[str | None, Choice(SOURCE, "Data set spec.", names="datasets")] = None
+    # of the data set
+    split: Annotated[str, Choice(SOURCE, "Split of the checkpoint's data.", words=SPLITS)] = "train"
+    device: Device = "cpu"
+    batch_size: int = 256  # items encoded at a time
+    # whether embeddings are kept in the cache folder
+    cache: Annotated[bool, Choice(SOURCE, "Do not keep embeddings.", flags=" /--no-cache")] = True
+    progress: Progress | None = None
+    # file or folder of the vocabulary or tokeniser of a released model
+    vocabulary: Annotated[
+        Path | None,
+        Choice(
+            SOURCE,
+            "Words (.json, .pkl), byte pairs (.txt.gz) or tokeniser folder of a released model, if not beside it.",
+        ),
+    ] = None
+    # image row of each caption (.npy, or a number a line), for dumps without it
+    caption_image: Annotated[
+        Path | None,
+        Choice(SOURCE, "Image row of each caption (.npy, or one a line), for a dump that does not hold it."),
+    ] = None
+    # names of the sides of a dump, `query/document`; None: what it declares
+    sides: Annotated[
+        str | None,
+        Choice(SOURCE, "What the two sides of a dump are called, as user/item; one name for one labelled set."),
+    ] = None
+    # KEY=VALUE to change in the encoder's spec, as score=itm
+    encoder: Annotated[
+        tuple[str, ...],
+        Choice(
+            SOURCE,
+            "KEY=VALUE of the encoder's spec, as score=itm, or what a released file does not say, as model=ViT-B-32.",
+            flags="--encoder-option",
+        ),
+    ] = ()
+    # options of a released file, in no list here, that leave the model as it is
+    accepted_options: Annotated[
+        tuple[str, ...],
+        Choice(
+            SOURCE,
+            "Option of a released file, not known here, that leaves the model as it is; repeat.",
+            flags="--accept-option",
+        ),
+    ] = ()
+    # whether Python files that a spec names may be imported
+    trust_code: Annotated[bool, Choice(SOURCE, "Import Python files that a file names.", flags="--trust-code")] = False
+    sharded: bool = False  # a folder of .npy shards is read when its rows are needed, as sweeps over samples need them
+    mode: Literal["eval", "train"] = "eval"  # of the model: train has its dropout, and batch norm of the batch
+    mode_seed: int = 0  # of what is drawn in train mode
+    # numbers as they are stored or computed: neither normalised nor refused where they are not finite
+    raw: bool = False
