@@ -19,7 +19,7 @@ from lossscope.training.batching import epoch_batches
 from lossscope.training.components import resolve
 from lossscope.training.recipe import Recipe
 from lossscope.training.state import new_state
-from lossscope.training.step import train_step
+from lossscope.training.step import Step, train_step
 from lossscope.training.task import prepare_task
 
 PAIRS = 128
@@ -39,7 +39,7 @@ def training_step(folder: Path) -> Callable[[], object]:
     state = new_state(task)
     state.model.train()
     batch = next(epoch_batches(task.sampling, task.train.relations.caption_image, 0, 0, 0))
-    return lambda: train_step(task, state, task.objective_of(1), batch, folder)
+    return lambda: train_step(task, state, Step(task.objective_of(1)), batch, folder)
 
 
 def milliseconds(function: Callable[[], object], n: int) -> float:

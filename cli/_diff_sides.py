@@ -48,9 +48,7 @@ _B = "The other side, of one source"
 class OtherCondition:
     """How B is another than A, as typed; None: like A."""
 
-    b_objective: Annotated[
-        tuple[str, ...], Choice(_B, "Objective of B; one for each of A.", names="objectives")
-    ] = ()
+    b_objective: Annotated[tuple[str, ...], Choice(_B, "Objective of B; one for each of A.", names="objectives")] = ()
     b_eps: Annotated[float | None, Choice(_B, "Threshold of B.")] = None
     b_mode: Annotated[
         Literal["eval", "train"] | None,
@@ -70,9 +68,10 @@ class OtherCondition:
 class Compared:
     """What is compared of both sides."""
 
-    probes: Annotated[
-        tuple[str, ...], Choice(None, "NAME[:key=value,...]; repeat for several.", names="probes")
-    ] = ("cocos", "similarity")
+    probes: Annotated[tuple[str, ...], Choice(None, "NAME[:key=value,...]; repeat for several.", names="probes")] = (
+        "cocos",
+        "similarity",
+    )
     eps: Annotated[float | None, Choice(None, "Threshold of A, and of B.", shown="0.01")] = None
     epoch: Annotated[int | None, Choice(None, "Epoch of A, a run folder.", shown="the best", low=0)] = None
     epochs: Annotated[
@@ -99,9 +98,7 @@ def require_sides(options: SweepArguments, other: OtherCondition) -> None:
         raise usage("--b-epoch is of one run folder; leave B out, or name the checkpoint of its epoch")
 
 
-def require_epochs_alone(
-    options: SweepArguments, compared: Compared, other: OtherCondition, page: Path | None
-) -> None:
+def require_epochs_alone(options: SweepArguments, compared: Compared, other: OtherCondition, page: Path | None) -> None:
     """Raise a usage error for options that --epochs has not."""
     if len(options.sources) != 1 or other.is_any or compared.epoch is not None or page is not None:
         raise usage("--epochs is of one run folder alone; leave B, --epoch and --page out")

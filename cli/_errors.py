@@ -5,7 +5,6 @@ from __future__ import annotations
 from lossscope.errors import InputError, Interrupted, SpecError
 
 from . import _processes
-from ._output import message
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -39,7 +38,7 @@ def is_memory(error: BaseException) -> bool:
     return is_out_of_memory(error)
 
 
-def _write(message: str, code: int) -> int:
+def _write(text: str, code: int) -> int:
     if code != INTERRUPTED or _processes.writes_results():
-        message(_processes.with_rank(message))
+        message(_processes.with_rank(text))
     return code

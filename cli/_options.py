@@ -29,6 +29,7 @@ Format = Annotated[
     Literal["table", "json", "csv", "markdown", "latex"], Choice(OUTPUT, "Of the result.", flags="--format")
 ]
 File = Annotated[Path | None, Choice(OUTPUT, "File for the result instead of stdout.")]
+Seed = Annotated[int, Choice(None, "Seed of batches and of initial weights.", low=0)]
 Jobs = Annotated[
     int | None,
     Choice(
@@ -48,6 +49,18 @@ class Typed:
     """Marks a parameter `choices: Annotated[dict, Typed(Recipe)]`: the fields of a dataclass that were typed, alone."""
 
     options: type[Any]
+
+
+class Only:
+    """Marks a parameter `request: Annotated[Request, Only("data", "split")]`: these fields of its options alone.
+
+    Args:
+        names: of the fields.
+        panel: heading under which --help lists them; None: their own.
+    """
+
+    def __init__(self, *names: str, panel: str | None = None) -> None:
+        self.names, self.panel = names, panel
 
 
 @dataclass(frozen=True)
@@ -129,6 +142,8 @@ class _Option:
             return complete_declared(choice.names)
         if choice.names:
             return complete_names(choice.names, *choice.words)
+        if choice.completes is not None:
+            return lambda incomplete: [word for word in choice.completes() if word.startswith(incomplete)]
         return complete_words(*choice.words) if choice.words else None
 
 
@@ -211,10 +226,11 @@ def _member(name: str, hint: Any, default: Any) -> _Option | _Group | _TypedAlon
     found = choice_of(hint)
     if found is not None:
         return _Option(name, *found, default)
-    marked = next((item for item in get_args(hint) if isinstance(item, Typed)), None)
-    if marked is not None:
-        return _TypedAlone(_group(marked.options, MISSING))
-    return _group(hint, default)
+    options, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+    if marks and isinstance(marks[0], Typed):
+        return _TypedAlone(_group(marks[0].options, MISSING))
+    group = _group(options, default)
+    return _only(group, marks[0]) if marks and isinstance(marks[0], Only) else group
 
 
 def _group(options: type[Any], default: Any) -> _Group:
@@ -226,11 +242,20 @@ def _group(options: type[Any], default: Any) -> _Group:
             value = getattr(default, field.name)
         else:
             value = field.default if field.default_factory is MISSING else field.default_factory()
-        if choice_of(hint) is not None:
+        if choice_of(hint) is not None or _is_form(hint):
             members[field.name] = _member(field.name, hint, value)
-        elif is_dataclass(hint) and _is_form(hint):
-            members[field.name] = _group(hint, value)
     return _Group(options, members, default)
+
+
+def _only(group: _Group, only: Only) -> _Group:
+    """Return the group with some of its options alone."""
+    members = {}
+    for name in only.names:
+        member = group.members[name]
+        assert isinstance(member, _Option)
+        panel = member.choice.panel if only.panel is None or member.choice.panel == RUNNING else only.panel
+        members[name] = replace(member, choice=replace(member.choice, panel=panel))
+    return replace(group, members=members)
 
 
 @cache
@@ -238,8 +263,10 @@ def _hints(options: type[Any]) -> dict[str, Any]:
     return get_type_hints(options, include_extras=True)
 
 
-def _is_form(options: Any) -> bool:
-    return any(choice_of(hint) is not None for hint in _hints(options).values())
+def _is_form(hint: Any) -> bool:
+    """Whether a field is a dataclass of options."""
+    options = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return is_dataclass(options) and any(choice_of(one) is not None for one in _hints(options).values())
 
 
 def _is_tuple(type_hint: Any) -> bool:

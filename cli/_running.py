@@ -18,7 +18,7 @@ class Running:
     verbose: bool = False  # more on stderr
 
 
-_RUNNING: ContextVar[Running] = ContextVar("running", default=Running())
+_RUNNING: ContextVar[Running] = ContextVar("running", default=Running())  # noqa: B039 - never changed
 
 
 def remember(context: Any) -> None:

@@ -3,103 +3,84 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from lossscope.choices import OUTPUT, Choice
 from lossscope.core.types import HIDDEN_FROM
+from lossscope.errors import OptionError
+from lossscope.sources.request import Request
 
 from ._app import command
-from ._options import (
-    OUTPUT,
-    CaptionImage,
-    DataSpec,
-    Debug,
-    Device,
-    NoCache,
-    Objectives,
-    Quiet,
-    Seed,
-    SidesOption,
-    SplitName,
-    TrustCode,
-    VocabularyFile,
-    complete_names,
-    resolve_device,
-    usage,
-)
+from ._options import Seed, resolve_device, usage
 from ._output import notice, print_path
 from ._progress import progress
+from ._sources import OF_TRAIN
 
 if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
+READ = ("cache", "vocabulary", "caption_image", "sides", "trust_code", "encoder", "accepted_options")
 RARE = 0.001  # share of false negatives below which masks gained nothing (docs/audit.md)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """What an audit looks at, and by what."""
+
+    objectives: Annotated[
+        tuple[str, ...], Choice(None, "Objective spec; repeat for several.", flags="--objective", names="objectives")
+    ] = ()
+    labels: Annotated[Path | None, Choice(None, "Sheet with answers, which recalibrate the probabilities.")] = None
+    signals: Annotated[
+        tuple[str, ...],
+        Choice(None, "Signal to decide by, or ./file.py:NAME; repeat.", shown="all", flags="--signal", names="signals"),
+    ] = ()
+    threshold: Annotated[
+        float, Choice(None, "Probability from which the mask leaves a pair out.", low=0.0, high=1.0)
+    ] = HIDDEN_FROM
+    batch_size: Annotated[int, Choice(None, "Pairs of a batch.", low=2, high=4096)] = 128
+    top: Annotated[
+        int | None,
+        Choice(
+            None,
+            "Of more than 6 million pairs: candidates of each query that are looked at.",
+            shown="a fiftieth",
+            low=1,
+        ),
+    ] = None
+    sheet: Annotated[int, Choice(None, "Pairs to label.", low=10)] = 100
+    seed: Seed = 0
+
+    def __post_init__(self) -> None:
+        if self.threshold == 0:
+            raise OptionError("--threshold must be above 0: at 0 every negative would be left out")
 
 
 @command(keeps=True)
 def audit(
-    out: Annotated[
-        Path,
-        typer.Option(help="Folder for suspects, mask, sheet and pages.", show_default=False, rich_help_panel=OUTPUT),
-    ],
+    out: Annotated[Path, Choice(OUTPUT, "Folder for suspects, mask, sheet and pages.")],
     sources: Annotated[
-        list[Path] | None,
-        typer.Argument(
+        tuple[Path, ...],
+        Choice(
+            None,
+            "Checkpoints, run folders or dumps of the same split; none: texts of --data alone.",
             metavar="[SOURCE]...",
-            help="Checkpoints, run folders or dumps of the same split; none: texts of --data alone.",
-            show_default=False,
+            argument=True,
         ),
-    ] = None,
-    data: DataSpec = None,
-    split: SplitName = "train",
-    objective: Objectives = None,
-    labels: Annotated[
-        Path | None, typer.Option(help="Sheet with answers, which recalibrate the probabilities.", show_default=False)
-    ] = None,
+    ] = (),
+    audited: Audited = Audited(),
     pairs: Annotated[
         Path | None,
-        typer.Option(
-            help="CSV of pairs (columns image,caption, or the names of the sides) to score into OUT/scores.csv.",
-            show_default=False,
-        ),
+        Choice(None, "CSV of pairs (columns image,caption, or the names of the sides) to score into OUT/scores.csv."),
     ] = None,
-    signal: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Signal to decide by, or ./file.py:NAME; repeat.",
-            show_default="all",
-            autocompletion=complete_names("signals"),
-        ),
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option(help="Probability from which the mask leaves a pair out.", min=0.0, max=1.0)
-    ] = HIDDEN_FROM,
-    batch_size: Annotated[int, typer.Option(help="Pairs of a batch.", min=2, max=4096)] = 128,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="Of more than 6 million pairs: candidates of each query that are looked at.",
-            min=1,
-            show_default="a fiftieth",
-        ),
-    ] = None,
-    sheet: Annotated[int, typer.Option(help="Pairs to label.", min=10)] = 100,
-    shown: Annotated[int, typer.Option(help="Suspects on the page.", min=1, max=2000, rich_help_panel=OUTPUT)] = 200,
-    seed: Seed = 0,
-    sides: SidesOption = None,
-    caption_image: CaptionImage = None,
-    vocabulary: VocabularyFile = None,
-    trust_code: TrustCode = False,
-    format: Annotated[
-        Literal["table", "json"], typer.Option("--format", help="Of the result.", rich_help_panel=OUTPUT)
-    ] = "table",
-    device: Device = "auto",
-    no_cache: NoCache = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    request: Request = OF_TRAIN,
+    shown: Annotated[int, Choice(OUTPUT, "Suspects on the page.", low=1, high=2000)] = 200,
+    format: Annotated[Literal["table", "json"], Choice(OUTPUT, "Of the result.", flags="--format")] = "table",
 ) -> None:
     """Which negatives are really positives: how many, which, and how much of the gradient pushes them away?
 
@@ -120,31 +101,26 @@ def audit(
     """
     from lossscope.audit.steps.options import AuditOptions
 
-    if not sources and data is None:
+    if not sources and request.data is None:
         raise usage("audit needs a SOURCE, or data with texts: lossscope audit --data scenes --out audit")
-    if threshold == 0:
-        raise usage("--threshold must be above 0: at 0 every negative would be left out")
     if pairs is not None and format == "json":
         raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
-    request = {
-        "cache": not no_cache, "vocabulary": vocabulary, "caption_image": caption_image, "sides": sides,
-        "trust_code": trust_code, "device": resolve_device(device),
-    }  # fmt: skip
-    with progress(quiet) as report:
+    read = {name: value for name, value in vars(request).items() if name in READ}
+    with progress() as report:
         options = AuditOptions(
-            data, split, tuple(objective or ()), tuple(signal or ()), batch_size, labels, threshold, top,
-            sheet=sheet, seed=seed, request=request, progress=report,
+            request.data, request.split, **vars(audited), progress=report,
+            request={**read, "device": resolve_device(request.device)},
         )  # fmt: skip
         if pairs is not None:
-            status, path = _score(sources or [], pairs, options, out)
+            status, path = _score(list(sources), pairs, options, out)
         else:
-            result, path = _audit(sources or [], options, out, shown)
+            result, path = _audit(list(sources), options, out, shown)
     if pairs is not None:
-        notice(f"Note: {status}.", quiet)
+        notice(f"Note: {status}.")
         print_path(path)
         return
     for text in result.notices:
-        notice(f"Note: {text}.", quiet)
+        notice(f"Note: {text}.")
     if format == "json":
         from lossscope.audit.output.document import document
 

@@ -6,28 +6,26 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from lossscope.choices import Choice
 
 from ._app import command
-from ._options import Debug
 from ._output import fold, print_text
 
 
 @command()
 def cite(
-    frames: Annotated[list[Path], typer.Argument(help="Frame folders, as --out wrote them.", show_default=False)],
+    frames: Annotated[tuple[Path, ...], Choice(None, "Frame folders, as --out wrote them.", argument=True)],
     statistic: Annotated[
-        list[str] | None, typer.Option(help="Of these alone, as C_neg; repeat for several.", show_default="all")
-    ] = None,
+        tuple[str, ...], Choice(None, "Of these alone, as C_neg; repeat for several.", shown="all")
+    ] = (),
     direction: Annotated[
-        list[str] | None, typer.Option(help="Of these alone, as i2t; repeat for several.", show_default="all")
-    ] = None,
+        tuple[str, ...], Choice(None, "Of these alone, as i2t; repeat for several.", shown="all")
+    ] = (),
     format: Annotated[
         Literal["text", "bibtex", "json", "latex"],
-        typer.Option(help="Sentences and papers, entries of papers, one document, or sentences that cite them."),
+        Choice(None, "Sentences and papers, entries of papers, one document, or sentences that cite them."),
     ] = "text",
-    out: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
-    debug: Debug = False,
+    out: Annotated[Path | None, Choice(None, "File to write instead of stdout.")] = None,
 ) -> None:
     """How to cite a number: one sentence that says what was measured, and the papers whose measure and loss it is.
 

@@ -33,9 +33,9 @@ class Counting:
         Choice(None, "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself."),
     ] = "paper"
     convention: Annotated[Convention, Choice(None, "Way of counting.")] = "corrected"
-    curve: Annotated[
-        Path | None, Choice(None, "Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")
-    ] = None
+    curve: Annotated[Path | None, Choice(None, "Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")] = (
+        None
+    )
 
     def __post_init__(self) -> None:
         for value in self.eps:

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from lossscope.stats.metric_names import METRICS, extra_cutoffs, is_metric, is_statistic
+from lossscope.choices import Choice
+from lossscope.sources.request import Request
+from lossscope.stats.metric_names import extra_cutoffs, is_statistic
+from lossscope.stats.options import Comparison, Resampling
 
 from ._app import command
-from ._options import (
-    SPLITS,
-    AcceptOptions,
-    CaptionImage,
-    DataSpec,
-    Debug,
-    Device,
-    EncoderOptions,
-    Format,
-    NoCache,
-    Quiet,
-    SidesOption,
-    TrustCode,
-    VocabularyFile,
-    complete_words,
-    require_choice,
-    usage,
-)
+from ._options import File, Format, require_choice
 from ._output import FORMATS, notice, print_results
 from ._progress import progress
-from ._sources import load_source
+from ._sources import OF_TEST, load_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,51 +25,21 @@ if TYPE_CHECKING:
 SCHEMA = "lossscope.comparison/3"
 
 
-def _complete_metrics(incomplete: str) -> list[str]:
-    return [name for name in (*METRICS, "all") if name.startswith(incomplete)]
-
-
 @command()
 def compare(
     runs: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Run folders, checkpoints or other sources; runs that differ in their seed alone are one system.",
-            show_default=False,
+        tuple[Path, ...],
+        Choice(
+            None,
+            "Run folders, checkpoints or other sources; runs that differ in their seed alone are one system.",
+            argument=True,
         ),
     ],
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="rsum, i2t_R@1, t2i_MRR, ..., of other sides q2d_nDCG@10, all_MAP@R, ..., or all; repeat for several. "
-            "Unless given: rsum, of other sides nDCG@10 of the first direction.",
-            autocompletion=_complete_metrics,
-            show_default=False,
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="System, or one of its runs, that all others are compared with.")
-    ] = None,
-    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="Every system with every other.")] = False,
-    data: DataSpec = None,
-    split: Annotated[
-        str, typer.Option(help="Split of the checkpoints' data.", autocompletion=complete_words(*SPLITS))
-    ] = "test",
-    resamples: Annotated[int, typer.Option(help="Of permutations and of the bootstrap.", min=99, max=1_000_000)] = 9999,
-    level: Annotated[float, typer.Option(help="Of the confidence intervals; the MDD is at level 1 - this.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of permutations and of the bootstrap.", min=0)] = 0,
-    device: Device = "auto",
+    comparison: Comparison,
+    request: Request = OF_TEST,
+    resampling: Resampling = Resampling(),  # noqa: B008 - never changed
     format: Format = "table",
-    out: Annotated[Path | None, typer.Option(help="File for the result instead of stdout.")] = None,
-    no_cache: NoCache = False,
-    vocabulary: VocabularyFile = None,
-    caption_image: CaptionImage = None,
-    sides: SidesOption = None,
-    encoder_option: EncoderOptions = None,
-    accept_option: AcceptOptions = None,
-    trust_code: TrustCode = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    out: File = None,
 ) -> None:
     """Differences between systems, with tests paired over images or queries and over seeds, corrected by Holm.
 
@@ -102,47 +56,32 @@ def compare(
     file. Where p is above 0.05 the table has the MDD, the smallest difference that the test would find; P(A > B) is how
     often a system beats the baseline with a new seed. What is tested, and what three seeds can show: docs/compare.md.
     """
-    from lossscope.stats.compare import Resampling
     from lossscope.stats.compare import compare as compare_systems
     from lossscope.stats.per_image import metrics_of
-    from lossscope.tables import comparison
+    from lossscope.tables import comparison as tables
 
     require_choice(format, FORMATS, "--format")
-    if baseline is not None and all_pairs:
-        raise usage("--baseline and --all-pairs exclude each other; give one of them")
-    for name in metric or ():
-        if not is_metric(name) and not is_statistic(name):
-            require_choice(name, (*METRICS, "all"), "--metric")
-    resampling = Resampling(resamples, seed, level)
-    request: dict[str, Any] = {
-        "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
-        "caption_image": caption_image, "sides": sides, "encoder": tuple(encoder_option or ()),
-        "accepted_options": tuple(accept_option or ()),
-    }  # fmt: skip
-    with progress(quiet) as report:
-        queries = _queries(runs, report, quiet, device, request, extra_cutoffs(metric or ()))
+    with progress() as report:
+        queries = _queries(runs, request, report, extra_cutoffs(comparison.metric))
     known = metrics_of(queries)
-    for name in metric or ():
+    for name in comparison.metric:
         if is_statistic(name):  # without its direction, whose name the runs say
             require_choice(name, (*known, "all"), "--metric")
-    metrics = known if "all" in (metric or ()) else tuple(metric or known[:1])
-    rows = compare_systems(queries, metrics, _system(baseline, queries), all_pairs, resampling)
+    metrics = known if "all" in comparison.metric else comparison.metric or tuple(known[:1])
+    baseline = _system(comparison.baseline, queries)
+    rows = compare_systems(queries, metrics, baseline, comparison.all_pairs, resampling)
     for left_out in dict.fromkeys(str(row["left_out"]) for _, row in rows.iterrows() if row["left_out"]):
-        notice(f"Note: left out, because the other system has no such seed: {left_out}.", quiet)
+        notice(f"Note: left out, because the other system has no such seed: {left_out}.")
     arguments = {
-        "name": "compare", "runs": [str(run) for run in runs], "metrics": list(metrics), "baseline": baseline,
-        "all_pairs": all_pairs, "split": split, "resamples": resamples, "level": level, "seed": seed,
+        "name": "compare", "runs": [str(run) for run in runs], "metrics": list(metrics),
+        "baseline": comparison.baseline, "all_pairs": comparison.all_pairs, "split": request.split,
+        "resamples": resampling.resamples, "level": resampling.level, "seed": resampling.seed,
     }  # fmt: skip
-    print_results(rows, lambda: [comparison.build(rows)], arguments, format, out, SCHEMA)
+    print_results(rows, lambda: [tables.build(rows)], arguments, format, out, SCHEMA)
 
 
 def _queries(
-    runs: Iterable[Path],
-    report: Progress | None,
-    quiet: bool,
-    device: str,
-    request: dict[str, Any],
-    cutoffs: Sequence[int] | None,
+    runs: Iterable[Path], request: Request, report: Progress | None, cutoffs: Sequence[int] | None
 ) -> pd.DataFrame:
     """Every query of every run, beside what the run is. One model at a time is kept."""
     import pandas as pd
@@ -154,11 +93,11 @@ def _queries(
     models: list[TrainedModel] = []
     parts: list[pd.DataFrame] = []
     for run in runs:
-        embedded = load_source(run, report, quiet, device, **request)
+        embedded = load_source(run, request, report)
         models.append(TrainedModel(embedded.name, embedded.seed, printed_choices(embedded.recipe)))
         parts.append(per_query(embedded, report, cutoffs))
-    systems = name_systems(models, request["data"])
-    return pd.concat([rows.assign(**own) for rows, own in zip(parts, systems, strict=True)], ignore_index=True)
+    systems = name_systems(models, request.data)
+    return pd.concat([rows.assign(**system) for rows, system in zip(parts, systems, strict=True)], ignore_index=True)
 
 
 def _system(baseline: str | None, queries: pd.DataFrame) -> str | None:

@@ -5,29 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from lossscope.choices import Choice
+from lossscope.sources.request import Request
 
 from ._app import command
-from ._options import AcceptOptions, DataSpec, Debug, EncoderOptions, Quiet, VocabularyFile, usage
+from ._options import Only, usage
 from ._output import notice, print_path
+from ._sources import OF_TRAIN
 
 
 @command()
 def convert(
-    foreign: Annotated[
-        Path, typer.Argument(help="Released file, or folder of Hugging Face or open_clip.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Argument(help="Checkpoint to write: .pt, or .safetensors.", show_default=False)],
-    vocabulary: VocabularyFile = None,
-    data: DataSpec = None,
+    foreign: Annotated[Path, Choice(None, "Released file, or folder of Hugging Face or open_clip.", argument=True)],
+    out: Annotated[Path, Choice(None, "Checkpoint to write: .pt, or .safetensors.", argument=True)],
+    request: Annotated[Request, Only("vocabulary", "data", "encoder", "accepted_options")] = OF_TRAIN,
     old_pickle: Annotated[
-        bool, typer.Option("--old-pickle", help="Read with our restricted unpickler: files of Python 2 torch refuses.")
+        bool,
+        Choice(None, "Read with our restricted unpickler: files of Python 2 torch refuses.", flags="--old-pickle"),
     ] = False,
-    encoder_option: EncoderOptions = None,
-    accept_option: AcceptOptions = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    force: Annotated[bool, Choice(None, "Overwrite an existing file.", flags="--force")] = False,
 ) -> None:
     """Open a checkpoint of the papers' authors, or a Hugging Face folder, and write it as a lossscope checkpoint.
 
@@ -48,13 +44,13 @@ def convert(
     if out.exists() and not force:
         raise usage(f"OUT must be a new file; {out} exists. Choose another, or pass --force")
     checkpoint, notices = open_released(
-        foreign, vocabulary, data or "", old_pickle, encoder_option or (), accept_option or ()
+        foreign, request.vocabulary, request.data or "", old_pickle, request.encoder, request.accepted_options
     )
-    if encoder_option:
-        checkpoint = checkpoint.with_encoder(encoder_option)
+    if request.encoder:
+        checkpoint = checkpoint.with_encoder(request.encoder)
     checkpoint.save(out)
     for text in notices:
-        notice(f"Note: {text}.", quiet)
+        notice(f"Note: {text}.")
     for name, value in describe(checkpoint).items():
-        notice(f"{name:<11} {value}", quiet)
+        notice(f"{name:<11} {value}")
     print_path(out)

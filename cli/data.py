@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from lossscope.choices import SPLITS, Choice
+from lossscope.sources.request import Device
+
 from ._app import app, command
-from ._options import SPLITS, Debug, Device, Quiet, complete_names, complete_words, require_choice, resolve_device
+from ._options import require_choice, resolve_device
 from ._output import notice, print_path
 from ._progress import progress
 
@@ -26,26 +29,20 @@ data = typer.Typer(
 app.add_typer(data)
 
 KINDS = ("expert", "words", "captions", "chosen")
-_New = Annotated[Path, typer.Argument(help="What to write.", show_default=False)]
+_New = Annotated[Path, Choice(None, "What to write.", argument=True)]
 
 
 @command(group=data, keeps=True)
 def features(
-    pictures: Annotated[str, typer.Option("--data", help="Data set of pictures.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Folder to write; the same command resumes it.", show_default=False)],
+    pictures: Annotated[str, Choice(None, "Data set of pictures.", flags="--data")],
+    out: Annotated[Path, Choice(None, "Folder to write; the same command resumes it.")],
     backbone: Annotated[
-        str,
-        typer.Option(
-            help="hog-grid, transformers:path=..., resnet:weights=...", autocompletion=complete_names("features")
-        ),
+        str, Choice(None, "hog-grid, transformers:path=..., resnet:weights=...", names="features")
     ] = "hog-grid",
     split: Annotated[
-        list[str] | None,
-        typer.Option(help="Split; repeat for several. Default: all there are.", autocompletion=complete_words(*SPLITS)),
-    ] = None,
+        tuple[str, ...], Choice(None, "Split; repeat for several. Default: all there are.", words=SPLITS)
+    ] = (),
     device: Device = "auto",
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Turn pictures into a folder of features and captions that `precomp:root=OUT` reads.
 
@@ -62,22 +59,18 @@ def features(
     from lossscope.registry import build, spec_of
 
     dataset = build("datasets", pictures)
-    with progress(quiet) as report:
-        work = Extraction(
-            spec_of(dataset), dataset, build("features", backbone), out, tuple(split or ()), resolve_device(device)
-        )
+    with progress() as report:
+        work = Extraction(spec_of(dataset), dataset, build("features", backbone), out, split, resolve_device(device))
         names = work.run(report)
-    notice(f"splits: {', '.join(names)}; read them with --data precomp:root={out}", quiet)
+    notice(f"splits: {', '.join(names)}; read them with --data precomp:root={out}")
     print_path(out)
 
 
 @command(group=data)
 def ecir(
-    source: Annotated[Path, typer.Argument(help="Folder of train_set.p, val_set.p, test_set.p.", show_default=False)],
+    source: Annotated[Path, Choice(None, "Folder of train_set.p, val_set.p, test_set.p.", argument=True)],
     out: _New,
-    name: Annotated[str, typer.Option(help="Name of the data set, e.g. flickr30k.", show_default=False)],
-    quiet: Quiet = False,
-    debug: Debug = False,
+    name: Annotated[str, Choice(None, "Name of the data set, e.g. flickr30k.")],
 ) -> None:
     """Convert the pickled data sets of the ECIR 2022 reproduction to Karpathy's format; nothing in them is run.
 
@@ -87,22 +80,20 @@ def ecir(
     """
     from lossscope.datasets.conversion.ecir import convert
 
-    with progress(quiet) as report:
+    with progress() as report:
         done = convert(source, out, name, report)
     text = (
         f"{done.images} images, {done.captions} captions; dropped {done.dropped_captions} caption ids without a caption"
     )
-    notice(f"{text} and {done.dropped_images} images without any", quiet)
+    notice(f"{text} and {done.dropped_images} images without any")
     print_path(out)
 
 
 @command(group=data)
 def msrvtt(
-    kind: Annotated[str, typer.Argument(help=", ".join(KINDS), autocompletion=lambda: list(KINDS))],
-    source: Annotated[Path, typer.Argument(help="Pickle of CE or MMT.", show_default=False)],
+    kind: Annotated[str, Choice(None, ", ".join(KINDS), words=KINDS, argument=True)],
+    source: Annotated[Path, Choice(None, "Pickle of CE or MMT.", argument=True)],
     out: _New,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Convert a pickle of CE or MMT for MSR-VTT; nothing in it is run.
 
@@ -119,19 +110,17 @@ def msrvtt(
     from lossscope.datasets.conversion.msrvtt import convert
 
     require_choice(kind, KINDS, "KIND")
-    with progress(quiet) as report:
+    with progress() as report:
         steps = None if report is None else functools.partial(report, kind)
         written = convert(cast("Kind", kind), source, out, steps)
-    notice(f"{written} entries", quiet)
+    notice(f"{written} entries")
     print_path(out)
 
 
 @command(group=data)
 def similarity(
-    source: Annotated[Path, typer.Argument(help="The .npy of VSE-infinity's evaluation.", show_default=False)],
+    source: Annotated[Path, Choice(None, "The .npy of VSE-infinity's evaluation.", argument=True)],
     out: _New,
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Convert the similarity matrix that VSE-infinity saves to a dump that every command takes; nothing in it is run.
 
@@ -142,5 +131,5 @@ def similarity(
     from lossscope.datasets.conversion.vse_infinity import convert
 
     images, captions = convert(source, out)
-    notice(f"{images} images x {captions} captions", quiet)
+    notice(f"{images} images x {captions} captions")
     print_path(out)

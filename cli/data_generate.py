@@ -3,34 +3,55 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from lossscope.choices import Choice
 
 from ._app import command
-from ._options import Debug, Quiet
 from ._output import notice, print_path
 from ._progress import progress
 from .data import data
 
-Lists = Literal["1k-a", "1k-b", "full"]
+
+@dataclass(frozen=True)
+class Members:
+    """Videos of MSR-VTT, with their captions."""
+
+    captions: Annotated[Path, Choice(None, "Folder of MSR-VTT's captions and lists.")]
+    lists: Annotated[Literal["1k-a", "1k-b", "full"], Choice(None, "Whose videos and captions.")] = "1k-a"
+    annotations: Annotated[str, Choice(None, "Pattern of the caption files.")] = "*videodatainfo.json"
+
+    def read(self) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Every video of the lists with all its captions, and those of its test that are not among them."""
+        from lossscope.datasets.formats.msrvtt_lists import Annotations, OfficialLists
+
+        annotated = Annotations.read(self.captions, self.annotations)
+        official = OfficialLists(self.captions, self.lists, 0, annotated)
+        videos = {video: pairs for part in ("train", "val", "test") for video, pairs in official.members(part).items()}
+        return {
+            video: tuple(dict.fromkeys((*annotated.captions.get(video, ()), *pairs))) for video, pairs in videos.items()
+        }
+
+
+@dataclass(frozen=True)
+class ExpertOptions:
+    """How features are drawn, see `SyntheticExperts`."""
+
+    models: Annotated[Literal["mmt", "ce"], Choice(None, "Whose experts.")] = "mmt"
+    width: Annotated[int, Choice(None, "Width of all experts; 0: that of the real ones.", low=0)] = 0
+    frames: Annotated[int, Choice(None, "Most frames of a video.", low=1)] = 30
+    missing: Annotated[float, Choice(None, "Probability that an expert has nothing of a video.")] = 0.2
+    noise: Annotated[float, Choice(None, "Length of the noise beside a signal of length 1.")] = 1.0
+    seed: Annotated[int, Choice(None, "Seed of everything drawn.", low=0)] = 0
 
 
 @command("synthetic-experts", group=data)
 def synthetic_experts(
-    out: Annotated[Path, typer.Argument(help="Folder of features to write.", show_default=False)],
-    captions: Annotated[Path, typer.Option(help="Folder of MSR-VTT's captions and lists.", show_default=False)],
-    lists: Annotated[Lists, typer.Option(help="Whose videos.")] = "1k-a",
-    annotations: Annotated[str, typer.Option(help="Pattern of the caption files.")] = "*videodatainfo.json",
-    models: Annotated[Literal["mmt", "ce"], typer.Option(help="Whose experts.")] = "mmt",
-    width: Annotated[int, typer.Option(help="Width of all experts; 0: that of the real ones.", min=0)] = 0,
-    frames: Annotated[int, typer.Option(help="Most frames of a video.", min=1)] = 30,
-    missing: Annotated[float, typer.Option(help="Probability that an expert has nothing of a video.")] = 0.2,
-    noise: Annotated[float, typer.Option(help="Length of the noise beside a signal of length 1.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    out: Annotated[Path, Choice(None, "Folder of features to write.", argument=True)],
+    members: Members,
+    options: ExpertOptions,
 ) -> None:
     """GENERATE expert features of MSR-VTT's videos from their captions, to train video models without the real ones.
 
@@ -42,25 +63,19 @@ def synthetic_experts(
     """
     from lossscope.datasets.conversion.synthetic_experts import SyntheticExperts
 
-    members = _members(captions, lists, annotations)
-    texts = {video: [text for _, text in pairs] for video, pairs in members.items()}
-    with progress(quiet) as report:
-        experts = SyntheticExperts(models, width, frames, missing, noise, seed=seed)
-        experts.write(texts, out, report)
-    notice(f"generated features of {len(texts)} videos, from their captions: no measurement of any video", quiet)
+    texts = {video: [text for _, text in pairs] for video, pairs in members.read().items()}
+    with progress() as report:
+        SyntheticExperts(**vars(options)).write(texts, out, report)
+    notice(f"generated features of {len(texts)} videos, from their captions: no measurement of any video")
     print_path(out)
 
 
 @command("random-words", group=data)
 def random_words(
-    out: Annotated[Path, typer.Argument(help="Stem of the files to write.", show_default=False)],
-    captions: Annotated[Path, typer.Option(help="Folder of MSR-VTT's captions and lists.", show_default=False)],
-    lists: Annotated[Lists, typer.Option(help="Whose captions.")] = "1k-a",
-    annotations: Annotated[str, typer.Option(help="Pattern of the caption files.")] = "*videodatainfo.json",
-    width: Annotated[int, typer.Option(help="Numbers of a word.", min=1)] = 64,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn.", min=0)] = 0,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    out: Annotated[Path, Choice(None, "Stem of the files to write.", argument=True)],
+    members: Members,
+    width: Annotated[int, Choice(None, "Numbers of a word.", low=1)] = 64,
+    seed: Annotated[int, Choice(None, "Seed of everything drawn.", low=0)] = 0,
 ) -> None:
     """GENERATE vectors of the words of MSR-VTT's captions, a random direction for each word, to train CE with.
 
@@ -72,21 +87,9 @@ def random_words(
     """
     from lossscope.datasets.conversion.random_word_vectors import write_word_vectors
 
-    members = _members(captions, lists, annotations)
-    with progress(quiet) as report:
+    texts = {id: text for pairs in members.read().values() for id, text in pairs}
+    with progress() as report:
         step = None if report is None else functools.partial(report, "words")
-        write_word_vectors({id: text for pairs in members.values() for id, text in pairs}, out, width, seed, step)
-    notice("generated vectors of words, a random direction each: nothing of what they mean", quiet)
+        write_word_vectors(texts, out, width, seed, step)
+    notice("generated vectors of words, a random direction each: nothing of what they mean")
     print_path(out)
-
-
-def _members(captions: Path, lists: Lists, annotations: str) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Every video of the lists with all its captions, and those of its test that are not among them."""
-    from lossscope.datasets.formats.msrvtt_lists import Annotations, OfficialLists
-
-    annotated = Annotations.read(captions, annotations)
-    official = OfficialLists(captions, lists, 0, annotated)
-    videos = {video: pairs for part in ("train", "val", "test") for video, pairs in official.members(part).items()}
-    return {
-        video: tuple(dict.fromkeys((*annotated.captions.get(video, ()), *pairs))) for video, pairs in videos.items()
-    }

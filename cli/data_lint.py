@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from lossscope.choices import Choice
+
 from ._app import command
-from ._options import Debug, Quiet, complete_names
 from ._output import fold
 from ._progress import progress
 from .data import data
@@ -27,25 +28,24 @@ COLOURS = {"error": "red", "warning": "yellow"}
 def lint(
     target: Annotated[
         str,
-        typer.Argument(
+        Choice(
+            None,
+            "File, folder, pattern or URL of rows; or a data set of two texts.",
+            names="datasets",
             metavar="FILE|SPEC",
-            help="File, folder, pattern or URL of rows; or a data set of two texts.",
-            show_default=False,
-            autocompletion=complete_names("datasets"),
+            argument=True,
         ),
     ],
     against: Annotated[
-        list[str] | None,
-        typer.Option(help="File or data set, such as the training data, that may not share a row; repeat."),
-    ] = None,
-    columns: Annotated[str, typer.Option(help="Names of columns: query=title,positive=body.")] = "",
-    max_words: Annotated[int, typer.Option(help="Words of a text that is not long.", min=1)] = 512,
+        tuple[str, ...],
+        Choice(None, "File or data set, such as the training data, that may not share a row; repeat."),
+    ] = (),
+    columns: Annotated[str, Choice(None, "Names of columns: query=title,positive=body.")] = "",
+    max_words: Annotated[int, Choice(None, "Words of a text that is not long.", low=1)] = 512,
     fail_on: Annotated[
-        Literal["error", "warning"] | None, typer.Option(help="Exit with 3 for findings of this severity or above.")
+        Literal["error", "warning"] | None, Choice(None, "Exit with 3 for findings of this severity or above.")
     ] = None,
-    format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
-    quiet: Quiet = False,
-    debug: Debug = False,
+    format: Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")] = "table",
 ) -> None:
     """What is wrong with text data, seen without a model: copies, positives among negatives, empty texts, leaks.
 
@@ -64,8 +64,8 @@ def lint(
     from lossscope.datasets.lint.suite import lint as run_lint
     from lossscope.datasets.lint.targets import lint_sources
 
-    known = {name: source for one in against or () for name, source in _named(one, lint_sources(one, columns))}
-    with progress(quiet) as report:
+    known = {name: source for one in against for name, source in _named(one, lint_sources(one, columns))}
+    with progress() as report:
         result = run_lint(lint_sources(target, columns), known, max_words, report)
     typer.echo(json.dumps(_document(result), indent=1) if format == "json" else "\n".join(_lines(target, result)))
     if fail_on and result.reaches(fail_on):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
+from lossscope.choices import Choice
+from lossscope.sources.request import Device
 
 from ._app import command
-from ._options import Debug, Device, Quiet, Seed, resolve_device
+from ._options import Seed, resolve_device
 from ._output import notice, print_path
 from ._progress import progress
 
@@ -20,15 +21,13 @@ _TITLES = {
 
 @command(keeps=True)
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder to write; a demo that was stopped is resumed.")] = Path("demo"),
+    out: Annotated[Path, Choice(None, "Folder to write; a demo that was stopped is resumed.")] = Path("demo"),
     data: Annotated[
-        Literal["scenes", "passages"], typer.Option(help="Rendered images and captions, or questions and passages.")
+        Literal["scenes", "passages"], Choice(None, "Rendered images and captions, or questions and passages.")
     ] = "scenes",
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller, in about a minute.")] = False,
+    quick: Annotated[bool, Choice(None, "Smaller, in about a minute.", flags="--quick")] = False,
     seed: Seed = 0,
     device: Device = "auto",
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Train one model with four losses, count which samples carry the gradient, and write a report.
 
@@ -48,21 +47,22 @@ def demo(
     from lossscope.errors import InputError
     from lossscope.registry import build
     from lossscope.studies.report import report
+    from lossscope.studies.report_options import ReportOptions
     from lossscope.studies.study import Study
     from lossscope.studies.study_file import demo_file, read_study_file
 
     begun = time.monotonic()
     place = resolve_device(device)
     study = Study.begin(out / "study", read_study_file(demo_file(quick, data), seeds=(seed,)))
-    notice(f"Training {len(study.grid.runs)} models, each with its own process", quiet)
-    with progress(quiet) as bar:
-        statuses = study.run(build("launchers", "local"), place, True, lambda line: notice(line, quiet), bar)
+    notice(f"Training {len(study.grid.runs)} models, each with its own process")
+    with progress() as bar:
+        statuses = study.run(build("launchers", "local"), place, True, notice, bar)
         unfinished = [one for one in statuses if one.status != "done"]
         if unfinished:
             raise InputError(
                 f"{unfinished[0].run.key} must be done; it is {unfinished[0].status}: {unfinished[0].reason}"
             )
-        notice("Drawing the report", quiet)
-        page = report([study.path], out / "report", _TITLES[data], progress=bar)
-    notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:", quiet)
+        notice("Drawing the report")
+        page = report([study.path], out / "report", ReportOptions(title=_TITLES[data]), progress=bar)
+    notice(f"Done in {time.monotonic() - begun:.0f} s. Open the page in a browser:")
     print_path(page)

@@ -4,31 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from lossscope.choices import Choice
+from lossscope.engine.options import read_batch_size
+from lossscope.sources.request import Request
 
 from ._app import command
-from ._options import (
-    SPLITS,
-    DataSpec,
-    Debug,
-    Device,
-    Objectives,
-    Quiet,
-    Seed,
-    TrustCode,
-    complete_words,
-    parse_batch_size,
-    require_choice,
-    usage,
-    with_options,
-)
+from ._options import Only, require_choice, usage
 from ._output import print_csv, print_path
 from ._progress import progress
-from ._sources import load_source
+from ._sources import OF_TRAIN, load_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,97 +29,76 @@ class DiagramOptions:
     """The options of `lossscope diagram`, as they are typed."""
 
     triplet: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Triplet weight of GOAL: con, nca or cir; repeat for several.",
-            rich_help_panel=_WEIGHTS,
-            autocompletion=complete_words("con", "nca", "cir"),
-        ),
-    ] = None
+        tuple[str, ...],
+        Choice(_WEIGHTS, "Triplet weight of GOAL: con, nca or cir; repeat for several.", words=("con", "nca", "cir")),
+    ] = ()
     pair: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Pair weight of GOAL: con, lin, sig, lin-ms or sig-ms; repeat for several.",
-            rich_help_panel=_WEIGHTS,
-            autocompletion=complete_words("con", "lin", "sig", "lin-ms", "sig-ms"),
+        tuple[str, ...],
+        Choice(
+            _WEIGHTS,
+            "Pair weight of GOAL: con, lin, sig, lin-ms or sig-ms; repeat for several.",
+            words=("con", "lin", "sig", "lin-ms", "sig-ms"),
         ),
-    ] = None
-    objective: Objectives = field(default=None, metadata={"panel": _WEIGHTS})
-    tau: Annotated[float, typer.Option(help="Scale of nca and cir.", rich_help_panel=_GOAL)] = 10.0
-    margin: Annotated[float, typer.Option(help="Margin of con.", rich_help_panel=_GOAL)] = 0.2
-    alpha: Annotated[float, typer.Option(help="Slope of the positive sigmoid.", rich_help_panel=_GOAL)] = 2.0
-    beta: Annotated[float, typer.Option(help="Slope of the negative sigmoid.", rich_help_panel=_GOAL)] = 10.0
-    lam: Annotated[float, typer.Option(help="Midpoint of the sigmoids.", rich_help_panel=_GOAL)] = 0.5
-    m: Annotated[float, typer.Option("--m", help="Relative term m of the -ms pair weights.", rich_help_panel=_GOAL)] = (
-        0.1
-    )
-    low: Annotated[float, typer.Option(help="Smallest similarity drawn.", rich_help_panel=_GRID)] = -1.0
-    high: Annotated[float, typer.Option(help="Largest similarity drawn.", rich_help_panel=_GRID)] = 1.0
+    ] = ()
+    objective: Annotated[
+        tuple[str, ...], Choice(_WEIGHTS, "Objective spec; repeat for several.", names="objectives")
+    ] = ()
+    tau: Annotated[float, Choice(_GOAL, "Scale of nca and cir.")] = 10.0
+    margin: Annotated[float, Choice(_GOAL, "Margin of con.")] = 0.2
+    alpha: Annotated[float, Choice(_GOAL, "Slope of the positive sigmoid.")] = 2.0
+    beta: Annotated[float, Choice(_GOAL, "Slope of the negative sigmoid.")] = 10.0
+    lam: Annotated[float, Choice(_GOAL, "Midpoint of the sigmoids.")] = 0.5
+    m: Annotated[float, Choice(_GOAL, "Relative term m of the -ms pair weights.", flags="--m")] = 0.1
+    low: Annotated[float, Choice(_GRID, "Smallest similarity drawn.")] = -1.0
+    high: Annotated[float, Choice(_GRID, "Largest similarity drawn.")] = 1.0
     points: Annotated[
         int | None,
-        typer.Option(
-            help="Points along each axis.",
-            min=2,
-            max=2001,
-            show_default="201; 41 for a loss that is called once a point",
-            rich_help_panel=_GRID,
+        Choice(
+            _GRID,
+            "Points along each axis.",
+            shown="201; 41 for a loss that is called once a point",
+            low=2,
+            high=2001,
         ),
     ] = None
     overlay: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Source whose queries are drawn on the field, as clouds; repeat for several.", rich_help_panel=_OVERLAY
-        ),
-    ] = None
-    path: Annotated[
-        bool,
-        typer.Option("--path", help="The cloud of every epoch; --overlay is a run folder.", rich_help_panel=_OVERLAY),
-    ] = False
-    data: DataSpec = field(default=None, metadata={"panel": _OVERLAY})
-    split: Annotated[
-        str,
-        typer.Option(
-            help="Split whose queries are drawn.", rich_help_panel=_OVERLAY, autocompletion=complete_words(*SPLITS)
-        ),
-    ] = "train"
+        tuple[Path, ...],
+        Choice(_OVERLAY, "Source whose queries are drawn on the field, as clouds; repeat for several."),
+    ] = ()
+    path: Annotated[bool, Choice(_OVERLAY, "The cloud of every epoch; --overlay is a run folder.", flags="--path")] = (
+        False
+    )
+    request: Annotated[Request, Only("data", "split", "device", "trust_code", panel=_OVERLAY)] = OF_TRAIN
     batch_size: Annotated[
-        str,
-        typer.Option(help="Pairs of a batch, which holds the hardest negative; or `all`.", rich_help_panel=_OVERLAY),
-    ] = "128"
+        int | None,
+        Choice(
+            _OVERLAY,
+            "Pairs of a batch, which holds the hardest negative; or `all`.",
+            shown="128",
+            read=read_batch_size,
+        ),
+    ] = 128
     direction: Annotated[
         str,
-        typer.Option(
-            help="Queries that are drawn: i2t, t2i, q2d, ..., or both.",
-            rich_help_panel=_OVERLAY,
-            autocompletion=complete_words("i2t", "t2i", "both"),
-        ),
+        Choice(_OVERLAY, "Queries that are drawn: i2t, t2i, q2d, ..., or both.", words=("i2t", "t2i", "both")),
     ] = "both"
-    seed: Seed = field(default=0, metadata={"panel": _OVERLAY})
-    arrows: Annotated[
-        bool,
-        typer.Option("--arrows", help="Also where a step of descent moves each triplet.", rich_help_panel=_PICTURE),
-    ] = False
-    style: Annotated[
-        Literal["screen", "paper"], typer.Option(help="paper: 8 pt, columns of 3.3 inches.", rich_help_panel=_PICTURE)
-    ] = "screen"
+    seed: Annotated[int, Choice(_OVERLAY, "Seed of batches and of initial weights.", low=0)] = 0
+    arrows: Annotated[bool, Choice(_PICTURE, "Also where a step of descent moves each triplet.", flags="--arrows")] = (
+        False
+    )
+    style: Annotated[Literal["screen", "paper"], Choice(_PICTURE, "paper: 8 pt, columns of 3.3 inches.")] = "screen"
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Picture: .png, .pdf or .svg.",
-            rich_help_panel=_PICTURE,
-            show_default="diagram-WHAT.png, named after what is drawn",
+        Choice(
+            _PICTURE,
+            "Picture: .png, .pdf or .svg.",
+            shown="diagram-WHAT.png, named after what is drawn",
+            flags="--out,-o",
         ),
     ] = None
-    format: Annotated[
-        Literal["table", "csv"],
-        typer.Option(help="csv prints the numbers instead of drawing them.", rich_help_panel=_PICTURE),
-    ] = "table"
-    device: Device = "auto"
-    trust_code: TrustCode = False
-    quiet: Quiet = False
-    debug: Debug = False
+    format: Annotated[Literal["table", "csv"], Choice(_PICTURE, "csv prints the numbers instead of drawing them.")] = (
+        "table"
+    )
 
     @property
     def goal(self) -> dict[str, float]:
@@ -141,7 +108,6 @@ class DiagramOptions:
 
 
 @command()
-@with_options(DiagramOptions)
 def diagram(options: DiagramOptions) -> None:
     """Draw how much an objective pushes for each (positive, negative) similarity.
 
@@ -163,19 +129,19 @@ def diagram(options: DiagramOptions) -> None:
     from lossscope.engine.weight_fields import PAIRS, TRIPLETS, goal_specs
     from lossscope.stats.metric_names import is_direction
 
-    for value in options.triplet or []:
+    for value in options.triplet:
         require_choice(value, TRIPLETS, "--triplet")
-    for value in options.pair or []:
+    for value in options.pair:
         require_choice(value, PAIRS, "--pair")
     if options.objective and (options.triplet or options.pair):
         raise usage("--objective draws any objective; give it alone, or --triplet and --pair")
-    if options.path and len(options.overlay or []) != 1:
+    if options.path and len(options.overlay) != 1:
         raise usage("--path needs one --overlay, a run folder")
     if options.direction != "both" and not is_direction(options.direction):
         raise usage(f"--direction must be i2t, t2i, q2d, ..., or both; got {options.direction!r}")
     everything = not (options.triplet or options.pair or options.objective)
-    specs = {spec: spec for spec in options.objective or []} or goal_specs(
-        TRIPLETS if everything else options.triplet or [], options.pair or [], options.goal, options.m
+    specs = {spec: spec for spec in options.objective} or goal_specs(
+        TRIPLETS if everything else options.triplet, options.pair, options.goal, options.m
     )
     frames = _frames(options, specs, everything)
     if options.format == "csv":
@@ -231,18 +197,18 @@ def _clouds(options: DiagramOptions) -> pd.DataFrame:
     from lossscope.engine.similarity_clouds import join_clouds, similarity_cloud
     from lossscope.io.run_folder import epoch_checkpoints
 
-    overlay = options.overlay or []
+    overlay = options.overlay
     if options.path:
         sources = [(float(epoch), file) for epoch, file in epoch_checkpoints(overlay[0])]
     else:
         sources = [(math.nan, one) for one in overlay]
-    request = {"data": options.data, "split": options.split, "trust_code": options.trust_code}
-    size = parse_batch_size(options.batch_size)
     clouds = []
-    with progress(options.quiet) as report:
+    with progress() as report:
         for epoch, file in sources:
-            embedded = load_source(file, report, options.quiet, options.device, **request)
-            cloud = similarity_cloud(embedded, size, options.seed, options.direction, epoch=epoch, progress=report)
+            embedded = load_source(file, options.request, report)
+            cloud = similarity_cloud(
+                embedded, options.batch_size, options.seed, options.direction, epoch=epoch, progress=report
+            )
             clouds.append(cloud.assign(source=str(overlay[0])) if options.path else cloud)
     return join_clouds(clouds)
 
@@ -282,8 +248,8 @@ def _draw(frames: dict[str, pd.DataFrame], options: DiagramOptions, margins: dic
 
 def _default_stem(options: DiagramOptions) -> str:
     """Name the picture after what is drawn, so that another diagram does not replace it."""
-    words = [*(options.triplet or []), *(options.pair or []), *(options.objective or [])]
+    words = [*(options.triplet), *(options.pair), *(options.objective)]
     words += [f"{name}-{value:g}" for name, value in options.goal.items() if value != getattr(DiagramOptions, name)]
-    words += [path.stem for path in options.overlay or []] + ["path"] * options.path
+    words += [path.stem for path in options.overlay] + ["path"] * options.path
     slug = re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(words)).strip("-.")
     return "-".join(filter(None, ("diagram", slug[:80])))

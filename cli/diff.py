@@ -47,9 +47,9 @@ class Shown:
     top: Annotated[int, Choice(OUTPUT, "Queries that changed most to list; 0: none.", low=0)] = 10
     by: Annotated[str, Choice(OUTPUT, "Number of a query that --top goes by.")] = "count"
     page: Annotated[Path | None, Choice(OUTPUT, "Folder for a page with tables and a picture.")] = None
-    picture: Annotated[
-        Path | None, Choice(OUTPUT, "Of the intervals: .png, .pdf or .svg.", flags="--picture,-o")
-    ] = None
+    picture: Annotated[Path | None, Choice(OUTPUT, "Of the intervals: .png, .pdf or .svg.", flags="--picture,-o")] = (
+        None
+    )
 
 
 @command(processes=True, imports="lossscope.engine.paired_sweep", verbose=True)

@@ -5,37 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from lossscope.choices import OUTPUT, SOURCE, Choice
+from lossscope.sources.request import Request
 from lossscope.visible_text import show_text
 
 from ._app import command
-from ._options import (
-    OUTPUT,
-    SOURCE,
-    AcceptOptions,
-    CaptionImage,
-    DataSpec,
-    Debug,
-    Device,
-    EncoderOptions,
-    NoCache,
-    Quiet,
-    SidesOption,
-    SplitName,
-    TrustCode,
-    Verbose,
-    VocabularyFile,
-    complete_names,
-    resolve_device,
-    usage,
-)
+from ._options import resolve_device, usage
 from ._output import fold, notice
 from ._progress import progress
+from ._running import is_verbose
+from ._sources import OF_TRAIN
 
 if TYPE_CHECKING:
     from lossscope.doctor.examination.checks import Examination
@@ -45,72 +31,75 @@ if TYPE_CHECKING:
 FOUND = 3  # exit code where --fail-on is met
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 _INDENT = 9
+READ = (
+    "data", "split", "cache", "vocabulary", "caption_image", "sides", "encoder", "accepted_options", "trust_code",
+)  # fmt: skip
 _SCREEN = 40  # lines of a pipe, and of terminals that have fewer
 
 
-@command(imports="lossscope.doctor.examination.examine")
-def doctor(
-    targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[SOURCE]...",
-            help="Checkpoint, run folder, dump, any source of cocos, or text data (file or spec).",
-            show_default=False,
-        ),
-    ] = None,
+def _read_columns(typed: tuple[str, ...]) -> dict[str, str]:
+    """Return FIELD=NAME as a mapping. Raises a usage error for anything else."""
+    parts = [text.partition("=") for text in typed]
+    wrong = next((text for text, (field, _, name) in zip(typed, parts, strict=True) if not (field and name)), None)
+    if wrong is not None:
+        raise usage(f"--column must be FIELD=NAME, such as loss=train/loss; got {wrong!r}")
+    return {field.strip(): name.strip() for field, _, name in parts}
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a training beside its source."""
+
     objective: Annotated[
-        str | None,
-        typer.Option(
-            help="What it was trained with, where it does not say so.", autocompletion=complete_names("objectives")
-        ),
-    ] = None,
+        str | None, Choice(None, "What it was trained with, where it does not say so.", names="objectives")
+    ] = None
     log: Annotated[
         Path | None,
-        typer.Option(
-            help="Log of the training, of any trainer: CSV, TensorBoard events, trainer_state.json, or a folder.",
-            rich_help_panel=SOURCE,
+        Choice(
+            SOURCE, "Log of the training, of any trainer: CSV, TensorBoard events, trainer_state.json, or a folder."
         ),
-    ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="FIELD=NAME of a column of the log: loss=train/loss; repeat.", rich_help_panel=SOURCE),
-    ] = None,
+    ] = None
+    columns: Annotated[
+        Mapping[str, str],
+        Choice(
+            SOURCE,
+            "FIELD=NAME of a column of the log: loss=train/loss; repeat.",
+            flags="--column",
+            read=_read_columns,
+            many=True,
+        ),
+    ] = field(default_factory=dict)
     batch_size: Annotated[
-        int | None,
-        typer.Option(help="Pairs of a batch.", min=1, show_default="that of the training, else 128"),
-    ] = None,
+        int | None, Choice(None, "Pairs of a batch.", shown="that of the training, else 128", low=1)
+    ] = None
     against: Annotated[
-        list[str] | None,
-        typer.Option(help="Training data, or a dump of it, that may not share an item with a source; repeat."),
-    ] = None,
+        tuple[str, ...],
+        Choice(None, "Training data, or a dump of it, that may not share an item with a source; repeat."),
+    ] = ()
     audit: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder of `lossscope audit`, or its mask.npz: which items probably match.", rich_help_panel=SOURCE
+        Choice(SOURCE, "Folder of `lossscope audit`, or its mask.npz: which items probably match."),
+    ] = None
+
+
+@command(imports="lossscope.doctor.examination.examine", verbose=True)
+def doctor(
+    targets: Annotated[
+        tuple[str, ...],
+        Choice(
+            None,
+            "Checkpoint, run folder, dump, any source of cocos, or text data (file or spec).",
+            metavar="[SOURCE]...",
+            argument=True,
         ),
-    ] = None,
-    data: DataSpec = None,
-    split: SplitName = "train",
-    sides: SidesOption = None,
-    caption_image: CaptionImage = None,
-    vocabulary: VocabularyFile = None,
-    encoder_option: EncoderOptions = None,
-    accept_option: AcceptOptions = None,
-    trust_code: TrustCode = False,
+    ] = (),
+    known: Known = Known(),
+    request: Request = OF_TRAIN,
     fail_on: Annotated[
-        Literal["error", "warning"] | None, typer.Option(help="Exit with 3 for findings of this severity or above.")
+        Literal["error", "warning"] | None, Choice(None, "Exit with 3 for findings of this severity or above.")
     ] = None,
-    format: Annotated[
-        Literal["table", "json", "markdown"], typer.Option(help="Of the result.", rich_help_panel=OUTPUT)
-    ] = "table",
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for a page with the pictures that prove it.", rich_help_panel=OUTPUT)
-    ] = None,
-    device: Device = "auto",
-    no_cache: NoCache = False,
-    verbose: Verbose = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    format: Annotated[Literal["table", "json", "markdown"], Choice(OUTPUT, "Of the result.")] = "table",
+    out: Annotated[Path | None, Choice(OUTPUT, "Folder for a page with the pictures that prove it.")] = None,
 ) -> None:
     """What is wrong with this training, with proof, and what to do.
 
@@ -131,38 +120,26 @@ def doctor(
     """
     from lossscope.doctor.examination.examine import examine
 
-    if not targets and log is None:
+    if not targets and known.log is None:
         raise usage("doctor needs a SOURCE or --log, e.g. lossscope doctor checkpoints/tiny.pt")
-    with progress(quiet) as report:
-        result = examine(
-            *(targets or ()), objective=objective, data=data, log=log, batch_size=batch_size, against=against or (),
-            audit=audit, columns=_columns(column or ()), trust_code=trust_code, split=split, sides=sides,
-            caption_image=caption_image, vocabulary=vocabulary, encoder=tuple(encoder_option or ()),
-            accepted_options=tuple(accept_option or ()), device=resolve_device(device), cache=not no_cache,
-            progress=report,
-        )  # fmt: skip
-    for one in result.examinations:
-        for text in one.notices:
-            notice(f"Note: {text}.", quiet)
+    with progress() as report:
+        read = {name: value for name, value in vars(request).items() if name in READ}
+        place = resolve_device(request.device)
+        result = examine(*targets, **vars(known), **{**read, "device": place, "progress": report})
+    for examination in result.examinations:
+        for text in examination.notices:
+            notice(f"Note: {text}.")
     if format == "json":
         typer.echo(json.dumps(result.document(), indent=1))
     else:
-        typer.echo("\n".join(map(show_text, _markdown(result)) if format == "markdown" else _lines(result, verbose)))
+        lines = map(show_text, _markdown(result)) if format == "markdown" else _lines(result, is_verbose())
+        typer.echo("\n".join(lines))
     if out is not None:
         from lossscope.doctor.examination.page import write
 
-        notice(f"Wrote {write(result, out)}.", quiet)
+        notice(f"Wrote {write(result, out)}.")
     if fail_on and result.reaches(fail_on):
         raise typer.Exit(FOUND)
-
-
-def _columns(typed: Any) -> dict[str, str]:
-    """Return FIELD=NAME as a mapping. Raises a usage error for anything else."""
-    parts = [text.partition("=") for text in typed]
-    wrong = next((text for text, (field, _, name) in zip(typed, parts, strict=True) if not (field and name)), None)
-    if wrong is not None:
-        raise usage(f"--column must be FIELD=NAME, such as loss=train/loss; got {wrong!r}")
-    return {field.strip(): name.strip() for field, _, name in parts}
 
 
 def _lines(result: Diagnosis, verbose: bool) -> list[str]:

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
-import typer
+from lossscope.retrieval.options import RetrievalOptions
+from lossscope.sources.request import Request
 
 from ._app import command
-from ._options import (
-    OUTPUT,
-    AcceptOptions,
-    CaptionImage,
-    DataSpec,
-    Debug,
-    Device,
-    EncoderOptions,
-    Format,
-    NoCache,
-    Quiet,
-    SidesOption,
-    Sources,
-    SplitName,
-    TrustCode,
-    VocabularyFile,
-    usage,
-)
+from ._options import File, Format, Sources
 from ._output import notice, print_results
 from ._progress import progress
-from ._sources import load_source
+from ._sources import OF_TEST, load_source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,53 +35,10 @@ _TIES = {
 @command("eval", imports="lossscope.retrieval.evaluate")
 def evaluate(
     sources: Sources,
-    data: DataSpec = None,
-    split: SplitName = "test",
-    folds: Annotated[int, typer.Option(help="Cut the images into N equal folds and average (COCO 1K: 5).", min=1)] = 1,
-    k: Annotated[
-        str | None,
-        typer.Option(
-            "--k",
-            help="Cut-offs of R@k, recall@k, nDCG@k and MRR@k. Of images and captions the last three, MAP@R and "
-            "R-precision are computed where it is given; of other sides k is 1,5,10 otherwise.",
-            show_default=False,
-        ),
-    ] = None,
-    judgements: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="File of pairs that people judged: their positives count beside the data's own, in rows of their own. "
-            "Flickr8k's experts or CrowdFlower, ECCV Caption, CxC, or a CSV file with the columns image, caption and, "
-            "perhaps, positive. May be repeated.",
-        ),
-    ] = None,
-    judged_only: Annotated[
-        bool, typer.Option("--judged-only", help="Queries are those that were judged, as in ECCV Caption's measures.")
-    ] = False,
-    ensemble: Annotated[bool, typer.Option("--ensemble", help="Rank by the mean of the similarity matrices.")] = False,
-    device: Device = "auto",
+    options: RetrievalOptions,
+    request: Request = OF_TEST,
     format: Format = "table",
-    out: Annotated[
-        Path | None, typer.Option(help="File for the result instead of stdout.", rich_help_panel=OUTPUT)
-    ] = None,
-    run_files: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder for TREC run files and qrels, to check the numbers elsewhere.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
-    run_top: Annotated[
-        str, typer.Option(help="Candidates of each query in them, or `all`.", rich_help_panel=OUTPUT)
-    ] = "100",
-    no_cache: NoCache = False,
-    vocabulary: VocabularyFile = None,
-    caption_image: CaptionImage = None,
-    sides: SidesOption = None,
-    encoder_option: EncoderOptions = None,
-    accept_option: AcceptOptions = None,
-    trust_code: TrustCode = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    out: File = None,
 ) -> None:
     """Recall at 1, 5, 10, median and mean rank, mAP@5 and rsum, both directions; nDCG, MRR, MAP@R of other sides.
 
@@ -125,52 +66,32 @@ def evaluate(
     from lossscope.retrieval.judged import evaluate_judged
     from lossscope.tables import judged_retrieval, retrieval
 
-    if run_files is not None and (ensemble or folds > 1):
-        raise usage("--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds")
-    _require_plain_split(judgements, judged_only, folds, run_files)
-    top, cutoffs = _parse_top(run_top), _parse_cutoffs(k)
-    request: dict[str, Any] = {
-        "data": data, "split": split, "cache": not no_cache, "trust_code": trust_code, "vocabulary": vocabulary,
-        "caption_image": caption_image, "sides": sides, "encoder": tuple(encoder_option or ()),
-        "accepted_options": tuple(accept_option or ()),
-    }  # fmt: skip
-    with progress(quiet) as report:
-        loaded = [load_source(source, report, quiet, device, **request) for source in sources]
-        groups = [loaded] if ensemble else [[one] for one in loaded]
-        if judgements:
-            judge = _read_judgements(judgements, quiet)
-            rows = join(evaluate_judged(group, judge(group[0]), None, cutoffs, judged_only) for group in groups)
+    with progress() as report:
+        loaded = [load_source(source, request, report) for source in sources]
+        groups = [loaded] if options.ensemble else [[embedded] for embedded in loaded]
+        if options.judgements:
+            judge = _read_judgements(options.judgements)
+            judged = ((group, judge(group[0])) for group in groups)
+            rows = join(evaluate_judged(group, pairs, None, options.k, options.judged_only) for group, pairs in judged)
         else:
-            rows = join(evaluate_sources(group, folds, cutoffs=cutoffs) for group in groups)
-        for place, one in enumerate(loaded if run_files is not None else ()):
-            folder = Path(str(run_files))
-            own = folder / f"{place:02d}-{Path(one.name).stem}" if len(loaded) > 1 else folder
-            _write_run_files(one, own, top, report, quiet)
-    _report_ties(rows, quiet)
-    arguments = {
+            rows = join(evaluate_sources(group, options.folds, cutoffs=options.k) for group in groups)
+        if options.run_files is not None:
+            _write_run_files(loaded, options.run_files, options.run_top, report)
+    _report_ties(rows)
+    command = {
         "name": "eval",
         "sources": [str(source) for source in sources],
-        "split": split,
-        "folds": folds,
-        "ensemble": ensemble,
-    } | ({} if cutoffs is None else {"k": list(cutoffs)})
-    if judgements:
-        arguments |= {"judgements": [str(file) for file in judgements], "judged_only": judged_only}
-    table = judged_retrieval if judgements else retrieval
-    print_results(rows, lambda: [table.build(rows)], arguments, format, out)
+        "split": request.split,
+        "folds": options.folds,
+        "ensemble": options.ensemble,
+    } | ({} if options.k is None else {"k": list(options.k)})
+    if options.judgements:
+        command |= {"judgements": [str(file) for file in options.judgements], "judged_only": options.judged_only}
+    table = judged_retrieval if options.judgements else retrieval
+    print_results(rows, lambda: [table.build(rows)], command, format, out)
 
 
-def _require_plain_split(judgements: list[Path] | None, judged_only: bool, folds: int, run_files: Path | None) -> None:
-    """Raise a usage error for options that --judgements does not go with."""
-    if judged_only and not judgements:
-        raise usage("--judged-only needs --judgements FILE, which says what was judged")
-    if judgements and folds > 1:
-        raise usage("--judgements are of a whole split, whose parts they connect; leave out --folds")
-    if judgements and run_files is not None:
-        raise usage("--run-files writes the data's own positives; leave out --judgements, or --run-files")
-
-
-def _read_judgements(files: list[Path], quiet: bool) -> Callable[[SplitEmbeddings], JudgedPairs]:
+def _read_judgements(files: Sequence[Path]) -> Callable[[SplitEmbeddings], JudgedPairs]:
     """Return what matches the judgements of files to a split; notices are shown once for each set of notices."""
     from lossscope.datasets.judgements.any_format import read_judgements
     from lossscope.retrieval.judged import match_judgements
@@ -182,43 +103,28 @@ def _read_judgements(files: list[Path], quiet: bool) -> Callable[[SplitEmbedding
         judged = match_judgements(embedded, [read(file, embedded.sides) for file in files])
         for text in judged.summary:
             if text not in said:
-                notice(f"Note: {text}.", quiet)
+                notice(f"Note: {text}.")
             said.add(text)
         return judged
 
     return match
 
 
-def _parse_top(text: str) -> int | None:
-    if text == "all":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise usage(f"--run-top must be a number of at least 1, or all; got {text!r}")
-    return int(text)
-
-
-def _parse_cutoffs(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() and len(part) < 10 and int(part) for part in parts):
-        raise usage(f"--k must be numbers of at least 1, such as 10,100; got {text!r}")
-    return tuple(sorted({int(part) for part in parts}))
-
-
-def _write_run_files(
-    embedded: SplitEmbeddings, folder: Path, top: int | None, report: Progress | None, quiet: bool
-) -> None:
+def _write_run_files(loaded: Sequence[SplitEmbeddings], folder: Path, top: int | None, report: Progress | None) -> None:
+    """Write run files and qrels of each source, of several in folders of their own."""
     from lossscope.retrieval.trec import write_run_files
 
-    written = write_run_files(embedded, folder, top, Path(embedded.name).stem, report)
-    names = [path.name for kind in (".run", ".qrels") for path in written if path.suffix == kind]
-    notice(f"Wrote {folder}/{', '.join(names[:-1])} and {names[-1]}.", quiet)
+    for number, embedded in enumerate(loaded):
+        name = Path(embedded.name).stem
+        home = folder / f"{number:02d}-{name}" if len(loaded) > 1 else folder
+        written = write_run_files(embedded, home, top, name, report)
+        names = [path.name for kind in (".run", ".qrels") for path in written if path.suffix == kind]
+        notice(f"Wrote {home}/{', '.join(names[:-1])} and {names[-1]}.")
 
 
-def _report_ties(rows: pd.DataFrame, quiet: bool) -> None:
+def _report_ties(rows: pd.DataFrame) -> None:
     tied = rows[rows["statistic"].isin(_TIES) & (rows["mean"] > 0)]
     for row in tied.to_dict("records"):
         queries = f"{row['mean']:g} {row['direction']} queries of {row['source']}"
         queries += " with judgements" if row["probe"] != "recall" else ""
-        notice(f"Note: {queries} {_TIES[row['statistic']]}.", quiet)
+        notice(f"Note: {queries} {_TIES[row['statistic']]}.")

@@ -7,10 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
+from lossscope.choices import Choice
 from lossscope.declarations import Declaration, declarations
 
 from ._app import command
-from ._options import Debug, complete_words, require_choice
+from ._options import require_choice
 from ._output import fold
 
 KINDS = {
@@ -34,11 +35,8 @@ KINDS = {
 
 @command("list")
 def listing(
-    kind: Annotated[
-        str | None, typer.Argument(help=", ".join(KINDS), autocompletion=complete_words(*KINDS), show_default=False)
-    ] = None,
-    format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
-    debug: Debug = False,
+    kind: Annotated[str | None, Choice(None, ", ".join(KINDS), shown=False, words=tuple(KINDS), argument=True)] = None,
+    format: Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")] = "table",
 ) -> None:
     """What exists of a kind, with its options and where it comes from; alone, the kinds.
 

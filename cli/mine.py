@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
+from lossscope.choices import Choice
+from lossscope.sources.request import Request
 
 from ._app import command
-from ._options import DataSpec, Debug, Device, NoCache, Quiet, SplitName, TrustCode, VocabularyFile
 from ._output import print_path
 from ._progress import progress
-from ._sources import load_source
+from ._sources import OF_TRAIN, load_source
 
 
 @command(keeps=True)
 def mine(
-    source: Annotated[Path, typer.Argument(help="Checkpoint, run folder or dump.", show_default=False)],
-    out: Annotated[Path, typer.Option(help="Folder to write; the same command resumes it.", show_default=False)],
-    top: Annotated[int, typer.Option(help="Candidates kept of each item.", min=1)] = 300,
-    data: DataSpec = None,
-    split: SplitName = "train",
-    device: Device = "auto",
-    no_cache: NoCache = False,
-    vocabulary: VocabularyFile = None,
-    trust_code: TrustCode = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    source: Annotated[Path, Choice(None, "Checkpoint, run folder or dump.", argument=True)],
+    out: Annotated[Path, Choice(None, "Folder to write; the same command resumes it.")],
+    top: Annotated[int, Choice(None, "Candidates kept of each item.", low=1)] = 300,
+    request: Request = OF_TRAIN,
 ) -> None:
     """Mine hard candidates under a model: for every image its hardest captions, for every caption its hardest images.
 
@@ -40,8 +33,7 @@ def mine(
     """
     from lossscope.training.offline_candidates import mine_candidates
 
-    request: dict[str, Any] = {"data": data, "split": split, "cache": not no_cache, "vocabulary": vocabulary}
-    with progress(quiet) as report:
-        embedded = load_source(source, report, quiet, device, trust_code=trust_code, **request)
+    with progress() as report:
+        embedded = load_source(source, request, report)
         mine_candidates(embedded, out, top, report)
     print_path(out)

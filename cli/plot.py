@@ -6,25 +6,22 @@ import importlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from lossscope.choices import Choice
 
 from ._app import command
-from ._options import Debug, complete_declared, require_declared
+from ._options import require_declared
 from ._output import print_path
 from ._report_numbers import naming_numbers
 
 
 @command()
 def plot(
-    picture: Annotated[
-        str, typer.Argument(help="Name of a file of lossscope/plots.", autocompletion=complete_declared("pictures"))
-    ],
-    rows: Annotated[Path, typer.Argument(help="Numbers: .csv or .parquet.", show_default=False)],
+    picture: Annotated[str, Choice(None, "Name of a file of lossscope/plots.", names="pictures", argument=True)],
+    rows: Annotated[Path, Choice(None, "Numbers: .csv or .parquet.", argument=True)],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.", show_default="PICTURE.png")
+        Path | None, Choice(None, "Picture: .png, .pdf or .svg.", shown="PICTURE.png", flags="--out,-o")
     ] = None,
-    style: Annotated[Literal["screen", "paper"], typer.Option(help="paper: 8 pt, 3.3 inches wide.")] = "screen",
-    debug: Debug = False,
+    style: Annotated[Literal["screen", "paper"], Choice(None, "paper: 8 pt, 3.3 inches wide.")] = "screen",
 ) -> None:
     """Draw a picture from a file of numbers, of a report's numbers/ or of your own.
 

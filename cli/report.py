@@ -5,47 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from lossscope.choices import Choice
+from lossscope.sources.request import Request
+from lossscope.studies.report_options import ReportOptions
 
 from ._app import command
-from ._options import SPLITS, Debug, Device, Quiet, TrustCode, Verbose, complete_words, resolve_device
+from ._options import Only, resolve_device
 from ._output import notice, print_path
 from ._progress import progress
+from ._sources import OF_TRAIN
 
 
-@command()
+@command(verbose=True)
 def report(
-    paths: Annotated[list[Path], typer.Argument(help="Folders of studies or runs.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write.")] = Path("report"),
-    title: Annotated[str | None, typer.Option(help="Title of the page.", show_default="the study's name")] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Split of run folders that is counted.", show_default="train", autocompletion=complete_words(*SPLITS)
-        ),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option(
-            help="Split of run folders that is ranked.", show_default="test", autocompletion=complete_words(*SPLITS)
-        ),
-    ] = None,
-    resamples: Annotated[int, typer.Option(help="Of the tests and intervals.", min=99, max=1_000_000)] = 9999,
-    label: Annotated[
-        list[str] | None,
-        typer.Option(help="RUN=NAME of a system in tables and pictures, or NAME in order; repeat for several."),
-    ] = None,
-    columns: Annotated[
-        str | None, typer.Option(help="Columns that tables show, `R@1,rsum`; CSV files keep all.", show_default="all")
-    ] = None,
-    published: Annotated[
-        bool, typer.Option("--published/--no-published", help="Numbers that papers printed, beside ours.")
-    ] = True,
-    device: Device = "auto",
-    trust_code: TrustCode = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    debug: Debug = False,
+    paths: Annotated[tuple[Path, ...], Choice(None, "Folders of studies or runs.", argument=True)],
+    options: ReportOptions,
+    out: Annotated[Path, Choice(None, "Folder to write.", flags="--out,-o")] = Path("report"),
+    request: Annotated[Request, Only("device", "trust_code")] = OF_TRAIN,
 ) -> None:
     """One self-contained page that opens from disk, and the same as LaTeX that compiles, CSV and pictures.
 
@@ -61,14 +37,8 @@ def report(
     since, are evaluated first.
     """
     from lossscope.studies.report import report as write_report
-    from lossscope.studies.study_file import ExamineConfig
-    from lossscope.tables.choice import Choice
 
-    config = ExamineConfig(split=split or "train", test=test or "test") if split or test else None
-    choice = Choice(tuple(name.strip() for name in (columns or "").split(",") if name.strip()), published)
-    with progress(quiet, verbose) as bar:
-        page = write_report(
-            paths, out, title, config, resolve_device(device), bar, trust_code, resamples, tuple(label or ()), choice
-        )
-    notice("Open the page in a browser:", quiet)
+    with progress() as bar:
+        page = write_report(paths, out, options, resolve_device(request.device), bar, request.trust_code)
+    notice("Open the page in a browser:")
     print_path(page)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ._app import app, command
-from ._options import Debug, Device, Format, Quiet, TrustCode, Verbose, complete_names, resolve_device, usage
-from ._output import fold, notice, print_csv, print_path, print_results, print_tables
+from lossscope.choices import Choice
+from lossscope.sources.request import Device, Request
+
+from ._app import HIDDEN, app, command
+from ._options import Format, Only, resolve_device, usage
+from ._output import fold, message, notice, print_csv, print_path, print_results, print_tables
 from ._progress import progress
+from ._sources import OF_TRAIN
 
 if TYPE_CHECKING:
     from lossscope.core.types import Progress
@@ -34,40 +38,34 @@ def _shipped_studies() -> list[str]:
     return list(shipped_files("studies"))
 
 
-File = Annotated[
+StudyFile = Annotated[
     Path,
-    typer.Argument(
-        help="TOML file of the study, the folder of one, or the name of one that comes with lossscope.",
-        show_default=False,
-        autocompletion=_shipped_studies,
+    Choice(
+        None,
+        "TOML file of the study, the folder of one, or the name of one that comes with lossscope.",
+        argument=True,
+        completes=_shipped_studies,
     ),
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder of the study.", show_default="runs/NAME")]
+Out = Annotated[Path | None, Choice(None, "Folder of the study.", shown="runs/NAME")]
 
 
-@command(group=study, keeps=True)
+@command(group=study, keeps=True, verbose=True)
 def run(
-    file: File,
+    file: StudyFile,
     out: Out = None,
     launcher: Annotated[
         str,
-        typer.Option(
-            help="local:jobs=2, torchrun:processes=2, or slurm:minutes=120,partition=gpu.",
-            autocompletion=complete_names("launchers"),
-        ),
+        Choice(None, "local:jobs=2, torchrun:processes=2, or slurm:minutes=120,partition=gpu.", names="launchers"),
     ] = "local",
     data: Annotated[
-        list[str] | None, typer.Option(help="NAME=SPEC: where a data entry's files are on this machine; repeat.")
-    ] = None,
+        tuple[str, ...], Choice(None, "NAME=SPEC: where a data entry's files are on this machine; repeat.")
+    ] = (),
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would run and what it costs, then stop.")
+        bool, Choice(None, "Say what would run and what it costs, then stop.", flags="--dry-run")
     ] = False,
-    retry: Annotated[bool, typer.Option("--retry-failed", help="Run again what failed.")] = False,
-    trust_code: TrustCode = False,
-    device: Device = "auto",
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    debug: Debug = False,
+    retry: Annotated[bool, Choice(None, "Run again what failed.", flags="--retry-failed")] = False,
+    request: Annotated[Request, Only("trust_code", "device")] = OF_TRAIN,
 ) -> None:
     """Train and evaluate every run of the grid; the same command resumes a study that was stopped.
 
@@ -88,9 +86,9 @@ def run(
     from lossscope.training.components import warmup_warning
 
     starter = build("launchers", launcher)
-    place = resolve_device(device)
-    work = _begin(file, out, data or [])
-    with work.trusted() as warning, progress(quiet, verbose) as bar:
+    place = resolve_device(request.device)
+    work = _begin(file, out, data)
+    with work.trusted() as warning, progress() as bar:
         if warning is not None:
             message(f"Warning: {warning}.")
         for run in work.grid.runs:
@@ -100,7 +98,7 @@ def run(
         if dry_run:
             _print_costs(work, starter.at_once, place, bar)
             return
-        statuses = work.run(starter, place, retry, lambda line: notice(line, quiet), bar)
+        statuses = work.run(starter, place, retry, notice, bar)
     failed = [one for one in statuses if one.status == "failed"]
     for one in failed:
         message(f"Failed: {one.run.key}: {one.reason}")
@@ -118,10 +116,9 @@ def run(
 
 @command(group=study)
 def status(
-    file: File,
+    file: StudyFile,
     out: Out = None,
-    format: Annotated[Literal["table", "json", "csv"], typer.Option(help="Of the list of runs.")] = "table",
-    debug: Debug = False,
+    format: Annotated[Literal["table", "json", "csv"], Choice(None, "Of the list of runs.")] = "table",
 ) -> None:
     """Which runs are done, running, waiting, or failed and why.
 
@@ -194,10 +191,9 @@ def _print_ill(alarms: Mapping[str, list[str] | None]) -> None:
 
 @command(group=study)
 def table(
-    file: File,
+    file: StudyFile,
     out: Out = None,
     format: Format = "table",
-    debug: Debug = False,
 ) -> None:
     """The study's tables: those of its paper, the published values beside ours, or retrieval.
 
@@ -214,25 +210,23 @@ def table(
     print_results(results.rows, lambda: paper_tables(results), {"name": "study table"}, format)
 
 
-@command(group=study, processes=True, hidden=True)
+@command(group=study, processes=True, panel=HIDDEN)
 def worker(
-    folder: Annotated[Path, typer.Argument(help="Folder of the study.")],
-    key: Annotated[str, typer.Argument(help="Key of the run.")],
-    trusted_file: Annotated[list[Path] | None, typer.Option(help="Python file that may be imported; repeat.")] = None,
+    folder: Annotated[Path, Choice(None, "Folder of the study.", argument=True)],
+    key: Annotated[str, Choice(None, "Key of the run.", argument=True)],
+    trusted_file: Annotated[tuple[Path, ...], Choice(None, "Python file that may be imported; repeat.")] = (),
     device: Device = "cpu",
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """Train and evaluate one run of a study; launchers start this."""
     from lossscope.io.trusted_code import TrustedCode, trust
     from lossscope.studies.worker import work
 
-    files = TrustedCode(frozenset(file.resolve() for file in trusted_file or ()))
-    with trust(more=files), progress(quiet, True) as bar:
+    files = TrustedCode(frozenset(file.resolve() for file in trusted_file))
+    with trust(more=files), progress(lines=True) as bar:
         work(folder, key, resolve_device(device), bar)
 
 
-def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
+def _begin(file: Path, out: Path | None, data: Sequence[str]) -> Study:
     from lossscope.io.remembered_trust import remembered_trust
     from lossscope.io.shipped import find_shipped
     from lossscope.io.trusted_code import trust
@@ -246,7 +240,7 @@ def _begin(file: Path, out: Path | None, data: list[str]) -> Study:
         return Study.open(file)
     pairs = [text.partition("=") for text in data]
     if not all(equals and spec for _, equals, spec in pairs):
-        raise usage(f"--data must be NAME=SPEC; got {data}")
+        raise usage(f"--data must be NAME=SPEC; got {list(data)}")
     folder = out or Path("runs") / read_study_name(file)
     with trust(more=remembered_trust(folder)):
         return Study.begin(folder, read_study_file(file, {name: spec for name, _, spec in pairs}))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
+from lossscope.choices import Choice
 from lossscope.stats.metric_names import METRICS
+from lossscope.stats.options import PlanOptions, Resampling
 
 from ._app import command
-from ._options import Debug, Format, Quiet, require_choice, typed_alone, usage
+from ._options import Format, require_choice
 from ._output import FORMATS, notice, print_results
 from ._progress import progress
-from .study import File, Out, open_study, study
+from .study import Out, StudyFile, open_study, study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,41 +20,27 @@ if TYPE_CHECKING:
 SCHEMA = "lossscope.power/1"
 
 
-def _complete_metrics(incomplete: str) -> list[str]:
-    return [name for name in METRICS if name.startswith(incomplete)]
+_OF_BOOTSTRAP = Resampling(resamples=1999)
 
 
 @command(group=study)
 def power(
-    file: File,
+    file: StudyFile,
     out: Out = None,
     metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="As of `lossscope compare`, or a count such as i2t_C_neg; repeat for several. Unless given: rsum, of "
-            "other sides nDCG@10 of the first direction.",
-            autocompletion=_complete_metrics,
-            show_default=False,
+        tuple[str, ...],
+        Choice(
+            None,
+            "As of `lossscope compare`, or a count such as i2t_C_neg; repeat for several. Unless given: rsum, of other "
+            "sides nDCG@10 of the first direction.",
+            shown=False,
+            words=METRICS,
         ),
-    ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="System that all others are paired with.", show_default="every pair")
-    ] = None,
-    seeds: Annotated[str, typer.Option(help="Numbers of seeds.")] = "3,5,10,20",
-    images: Annotated[
-        str, typer.Option(help="Numbers of images or queries, besides that of the study: 1000,5000.")
-    ] = "",
-    difference: Annotated[
-        float | None, typer.Option(help="That should be shown, in units of the metric: how many does it take?")
-    ] = None,
-    power: Annotated[float, typer.Option(help="Probability that a difference is found.")] = 0.8,
-    alpha: Annotated[float, typer.Option(help="Two-sided level of the test, of one comparison.")] = 0.05,
-    level: Annotated[float, typer.Option(help="Of the confidence intervals.")] = 0.95,
-    resamples: Annotated[int, typer.Option(help="Of the bootstrap over images.", min=99, max=1_000_000)] = 1999,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0)] = 0,
+    ] = (),
+    baseline: Annotated[str | None, Choice(None, "System that all others are paired with.", shown="every pair")] = None,
+    options: PlanOptions = PlanOptions(),  # noqa: B008 - never changed
+    resampling: Resampling = _OF_BOOTSTRAP,
     format: Format = "table",
-    quiet: Quiet = False,
-    debug: Debug = False,
 ) -> None:
     """The smallest difference that n seeds, or n images, can show, by the spread of a study's runs.
 
@@ -69,32 +55,25 @@ def power(
     The runs that are done are the pilot, with two seeds or more of each system; three give a rough answer, with its
     interval. `lossscope plot power power.csv` draws it. What is computed: docs/study.md.
     """
-    from lossscope.stats.paired_tests import Resampling
-    from lossscope.stats.pilot import PlanOptions, plan
-    from lossscope.stats.power import Design
+    from lossscope.stats.pilot import plan
     from lossscope.studies.report import read_runs
     from lossscope.tables import power as tables
 
     require_choice(format, FORMATS, "--format")
-    numbers = {name: _numbers(text, f"--{name}") for name, text in (("seeds", seeds), ("images", images))}
-    if not numbers["seeds"]:
-        raise usage("--seeds must be numbers such as 3,5,10; got none")
-    with typed_alone():
-        options = PlanOptions(**numbers, difference=difference, design=Design(power, alpha))
-        resampling = Resampling(resamples, seed, level)
     results = read_runs([open_study(file, out).path])
-    with progress(quiet) as bar:
-        rows = plan(results.retrieval, metric, baseline, options, resampling, bar, results.rows)
+    with progress() as bar:
+        rows = plan(results.retrieval, metric or None, baseline, options, resampling, bar, results.rows)
     for left_out in dict.fromkeys(text for text in rows["left_out"] if text):
-        notice(f"Note: left out, because the other system has no such seed: {left_out}.", quiet)
+        notice(f"Note: left out, because the other system has no such seed: {left_out}.")
     for left_out in _absent(rows, set(results.retrieval["objective_label"])):
-        notice(f"Note: {left_out}.", quiet)
+        notice(f"Note: {left_out}.")
     if len(results.gaps):
-        notice(f"Note: {len(results.gaps)} of {len(results.runs)} runs are not done, and left out.", quiet)
+        notice(f"Note: {len(results.gaps)} of {len(results.runs)} runs are not done, and left out.")
     command = {
-        "name": "study power", "study": str(file), "metrics": list(metric or []), "baseline": baseline,
-        "seeds": numbers["seeds"], "images": numbers["images"], "difference": difference, "power": power,
-        "alpha": alpha, "level": level, "resamples": resamples, "seed": seed,
+        "name": "study power", "study": str(file), "metrics": list(metric), "baseline": baseline,
+        "seeds": list(options.seeds), "images": list(options.images), "difference": options.difference,
+        "power": options.design.power, "alpha": options.design.alpha, "level": resampling.level,
+        "resamples": resampling.resamples, "seed": resampling.seed,
     }  # fmt: skip
     print_results(rows, lambda: tables.build(rows), command, format, schema=SCHEMA)
 
@@ -107,11 +86,3 @@ def _absent(rows: pd.DataFrame, systems: set[str]) -> list[str]:
         if names:
             absent.append(f"{direction} {statistic} is of no pair with {', '.join(names)}")
     return absent
-
-
-def _numbers(text: str, option: str) -> list[int]:
-    """Return the whole numbers of `3,5,10`. Raises a usage error for anything else."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
-        raise usage(f"{option} must be whole numbers such as 3,5,10; got {text!r}")
-    return sorted({int(part) for part in parts})

@@ -6,10 +6,10 @@ import importlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from lossscope.choices import Choice
 
 from ._app import command
-from ._options import Debug, complete_declared, require_declared
+from ._options import require_declared
 from ._output import print_tables
 from ._report_numbers import naming_numbers
 
@@ -17,15 +17,11 @@ from ._report_numbers import naming_numbers
 @command()
 def table(
     name: Annotated[
-        str,
-        typer.Argument(
-            metavar="TABLE", help="Name of a file of lossscope/tables.", autocompletion=complete_declared("tables")
-        ),
+        str, Choice(None, "Name of a file of lossscope/tables.", names="tables", metavar="TABLE", argument=True)
     ],
-    rows: Annotated[Path, typer.Argument(help="Summary rows: .csv or .parquet.", show_default=False)],
-    format: Annotated[Literal["table", "csv", "markdown", "latex"], typer.Option(help="Of the table.")] = "table",
-    out: Annotated[Path | None, typer.Option(help="File to write instead of stdout.")] = None,
-    debug: Debug = False,
+    rows: Annotated[Path, Choice(None, "Summary rows: .csv or .parquet.", argument=True)],
+    format: Annotated[Literal["table", "csv", "markdown", "latex"], Choice(None, "Of the table.")] = "table",
+    out: Annotated[Path | None, Choice(None, "File to write instead of stdout.")] = None,
 ) -> None:
     """Make a table from a file of summary rows, of an evaluation, of a report's numbers/ or of --format csv.
 

@@ -3,111 +3,154 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from lossscope.choices import OUTPUT, Choice
+from lossscope.errors import InputError, OptionError, Stopped
+from lossscope.sources.request import Request
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
 from ._app import command
-from ._options import Debug, Device, Quiet, TrustCode, complete_names, resolve_device, usage, with_choices
-from ._output import notice, print_path
+from ._options import Only, Typed, resolve_device, usage
+from ._output import message, notice, print_path
 from ._processes import writes_results
 from ._progress import progress
+from ._running import is_typed
+from ._sources import OF_TRAIN
 
-_PROBES, _DOCTOR, _OUTPUT = "Probes", "Doctor", "Output"
+_PROBES, _DOCTOR = "Probes", "Doctor"
 _STOPPED = 3  # exit code where --stop-on ends a run, as that of `doctor --fail-on`
 _NAMED = ("data", "encoder", "objective")
 
 
-def complete_presets(incomplete: str) -> list[str]:
-    """Complete the names of presets, from the file names alone."""
+def _presets() -> list[str]:
     from lossscope.training.recipe_files import presets
 
-    return [name for name in presets() if name.startswith(incomplete)]
+    return list(presets())
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Where a recipe comes from, beside the choices that were typed."""
+
+    config: Annotated[Path | None, Choice(DATA, "TOML file with any of the choices of a training.")] = None
+    preset: Annotated[
+        str | None, Choice(MODEL, "A paper's recipe by name (`lossscope list presets`).", completes=_presets)
+    ] = None
+    encoder_option: Annotated[
+        tuple[str, ...], Choice(MODEL, "KEY=VALUE to change in the encoder's spec; repeat for several.")
+    ] = ()
+
+    def __post_init__(self) -> None:
+        if self.config is not None and self.preset is not None:
+            raise OptionError("--config and --preset each state a whole recipe; give one of them")
+
+    def recipe(self, choices: Mapping[str, Any]) -> Recipe:
+        """Return the recipe of a file, or the default one, with the choices that were typed."""
+        from lossscope.io.trusted_code import require_trusted
+        from lossscope.spec import Spec
+        from lossscope.training.recipe_files import preset_path, read_recipe
+
+        path = preset_path(self.preset) if self.preset is not None else self.config
+        if self.preset is not None and "data" not in choices:
+            raise usage(
+                f"--preset {self.preset} needs --data, e.g. --data precomp:root=DIR; its file says which: {path}"
+            )
+        if path is None:
+            missing = [f"--{name}" for name in _NAMED if name not in choices]
+            if missing:
+                raise usage(
+                    f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent"
+                )
+        recipe = replace(Recipe() if path is None else read_recipe(path), **choices)
+        require_trusted(recipe.specs, path)
+        if not self.encoder_option:
+            return recipe
+        return replace(recipe, encoder=str(Spec.parse(recipe.encoder).with_values(self.encoder_option)))
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Which probes run while it trains."""
+
+    probe: Annotated[
+        tuple[str, ...],
+        Choice(_PROBES, "Probe of batches, written to probes.csv; repeat for several.", names="probes"),
+    ] = ()
+    probe_every: Annotated[
+        int | None,
+        Choice(_PROBES, "Probe the first step of an epoch and every N-th after it.", shown="100", low=1),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Examined:
+    """How the doctor looks at it while it trains."""
+
+    doctor: Annotated[
+        bool,
+        Choice(
+            _DOCTOR,
+            "Look for what goes wrong while it trains: on stderr, in events.jsonl and in TensorBoard.",
+            flags="--doctor",
+        ),
+    ] = False
+    stop_on: Annotated[
+        Literal["error", "warning"] | None,
+        Choice(
+            _DOCTOR,
+            "Stop at the first finding of --doctor of this severity or above: the state is saved, as after "
+            "Ctrl-C, and the exit code is 3.",
+        ),
+    ] = None
+    recorder: Annotated[
+        int,
+        Choice(
+            _DOCTOR,
+            "Newest batches that --doctor writes to recorder/ of the run when a finding begins; 0: none.",
+            low=0,
+        ),
+    ] = 0
+
+    def __post_init__(self) -> None:
+        if self.doctor:
+            return
+        if self.stop_on is not None:
+            raise OptionError(
+                f"--stop-on says which findings of --doctor stop the run; write --doctor --stop-on {self.stop_on}"
+            )
+        if self.recorder:
+            raise OptionError(
+                f"--recorder keeps batches for when --doctor finds something; write --doctor --recorder {self.recorder}"
+            )
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Where it writes, and when."""
+
+    out: Annotated[Path | None, Choice(OUTPUT, "Run folder; default runs/DATA-OBJECTIVE-seedN.")] = None
+    resume: Annotated[Path | None, Choice(OUTPUT, "Run folder to resume; only --epochs may change.")] = None
+    save_every: Annotated[int, Choice(OUTPUT, "Steps between saves inside an epoch.", low=1)] = 500
+    tensorboard: Annotated[
+        bool, Choice(OUTPUT, "Also write TensorBoard events (extra [tb]).", flags="--tensorboard")
+    ] = False
 
 
 @command(processes=True, keeps=True, imports="lossscope.training.loop")
-@with_choices(Recipe)
 def train(
-    choices: dict[str, Any],
-    config: Annotated[
-        Path | None, typer.Option(help="TOML file with any of the choices of a training.", rich_help_panel=DATA)
-    ] = None,
-    preset: Annotated[
-        str | None,
-        typer.Option(
-            help="A paper's recipe by name (`lossscope list presets`).",
-            rich_help_panel=MODEL,
-            autocompletion=complete_presets,
-        ),
-    ] = None,
-    encoder_option: Annotated[
-        list[str] | None,
-        typer.Option(help="KEY=VALUE to change in the encoder's spec; repeat for several.", rich_help_panel=MODEL),
-    ] = None,
-    probe: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Probe of batches, written to probes.csv; repeat for several.",
-            rich_help_panel=_PROBES,
-            autocompletion=complete_names("probes"),
-        ),
-    ] = None,
-    probe_every: Annotated[
-        int | None,
-        typer.Option(
-            help="Probe the first step of an epoch and every N-th after it.",
-            min=1,
-            rich_help_panel=_PROBES,
-            show_default="100",
-        ),
-    ] = None,
-    doctor: Annotated[
-        bool,
-        typer.Option(
-            "--doctor",
-            help="Look for what goes wrong while it trains: on stderr, in events.jsonl and in TensorBoard.",
-            rich_help_panel=_DOCTOR,
-        ),
-    ] = False,
-    stop_on: Annotated[
-        Literal["error", "warning"] | None,
-        typer.Option(
-            help="Stop at the first finding of --doctor of this severity or above: the state is saved, as after "
-            "Ctrl-C, and the exit code is 3.",
-            rich_help_panel=_DOCTOR,
-        ),
-    ] = None,
-    recorder: Annotated[
-        int,
-        typer.Option(
-            help="Newest batches that --doctor writes to recorder/ of the run when a finding begins; 0: none.",
-            min=0,
-            rich_help_panel=_DOCTOR,
-        ),
-    ] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Run folder; default runs/DATA-OBJECTIVE-seedN.", rich_help_panel=_OUTPUT)
-    ] = None,
-    resume: Annotated[
-        Path | None, typer.Option(help="Run folder to resume; only --epochs may change.", rich_help_panel=_OUTPUT)
-    ] = None,
-    save_every: Annotated[
-        int, typer.Option(help="Steps between saves inside an epoch.", min=1, rich_help_panel=_OUTPUT)
-    ] = 500,
-    tensorboard: Annotated[
-        bool,
-        typer.Option("--tensorboard", help="Also write TensorBoard events (extra [tb]).", rich_help_panel=_OUTPUT),
-    ] = False,
-    device: Device = "auto",
-    trust_code: TrustCode = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    choices: Annotated[dict[str, Any], Typed(Recipe)],
+    stated: Stated,
+    probed: Probed,
+    examined: Examined,
+    kept: Kept,
+    request: Annotated[Request, Only("device", "trust_code")] = OF_TRAIN,
 ) -> None:
     """Train an encoder with an objective; the run folder holds config, checkpoints, metrics and trajectory.
 
@@ -131,59 +174,58 @@ def train(
 
     A run that was stopped, even by kill -9, is resumed with --resume to the same bits as an unbroken one.
     """
-    from lossscope.errors import InputError, Stopped
     from lossscope.training import loop
     from lossscope.training.monitor import ProbeSchedule
+    from lossscope.training.observers import Observers
 
-    _require_doctor(doctor, stop_on, recorder)
-    if probe_every is not None and not probe and resume is None:
+    if probed.probe_every is not None and not probed.probe and kept.resume is None:
         raise usage("--probe-every says how often --probe is run; give --probe, too, e.g. --probe cocos")
-    if resume is not None:
-        other = [f"--{name.replace('_', '-')}" for name in choices if name != "epochs"]
-        other += [f"--{name}" for name, value in (("probe", probe), ("probe-every", probe_every)) if value]
-        other += [f"--{name}" for name, value in (("config", config), ("preset", preset)) if value]
-        other += [f"--{name}" for name, value in (("encoder-option", encoder_option), ("out", out)) if value]
-        if other:
-            raise usage(f"--resume takes the choices of the run and only --epochs may change; got {', '.join(other)}")
-        folder = resume
+    if kept.resume is not None:
+        _require_nothing_else(choices)
+        recipe, folder = None, kept.resume
     else:
-        recipe = _recipe(choices, config, preset, encoder_option or [])
-        folder = out or Path("runs") / _name(recipe)
-    with progress(quiet) as report, _tensorboard(folder, tensorboard and writes_results()) as writer:
-        place, on_epoch = resolve_device(device), partial(_epoch_line, writer=writer, quiet=quiet)
-        watcher = _watcher(folder, writer, stop_on, recorder) if doctor and writes_results() else None
-        try:
-            if resume is not None:
-                epochs = choices.get("epochs")
-                loop.resume(folder, epochs, place, save_every, report, on_epoch, trust_code, watcher)
+        recipe = stated.recipe(choices)
+        folder = kept.out or Path("runs") / _name(recipe)
+    with progress() as report, _tensorboard(folder, kept.tensorboard and writes_results()) as writer:
+        device = resolve_device(request.device)
+        watcher = _watcher(folder, writer, examined) if examined.doctor and writes_results() else None
+        observers = Observers(report, partial(_epoch_line, writer=writer), watcher, _note, _warn)
+        with _stopped_by(watcher, folder):
+            if recipe is None:
+                loop.resume(folder, choices.get("epochs"), device, kept.save_every, request.trust_code, observers)
             else:
-                schedule = ProbeSchedule(tuple(probe), probe_every or 100) if probe else None
-                notes = partial(_note, quiet=quiet), _warn
-                loop.train(recipe, folder, place, save_every, report, on_epoch, schedule, *notes, watcher)
-        except Stopped as stopped:
-            message(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
-            raise typer.Exit(_STOPPED) from stopped
-        except InputError as error:  # NaN ends a training by itself
-            if watcher is None or watcher.reason is None:
-                raise
-            message(f"Stopped: {watcher.reason}. {error}")
-            raise typer.Exit(_STOPPED) from error
+                schedule = ProbeSchedule(probed.probe, probed.probe_every or 100) if probed.probe else None
+                loop.train(recipe, folder, device, kept.save_every, schedule, observers)
     print_path(folder)
     if watcher is not None and watcher.reason is not None:  # in the last step
         raise typer.Exit(_STOPPED)
 
 
-def _require_doctor(doctor: bool, stop_on: str | None, recorder: int) -> None:
-    """Refuse options of --doctor without it."""
-    if doctor:
-        return
-    if stop_on is not None:
-        raise usage(f"--stop-on says which findings of --doctor stop the run; write --doctor --stop-on {stop_on}")
-    if recorder:
-        raise usage(f"--recorder keeps batches for when --doctor finds something; write --doctor --recorder {recorder}")
+def _require_nothing_else(choices: Mapping[str, Any]) -> None:
+    """Raise a usage error for an option that a run which is resumed has already, or does not take."""
+    names = [name for name in choices if name != "epochs"]
+    names += [name for name in ("probe", "probe_every", "config", "preset", "encoder_option", "out") if is_typed(name)]
+    if names:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in names)
+        raise usage(f"--resume takes the choices of the run and only --epochs may change; got {options}")
 
 
-def _watcher(folder: Path, writer: Any, stop_on: Literal["error", "warning"] | None, recorder: int) -> Any:
+@contextlib.contextmanager
+def _stopped_by(watcher: Any, folder: Path) -> Iterator[None]:
+    """Say why a training was stopped, and exit."""
+    try:
+        yield
+    except Stopped as stopped:
+        message(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
+        raise typer.Exit(_STOPPED) from stopped
+    except InputError as error:  # NaN ends a training by itself
+        if watcher is None or watcher.reason is None:
+            raise
+        message(f"Stopped: {watcher.reason}. {error}")
+        raise typer.Exit(_STOPPED) from error
+
+
+def _watcher(folder: Path, writer: Any, examined: Examined) -> Any:
     """What looks at each batch, and writes each event: a line on stderr, events.jsonl, and TensorBoard."""
     from lossscope.io.run_folder import Run
     from lossscope.live.training_doctor import TrainingDoctor, recorder_of
@@ -194,27 +236,7 @@ def _watcher(folder: Path, writer: Any, stop_on: Literal["error", "warning"] | N
         if writer is not None:
             writer.add_scalar(*event.column, event.step)
 
-    return TrainingDoctor(on_event, stop_on, recorder=recorder_of(folder, recorder))
-
-
-def _recipe(choices: dict[str, Any], config: Path | None, preset: str | None, changes: Sequence[str]) -> Recipe:
-    """The recipe of a file, or the default one, with the choices that were typed."""
-    from lossscope.io.trusted_code import require_trusted
-    from lossscope.spec import Spec
-    from lossscope.training.recipe_files import preset_path, read_recipe
-
-    if config is not None and preset is not None:
-        raise usage("--config and --preset each state a whole recipe; give one of them")
-    path = preset_path(preset) if preset is not None else config
-    if preset is not None and "data" not in choices:
-        raise usage(f"--preset {preset} needs --data, e.g. --data precomp:root=DIR; its file says which: {path}")
-    if path is None:
-        missing = [f"--{name}" for name in _NAMED if name not in choices]
-        if missing:
-            raise usage(f"train needs {' and '.join(missing)}, e.g. --data scenes --encoder vsepp --objective ntxent")
-    recipe = replace(Recipe() if path is None else read_recipe(path), **choices)
-    require_trusted(recipe.specs, path)
-    return replace(recipe, encoder=str(Spec.parse(recipe.encoder).with_values(changes))) if changes else recipe
+    return TrainingDoctor(on_event, examined.stop_on, recorder=recorder_of(folder, examined.recorder))
 
 
 def _name(recipe: Recipe) -> str:
@@ -236,9 +258,9 @@ def _tensorboard(folder: Path, wanted: bool) -> Iterator[Any]:
             writer.close()
 
 
-def _epoch_line(row: dict[str, Any], writer: Any, quiet: bool) -> None:
+def _epoch_line(row: dict[str, Any], writer: Any) -> None:
     """Write a row of metrics.csv: a line on stderr, and TensorBoard events where they are wanted."""
-    notice(_line(row), quiet)
+    notice(_line(row))
     if writer is None:
         return
     for name, value in row.items():
@@ -246,8 +268,8 @@ def _epoch_line(row: dict[str, Any], writer: Any, quiet: bool) -> None:
             writer.add_scalar(f"val/{name}", value, row["epoch"])
 
 
-def _note(text: str, quiet: bool) -> None:
-    notice(f"Note: {text}.", quiet)
+def _note(text: str) -> None:
+    notice(f"Note: {text}.")
 
 
 def _warn(text: str) -> None:
@@ -266,8 +288,6 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _tensorboard_writer(folder: Path) -> Any:
-    from lossscope.errors import InputError
-
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:

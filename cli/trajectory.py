@@ -7,18 +7,17 @@ from typing import Annotated, Literal
 
 import typer
 
+from lossscope.choices import Choice
+
 from ._app import command
-from ._options import Debug, Quiet
 from ._output import notice, print_csv, print_tables
 
 
 @command()
 def trajectory(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders.", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Picture: .png, .pdf or .svg.")] = Path("trajectory.png"),
-    format: Annotated[Literal["table", "csv", "json"], typer.Option(help="Of the rows of epochs.")] = "table",
-    quiet: Quiet = False,
-    debug: Debug = False,
+    runs: Annotated[tuple[Path, ...], Choice(None, "Run folders.", argument=True)],
+    out: Annotated[Path, Choice(None, "Picture: .png, .pdf or .svg.", flags="--out,-o")] = Path("trajectory.png"),
+    format: Annotated[Literal["table", "csv", "json"], Choice(None, "Of the rows of epochs.")] = "table",
 ) -> None:
     """Loss, rsum, positive and hardest-negative similarity against epochs, as a picture and a table.
 
@@ -38,7 +37,7 @@ def trajectory(
     from lossscope.plots.labels import shortest_names
     from lossscope.tables import trajectory as table
 
-    runs = list(dict.fromkeys(runs))
+    runs = tuple(dict.fromkeys(runs))
     distinct = len({run.name for run in runs}) == len(runs) and "run" not in {run.name for run in runs}
     labels = [show_path(run.name if distinct else run) for run in runs]  # the folder of a run in a study is named `run`
     tables = [Run(run).epochs(label) for run, label in zip(runs, labels, strict=True)]
@@ -55,4 +54,4 @@ def trajectory(
         typer.echo(epochs.to_json(orient="records"))
     else:
         print_tables([table.build(epochs.assign(run=epochs["run"].map(shortest_names(labels))))], format)
-    notice(f"Wrote {out}.", quiet)
+    notice(f"Wrote {out}.")

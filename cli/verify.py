@@ -8,23 +8,27 @@ from typing import Annotated, Literal
 
 import typer
 
+from lossscope.choices import Choice
+from lossscope.sources.request import Request
+
 from ._app import command
-from ._options import Debug, TrustCode
+from ._options import Only
 from ._output import fold
+from ._sources import OF_TRAIN
 
 
 @command()
 def verify(
     checkpoints: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Checkpoint files, dumps, and folders of runs, studies, frames, candidates or features.",
-            show_default=False,
+        tuple[Path, ...],
+        Choice(
+            None,
+            "Checkpoint files, dumps, and folders of runs, studies, frames, candidates or features.",
+            argument=True,
         ),
     ],
-    format: Annotated[Literal["table", "json"], typer.Option(help="Lines, or one JSON document.")] = "table",
-    trust_code: TrustCode = False,
-    debug: Debug = False,
+    format: Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")] = "table",
+    request: Annotated[Request, Only("trust_code")] = OF_TRAIN,
 ) -> None:
     """Read all of a file or folder as the other commands would, and compare every checksum with what it is of.
 
@@ -44,7 +48,7 @@ def verify(
     from lossscope.studies.verify import verify as verify_path
 
     described = []
-    for path, facts in (part for one in checkpoints for part in verify_path(one, trust_code)):
+    for path, facts in (part for one in checkpoints for part in verify_path(one, request.trust_code)):
         described.append({"checkpoint" if "encoder" in facts else "path": str(path), **facts})
         if format == "table":
             typer.echo(fold(f"{path}: good"))

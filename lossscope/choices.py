@@ -31,6 +31,7 @@ class Choice:
     names: str = ""  # registry, or kind of files, whose names a shell completes
     read: Callable[[Any], Any] | None = None  # makes the value of the text, or the texts, that were typed
     many: bool = False  # whether `read` takes the texts of a repeated option
+    completes: Callable[[], list[str]] | None = None  # returns what a shell completes, where it is neither
     metavar: str | None = None  # what stands for the value in --help
     argument: bool = False  # whether it is typed without a name
 

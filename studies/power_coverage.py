@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from lossscope.stats.paired_tests import Resampling
-from lossscope.stats.power import Design, sd_interval, smallest_effect
+from lossscope.stats.options import Design, Resampling
+from lossscope.stats.power import sd_interval, smallest_effect
 from lossscope.stats.spread import spread_of_images
 from lossscope.stats.superiority import superiority
 

@@ -166,7 +166,9 @@ class SweepOptions:
     # as many queries as `C_neg=1%` takes: an interval of +- 1 % of the statistic
     precision_of: Annotated[
         str | None,
-        Choice(SAMPLE, "As many queries as a statistic takes: C_neg=1% is an interval of ± 1 %, after a pilot of 1000."),
+        Choice(
+            SAMPLE, "As many queries as a statistic takes: C_neg=1% is an interval of ± 1 %, after a pilot of 1000."
+        ),
     ] = None
 
     def __post_init__(self) -> None:

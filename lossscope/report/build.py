@@ -15,7 +15,8 @@ from lossscope.io.folder_lock import has_content
 from lossscope.io.scores import score_of
 from lossscope.io.versions import versions
 from lossscope.plots import directions, style
-from lossscope.stats.compare import Resampling, compare, significance
+from lossscope.stats.compare import compare, significance
+from lossscope.stats.options import Resampling
 from lossscope.stats.per_image import headline_metrics
 from lossscope.tables.base import Table
 from lossscope.tables.choice import Choice

@@ -20,11 +20,11 @@ from lossscope.io.versions import versions
 from lossscope.registry import build
 from lossscope.spec import Spec
 
-from .request import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embedding_cache import cache_folder, read_cache, write_cache
 from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
+from .request import Request
 
 if TYPE_CHECKING:
     from lossscope.encoders.base import Encoder

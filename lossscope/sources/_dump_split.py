@@ -20,9 +20,9 @@ from ._arrays import read_arrays, read_rows
 from ._dump_arrays import caption_image_of, column_of, finite_similarity, read_ids, unit_matrix
 from ._relations import declared_sides
 from ._shards import is_sharded, read_shards
-from .request import Request
 from .checkpoints.embedding_cache import cache_folder
 from .checkpoints.input_keys import caption_keys, number_values
+from .request import Request
 
 
 def read_dump(path: Path, request: Request) -> SplitEmbeddings:

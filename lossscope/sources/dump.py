@@ -8,8 +8,8 @@ from pathlib import Path
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.encoders.released.signs import is_configured
 
-from .request import Request
 from .checkpoints.schema import is_safetensors_checkpoint
+from .request import Request
 
 _FOLDER = ("images*.npy", "similarity*.npy", "images.faiss", "images.index")  # shards or indices, one of which is there
 

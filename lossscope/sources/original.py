@@ -13,9 +13,9 @@ from lossscope.io.reading import show_path
 
 from ._checkpoint import embed_checkpoint
 from ._text_folder import is_text_encoder
-from .request import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.schema import FORMAT
+from .request import Request
 
 
 @dataclass(frozen=True)

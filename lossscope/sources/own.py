@@ -14,9 +14,9 @@ from lossscope.registry import build, load, uses_file
 from lossscope.spec import Spec
 
 from ._checkpoint import embed_checkpoint
-from .request import Request
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.schema import is_safetensors_checkpoint
+from .request import Request
 
 
 @dataclass(frozen=True)

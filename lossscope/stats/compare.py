@@ -14,7 +14,8 @@ from lossscope.errors import InputError
 
 from .baseline import baseline_second, require_baseline
 from .detectable import detectable
-from .paired_tests import ImageTest, Resampling, SeedTest, Values, holm, images_test, seeds_test
+from .options import Resampling
+from .paired_tests import ImageTest, SeedTest, Values, holm, images_test, seeds_test
 from .pairing import Block, System, group_blocks, pair_seeds
 from .per_image import Metric, metrics_of, parse_metric, per_image
 from .superiority import Superiority, superiority

@@ -7,8 +7,9 @@ from functools import cache
 
 import pandas as pd
 
-from .paired_tests import Resampling, smallest_p
-from .power import Design, sd_interval, smallest_effect
+from .options import Design, Resampling
+from .paired_tests import smallest_p
+from .power import sd_interval, smallest_effect
 
 COLUMNS = ("mdd_images", "mdd_seeds", "mdd_seeds_low", "mdd_seeds_high", "power", "alpha")
 

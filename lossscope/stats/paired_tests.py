@@ -9,30 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from lossscope.errors import InputError
+from .options import Resampling
 
 Values = npt.NDArray[np.float64]
 _COMPARISONS_PER_CALL = 16  # of scipy
 _DIFFERENCES_AT_A_TIME = 200_000  # resampled together, for each comparison
 _SAME_MEAN = 100 * float(np.finfo(np.float64).eps)  # relative distance within which two means of flips are equal
 _EQUAL = 1e-9  # relative tolerance within which differences count as equal: recalls are multiples of 100 / N
-
-
-@dataclass(frozen=True)
-class Resampling:
-    """Options of the permutation tests and of the bootstrap. Raises InputError for values out of range."""
-
-    resamples: int = 9999  # number of permutations and of bootstrap samples
-    seed: int = 0  # of both
-    level: float = 0.95  # of the confidence intervals
-
-    def __post_init__(self) -> None:
-        if self.resamples < 99:
-            raise InputError(f"resamples must be at least 99; got {self.resamples}. 9999 is usual")
-        if self.seed < 0:
-            raise InputError(f"seed must be at least 0; got {self.seed}")
-        if not 0 < self.level < 1:
-            raise InputError(f"level must be between 0 and 1; got {self.level}. 0.95 is usual")
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 import pandas as pd
 
@@ -12,11 +11,11 @@ from lossscope.core.types import Progress
 from lossscope.errors import InputError
 
 from .baseline import require_baseline
-from .paired_tests import Resampling
+from .options import PlanOptions, Resampling
 from .pairing import group_blocks
 from .per_image import parse_metric
 from .pilot_values import PilotPair, PilotValues, known_metrics, measured_pairs
-from .power import Design, pairs_needed, smallest_effect
+from .power import pairs_needed, smallest_effect
 from .spread import NO_SPREAD, Spread, spread_of_images, spread_of_seeds
 from .superiority import Superiority, superiority
 
@@ -28,23 +27,6 @@ COLUMNS = (
 )  # fmt: skip
 SEEDS = "seeds"  # what a spread is over, where it is not over images or queries
 _WHOLE = ("pilot_n", "n", "needed", "needed_low", "needed_high")  # columns of whole numbers, which may be missing
-
-
-@dataclass(frozen=True)
-class PlanOptions:
-    """What is asked of the pilot runs. Raises InputError for values out of range."""
-
-    seeds: Sequence[int] = (3, 5, 10, 20)  # numbers of seeds
-    images: Sequence[int] = ()  # numbers of images, or queries, besides that of the pilot
-    difference: float | None = None  # that should be shown, in the unit of the metric; None: none is asked
-    design: Design = field(default_factory=Design)
-
-    def __post_init__(self) -> None:
-        for name, numbers in (("seeds", self.seeds), ("images", self.images)):
-            if any(number < 2 for number in numbers):
-                raise InputError(f"numbers of {name} must be at least 2; got {', '.join(map(str, numbers))}")
-        if self.difference is not None and not 0 < self.difference < math.inf:
-            raise InputError(f"difference must be above 0; got {self.difference:g}. Give it in units of the metric")
 
 
 def plan(

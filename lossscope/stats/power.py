@@ -8,30 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from scipy import optimize, stats
 
 from lossscope.errors import InputError
 
+from .options import Design
+
 _EXACT = 1e-9  # within which a power is that which is wanted
 _CENTRAL = 1e-12  # noncentrality below which power is the level to all digits; at 0 scipy's ncf.sf is negative
 _STEPS = 200  # doublings of an effect: one beyond 2^200 is an error of the caller
 _PAIRS = 2**53  # most pairs: of more a float does not say which number it is
-
-
-@dataclass(frozen=True)
-class Design:
-    """What it takes for a difference to count as detectable. Raises InputError for values out of range."""
-
-    power: float = 0.8  # probability that the test finds a difference that is there
-    alpha: float = 0.05  # two-sided level of the test: p at most this is a finding
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise InputError(f"alpha must be between 0 and 1; got {self.alpha:g}. 0.05 is usual")
-        if not self.alpha < self.power < 1:
-            raise InputError(f"power must be between alpha, {self.alpha:g}, and 1; got {self.power:g}. 0.8 is usual")
 
 
 def power_of(effect: float, n: int, alpha: float) -> float:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from .paired_tests import Resampling, Values, deviation, equal_within, resamples_at_a_time
+from .options import Resampling
+from .paired_tests import Values, deviation, equal_within, resamples_at_a_time
 from .power import sd_interval
 
 

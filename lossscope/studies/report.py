@@ -25,6 +25,7 @@ from lossscope.training.recipe_files import checked_choices, printed_choices
 
 from .examine import examine, is_current
 from .relabel import relabel
+from .report_options import ReportOptions
 from .study import Study
 from .study_file import ExamineConfig, ReportConfig
 
@@ -32,33 +33,27 @@ from .study_file import ExamineConfig, ReportConfig
 def report(
     paths: Sequence[Path],
     out: Path,
-    title: str | None = None,
-    config: ExamineConfig | None = None,
+    options: ReportOptions = ReportOptions(),  # noqa: B008 - never changed
     device: str = "cpu",
     progress: Progress | None = None,
     trust_code: bool = False,
-    resamples: int = 9999,
-    labels: Sequence[str] = (),
-    choice: Choice | None = None,
 ) -> Path:
     """Write the page, LaTeX, CSV and pictures of studies and run folders; return index.html.
 
     Args:
         paths: folders of studies or runs.
         out: folder to write: new, empty, or an earlier report.
-        title: of the page.
-        config: what is computed of run folders; None: existing evaluations are used as they are.
+        options: what the report shows; without `split` and `test` existing evaluations of runs are used as they are.
         device: of the encoders.
         progress: called with (label, done, of).
         trust_code: import Python files that runs name.
-        resamples: of the tests.
-        labels: names of systems, RUN=NAME, or NAME in the order of the paths.
-        choice: of the columns that tables show; None: all.
 
     Raises:
         InputError: a path is neither study nor run, runs cannot stand in one table or name code that is not trusted,
             `out` cannot be written; nothing is written then.
     """
+    stated = options.split or options.test
+    config = ExamineConfig(split=options.split or "train", test=options.test or "test") if stated else None
     require_writable(out)
     remembered = TrustedCode().joined(*(remembered_trust(path) for path in paths))
     with trust(every=trust_code, more=remembered):
@@ -67,7 +62,7 @@ def report(
                 examine(Run(path), config or ExamineConfig(), device, progress)
             if progress:
                 progress("reading", place + 1, len(paths))
-        results = read_runs(paths, labels)
+        results = read_runs(paths, options.labels)
         configs = {path: Study.open(path).grid.report for path in paths if _is_study(path)}
         for path, own in configs.items():
             require_trusted(own.objectives, path / "study.json")
@@ -75,7 +70,8 @@ def report(
             require_trusted([row["spec"]], f"run {row['run']}")
         command = "lossscope report " + " ".join(path.name for path in paths)
         drawn = diagrams(results, list(configs.values()))
-        return write_report(results, drawn, out, title, command, resamples, choice)
+        choice = Choice(options.columns, options.published)
+        return write_report(results, drawn, out, options.title, command, options.resamples, choice)
 
 
 def read_runs(paths: Sequence[Path], labels: Sequence[str] = ()) -> Results:

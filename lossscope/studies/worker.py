@@ -23,6 +23,7 @@ from lossscope.io.trusted_code import require_trusted
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 
 from .examine import examine
@@ -89,12 +90,12 @@ def data_of(run: StudyRun, study: Path) -> str:
 def _trained_run(recipe: Recipe, folder: Path, device: str, progress: Progress | None) -> Run:
     run = Run(folder, writes=process_group().main)
     if not run.config.is_file():
-        return train(recipe, folder, device, progress=progress)
+        return train(recipe, folder, device, observers=Observers(progress=progress))
     if run.last.is_file() and run.best.is_file() and Checkpoint.load(run.last).epoch == recipe.epochs:
         if process_group().main:
             remove_stale_lock(folder)
         return run
-    return resume(folder, device=device, progress=progress)
+    return resume(folder, device=device, observers=Observers(progress=progress))
 
 
 def _seconds_of_epochs(run: Run) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from lossscope.core.interrupts import stop_on_signals
-from lossscope.core.types import Progress
 from lossscope.errors import Interrupted, Stopped
 from lossscope.io.run_folder import Run
 from lossscope.registry import spec_of
@@ -20,14 +19,13 @@ from .batching import epoch_batches
 from .data_parallel import checksums, require_agreement
 from .kernels import deterministic_kernels
 from .monitor import BatchMonitor
+from .observers import Observers
 from .optimisers import loss_factor, set_rates
 from .state import TrainState, shared_values, snapshot
-from .step import train_step
+from .step import Step, train_step
 from .task import Task
-from .trained_batch import OnBatch, TrainedBatch
+from .trained_batch import TrainedBatch
 from .validation import validate_and_save
-
-OnEpoch = Callable[[dict[str, Any]], None]  # called with each row of metrics.csv
 
 
 @dataclass(frozen=True)
@@ -36,10 +34,8 @@ class Outputs:
 
     run: Run
     save_every: int  # steps between saves inside an epoch
-    progress: Progress | None
-    on_epoch: OnEpoch | None
+    observers: Observers
     monitor: BatchMonitor | None = None
-    on_batch: OnBatch | None = None
     reasons: list[str] = field(default_factory=list)  # why `on_batch` wants training to stop
 
 
@@ -78,9 +74,9 @@ def _interrupted(place: str, outputs: Outputs) -> Interrupted:
 def _validate(task: Task, state: TrainState, outputs: Outputs) -> None:
     """Validate in the first process, while the others wait."""
     if task.processes.main:
-        row = validate_and_save(task, state, outputs.run, outputs.progress)
-        if outputs.on_epoch:
-            outputs.on_epoch(row)
+        row = validate_and_save(task, state, outputs.run, outputs.observers.progress)
+        if outputs.observers.on_epoch:
+            outputs.observers.on_epoch(row)
     task.processes.barrier()
 
 
@@ -97,13 +93,12 @@ def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> 
     for batch in epoch_batches(task.sampling, relations, state.epoch, state.step, recipe.steps):
         set_rates(state.optimiser, recipe, state.epoch, state.step, total)
         factor = loss_factor(recipe, state.epoch, state.step, total)
-        number = state.epoch * total + state.step
-        on_batch = _listener(outputs)
-        row = train_step(task, state, objective, batch, run.last, factor, outputs.monitor, number, on_batch)
+        step = Step(objective, factor, number=state.epoch * total + state.step)
+        row = train_step(task, state, step, batch, run.last, outputs.monitor, _listener(outputs))
         state.step += 1
         rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})
-        if outputs.progress:
-            outputs.progress(f"epoch {state.epoch + 1}/{recipe.epochs}", state.step, total)
+        if outputs.observers.progress:
+            outputs.observers.progress(f"epoch {state.epoch + 1}/{recipe.epochs}", state.step, total)
         unfinished, stopping = state.step < total, task.processes.any(bool(stop or outputs.reasons))
         if unfinished and run.writes and (stopping or state.step % outputs.save_every == 0):
             run.append(run.trajectory, rows)
@@ -119,7 +114,7 @@ def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> 
 
 def _listener(outputs: Outputs) -> Callable[[TrainedBatch], None] | None:
     """Return what tells `on_batch` of a batch and keeps why it wants to stop; None where nobody listens."""
-    on_batch = outputs.on_batch
+    on_batch = outputs.observers.on_batch
     if on_batch is None or not outputs.run.writes:
         return None
 

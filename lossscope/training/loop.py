@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
 from lossscope.core.distributed import process_group
-from lossscope.core.types import Progress
 from lossscope.errors import InputError
 from lossscope.io.remembered_trust import remember_trust, remembered_trust
 from lossscope.io.run_folder import Run
@@ -18,14 +16,14 @@ from lossscope.io.versions import versions
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 
 from .components import Components, resolve, warmup_warning
-from .epochs import OnEpoch, Outputs, require_same_state, train_epochs
+from .epochs import Outputs, require_same_state, train_epochs
 from .monitor import ProbeSchedule
+from .observers import Observers
 from .reading import read_as_authors
 from .recipe import Recipe
 from .recipe_files import read_recipe, write_recipe
 from .state import TrainState, new_state, restore_state
 from .task import Task, prepare_task, require_same_choices
-from .trained_batch import OnBatch
 
 
 def train(
@@ -33,12 +31,8 @@ def train(
     out: Path,
     device: str = "cpu",
     save_every: int = 500,
-    progress: Progress | None = None,
-    on_epoch: OnEpoch | None = None,
     probe_schedule: ProbeSchedule | None = None,
-    on_notice: Callable[[str], None] | None = None,
-    on_warning: Callable[[str], None] | None = None,
-    on_batch: OnBatch | None = None,
+    observers: Observers = Observers(),  # noqa: B008 - never changed
 ) -> Run:
     """Train from the start into a new folder.
 
@@ -50,30 +44,24 @@ def train(
         out: folder, new or empty.
         device: cpu, cuda or cuda:INDEX.
         save_every: steps between saves inside an epoch.
-        progress: called with (label, done, of).
-        on_epoch: called with each row of metrics.csv.
         probe_schedule: which probes run on which batches.
-        on_notice: called with what the user should know before it begins.
-        on_warning: called with what may make the run another than the user means.
-        on_batch: called with each batch; training stops where it returns a reason.
+        observers: who is told of it.
 
     Raises:
         InputError: specs that do not fit, a folder in use, or divergence.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
-        Stopped: `on_batch` wants it; the run can be resumed.
+        Stopped: `observers.on_batch` wants it; the run can be resumed.
     """
     recipe, notices = read_as_authors(recipe)
     components = resolve(recipe)
     for text in notices:
-        if on_notice is not None:
-            on_notice(text)
+        observers.notice(text)
     warning = warmup_warning(components.recipe)
-    if warning is not None and on_warning is not None:
-        on_warning(warning)
-    outputs = Outputs(Run(out, process_group().main), save_every, progress, on_epoch, on_batch=on_batch)
+    observers.warn(warning)
+    outputs = Outputs(Run(out, process_group().main), save_every, observers)
     with outputs.run.lock():
         texts = [*notices, *([warning] if warning else [])]
-        return _start(recipe, components, device, outputs, probe_schedule, texts, on_warning)
+        return _start(recipe, components, device, outputs, probe_schedule, texts)
 
 
 def _start(
@@ -83,12 +71,11 @@ def _start(
     outputs: Outputs,
     schedule: ProbeSchedule | None,
     notices: list[str],
-    on_warning: Callable[[str], None] | None,
 ) -> Run:
     """Train from the start, in a folder that is locked."""
     run = outputs.run
     run.require_new()
-    task = prepare_task(components, run.path, device, progress=outputs.progress)
+    task = prepare_task(components, run.path, device, progress=outputs.observers.progress)
     state = new_state(task)
     require_same_state(task, state, run)
     outputs = _outputs(task, state, outputs, schedule)
@@ -97,9 +84,7 @@ def _start(
         if schedule is not None:
             schedule.canonical().write(run.probe_schedule)
         write_recipe(task.recipe, run.config)
-    warning_of_trust = _remember_trust(run, recipe, schedule)
-    if warning_of_trust is not None and on_warning is not None:
-        on_warning(warning_of_trust)
+    outputs.observers.warn(_remember_trust(run, recipe, schedule))
     place = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.processes.size}
     run.event("started", versions=versions(), notices=notices, **place)
     return train_epochs(task, state, outputs)
@@ -110,10 +95,8 @@ def resume(
     epochs: int | None = None,
     device: str = "cpu",
     save_every: int = 500,
-    progress: Progress | None = None,
-    on_epoch: OnEpoch | None = None,
     trust_code: bool = False,
-    on_batch: OnBatch | None = None,
+    observers: Observers = Observers(),  # noqa: B008 - never changed
 ) -> Run:
     """Resume a run, to more epochs if given.
 
@@ -122,21 +105,19 @@ def resume(
         epochs: of the whole run; None: those of its recipe.
         device: cpu, cuda or cuda:INDEX.
         save_every: steps between saves inside an epoch.
-        progress: called with (label, done, of).
-        on_epoch: called with each row of metrics.csv.
         trust_code: import Python files that the recipe names.
-        on_batch: called with each batch; training stops where it returns a reason.
+        observers: who is told of it.
 
     Raises:
         InputError: the data or a choice in config.toml are no longer those the run began with.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
-        Stopped: `on_batch` wants it; the run can be resumed.
+        Stopped: `observers.on_batch` wants it; the run can be resumed.
     """
     run = Run(out, process_group().main)
     if not run.config.is_file():
         raise InputError(f"{out} must be a run folder; it has no config.toml")
     with trust(every=trust_code, more=remembered_trust(out)), run.lock():
-        return _resume(epochs, device, Outputs(run, save_every, progress, on_epoch, on_batch=on_batch))
+        return _resume(epochs, device, Outputs(run, save_every, observers))
 
 
 def _resume(epochs: int | None, device: str, outputs: Outputs) -> Run:
@@ -153,7 +134,7 @@ def _resume(epochs: int | None, device: str, outputs: Outputs) -> Run:
         require_same_choices(recipe, checkpoint, run.path, run.config)
     _remember_trust(run, recipe, schedule)
     components = replace(resolve(recipe), recipe=recipe)  # as it was stated, also where classes have new fields
-    task = prepare_task(components, run.path, device, checkpoint, outputs.progress)
+    task = prepare_task(components, run.path, device, checkpoint, outputs.observers.progress)
     state = restore_state(task, checkpoint, run.last) if checkpoint else new_state(task)
     require_same_state(task, state, run)
     if checkpoint is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -19,16 +20,28 @@ from .data_parallel import StepSeed, sum_tensors
 from .forward import BatchInputs, Forward
 
 
+class MetaBatches(NamedTuple):
+    """The training batch of a step, and the validation batch that its weights shall help."""
+
+    train: BatchInputs
+    S: Tensor  # of the training batch, with its graph
+    gradient: Tensor  # dL/dS of the training batch
+    validation: BatchInputs  # of the validation split
+
+
+class VirtualStep(NamedTuple):
+    """The step of the encoder that is tried."""
+
+    lr: float  # its length
+    clip: float  # largest norm of its gradient; 0: any
+
+
 def meta_step(
     objective: Objective,
     optimiser: torch.optim.Optimizer,
     forward: Forward,
-    train: BatchInputs,
-    S: Tensor,
-    gradient: Tensor,
-    validation: BatchInputs,
-    lr: float,
-    clip: float,
+    batches: MetaBatches,
+    virtual: VirtualStep,
     seed: StepSeed,
 ) -> None:
     """Update the objective's network φ by the gradient of a validation batch's loss one virtual step ahead.
@@ -43,18 +56,15 @@ def meta_step(
         objective: whose network learns.
         optimiser: of the network.
         forward: the encoder.
-        train: the training batch.
-        S: of the training batch, with its graph.
-        gradient: dL/dS of the training batch.
-        validation: a batch of the validation split.
-        lr: length of the virtual step.
-        clip: largest norm of the virtual step's gradient; 0: any.
+        batches: of both splits.
+        virtual: the virtual step.
         seed: of the step.
     """
+    train, S, gradient, validation = batches
     parameters = [p for p in forward.model.parameters() if p.requires_grad]
     buffers = list(forward.model.buffers())
     step = _gradient(forward.processes, S, gradient, parameters, retain=True)
-    rate = lr * min(1.0, (clip or float("inf")) / max(_norm(step), 1e-12))
+    rate = virtual.lr * min(1.0, (virtual.clip or float("inf")) / max(_norm(step), 1e-12))
     with _shifted_parameters(parameters, buffers, step, -rate):
         unweighted = build("objectives", f"triplet_sh:margin={getattr(objective, 'margin', 0.2)!r}")
         S_val = forward.run(validation, seed).S

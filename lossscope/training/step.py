@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -19,7 +19,7 @@ from lossscope.objectives.base import Objective
 from .data_parallel import StepSeed, seed_per_rank, sum_gradients
 from .false_negatives import hide_negatives_of
 from .forward import BatchInputs, Forward, batch_loss, similarity_summary
-from .meta_step import meta_step, validation_batch
+from .meta_step import MetaBatches, VirtualStep, meta_step, validation_batch
 from .monitor import BatchMonitor
 from .optimisers import learning_rate
 from .recipe import Recipe
@@ -28,15 +28,22 @@ from .task import Task
 from .trained_batch import TrainedBatch
 
 
+@dataclass(frozen=True)
+class Step:
+    """What a step trains with."""
+
+    objective: Objective  # of the epoch
+    factor: float = 1.0  # on the loss that goes backwards
+    number: int = 0  # in the whole run
+
+
 def train_step(
     task: Task,
     state: TrainState,
-    objective: Objective,
+    step: Step,
     batch: Batch,
     saved: Path,
-    factor: float = 1.0,
     monitor: BatchMonitor | None = None,
-    number: int = 0,
     on_batch: Callable[[TrainedBatch], None] | None = None,
 ) -> dict[str, float]:
     """Update the model once; return the row of trajectory.csv.
@@ -46,18 +53,16 @@ def train_step(
     Args:
         task: the data, and what does not change.
         state: what is updated.
-        objective: of this epoch.
+        step: what it trains with.
         batch: rows of the training split.
         saved: where the last good state is, for the message when this one is not.
-        factor: on the loss that goes backwards.
         monitor: runs probes on the batch before the update.
-        number: of the step in the whole run, which `on_batch` is told.
         on_batch: called with the batch after the update, and where its similarities are not finite.
 
     Raises:
         InputError: similarities are not finite.
     """
-    seed = StepSeed(task.recipe.seed, state.epoch, state.step)
+    objective, seed = step.objective, StepSeed(task.recipe.seed, state.epoch, state.step)
     seed_per_rank(task.processes, seed)
     forward = Forward(state.model, task.recipe.encoder, task.device, task.recipe.precision, task.processes)
     pairs = batch.pairs
@@ -71,7 +76,7 @@ def train_step(
 
     def tell(masks: Mask | Pair[Mask], row: dict[str, float]) -> None:
         if on_batch is not None:
-            place = state.epoch, state.step, number
+            place = state.epoch, state.step, step.number
             on_batch(TrainedBatch(*place, objective, S.detach(), masks, row, batch, task.train))
 
     if not bool(torch.isfinite(S).all()):
@@ -88,7 +93,9 @@ def train_step(
     loss = batch_loss(objective, S.detach(), masks, task.recipe.reduction, pairs)
     loss = replace(loss, value=_sum(loss.value, extra_loss))
     state.optimiser.zero_grad(set_to_none=True)
-    scale = state.scaler.scale(torch.tensor(factor, device=task.device)) if state.scaler.is_enabled() else factor
+    scale: Tensor | float = step.factor
+    if state.scaler.is_enabled():
+        scale = state.scaler.scale(torch.tensor(step.factor, device=task.device))
     scale = scale / task.processes.size
     backward(S, loss.gradient, scale, extra_loss)
     if learnt is not None:
@@ -118,8 +125,9 @@ def _outer_step(
     batch = validation_batch(task.val.relations, recipe.batch_size, seed)
     mask = batch.mask(task.val.relations, recipe.same_image).to(task.device)
     validation = BatchInputs(task.val_captions, batch, mask)
-    rate = learning_rate(recipe, state.epoch)
-    meta_step(objective, state.network_optimiser, forward, train, S, gradient, validation, rate, recipe.clip, seed)
+    virtual = VirtualStep(learning_rate(recipe, state.epoch), recipe.clip)
+    batches = MetaBatches(train, S, gradient, validation)
+    meta_step(objective, state.network_optimiser, forward, batches, virtual, seed)
 
 
 def _not_finite(recipe: Recipe, state: TrainState, saved: Path) -> InputError:

@@ -16,7 +16,7 @@ from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.stats.compare import compare
-from lossscope.stats.paired_tests import Resampling
+from lossscope.stats.options import Resampling
 from lossscope.stats.per_image import METRICS
 from tests.command_line import lossscope
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from lossscope.stats.paired_tests import Resampling
-from lossscope.stats.pilot import COLUMNS, PlanOptions, plan
-from lossscope.stats.power import Design
+from lossscope.stats.options import Design, PlanOptions, Resampling
+from lossscope.stats.pilot import COLUMNS, plan
 from lossscope.studies.report import read_runs
 from tests.command_line import lossscope, message
 from tests.tiny import STUDY_OF_ONE_RUN, run_study

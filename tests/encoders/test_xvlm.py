@@ -253,6 +253,7 @@ def test_random_views_are_for_training_only() -> None:
 @pytest.mark.thorough
 def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
     from lossscope.training.loop import train
+    from lossscope.training.observers import Observers
     from lossscope.training.recipe import Recipe
 
     small = "embed=32,depths=2/2,window=4,width=64,layers=2,fused=1,dim=32,pieces=300,dropout=0,drop_path=0,init=0.08"
@@ -261,7 +262,7 @@ def test_a_tiny_one_learns_scenes(tmp_path: Path) -> None:
         batch_size=25, epochs=3, lr=1e-3,
     )  # fmt: skip
     rows: list[dict[str, Any]] = []
-    train(recipe, tmp_path / "run", on_epoch=rows.append)
+    train(recipe, tmp_path / "run", observers=Observers(on_epoch=rows.append))
     assert rows[-1]["loss"] < rows[1]["loss"]
     assert rows[-1]["rsum"] > 3 * rows[0]["rsum"]
 

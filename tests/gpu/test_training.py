@@ -15,6 +15,7 @@ from lossscope.io.run_folder import Run
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 from tests.gpu.second_device import NAME
 
@@ -93,7 +94,7 @@ def test_a_stopped_run_resumes_to_the_same_bits(recipe: Recipe, device: torch.de
             signal.raise_signal(signal.SIGTERM)
 
     with pytest.raises(Interrupted):
-        train(recipe, tmp_path / "broken", str(device), progress=stop)
+        train(recipe, tmp_path / "broken", str(device), observers=Observers(progress=stop))
     assert_same_bits(whole, resume(tmp_path / "broken", device=str(device)))
 
 

@@ -23,8 +23,8 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 from lossscope.retrieval.metrics import retrieve
-from lossscope.sources.request import Request
 from lossscope.sources.dump import Dump
+from lossscope.sources.request import Request
 from tests.each import each
 
 DATA = Path(__file__).parents[1] / "data"

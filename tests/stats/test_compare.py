@@ -18,7 +18,8 @@ from scipy import stats
 
 from lossscope.errors import InputError
 from lossscope.stats.compare import COLUMNS, compare, significance
-from lossscope.stats.paired_tests import Resampling, SeedTest, holm, images_test, seeds_test
+from lossscope.stats.options import Resampling
+from lossscope.stats.paired_tests import SeedTest, holm, images_test, seeds_test
 from lossscope.stats.per_image import METRICS, parse_metric, per_image
 from lossscope.tables import comparison
 from tests.each import each

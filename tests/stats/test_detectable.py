@@ -14,7 +14,8 @@ from lossscope.io.csv_tables import format_csv
 from lossscope.io.frames import read_rows
 from lossscope.stats.compare import compare
 from lossscope.stats.detectable import detectable
-from lossscope.stats.paired_tests import Resampling, smallest_p
+from lossscope.stats.options import Resampling
+from lossscope.stats.paired_tests import smallest_p
 from lossscope.stats.per_image import parse_metric, per_image
 from lossscope.stats.power import power_of
 from lossscope.stats.superiority import superiority

@@ -8,7 +8,8 @@ import pytest
 
 from lossscope.errors import InputError
 from lossscope.stats.compare import compare
-from lossscope.stats.paired_tests import Resampling, images_test
+from lossscope.stats.options import Resampling
+from lossscope.stats.paired_tests import images_test
 from lossscope.tables import comparison
 from tests.each import each
 

@@ -11,7 +11,8 @@ import pytest
 from lossscope.errors import InputError
 from lossscope.stats.compare import compare, significance
 from lossscope.stats.metric_names import METRICS, RECALLS, extra_cutoffs, is_metric
-from lossscope.stats.paired_tests import Resampling, images_test
+from lossscope.stats.options import Resampling
+from lossscope.stats.paired_tests import images_test
 from lossscope.stats.per_image import headline_metrics, metrics_of, parse_metric, per_image
 from lossscope.tables import comparison
 from tests.each import each

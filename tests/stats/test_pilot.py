@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.stats.paired_tests import Resampling
+from lossscope.stats.options import Design, PlanOptions, Resampling
 from lossscope.stats.per_image import parse_metric, per_image
-from lossscope.stats.pilot import COLUMNS, PlanOptions, plan
-from lossscope.stats.power import Design, power_of
+from lossscope.stats.pilot import COLUMNS, plan
+from lossscope.stats.power import power_of
 from tests.each import each
 from tests.stats.test_compare import run, runs
 from tests.stats.test_other_sides import runs as runs_of_texts

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lossscope.errors import InputError
-from lossscope.stats.power import Design, pairs_needed, power_of, sd_interval, smallest_effect
+from lossscope.stats.options import Design
+from lossscope.stats.power import pairs_needed, power_of, sd_interval, smallest_effect
 from tests.each import each
 
 Oracle = Callable[[str], ModuleType]

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from lossscope.stats.paired_tests import Resampling, images_test
-from lossscope.stats.power import Design, smallest_effect
+from lossscope.stats.options import Design, Resampling
+from lossscope.stats.paired_tests import images_test
+from lossscope.stats.power import smallest_effect
 from tests.each import each
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from lossscope.stats import paired_tests
-from lossscope.stats.paired_tests import Resampling, images_test
+from lossscope.stats.options import Resampling
+from lossscope.stats.paired_tests import images_test
 from tests.each import each
 
 

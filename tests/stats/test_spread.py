@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lossscope.stats.paired_tests import Resampling
+from lossscope.stats.options import Resampling
 from lossscope.stats.power import sd_interval
 from lossscope.stats.spread import spread_of_images, spread_of_seeds
 

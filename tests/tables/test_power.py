@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.stats.paired_tests import Resampling
-from lossscope.stats.pilot import PlanOptions, plan
+from lossscope.stats.options import PlanOptions, Resampling
+from lossscope.stats.pilot import plan
 from lossscope.tables import power
 from lossscope.tables.cells import DASH
 from tests.stats.test_compare import run, runs

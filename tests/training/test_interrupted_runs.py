@@ -14,6 +14,7 @@ from lossscope.io import folder_lock
 from lossscope.io.run_folder import Run
 from lossscope.training.loop import resume, train
 from lossscope.training.monitor import ProbeSchedule
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 
 RECIPE = Recipe(
@@ -38,7 +39,7 @@ def stopped(folder: Path, after: int = 3) -> Run:
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Interrupted):
-        train(RECIPE, folder, progress=progress, probe_schedule=PROBES)
+        train(RECIPE, folder, observers=Observers(progress=progress), probe_schedule=PROBES)
     return Run(folder)
 
 

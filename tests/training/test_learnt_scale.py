@@ -16,6 +16,7 @@ from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.learnt_scale import LearntScale, learnt_scale_of
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import read_recipe
 
@@ -85,7 +86,7 @@ def test_what_is_learnt_beside_the_encoder_resumes_to_the_same_bits(objective: s
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(Interrupted):
-        train(recipe, tmp_path / "broken", progress=stop)
+        train(recipe, tmp_path / "broken", observers=Observers(progress=stop))
     broken = resume(tmp_path / "broken")
     for name in ("metrics.csv", "trajectory.csv"):
         assert (broken.path / name).read_bytes() == (whole.path / name).read_bytes()

@@ -24,6 +24,7 @@ from lossscope.io.run_folder import Run
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.components import resolve
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import read_recipe
 from tests import farm
@@ -122,7 +123,7 @@ def test_ctrl_c_keeps_the_step_under_way_and_resumes_to_the_same_bits(
     steps: int, tmp_path: Path, unbroken: Run
 ) -> None:
     with pytest.raises(Interrupted, match=r"stopped (in|after) epoch"):
-        train(recipe(), tmp_path / "run", progress=stop_after(steps))
+        train(recipe(), tmp_path / "run", observers=Observers(progress=stop_after(steps)))
     run = Run(tmp_path / "run")
     assert len(table(run.trajectory)) == steps
     assert_same(resume(run.path), unbroken)
@@ -130,16 +131,16 @@ def test_ctrl_c_keeps_the_step_under_way_and_resumes_to_the_same_bits(
 
 def test_several_stops_in_one_run_change_nothing(tmp_path: Path, unbroken: Run) -> None:
     with pytest.raises(Interrupted):
-        train(recipe(), tmp_path / "run", progress=stop_after(2))
+        train(recipe(), tmp_path / "run", observers=Observers(progress=stop_after(2)))
     for _ in range(3):
         with pytest.raises(Interrupted):
-            resume(tmp_path / "run", progress=stop_after(2))
+            resume(tmp_path / "run", observers=Observers(progress=stop_after(2)))
     assert_same(resume(tmp_path / "run", save_every=1), unbroken)
 
 
 def test_ctrl_c_stops_a_run_whose_epochs_are_one_step(tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="stopped after epoch 1 of 9"):
-        train(recipe(batch_size=1000, epochs=9), tmp_path / "run", progress=stop_after(1))
+        train(recipe(batch_size=1000, epochs=9), tmp_path / "run", observers=Observers(progress=stop_after(1)))
     assert len(table(tmp_path / "run" / "metrics.csv")) == 2
 
 
@@ -223,7 +224,7 @@ def test_kill_9_of_the_command_resumes_to_the_same_bits(seconds: float, tmp_path
 
 def test_sigterm_to_the_command_ends_with_130_and_resumes(tmp_path: Path, unbroken: Run) -> None:
     with pytest.raises(Interrupted):
-        train(recipe(), tmp_path / "run", progress=lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+        train(recipe(), tmp_path / "run", observers=Observers(progress=lambda *_: os.kill(os.getpid(), signal.SIGTERM)))
     assert_same(resume(tmp_path / "run"), unbroken)
 
 
@@ -381,7 +382,7 @@ def test_a_used_folder_is_refused_before_any_work(tmp_path: Path, unbroken: Run)
 
 def test_on_epoch_is_called_with_every_row_of_the_metrics(tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = []
-    run = train(recipe(epochs=1), tmp_path / "run", on_epoch=rows.append)
+    run = train(recipe(epochs=1), tmp_path / "run", observers=Observers(on_epoch=rows.append))
     assert [row["epoch"] for row in rows] == [0, 1]
     assert [str(row["rsum"]) for row in rows] == [row["rsum"] for row in table(run.metrics)]
 

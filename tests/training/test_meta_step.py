@@ -19,7 +19,7 @@ from lossscope.training.components import resolve
 from lossscope.training.data_parallel import StepSeed
 from lossscope.training.forward import BatchInputs, Forward, batch_loss
 from lossscope.training.loop import train
-from lossscope.training.meta_step import meta_step, validation_batch
+from lossscope.training.meta_step import MetaBatches, VirtualStep, meta_step, validation_batch
 from lossscope.training.recipe import Recipe
 from lossscope.training.state import TrainState, new_state
 from lossscope.training.task import Task, prepare_task
@@ -83,12 +83,8 @@ def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: T
         task.objective,
         state.network_optimiser,
         forward,
-        inputs,
-        S,
-        G,
-        validation_inputs(task),
-        task.recipe.lr,
-        task.recipe.clip,
+        MetaBatches(inputs, S, G, validation_inputs(task)),
+        VirtualStep(task.recipe.lr, task.recipe.clip),
         SEED,
     )
     assert all(torch.equal(value, kept[name]) for name, value in state.model.state_dict().items())

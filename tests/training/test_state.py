@@ -15,6 +15,7 @@ from lossscope.io.run_folder import Run
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
 
@@ -197,7 +198,7 @@ def test_a_stop_in_stated_steps_goes_on_to_the_same_bits_past_a_batch_of_one(tmp
             raise Stop
 
     with pytest.raises(Stop):
-        train(recipe, tmp_path / "parted", save_every=1, progress=stopping)
+        train(recipe, tmp_path / "parted", save_every=1, observers=Observers(progress=stopping))
     resume(tmp_path / "parted")
     one, other = (
         Checkpoint.load(path / "checkpoints" / "last.pt").weights for path in (whole.path, tmp_path / "parted")

@@ -26,10 +26,11 @@ from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.components import resolve
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import read_recipe
 from lossscope.training.state import new_state
-from lossscope.training.step import train_step
+from lossscope.training.step import Step, train_step
 from lossscope.training.task import Task, prepare_task
 from tests.farm import run_ranks
 
@@ -71,9 +72,9 @@ def stop_after(n: int) -> Callable[[str, int, int], None]:
 def test_a_stopped_run_resumes_to_the_same_bits(tmp_path: Path, name: str) -> None:
     whole = train(RECIPES[name], tmp_path / "whole")
     with pytest.raises(Interrupted):
-        train(RECIPES[name], tmp_path / "run", progress=stop_after(2))
+        train(RECIPES[name], tmp_path / "run", observers=Observers(progress=stop_after(2)))
     with pytest.raises(Interrupted):
-        resume(tmp_path / "run", progress=stop_after(3))
+        resume(tmp_path / "run", observers=Observers(progress=stop_after(3)))
     assert Checkpoint.load(tmp_path / "run" / "checkpoints" / "last.pt").optimiser is not None
     run = resume(tmp_path / "run")
     for file in ("metrics.csv", "trajectory.csv", "config.toml"):
@@ -99,7 +100,7 @@ def first_step(folder: Path, recipe: Recipe) -> dict[str, float]:
     """The loss and the gradient norm of the first batch, whose pairs and initial weights depend on the seed alone."""
     task = prepare_task(resolve(recipe), folder, "cpu")
     batch = next(task.sampling.batches(task.train.relations))
-    return train_step(task, new_state(task), task.objective, batch, folder)
+    return train_step(task, new_state(task), Step(task.objective), batch, folder)
 
 
 def test_more_mined_negatives_in_sight_make_a_larger_loss(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_a_step_is_the_one_computed_by_hand(tmp_path: Path, rules: tuple[str, ..
     state = new_state(task)
     model = deepcopy(state.model)
     batch = next(task.sampling.batches(task.train.relations))
-    row = train_step(task, state, task.objective, batch, tmp_path)
+    row = train_step(task, state, Step(task.objective), batch, tmp_path)
     value = by_hand(task, model, rules, margin)
     value.backward()
     assert row["loss"] == pytest.approx(float(value.detach()), rel=1e-5)

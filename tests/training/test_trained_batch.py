@@ -21,6 +21,7 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training import forward
 from lossscope.training.loop import resume, train
 from lossscope.training.monitor import ProbeSchedule
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 from lossscope.training.trained_batch import TrainedBatch
 
@@ -51,10 +52,10 @@ def test_training_is_the_same_bit_for_bit_with_and_without_the_doctor(objective:
     plain = train(recipe(objective), tmp_path / "plain")
     events: list[Event] = []
     doctor = TrainingDoctor(events.append, None, SOON, FlightRecorder(3, tmp_path / "recorder", 10**8))
-    watched = train(recipe(objective), tmp_path / "watched", on_batch=doctor)
+    watched = train(recipe(objective), tmp_path / "watched", observers=Observers(on_batch=doctor))
     same(plain, watched)
     probed = train(
-        recipe(objective), tmp_path / "both", on_batch=TrainingDoctor(events.append, None, SOON),
+        recipe(objective), tmp_path / "both", observers=Observers(on_batch=TrainingDoctor(events.append, None, SOON)),
         probe_schedule=ProbeSchedule(("cocos",), 2),
     )  # fmt: skip
     same(plain, probed)
@@ -62,7 +63,7 @@ def test_training_is_the_same_bit_for_bit_with_and_without_the_doctor(objective:
 
 def test_every_batch_is_seen_as_it_was_trained(tmp_path: Path) -> None:
     seen: list[TrainedBatch] = []
-    run = train(recipe(), tmp_path / "run", on_batch=lambda batch: seen.append(batch))  # type: ignore[func-returns-value]
+    run = train(recipe(), tmp_path / "run", observers=Observers(on_batch=lambda batch: seen.append(batch)))  # type: ignore[func-returns-value]
     steps = len(run.trajectory.read_text().splitlines()) - 1
     assert [batch.number for batch in seen] == list(range(steps))
     assert [(batch.epoch, batch.step) for batch in seen] == sorted((batch.epoch, batch.step) for batch in seen)
@@ -84,7 +85,11 @@ def test_a_listener_stops_a_training_and_it_resumes_to_the_same_bits(tmp_path: P
     for number in (1, last // 2 - 1, last // 2):  # within an epoch, in its last step, in the first of the next
         folder = tmp_path / f"run-{number}"
         with pytest.raises(Stopped, match="enough"):
-            train(recipe(), folder, on_batch=lambda batch, at=number: "enough" if batch.number == at else None)
+            train(
+                recipe(),
+                folder,
+                observers=Observers(on_batch=lambda batch, at=number: "enough" if batch.number == at else None),
+            )
         assert Run(folder).events()[-1]["event"] == "interrupted" and Run(folder).events()[-1]["reason"] == "enough"
         same(plain, resume(folder))
 
@@ -92,7 +97,9 @@ def test_a_listener_stops_a_training_and_it_resumes_to_the_same_bits(tmp_path: P
 def test_a_reason_in_the_last_step_lets_the_run_finish(tmp_path: Path) -> None:
     plain = train(recipe(), tmp_path / "plain")
     last = len(plain.trajectory.read_text().splitlines()) - 2
-    run = train(recipe(), tmp_path / "run", on_batch=lambda batch: "late" if batch.number == last else None)
+    run = train(
+        recipe(), tmp_path / "run", observers=Observers(on_batch=lambda batch: "late" if batch.number == last else None)
+    )
     assert run.events()[-1]["event"] == "finished"
     same(plain, run)
 
@@ -118,7 +125,7 @@ def test_the_batch_that_is_not_finite_is_seen_before_training_dies(
         return doctor(batch)
 
     with pytest.raises(InputError, match="not finite"):
-        train(recipe(), tmp_path / "run", on_batch=listen)
+        train(recipe(), tmp_path / "run", observers=Observers(on_batch=listen))
     assert not seen[-1].row and not bool(torch.isfinite(seen[-1].S).all())
     assert [event.id for event in events] == ["non-finite"] and doctor.reason is events[0]
     (folder,) = (tmp_path / "recorder").iterdir()
@@ -131,13 +138,13 @@ def test_a_listener_that_fails_does_not_hide_why_the_training_stops(tmp_path: Pa
 
     doctor = TrainingDoctor(fail, "warning")
     with pytest.raises(Stopped, match="siglip-start"):
-        train(recipe("siglip:bias=-12"), tmp_path / "run", on_batch=doctor)
+        train(recipe("siglip:bias=-12"), tmp_path / "run", observers=Observers(on_batch=doctor))
     assert doctor.reason is not None and doctor.reason.id == "siglip-start"
 
 
 def test_a_loss_that_is_not_finite_is_found_where_the_similarities_are(tmp_path: Path) -> None:
     nan, batches = float("nan"), list[TrainedBatch]()
-    train(recipe(), tmp_path / "run", on_batch=lambda batch: batches.append(batch))  # type: ignore[func-returns-value]
+    train(recipe(), tmp_path / "run", observers=Observers(on_batch=lambda batch: batches.append(batch)))  # type: ignore[func-returns-value]
     for objective, found in ((batches[0].objective, ["non-finite"]), (build("objectives", "goal"), [])):
         events: list[Event] = []
         doctor = TrainingDoctor(events.append)
@@ -150,7 +157,7 @@ def test_a_loss_that_is_not_finite_is_found_where_the_similarities_are(tmp_path:
 def test_a_resumed_training_is_not_judged_as_a_start(tmp_path: Path) -> None:
     batches: list[TrainedBatch] = []
     listen = batches.append
-    train(recipe("siglip:bias=-12"), tmp_path / "run", on_batch=lambda batch: listen(batch))  # type: ignore[func-returns-value]
+    train(recipe("siglip:bias=-12"), tmp_path / "run", observers=Observers(on_batch=lambda batch: listen(batch)))  # type: ignore[func-returns-value]
     for first, found in ((0, ["siglip-start"]), (1, [])):
         events: list[Event] = []
         doctor = TrainingDoctor(events.append)

@@ -11,6 +11,7 @@ import pytest
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 from lossscope.training.validation import selection_score
 
@@ -46,7 +47,7 @@ def test_the_best_epoch_may_be_in_the_warmup_where_the_recipe_says_so(tmp_path: 
 
 def test_a_run_of_warmup_alone_warns_and_keeps_its_best(tmp_path: Path) -> None:
     warnings: list[str] = []
-    run = train(replace(HARDEST, epochs=1), tmp_path / "run", on_warning=warnings.append)
+    run = train(replace(HARDEST, epochs=1), tmp_path / "run", observers=Observers(on_warning=warnings.append))
     assert Checkpoint.load(run.best).epoch == 1
     (warning,) = warnings
     assert "the one epoch lies in the warm-up: the model is trained with triplet:margin=0.2, never with" in warning
@@ -56,7 +57,9 @@ def test_a_run_of_warmup_alone_warns_and_keeps_its_best(tmp_path: Path) -> None:
 
 def test_an_objective_without_a_warmup_has_any_best_epoch(tmp_path: Path) -> None:
     warnings: list[str] = []
-    run = train(replace(HARDEST, objective="triplet", lr=1.0), tmp_path / "run", on_warning=warnings.append)
+    run = train(
+        replace(HARDEST, objective="triplet", lr=1.0), tmp_path / "run", observers=Observers(on_warning=warnings.append)
+    )
     rsum = pd.read_csv(run.metrics).set_index("epoch")["rsum"]
     assert Checkpoint.load(run.best).epoch == rsum[1:].idxmax()
     assert warnings == []

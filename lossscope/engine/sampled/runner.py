@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from lossscope.core.batches import Batch
-from lossscope.core.types import LEVEL
-from lossscope.core.types import Direction, Rows
+from lossscope.core.types import LEVEL, Direction, Rows
 from lossscope.errors import InputError
 
 from ..batch_runner import BatchRunner, BatchStatistics, rows_of_batches

@@ -16,6 +16,7 @@ from lossscope.errors import Interrupted
 from lossscope.io.run_folder import Run
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.recipe import Recipe
 
 STEPS, LEAK = 5, 3  # steps of an epoch; the leak comes after steps 3, 6 and 9
@@ -72,7 +73,7 @@ def test_a_resumed_run_has_the_leak_of_an_unbroken_one(recipe: Recipe, tmp_path:
     assert int(expected["2:image.cnn.bn1.num_batches_tracked"]) == LEAK + 1  # the leak of step 6 is that of epoch 2
     for steps in (2, 3, 4, STEPS, STEPS + 1, STEPS + 3):
         with pytest.raises(Interrupted):
-            train(recipe, tmp_path / f"run{steps}", progress=stop_after(steps))
+            train(recipe, tmp_path / f"run{steps}", observers=Observers(progress=stop_after(steps)))
         run = resume(tmp_path / f"run{steps}")
         weights = state(run)
         assert [name for name, value in expected.items() if not torch.equal(weights[name], value)] == [], steps

@@ -1,0 +1,40 @@
+"""What a report shows, and what is computed for it: options that import nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from lossscope.choices import SPLITS, Choice
+
+
+def _read_columns(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+@dataclass(frozen=True)
+class ReportOptions:
+    """What a report shows, and what is computed of run folders for it."""
+
+    title: Annotated[str | None, Choice(None, "Title of the page.", shown="the study's name")] = None
+    # with `test` None: existing evaluations are used as they are
+    split: Annotated[str | None, Choice(None, "Split of run folders that is counted.", shown="train", words=SPLITS)] = (
+        None
+    )
+    test: Annotated[str | None, Choice(None, "Split of run folders that is ranked.", shown="test", words=SPLITS)] = None
+    resamples: Annotated[int, Choice(None, "Of the tests and intervals.", low=99, high=1_000_000)] = 9999
+    # see `relabel`
+    labels: Annotated[
+        tuple[str, ...],
+        Choice(
+            None, "RUN=NAME of a system in tables and pictures, or NAME in order; repeat for several.", flags="--label"
+        ),
+    ] = ()
+    # of tables, see `tables.choice`; none: all
+    columns: Annotated[
+        tuple[str, ...],
+        Choice(None, "Columns that tables show, `R@1,rsum`; CSV files keep all.", shown="all", read=_read_columns),
+    ] = ()
+    published: Annotated[
+        bool, Choice(None, "Numbers that papers printed, beside ours.", flags="--published/--no-published")
+    ] = True
