@@ -5,6 +5,7 @@ from __future__ import annotations
 from lossscope.errors import InputError, Interrupted, SpecError
 
 from . import _processes
+from ._output import message
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 

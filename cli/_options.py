@@ -143,7 +143,7 @@ class _Option:
         if choice.names:
             return complete_names(choice.names, *choice.words)
         if choice.completes is not None:
-            return lambda incomplete: [word for word in choice.completes() if word.startswith(incomplete)]
+            return complete_lately(choice.completes)
         return complete_words(*choice.words) if choice.words else None
 
 
@@ -233,9 +233,10 @@ def _member(name: str, hint: Any, default: Any) -> _Option | _Group | _TypedAlon
     return _only(group, marks[0]) if marks and isinstance(marks[0], Only) else group
 
 
-def _group(options: type[Any], default: Any) -> _Group:
+def _group(options: Any, default: Any) -> _Group:
     """Return the fields of a dataclass that are options, or dataclasses of options."""
-    hints, members = _hints(options), {}
+    hints = _hints(options)
+    members: dict[str, Any] = {}
     for field in fields(options):
         hint = hints[field.name]
         if default is not MISSING:
@@ -259,13 +260,13 @@ def _only(group: _Group, only: Only) -> _Group:
 
 
 @cache
-def _hints(options: type[Any]) -> dict[str, Any]:
+def _hints(options: Any) -> dict[str, Any]:
     return get_type_hints(options, include_extras=True)
 
 
 def _is_form(hint: Any) -> bool:
     """Whether a field is a dataclass of options."""
-    options = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    options: Any = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     return is_dataclass(options) and any(choice_of(one) is not None for one in _hints(options).values())
 
 
@@ -289,6 +290,15 @@ def complete_declared(kind: str) -> Callable[[str], list[str]]:
 
     def complete(incomplete: str) -> list[str]:
         return [item.name for item in declarations(kind) if item.name.startswith(incomplete)]
+
+    return complete
+
+
+def complete_lately(words: Callable[[], list[str]]) -> Callable[[str], list[str]]:
+    """Return shell completion of words that are found when they are asked for."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words() if word.startswith(incomplete)]
 
     return complete
 

@@ -37,7 +37,7 @@ class Choice:
 
 
 @cache
-def choices_of(cls: type[Any]) -> Mapping[str, tuple[Any, Choice]]:
+def choices_of(cls: Any) -> Mapping[str, tuple[Any, Choice]]:
     """Return the name of each field of a dataclass that is an option -> its type, and its choice."""
     hints = get_type_hints(cls, include_extras=True)
     described = {field.name: choice_of(hints[field.name]) for field in fields(cls)}
@@ -59,7 +59,8 @@ def option_of(name: str, choice: Choice) -> str:
 
 def require_choices(options: Any) -> None:
     """Raise OptionError for a field of a dataclass that is out of its range, or none of its words."""
-    for name, (type_hint, choice) in choices_of(type(options)).items():
+    cls: Any = type(options)
+    for name, (type_hint, choice) in choices_of(cls).items():
         value = getattr(options, name)
         if value is None or choice.read is not None:
             continue

@@ -264,7 +264,7 @@ class SweepPlan:
     def _sampling_of(self, mode: SamplingMode, per_class: int) -> Sampling:
         one = self.options
         return Sampling(
-            mode, one.batch_size, one.seed, one.shuffle, one.drop_last, one.captions,  # type: ignore[arg-type]
+            mode, one.batch_size, one.seed, one.shuffle, one.drop_last, one.captions,
             negatives=one.negatives, mined=one.mined, per_class=per_class,
         )  # fmt: skip
 
