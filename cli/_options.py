@@ -242,7 +242,8 @@ def _group(options: Any, default: Any) -> _Group:
         if default is not MISSING:
             value = getattr(default, field.name)
         else:
-            value = field.default if field.default_factory is MISSING else field.default_factory()
+            factory: Any = field.default_factory
+            value = field.default if factory is MISSING else factory()
         if choice_of(hint) is not None or _is_form(hint):
             members[field.name] = _member(field.name, hint, value)
     return _Group(options, members, default)
@@ -267,7 +268,10 @@ def _hints(options: Any) -> dict[str, Any]:
 def _is_form(hint: Any) -> bool:
     """Whether a field is a dataclass of options."""
     options: Any = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    return is_dataclass(options) and any(choice_of(one) is not None for one in _hints(options).values())
+    if not is_dataclass(options):
+        return False
+    hints: Mapping[str, Any] = get_type_hints(options, include_extras=True)
+    return any(choice_of(field) is not None for field in hints.values())
 
 
 def _is_tuple(type_hint: Any) -> bool:
