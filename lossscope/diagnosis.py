@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from .core.embedded import SplitEmbeddings
-from .core.types import LEVEL, Progress
+from .core.types import LEVEL
 from .core.unit_vectors import unit_rows
 from .engine.options import trained_options
 from .engine.selection import USUAL_OBJECTIVES, Selection, objective_specs
@@ -67,12 +67,9 @@ def diagnose(
     probes: str | Sequence[str] = "cheap",
     objectives: ObjectiveLike | Sequence[ObjectiveLike] | None = None,
     *,
-    caption_image: Any = None,
     batch_size: int | Literal["all"] | None = 128,
     seed: int = 0,
     interval: float | None = LEVEL,
-    trust_code: bool = False,
-    progress: Progress | None = None,
     **request: Any,
 ) -> Diagnosis:
     """Run probes on the batches of a source: `diagnose("ckpt.pt").rows`, `diagnose((images, captions)).tables()`.
@@ -84,13 +81,12 @@ def diagnose(
         probes: specs, or `cheap` or `all`, which leave out the probes that cannot work on the source.
         objectives: specs, in which ranges are expanded, or functions and modules that compute a loss; None: the one
             that the source was trained with, else the three of the COCOS paper.
-        caption_image: (M,) the image row of each caption, for arrays; pairs where it is None and M = N.
         batch_size: pairs or images of a batch; "all" or None: everything in one batch.
         seed: of the batches.
         interval: level of the intervals of means, see docs/intervals.md; None: no intervals.
-        trust_code: import Python files that a checkpoint names.
-        progress: called with (label, done, of).
-        request: fields of `sources.base.Request` for a path, as split="test" (default train).
+        request: fields of `sources.request.Request`, of a path all, as split="test" (default train) and
+            trust_code=True, which imports Python files that a checkpoint names; of arrays `progress`, called with
+            (label, done, of), and caption_image: (M,) the image row of each caption; pairs where it is None and M = N.
 
     Raises:
         InputError: embeddings that do not fit each other or are not finite, and options that there are none of.
@@ -100,8 +96,9 @@ def diagnose(
     size, seed = _batch_size(batch_size), _whole(seed, "seed")
     words = [probes] if isinstance(probes, str) else list(probes)
     given: Sequence[ObjectiveLike] = [] if objectives is None else _listed(objectives)
-    with trust((*words, *(one for one in given if isinstance(one, str)), request.get("data")), every=trust_code):
-        embedded = _embedded(source, caption_image, {"trust_code": trust_code, "progress": progress, **request})
+    named = (*words, *(objective for objective in given if isinstance(objective, str)), request.get("data"))
+    with trust(named, every=bool(request.get("trust_code"))):
+        embedded = _embedded(source, request)
         selection = Selection.of(words)
         notes = [*embedded.warnings, *embedded.notices]
         if not given and embedded.objective is not None:
@@ -121,7 +118,7 @@ def diagnose(
             **trained,
         )
         sweep, left_out = selection.fit(sweep, embedded)
-        result = sweep.run(embedded, progress=progress)
+        result = sweep.run(embedded, progress=request.get("progress"))
     return Diagnosis(result.summary, result.batches, embedded.name, (*notes, *left_out))
 
 
@@ -168,12 +165,11 @@ def _objectives(given: Sequence[ObjectiveLike], trained_with: str | None) -> tup
     return tuple(chosen.values())
 
 
-def _embedded(source: Any, caption_image: Any, request: dict[str, Any]) -> SplitEmbeddings:
+def _embedded(source: Any, request: Mapping[str, Any]) -> SplitEmbeddings:
+    caption_image = request.get("caption_image")
     if isinstance(source, str | Path):
-        if caption_image is not None:
-            request["caption_image"] = Path(caption_image)
-        return load(source, **request)
-    for_paths = {name for name in request if name not in ("trust_code", "progress")}
+        return load(source, **{**request, "caption_image": None if caption_image is None else Path(caption_image)})
+    for_paths = {name for name in request if name not in ("trust_code", "progress", "caption_image")}
     if for_paths:
         raise InputError(f"{', '.join(sorted(for_paths))} must be left out unless source is a path; it is not")
     if isinstance(source, SplitEmbeddings):

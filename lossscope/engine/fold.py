@@ -109,15 +109,22 @@ def folds_of(plan: ProbePlan, positives: QueryPositives, keep: Keep = "some") ->
     return {**folds, EXTREMES: ExtremesFold(positives)} if "extremes" in plan.reads else folds
 
 
+@dataclass(frozen=True)
+class Execution:
+    """Who computes the bands of a pass, what is kept of it, and who is told: no bit of a number depends on it."""
+
+    group: ProcessGroup = ProcessGroup(0, 1)  # noqa: RUF009 - never changed; processes that share the bands
+    store: StripsFile | None = None  # where what is kept of the first bands is written, so that a pass is resumed
+    on_band: OnStep | None = None  # called after each band
+    workers: Workers = ALONE  # threads that take bands
+
+
 def fold(
     blocks: Blocks,
     mask: SparseMask,
     shapes: Sequence[BatchShape],
     wanted: Wanted,
-    group: ProcessGroup | None = None,
-    store: StripsFile | None = None,
-    on_band: OnStep | None = None,
-    workers: Workers = ALONE,
+    execution: Execution = Execution(),
 ) -> list[FoldedRows]:
     """Return what is kept of directions of S, whole in every process.
 
@@ -129,13 +136,10 @@ def fold(
         mask: whose rows are of the first side, as in tiles.
         shapes: of the directions.
         wanted: returns the folds of a direction, of its mask and its positives.
-        group: processes that share the bands.
-        store: where what is kept of the first bands is written, so that a pass is resumed.
-        on_band: called after each band.
-        workers: threads that take bands.
+        execution: who computes the bands.
     """
     positives = blocks.positives(mask)
-    passes = _Pass(blocks, mask, positives, group or ProcessGroup(0, 1), store, on_band, workers)
+    passes = _Pass(blocks, mask, positives, execution)
     directions = []
     for shape in shapes:
         of_direction, similarities = mask, positives
@@ -206,19 +210,17 @@ class _Pass:
     blocks: Blocks
     mask: SparseMask
     positives: Tensor
-    group: ProcessGroup
-    store: StripsFile | None
-    on_band: OnStep | None
-    workers: Workers
+    execution: Execution
 
     def without_store(self) -> _Pass:
         """Return the same, of which nothing is kept."""
-        return _Pass(self.blocks, self.mask, self.positives, self.group, None, self.on_band, self.workers)
+        return replace(self, execution=replace(self.execution, store=None))
 
     def run(self, step: str, tasks: Sequence[_Task]) -> _Kept:
         """Return the folds of all bands; resumed where the store has those of the first ones."""
-        number, store = self.blocks.number, self.store if self.group.main else None
-        done, numbers = self.group.gather((0, None) if store is None else store.load(step))[0]
+        number, group = self.blocks.number, self.execution.group
+        store = self.execution.store if group.main else None
+        done, numbers = group.gather((0, None) if store is None else store.load(step))[0]
         total: _Kept | None = None
         if numbers is not None:
             total = self._loaded(tasks, to_device(numbers, self.positives.device))
@@ -233,8 +235,8 @@ class _Pass:
                 done += 1
                 if store is not None:
                     store.save(step, done, total.numbers, done == number)
-                if self.on_band:
-                    self.on_band(done, number)
+                if self.execution.on_band:
+                    self.execution.on_band(done, number)
         except BaseException:  # such as Ctrl-C: what is done is kept
             if store is not None:
                 store.write()
@@ -248,26 +250,26 @@ class _Pass:
 
         It may not depend on how many are, nor on where a pass was resumed: then none knows of any.
         """
-        if self.store is not None:
+        if self.execution.store is not None:
             return self.blocks.number + 1
         return min(max(self.blocks.number // 16, 2), 16)
 
     def _in_order(self, tasks: Sequence[_Task], done: int, known: _Known) -> Iterator[_Kept]:
         """Yield what each band keeps, in order; the bands are drawn as the folds before them are merged."""
-        group, number = self.group, self.blocks.number
+        group, workers, number = self.execution.group, self.execution.workers, self.blocks.number
         ahead = max(self._lag // group.size, 1)
 
         def fold_band(piece: tuple[int, list[Any]], buffers: Buffers) -> _Kept:
             return self._fold_band(tasks, *piece, buffers)
 
         if group.is_alone:
-            yield from self.workers.run(fold_band, ((band, known.of(band)) for band in range(done, number)), ahead)
+            yield from workers.run(fold_band, ((band, known.of(band)) for band in range(done, number)), ahead)
             return
-        size = min(group.size * self.workers.jobs, self._lag)
+        size = min(group.size * workers.jobs, self._lag)
         for first in range(done, number, size):
             bands = range(first, min(first + size, number))
             mine = bands[group.rank :: group.size]
-            kept = self.workers.run(fold_band, [(band, known.of(band)) for band in mine], ahead)
+            kept = workers.run(fold_band, [(band, known.of(band)) for band in mine], ahead)
             of_all = group.gather({band: states.numbers() for band, states in zip(mine, kept, strict=True)})
             for band in bands:
                 numbers = of_all[(band - first) % group.size][band]

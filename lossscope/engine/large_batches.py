@@ -18,7 +18,7 @@ from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .blocks.matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
 from .blocks.sparse_mask import SparseMask
-from .fold import FoldedRows, fold, folds_of
+from .fold import Execution, FoldedRows, fold, folds_of
 from .row_items import with_items
 from .run_probes import ProbePlan, ProbeResult, append_part, merge_parts
 from .workers import ALONE, Workers
@@ -84,7 +84,8 @@ class LargeBatchRunner:
 
         def run(rows: int) -> dict[Direction, FoldedRows]:
             blocks, wanted = MatrixBlocks(matrix, rows, width), lambda _, positives: folds_of(plan, positives)
-            folded = fold(blocks, mask, shapes, wanted, self.processes, None, self.on_tile, self.workers)
+            execution = Execution(self.processes, None, self.on_tile, self.workers)
+            folded = fold(blocks, mask, shapes, wanted, execution)
             return {rows.shape.direction: rows for rows in folded}
 
         if self.processes.size > 1:  # the processes exchange sums of their tiles, so none may change their size alone

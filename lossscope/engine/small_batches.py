@@ -18,7 +18,7 @@ from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask, drop_unscored, pair_mask
 from lossscope.core.types import Rows, SameImage
 from lossscope.objectives.counting.block import Buffers
-from lossscope.probes.views.view import BatchShape, DenseRows, Gradients
+from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .row_items import with_items
 
@@ -81,7 +81,7 @@ def rows_of_stack(
     sides = ((images, v), (captions, t)) if embeddings else ((images, None), (captions, None))
     directions = zip(both, masks, (sides, sides[::-1]), backward, strict=True)
     return tuple(
-        with_items(embedded, _rows(S, mask, *queries, *candidates, of_layers, buffers), keys)
+        with_items(embedded, replace(_rows(S, mask, queries, candidates), gradients=of_layers, buffers=buffers), keys)
         for S, mask, (queries, candidates), of_layers in islice(directions, 1 if stack[0].is_one_set else 2)
     )
 
@@ -125,26 +125,24 @@ def _gather(name: str, embeddings: Tensor, rows: Rows, buffers: Buffers) -> Tens
     return gathered.view(*rows.shape, d)
 
 
-def _rows(
-    S: Tensor, mask: Mask, queries: Rows, q: Tensor | None, candidates: Rows, c: Tensor | None,
-    gradients: Gradients | None, buffers: Buffers,
-) -> DenseRows:  # fmt: skip
+_Items = tuple[Rows, Tensor | None]
+"""(k, n) rows of items in the split, and their (k, n, d) embeddings; None where there are none, or none is needed."""
+
+
+def _rows(S: Tensor, mask: Mask, of_queries: _Items, of_candidates: _Items) -> DenseRows:
     """Build the rows of one direction.
 
     Args:
         S: (k·q, c).
         mask: of all rows.
-        queries: (k, q) rows of the queries in the split.
-        q: (k, q, d) embeddings of the queries; None where there are none, or they are not needed.
-        candidates: (k, c) rows of the candidates in the split.
-        c: (k, c, d) embeddings of the candidates, likewise.
-        gradients: of the layers of the model.
-        buffers: memory that the next stack reuses.
+        of_queries: the queries of each batch.
+        of_candidates: the candidates of each batch.
     """
+    (queries, q), (candidates, c) = of_queries, of_candidates
     ids, k = torch.from_numpy(queries.reshape(-1)), len(queries)
     shape = BatchShape(k, mask.direction, ids, torch.from_numpy(candidates))
     q = None if q is None else q.flatten(0, 1)
-    return DenseRows(shape, S, mask, q, c, gradients=gradients, buffers=buffers)
+    return DenseRows(shape, S, mask, q, c)
 
 
 def _masks(stack: Sequence[Batch], relations: Relations, same_image: SameImage, device: torch.device) -> Pair[Mask]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor
@@ -60,9 +61,26 @@ class BatchRows:
         return drawn.to(rows.device)
 
 
+class WatchedBatch(TypedDict, total=False):
+    """A batch that is watched, by what its items are."""
+
+    # (n, d) embeddings, in place of S, whose cosine is then used; or beside S, for probes that read them
+    images: Tensor
+    captions: Tensor  # (m, d) embeddings, given together with `images`
+    queries: Tensor  # (b, d) embeddings of the first side, where that is not images; directions are q2d and d2q
+    documents: Tensor  # (b, d) embeddings of the second side; or (b (1 + k), d), mined negatives behind the positives
+    negatives: Tensor  # (b, k, d) embeddings of the mined negatives of each query, in place of those further rows
+    embeddings: Tensor  # (n, d) of one set of items, where each is a query and all others are its candidates
+    labels: Tensor  # (n,) class of each item of one set; items of one class match
+    # row i of S matches column offset + i: S of one process (b, B) with the candidates of all; with `across_processes`
+    # b may differ between processes, and be 0
+    offset: int
+    S_second: Tensor  # (b, B) similarities of the second side's rows, which are then not S transposed
+
+
 @dataclass(frozen=True)
 class BatchInputs:
-    """What `watch` was given, see there."""
+    """What `watch` was given, see `WatchedBatch`."""
 
     S: Any = None
     mask: Mask | None = None
@@ -76,6 +94,17 @@ class BatchInputs:
     S_second: Any = None
     offset: int | None = None
     is_share: bool = False  # whether rows are those of one process of several, with the candidates of all
+
+    @classmethod
+    def of(cls, S: Any, mask: Mask | None, batch: WatchedBatch, is_share: bool) -> BatchInputs:
+        """Return what `watch` was given. Raises TypeError for an argument that it does not have, as Python does."""
+        known = WatchedBatch.__annotations__
+        for name in batch:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise TypeError(f"watch() got an unexpected keyword argument {name!r}{hint}")
+        return cls(S, mask, **batch, is_share=is_share)
 
     def rows(self, sides: Sides | None) -> BatchRows:
         """Return the rows of S of each direction.

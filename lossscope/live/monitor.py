@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import torch.distributed as dist
 from torch import Tensor
@@ -24,7 +24,7 @@ from lossscope.objectives.base import Objective
 from lossscope.objectives.custom.as_objective import ObjectiveLike, as_objective
 from lossscope.registry import build
 
-from .batch_inputs import BatchInputs
+from .batch_inputs import BatchInputs, WatchedBatch
 from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics, with_loss_gap
 from .doctor_options import DoctorOptions
@@ -141,19 +141,11 @@ class LossScope:
         S: Tensor | None = None,
         mask: Mask | None = None,
         *,
-        images: Tensor | None = None,
-        captions: Tensor | None = None,
-        queries: Tensor | None = None,
-        documents: Tensor | None = None,
-        negatives: Tensor | None = None,
-        embeddings: Tensor | None = None,
-        labels: Tensor | None = None,
-        offset: int | None = None,
-        S_second: Tensor | None = None,
         step: int | None = None,
         ids: Ids | None = None,
         second_ids: Ids | None = None,
         log: Mapping[str, float] | None = None,
+        **batch: Unpack[WatchedBatch],
     ) -> Row | None:
         """Return the statistics of this step and append them to `history`; None on steps that `every` skips.
 
@@ -164,20 +156,12 @@ class LossScope:
             S: (images, captions) similarities of any float type on any device, or those of other sides; without a mask
                 (b, b) of pairs, pair i on the diagonal.
             mask: of the direction i2t: rows of S are queries.
-            images: (n, d) embeddings, in place of S, whose cosine is then used; or beside S, for probes that read them.
-            captions: (m, d) embeddings, given together with `images`.
-            queries: (b, d) embeddings of the first side, where that is not images; directions are q2d and d2q.
-            documents: (b, d) embeddings of the second side; or (b (1 + k), d), mined negatives behind the positives.
-            negatives: (b, k, d) embeddings of the mined negatives of each query, in place of those further rows.
-            embeddings: (n, d) of one set of items, where each is a query and all others are its candidates.
-            labels: (n,) class of each item of one set; items of one class match.
-            offset: row i of S matches column offset + i: S of one process (b, B) with the candidates of all. With
-                `across_processes` b may differ between processes, and be 0.
-            S_second: (b, B) similarities of the second side's rows, which are then not S transposed.
             step: its number; None: the number of earlier calls.
             ids: of the items of the first side, for the flight recorder.
             second_ids: of those of the second side.
             log: further numbers of the step, see `log`.
+            batch: `images` and `captions`, `queries` and `documents` with `negatives`, or `embeddings` with `labels`,
+                in place of S or beside it; `offset` and `S_second` of rows of one process. See `WatchedBatch`.
 
         Raises:
             InputError: shapes that do not fit, arguments that do not go together, or a mask of t2i; across processes,
@@ -187,10 +171,7 @@ class LossScope:
         if number is None:
             return None
         objective = self._require_objective("S or embeddings")
-        inputs = BatchInputs(
-            S, mask, images, captions, queries, documents, negatives, embeddings, labels, S_second, offset,
-            self._layout.is_shared,
-        )  # fmt: skip
+        inputs = BatchInputs.of(S, mask, batch, self._layout.is_shared)
         if self.queries is None:
             return self._record(lambda: [inputs.rows(self.named_sides).observed()], number, (ids, second_ids), log)
         draw = self.queries, number

@@ -11,7 +11,7 @@ from lossscope.core.pair import Pair
 from lossscope.core.types import OnStep
 from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix, tile_size
 from lossscope.engine.blocks.sparse_mask import SparseMask
-from lossscope.engine.fold import FoldedRows, fold
+from lossscope.engine.fold import Execution, FoldedRows, fold
 from lossscope.objectives.counting.extremes import RankFold
 from lossscope.objectives.counting.fold import Fold
 from lossscope.objectives.counting.rows import QueryPositives
@@ -47,7 +47,7 @@ def count_ranks(
         BatchShape(1, direction, torch.arange(own.queries), torch.arange(own.candidates)[None])
         for direction, own in masks.items()
     ]
-    folded = fold(blocks, mask, shapes, _ranks, on_band=on_tile)
+    folded = fold(blocks, mask, shapes, _ranks, Execution(on_band=on_tile))
     counts = {rows.shape.direction: _rank_counts(rows, masks[rows.shape.direction], mask) for rows in folded}
     return Pair(counts.get("i2t"), counts.get("t2i"))
 

@@ -15,7 +15,7 @@ from ..blocks.matrix import TiledMatrix
 from ..blocks.shards import ShardStrips
 from ..blocks.sparse_mask import SparseMask
 from ..blocks.strips import MatrixStrips
-from ..fold import Blocks, fold, folds_of
+from ..fold import Blocks, Execution, fold, folds_of
 from ..large_batches import LargeBatchRunner, batch_shapes
 from ..run_probes import ProbePlan, ProbeResult, merge_parts
 from .checkpoint import StripsFile
@@ -86,7 +86,7 @@ class SampleRunner:
         (rows,) = fold(
             blocks, of_tiles, [shapes.i2t if direction == "i2t" else shapes.t2i],
             lambda _, positives: folds_of(plan, positives),
-            runner.processes, self.file.of(label), on_strip, runner.workers,
+            Execution(runner.processes, self.file.of(label), on_strip, runner.workers),
         )  # fmt: skip
         return plan.run(rows)
 
