@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 from lossscope.errors import InputError
 
 from ._options import usage

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from lossscope.choices import OUTPUT, RUNNING, Choice, choice_of, literal_words
+from lossscope.core.choices import OUTPUT, RUNNING, Choice, choice_of, literal_words
 from lossscope.declarations import DRAWN, declarations
 from lossscope.errors import InputError
 

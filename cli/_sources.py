@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lossscope.sources.request import Request
+from lossscope.core.request import Request
 
 from ._options import resolve_device
 from ._output import message, notice

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lossscope.choices import OUTPUT, SOURCE, Choice
+from lossscope.core.choices import OUTPUT, SOURCE, Choice
+from lossscope.core.request import Request
 from lossscope.engine.options import SweepOptions
-from lossscope.sources.request import Request
 
 from . import _processes
 from ._options import Format, Jobs, Sources, usage

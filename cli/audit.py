@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lossscope.choices import OUTPUT, Choice
+from lossscope.core.choices import OUTPUT, Choice
+from lossscope.core.request import Request
 from lossscope.core.types import HIDDEN_FROM
 from lossscope.errors import OptionError
-from lossscope.sources.request import Request
 
 from ._app import command
 from ._options import Seed, resolve_device, usage

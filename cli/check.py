@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 
 from ._app import command
 from ._errors import FAILED

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Literal
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 
 from ._app import command
 from ._output import fold, print_text

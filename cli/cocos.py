@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 from lossscope.core.types import Convention, WeightUnit
 from lossscope.errors import OptionError
 

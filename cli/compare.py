@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from lossscope.choices import Choice
-from lossscope.sources.request import Request
+from lossscope.core.choices import Choice
+from lossscope.core.request import Request
 from lossscope.stats.metric_names import extra_cutoffs, is_statistic
 from lossscope.stats.options import Comparison, Resampling
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from lossscope.choices import SPLITS, Choice
-from lossscope.sources.request import Device
+from lossscope.core.choices import SPLITS, Choice
+from lossscope.core.request import Device
 
 from ._app import app, command
 from ._options import require_choice, resolve_device

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 
 from ._app import command
 from ._output import notice, print_path

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from lossscope.choices import Choice
-from lossscope.sources.request import Device
+from lossscope.core.choices import Choice
+from lossscope.core.request import Device
 
 from ._app import command
 from ._options import Seed, resolve_device

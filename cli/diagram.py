@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
+from lossscope.core.request import Request
 from lossscope.engine.options import read_batch_size
-from lossscope.sources.request import Request
 
 from ._app import command
 from ._options import Only, require_choice, usage

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lossscope.choices import OUTPUT, Choice
+from lossscope.core.choices import OUTPUT, Choice
 
 from ._app import command
 from ._diff_sides import (

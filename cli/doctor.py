@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from lossscope.choices import OUTPUT, SOURCE, Choice
-from lossscope.sources.request import Request
+from lossscope.core.choices import OUTPUT, SOURCE, Choice
+from lossscope.core.request import Request
 from lossscope.visible_text import show_text
 
 from ._app import command

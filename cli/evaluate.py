@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lossscope.core.request import Request
 from lossscope.retrieval.options import RetrievalOptions
-from lossscope.sources.request import Request
 
 from ._app import command
 from ._options import File, Format, Sources

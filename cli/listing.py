@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 from lossscope.declarations import Declaration, declarations
 
 from ._app import command

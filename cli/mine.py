@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from lossscope.choices import Choice
-from lossscope.sources.request import Request
+from lossscope.core.choices import Choice
+from lossscope.core.request import Request
 
 from ._app import command
 from ._output import print_path

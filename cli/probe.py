@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Annotated, Any
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 from lossscope.declarations import Declaration, OptionField, declarations
 
 from ._app import app, command, name_of

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from lossscope.choices import Choice
-from lossscope.sources.request import Device, Request
+from lossscope.core.choices import Choice
+from lossscope.core.request import Device, Request
 
 from ._app import HIDDEN, app, command
 from ._options import Format, Only, resolve_device, usage

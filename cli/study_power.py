@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 from lossscope.stats.metric_names import METRICS
 from lossscope.stats.options import PlanOptions, Resampling
 

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 
 from ._app import command
 from ._options import require_declared

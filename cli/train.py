@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from lossscope.choices import OUTPUT, Choice
+from lossscope.core.choices import OUTPUT, Choice
+from lossscope.core.request import Request
 from lossscope.errors import InputError, OptionError, Stopped
-from lossscope.sources.request import Request
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
 from ._app import command

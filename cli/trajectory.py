@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 
 from ._app import command
 from ._output import notice, print_csv, print_tables

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from lossscope.choices import Choice
-from lossscope.sources.request import Request
+from lossscope.core.choices import Choice
+from lossscope.core.request import Request
 
 from ._app import command
 from ._options import Only

@@ -75,7 +75,7 @@ def load(path: Path | str, **options: Any) -> SplitEmbeddings:
 
     Args:
         path: a checkpoint, run folder, released file, Hugging Face folder, or dump.
-        options: fields of ``lossscope.sources.base.Request``; a Python file that the source names is imported only
+        options: fields of ``lossscope.core.request.Request``; a Python file that the source names is imported only
             with ``trust_code=True``.
 
     Raises:

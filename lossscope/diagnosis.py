@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .core.embedded import SplitEmbeddings
+from .core.request import Request
 from .core.types import LEVEL
 from .core.unit_vectors import unit_rows
 from .engine.options import trained_options
@@ -26,7 +27,6 @@ from .io.trusted_code import require_trusted, trust
 from .objectives.custom.as_objective import ObjectiveLike, as_objective
 from .registry import spec_of
 from .sources.base import from_arrays, load
-from .sources.request import Request
 
 if TYPE_CHECKING:
     from .tables.base import Table
@@ -84,7 +84,7 @@ def diagnose(
         batch_size: pairs or images of a batch; "all" or None: everything in one batch.
         seed: of the batches.
         interval: level of the intervals of means, see docs/intervals.md; None: no intervals.
-        request: fields of `sources.request.Request`, of a path all, as split="test" (default train) and
+        request: fields of `core.request.Request`, of a path all, as split="test" (default train) and
             trust_code=True, which imports Python files that a checkpoint names; of arrays `progress`, called with
             (label, done, of), and caption_image: (M,) the image row of each caption; pairs where it is None and M = N.
 

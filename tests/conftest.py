@@ -261,10 +261,11 @@ def folder_of_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> P
 def tiny_report(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of its report with blank pictures, every file beside it. Not to be written to."""
     from lossscope.studies.report import report
+    from lossscope.studies.report_options import ReportOptions
     from tests.blank_pictures import blank_pictures
 
     with blank_pictures():
-        return report([tiny_study], tmp_path_factory.mktemp("tiny-report") / "report", resamples=99)
+        return report([tiny_study], tmp_path_factory.mktemp("tiny-report") / "report", ReportOptions(resamples=99))
 
 
 @pytest.fixture

@@ -18,14 +18,15 @@ from tests.each import each
 LIBRARY = Path(lossscope.__file__).parent
 COMMANDS = Path(str(lossscope_cli.__file__)).parent
 LAYERS = (
-    "visible_text errors choices spec io core plugins registry declarations text objectives probes engine encoders "
+    "visible_text errors spec io core plugins registry declarations text objectives probes engine encoders "
     "datasets sources retrieval stats plots tables report training conformance audit doctor live studies diagnosis "
     "lossscope"
 ).split()  # a file imports its own package, or one to the left
 DRAWS = ("stats", "plots", "tables", "report")  # frames in, pictures and tables out: never torch
-DRAWS_IMPORT = (*DRAWS, "visible_text", "errors", "choices", "spec", "io", "declarations")
-# names of directions, sides and conventions: they import nothing that draws or computes, so everybody may
-WORDS = ("lossscope.core.types", "lossscope.core.sides")
+DRAWS_IMPORT = (*DRAWS, "visible_text", "errors", "spec", "io", "declarations")
+# names of directions, sides and conventions, and what an option is: they import nothing that draws or computes, so
+# everybody may import them
+WORDS = ("lossscope.core.types", "lossscope.core.sides", "lossscope.core.choices")
 FILES = sorted(LIBRARY.rglob("*.py"))
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "manager", "managers"}
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any, Literal
 
-from lossscope.choices import BATCHES, Choice, require_choices
+from lossscope.core.choices import BATCHES, Choice, require_choices
 from lossscope.core.types import LEVEL, MinedNegatives, SameImage, SamplingMode
 from lossscope.errors import OptionError
 

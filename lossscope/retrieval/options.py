@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from lossscope.choices import OUTPUT, Choice
+from lossscope.core.choices import OUTPUT, Choice
 from lossscope.errors import OptionError
 
 

@@ -31,7 +31,7 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
         sides: what they are called.
         path: of the dump, for messages.
         origin: fingerprint of the files.
-        raw: leave rows as they are, see `sources.base.Request`.
+        raw: leave rows as they are, see `core.request.Request`.
 
     Raises:
         InputError: arrays are missing, not finite, or do not fit each other.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.request import Request
 from lossscope.datasets.base import Split
 from lossscope.declarations import declaration
 from lossscope.errors import InputError
@@ -24,7 +25,6 @@ from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embedding_cache import cache_folder, read_cache, write_cache
 from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
-from .request import Request
 
 if TYPE_CHECKING:
     from lossscope.encoders.base import Encoder

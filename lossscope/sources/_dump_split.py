@@ -10,6 +10,7 @@ import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
+from lossscope.core.request import Request
 from lossscope.core.sides import Sides
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
@@ -22,7 +23,6 @@ from ._relations import declared_sides
 from ._shards import is_sharded, read_shards
 from .checkpoints.embedding_cache import cache_folder
 from .checkpoints.input_keys import caption_keys, number_values
-from .request import Request
 
 
 def read_dump(path: Path, request: Request) -> SplitEmbeddings:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.request import Request
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.locations import url_of
@@ -19,8 +20,6 @@ from lossscope.io.shipped import require_source
 from lossscope.io.trusted_code import trust
 from lossscope.registry import load as load_class
 from lossscope.registry import names
-
-from .request import Request
 
 
 @runtime_checkable

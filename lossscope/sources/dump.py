@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.request import Request
 from lossscope.encoders.released.signs import is_configured
 
 from .checkpoints.schema import is_safetensors_checkpoint
-from .request import Request
 
 _FOLDER = ("images*.npy", "similarity*.npy", "images.faiss", "images.index")  # shards or indices, one of which is there
 

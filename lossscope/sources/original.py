@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.request import Request
 from lossscope.encoders.released.signs import content_files, is_configured, looks_released
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.pickles.torch_zip import is_torchscript
@@ -15,7 +16,6 @@ from ._checkpoint import embed_checkpoint
 from ._text_folder import is_text_encoder
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.schema import FORMAT
-from .request import Request
 
 
 @dataclass(frozen=True)

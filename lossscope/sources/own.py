@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.request import Request
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.reading import naming
 from lossscope.io.shipped import name_of_source
@@ -16,7 +17,6 @@ from lossscope.spec import Spec
 from ._checkpoint import embed_checkpoint
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.schema import is_safetensors_checkpoint
-from .request import Request
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.request import Request
 from lossscope.core.sides import plural
 from lossscope.datasets.base import Split
 from lossscope.errors import InputError
@@ -23,7 +24,6 @@ from ._loaded_weights import quiet, require_whole
 from ._sentence_modules import read_modules, require_cosine, require_plain_clip
 from ._text_model import EncodedTexts, TextModel
 from ._text_network import require_no_repository, require_words
-from .request import Request
 
 _DATA = "scenes"
 _OBJECTIVE = "ntxent:tau=0.05"  # the library's usual loss multiplies cosines by 20

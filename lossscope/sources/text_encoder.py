@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.request import Request
 from lossscope.core.sides import plural
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint
@@ -19,7 +20,6 @@ from lossscope.registry import build
 from ._text_folder import is_text_encoder
 from ._text_model import EncodedTexts, TextModel
 from ._text_network import TextNetwork, open_text_network
-from .request import Request
 
 _OBJECTIVE = "ntxent:tau=0.05"  # what most text encoders are trained with
 _POOLING = ("mean", "cls", "last")

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 from lossscope.errors import OptionError
 
 from .metric_names import METRICS, is_metric, is_statistic
@@ -19,7 +19,7 @@ def read_numbers(option: str, text: str) -> tuple[int, ...]:
         option: as typed, for the message.
         text: numbers with commas; none where it is empty.
     """
-    parts = [part.strip() for part in text.split(",")] if text else []
+    parts = [part.strip() for part in text.split(",") if part.strip()]
     if not all(part.isascii() and part.isdecimal() and len(part) < 10 for part in parts):
         raise OptionError(f"{option} must be whole numbers such as 3,5,10; got {text!r}")
     return tuple(sorted({int(part) for part in parts}))

@@ -37,6 +37,7 @@ def report(
     device: str = "cpu",
     progress: Progress | None = None,
     trust_code: bool = False,
+    config: ExamineConfig | None = None,
 ) -> Path:
     """Write the page, LaTeX, CSV and pictures of studies and run folders; return index.html.
 
@@ -47,13 +48,14 @@ def report(
         device: of the encoders.
         progress: called with (label, done, of).
         trust_code: import Python files that runs name.
+        config: what is computed of run folders, where it is not what the splits of the options say.
 
     Raises:
         InputError: a path is neither study nor run, runs cannot stand in one table or name code that is not trusted,
             `out` cannot be written; nothing is written then.
     """
-    stated = options.split or options.test
-    config = ExamineConfig(split=options.split or "train", test=options.test or "test") if stated else None
+    if config is None and (options.split or options.test):
+        config = ExamineConfig(split=options.split or "train", test=options.test or "test")
     require_writable(out)
     remembered = TrustedCode().joined(*(remembered_trust(path) for path in paths))
     with trust(every=trust_code, more=remembered):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from lossscope.choices import SPLITS, Choice
+from lossscope.core.choices import SPLITS, Choice
 
 
 def _read_columns(text: str) -> tuple[str, ...]:

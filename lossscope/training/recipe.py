@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from lossscope.choices import Choice
+from lossscope.core.choices import Choice
 from lossscope.core.types import MINED_NEGATIVES, REDUCTIONS, MinedNegatives, Reduction, SameImage, TrainingMode
 from lossscope.errors import InputError
 

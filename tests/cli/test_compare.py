@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from lossscope_cli.compare import METRICS as OFFERED
 
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
@@ -38,10 +37,6 @@ def _files(tmp_path: Path, tiny_run: Path) -> None:
 
 
 ALL = "compare ntxent-0.pt ntxent-1.pt triplet-0.pt triplet-1.pt --resamples 199"
-
-
-def test_the_command_offers_the_metrics_there_are() -> None:
-    assert OFFERED is METRICS
 
 
 def test_rows_are_those_of_the_library() -> None:

@@ -16,8 +16,7 @@ import typer
 
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.engine.sweep import Sweep
-from lossscope.studies.study_file import ExamineConfig
-from lossscope.tables.choice import Choice
+from lossscope.studies.report_options import ReportOptions
 from lossscope.training.recipe import Recipe
 from tests.command_line import document, lossscope
 from tests.each import each
@@ -185,14 +184,9 @@ OPENING = {
 
 @each("line, split", OPENING.items(), "options, changes", REQUESTS)
 def test_how_a_source_is_opened(line: str, split: str, options: str, changes: Arguments, called: Called) -> None:
-    if line.startswith("mine") and options.split("=")[0].split()[0] in (
-        "--caption-image", "--sides", "--encoder-option", "--accept-option"
-    ):  # fmt: skip
-        return  # which mine does not have
     usual = {"data": None, "split": split, "cache": True, "trust_code": False, "vocabulary": None, "device": "cpu"}
-    request = called("lossscope.sources.base:load", f"{line} --device cpu {options}")
-    given = {"path": request["path"], **request["options"]} if "options" in request else request
-    assert {name: given[name] for name in (*usual, *changes)} == {**usual, **changes}
+    given = called("lossscope.sources.base:read_source", f"{line} --device cpu {options}")
+    assert {name: getattr(given["request"], name) for name in (*usual, *changes)} == {**usual, **changes}
     assert Path(given["path"]) == Path("images.npz")
 
 
@@ -248,7 +242,7 @@ def test_options_of_an_audit(called: Called) -> None:
     assert list(map(Path, given["sources"])) == [Path("a.npz"), Path("b.npz")]
     request = {
         "cache": False, "vocabulary": Path("v.txt"), "caption_image": Path("i.txt"), "sides": "a/b", "trust_code": True,
-        "device": "cpu",
+        "device": "cpu", "encoder": (), "accepted_options": (),
     }  # fmt: skip
     assert replace(given["options"], progress=None) == AuditOptions(
         "scenes", "val", ("triplet", "ntxent"), ("density",), 16, Path("l.csv"), 0.3, 9, sheet=30, seed=4,
@@ -263,7 +257,7 @@ def test_options_of_the_doctor(called: Called) -> None:
     given = called("lossscope.doctor.examination.examine:examine", words)
     expected = {
         "objective": "ntxent", "data": "scenes", "log": Path("l.csv"), "columns": {"loss": "a", "lr": "b"},
-        "batch_size": 16, "against": ["c.npz"], "audit": Path("audit"), "split": "val", "sides": "a/b",
+        "batch_size": 16, "against": ("c.npz",), "audit": Path("audit"), "split": "val", "sides": "a/b",
         "caption_image": Path("i.txt"), "vocabulary": Path("v.txt"), "encoder": ("x=1",), "accepted_options": ("y",),
         "trust_code": True, "cache": False, "device": "cpu",
     }  # fmt: skip
@@ -277,11 +271,12 @@ def test_options_of_the_doctor(called: Called) -> None:
 def test_options_of_a_report(called: Called) -> None:
     words = "report a b --out page --title Mine --split val --test train --resamples 99 --label a=A --label b=B"
     given = called("lossscope.studies.report:report", f"{words} --columns R@1,rsum --no-published --device cpu")
-    assert (given["paths"], given["out"], given["title"]) == ([Path("a"), Path("b")], Path("page"), "Mine")
-    assert given["config"] == ExamineConfig(split="val", test="train") and given["resamples"] == 99
-    assert given["labels"] == ("a=A", "b=B") and given["choice"] == Choice(("R@1", "rsum"), False)
-    plain = called("lossscope.studies.report:report", "report a")
-    assert plain["config"] is None and plain["choice"] == Choice((), True) and plain["resamples"] == 9999
+    assert (given["paths"], given["out"], given["device"]) == ((Path("a"), Path("b")), Path("page"), "cpu")
+    assert given["options"] == ReportOptions(
+        title="Mine", split="val", test="train", resamples=99, labels=("a=A", "b=B"), columns=("R@1", "rsum"),
+        published=False,
+    )  # fmt: skip
+    assert called("lossscope.studies.report:report", "report a")["options"] == ReportOptions()
 
 
 def test_json_of_a_sweep_says_what_was_typed() -> None:

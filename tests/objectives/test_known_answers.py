@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from lossscope.core.request import Request
 from lossscope.core.similarity import Mask, both_masks, group_mask, pair_mask
 from lossscope.core.weights import both, reduce_weights
 from lossscope.engine.reducers import reduce_column
@@ -24,7 +25,6 @@ from lossscope.probes.views.view import BatchShape, DenseRows
 from lossscope.registry import build
 from lossscope.retrieval.metrics import retrieve
 from lossscope.sources.dump import Dump
-from lossscope.sources.request import Request
 from tests.each import each
 
 DATA = Path(__file__).parents[1] / "data"

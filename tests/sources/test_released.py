@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from lossscope.core.request import Request
 from lossscope.datasets.base import Split
 from lossscope.registry import build
 from lossscope.sources._checkpoint import _notices, _words_key
 from lossscope.sources._released import notices_of_released
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
-from lossscope.sources.request import Request
 from lossscope.text import word_tokenisers
 from lossscope.text.vocabulary import SPECIAL
 from tests.each import each

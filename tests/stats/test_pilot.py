@@ -162,10 +162,10 @@ def test_progress_counts_pairs() -> None:
 
 
 @each("options, message", [
-    ({"seeds": (1, 3)}, "numbers of seeds must be at least 2; got 1, 3"),
-    ({"images": (0,)}, "numbers of images must be at least 2; got 0"),
-    ({"difference": 0.0}, "difference must be above 0; got 0"),
-    ({"difference": float("nan")}, "difference must be above 0; got nan"),
+    ({"seeds": (1, 3)}, "--seeds must be at least 2; got 1, 3"),
+    ({"images": (0,)}, "--images must be at least 2; got 0"),
+    ({"difference": 0.0}, "--difference must be above 0; got 0"),
+    ({"difference": float("nan")}, "--difference must be above 0; got nan"),
 ])  # fmt: skip
 def test_options_out_of_range(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -72,11 +72,11 @@ def test_a_standard_deviation_of_two_or_three_seeds_is_hardly_known() -> None:
 
 
 @each("power, alpha, message", [
-    (0.8, 0.0, "alpha must be between 0 and 1; got 0"),
-    (0.8, math.nan, "alpha must be between 0 and 1; got nan"),
-    (0.05, 0.05, "power must be between alpha, 0.05, and 1; got 0.05"),
-    (1.0, 0.05, "power must be between alpha, 0.05, and 1; got 1"),
-    (math.nan, 0.05, "power must be between alpha, 0.05, and 1; got nan"),
+    (0.8, 0.0, "--alpha must be between 0 and 1; got 0"),
+    (0.8, math.nan, "--alpha must be between 0 and 1; got nan"),
+    (0.05, 0.05, "--power must be between --alpha, 0.05, and 1; got 0.05"),
+    (1.0, 0.05, "--power must be between --alpha, 0.05, and 1; got 1"),
+    (math.nan, 0.05, "--power must be between --alpha, 0.05, and 1; got nan"),
 ])  # fmt: skip
 def test_designs_out_of_range(power: float, alpha: float, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -146,7 +146,7 @@ def test_a_finished_demo_is_not_trained_again(folder: Path, small_file: Path, mo
     files = list(folder.glob("study/runs/*/run/**/*.pt"))
     before = {path: path.stat().st_mtime_ns for path in files}
     monkeypatch.setattr("lossscope.studies.study_file.demo_file", lambda quick, data: small_file)
-    monkeypatch.setattr("lossscope.studies.report.report", lambda paths, out, title, **options: out / "index.html")
+    monkeypatch.setattr("lossscope.studies.report.report", lambda paths, out, *_, **options: out / "index.html")
     result = CliRunner().invoke(app, ["demo", "--quick", "--out", str(folder), "--device", "cpu"])
     assert result.exit_code == 0, result.output
     assert before and {path: path.stat().st_mtime_ns for path in files} == before

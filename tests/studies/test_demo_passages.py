@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from lossscope.studies.report import report
+from lossscope.studies.report_options import ReportOptions
 from lossscope.studies.study import Study
 from lossscope.studies.study_file import StudyGrid, demo_file, read_study_file
 from lossscope.studies.worker import work
@@ -55,7 +56,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for run in study.grid.runs:
         work(study.path, run.key)
     with blank_pictures():
-        return report([study.path], folder / "report", "Text", resamples=99)
+        return report([study.path], folder / "report", ReportOptions(title="Text", resamples=99))
 
 
 @pytest.mark.thorough

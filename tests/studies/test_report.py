@@ -20,6 +20,7 @@ from lossscope.io.run_folder import Run
 from lossscope.report.build import gather, paper_tables, require_writable
 from lossscope.studies.examine import examine
 from lossscope.studies.report import diagrams, read_runs, report
+from lossscope.studies.report_options import ReportOptions
 from lossscope.studies.study_file import ExamineConfig, ReportConfig
 from tests.pdflatex import compile_latex, overfull
 
@@ -30,7 +31,7 @@ SPECIAL = r"100% of a_b & {c} #1 $x^2~\d <e> τ"
 @pytest.fixture(scope="module")
 def page(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of the whole study, with its pictures."""
-    return report([tiny_study], tmp_path_factory.mktemp("report") / "new" / "out", resamples=99)
+    return report([tiny_study], tmp_path_factory.mktemp("report") / "new" / "out", ReportOptions(resamples=99))
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_the_same_study_gives_the_same_tables_numbers_and_words(page: Path, tiny
 
 @pytest.mark.thorough
 def test_the_same_study_gives_the_same_bytes(page: Path, tiny_study: Path, tmp_path: Path) -> None:
-    again = report([tiny_study], tmp_path / "again", resamples=99)
+    again = report([tiny_study], tmp_path / "again", ReportOptions(resamples=99))
     assert again.read_bytes() == page.read_bytes()
 
 
@@ -107,7 +108,7 @@ def test_labels_with_special_characters_of_latex_or_html_stay_text(study: Path, 
     for run in document["runs"]:
         run["objective_label"] = run["objective_label"].replace("Triplet", SPECIAL)
     (study / "study.json").write_text(json.dumps(document), encoding="utf-8")
-    page = report([study], tmp_path / "out", resamples=99)
+    page = report([study], tmp_path / "out", ReportOptions(resamples=99))
     text = page.read_text(encoding="utf-8")
     assert "<e>" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert "&lt;e&gt; τ" in text
@@ -119,7 +120,13 @@ def test_labels_with_special_characters_of_latex_or_html_stay_text(study: Path, 
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_run_alone_is_evaluated_and_reported_without_comparing(run: Path, tmp_path: Path) -> None:
     labels: list[str] = []
-    page = report([run], tmp_path / "out", "Mine & <only>", CONFIG, progress=lambda label, *_: labels.append(label))
+    page = report(
+        [run],
+        tmp_path / "out",
+        ReportOptions(title="Mine & <only>"),
+        config=CONFIG,
+        progress=lambda label, *_: labels.append(label),
+    )
     assert (run / "evaluation" / "manifest.json").is_file() and labels[-1] == "reading" and len(set(labels)) > 1
     text = page.read_text(encoding="utf-8")
     assert "<h1>Mine &amp; &lt;only&gt;</h1>" in text
@@ -134,7 +141,7 @@ def test_a_run_alone_is_evaluated_and_reported_without_comparing(run: Path, tmp_
 def test_an_evaluated_run_is_not_evaluated_again(run: Path, tmp_path: Path) -> None:
     examine(Run(run), CONFIG)
     before = {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()}
-    report([run], tmp_path / "out", resamples=99)
+    report([run], tmp_path / "out", ReportOptions(resamples=99))
     assert {path: path.stat().st_mtime_ns for path in run.rglob("*") if path.is_file()} == before
 
 
@@ -142,7 +149,7 @@ def test_an_evaluated_run_is_not_evaluated_again(run: Path, tmp_path: Path) -> N
 def test_a_failed_run_is_shown_as_a_gap(study: Path, tmp_path: Path) -> None:
     failed = run_folders(study)[-1]
     (failed / "status.json").write_text('{"status": "failed", "reason": "no memory <left>"}', encoding="utf-8")
-    page = report([study], tmp_path / "out", resamples=99)
+    page = report([study], tmp_path / "out", ReportOptions(resamples=99))
     text = page.read_text(encoding="utf-8")
     assert "3 runs of 4" in text and "no memory &lt;left&gt;" in text
     assert "seed 1 of scenes, VSE++, Triplet missing: n = 1." in text
@@ -158,7 +165,7 @@ def test_a_metric_that_is_nan_is_a_dash_and_no_part_of_a_mean(study: Path, tmp_p
 
     for folder in run_folders(study)[:2]:  # both seeds of NT-Xent
         rewrite(folder, remove)
-    page = report([study], tmp_path / "out", resamples=99)
+    page = report([study], tmp_path / "out", ReportOptions(resamples=99))
     table = pd.read_csv(page.parent / "csv" / "retrieval.csv").set_index("objective")
     assert math.isnan(table.loc["NT-Xent", "rsum"]) and table.loc["Triplet", "rsum"] > 0
     visible = without_data(page)
@@ -176,7 +183,7 @@ def without_data(page: Path) -> str:
 def test_a_study_of_nothing_but_nan_still_has_a_page(study: Path, tmp_path: Path) -> None:
     for folder in run_folders(study):
         rewrite(folder, lambda rows: rows.assign(mean=math.nan, std=math.nan))
-    page = report([study], tmp_path / "out", resamples=99)
+    page = report([study], tmp_path / "out", ReportOptions(resamples=99))
     visible = without_data(page)
     assert not re.search(r"\bnan\b", visible, re.IGNORECASE)
 
@@ -184,14 +191,14 @@ def test_a_study_of_nothing_but_nan_still_has_a_page(study: Path, tmp_path: Path
 def test_runs_counted_at_two_thresholds_are_refused_before_anything_is_written(study: Path, tmp_path: Path) -> None:
     rewrite(run_folders(study)[0], lambda rows: rows.assign(eps=rows["eps"].mask(rows["eps"].notna(), 0.5)))
     with pytest.raises(InputError, match=r"eps.*0\.01.*0\.5"):
-        report([study], tmp_path / "out", resamples=99)
+        report([study], tmp_path / "out", ReportOptions(resamples=99))
     assert not (tmp_path / "out").exists()
 
 
 def test_runs_on_other_data_under_one_name_are_refused(study: Path, tmp_path: Path) -> None:
     rewrite(run_folders(study)[0], lambda rows: rows.assign(data_fingerprint="another"))
     with pytest.raises(InputError, match=r"data_fingerprint of scenes must be one; got .*another"):
-        report([study], tmp_path / "out", resamples=99)
+        report([study], tmp_path / "out", ReportOptions(resamples=99))
     assert not (tmp_path / "out").exists()
 
 
@@ -201,7 +208,7 @@ def test_systems_with_other_queries_are_not_compared(study: Path, tmp_path: Path
 
     rewrite(run_folders(study)[0], rename, "retrieval")
     with pytest.raises(InputError, match="the same queries to be paired"):
-        report([study], tmp_path / "out", resamples=99)
+        report([study], tmp_path / "out", ReportOptions(resamples=99))
     assert not (tmp_path / "out").exists()
 
 
@@ -244,7 +251,7 @@ def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Pa
     text = re.sub(r"(?m)^objective = .*$", lambda _: f"objective = {spec}", config.read_text())
     config.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="trust-code"):
-        report([run], tmp_path / "out", resamples=99)
+        report([run], tmp_path / "out", ReportOptions(resamples=99))
     assert not (tmp_path / "ran").exists() and not (tmp_path / "out").exists()
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 from lossscope.studies.report import report
+from lossscope.studies.report_options import ReportOptions
 from lossscope.studies.study_file import ExamineConfig
-from lossscope.tables.choice import Choice
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
 
@@ -23,7 +23,11 @@ FEW = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", sing
 def test_labels_columns_and_published_numbers(tiny_study: Path, tmp_path: Path) -> None:
     first = next((tiny_study / "runs").iterdir()).name
     out = tmp_path / "report"
-    report([tiny_study], out, resamples=99, labels=(f"{first}=My loss",), choice=Choice(("R@1", "rsum"), False))
+    report(
+        [tiny_study],
+        out,
+        ReportOptions(resamples=99, labels=(f"{first}=My loss",), columns=("R@1", "rsum"), published=False),
+    )
     tables = {path.stem: path.read_text(encoding="utf-8") for path in (out / "latex").glob("*.tex")}
     assert "My loss" in "".join(tables.values()) and "My loss" in (out / "index.html").read_text(encoding="utf-8")
     (name,) = [name for name in tables if re.fullmatch(r"retrieval|\w+_1-t2i", name)]
@@ -48,7 +52,7 @@ def test_runs_of_a_loss_of_ones_own_are_reported_by_its_name(tmp_path: Path, mon
     )
     for name, objective in (("own", "./mine.py:clip"), ("ours", "ntxent")):
         train(replace(tiny, objective=objective), Path(name))
-    page = report([Path("own"), Path("ours")], Path("report"), config=FEW, resamples=99, trust_code=True)
+    page = report([Path("own"), Path("ours")], Path("report"), ReportOptions(resamples=99), config=FEW, trust_code=True)
     text = page.read_text(encoding="utf-8")
     assert "mine.py" not in text.partition("Provenance")[0] and "clip" in text
     rows = pd.read_parquet("own/evaluation/rows.parquet")

@@ -26,5 +26,5 @@ class AuditOptions:
     keep: float = LEAST  # probability from which a pair is a suspect, or the threshold where that is lower
     sheet: int = 100  # pairs to label
     seed: int = 0
-    request: Mapping[str, Any] = field(default_factory=dict)  # further fields of `sources.base.Request`
+    request: Mapping[str, Any] = field(default_factory=dict)  # further fields of `core.request.Request`
     progress: Progress | None = None

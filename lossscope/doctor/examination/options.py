@@ -31,7 +31,7 @@ class Options:
     progress: Progress | None = None
 
     def request(self, split: str | None = None) -> dict[str, object]:
-        """Return the fields of `sources.base.Request`, rows as they are stored.
+        """Return the fields of `core.request.Request`, rows as they are stored.
 
         Args:
             split: None: the one of the options.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from lossscope.studies.report import report
+from lossscope.studies.report_options import ReportOptions
 from tests.blank_pictures import blank_pictures
 from tests.fuzz.study import copy_study
 
@@ -26,5 +27,5 @@ def make(folder: Path) -> None:
 def read(folder: Path) -> object:
     """Write the report and return its numbers."""
     with blank_pictures("pdf"):
-        report([folder / "study"], folder / "report", resamples=99)
+        report([folder / "study"], folder / "report", ReportOptions(resamples=99))
     return {file.name: pd.read_parquet(file) for file in sorted((folder / "report" / "numbers").glob("*.parquet"))}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from lossscope.choices import RUNNING, SOURCE, SPLITS, Choice
-from lossscope.core.types import Progress
+from .choices import RUNNING, SOURCE, SPLITS, Choice
+from .types import Progress
 
 Device = Annotated[str, Choice(RUNNING, "auto, cpu, cuda or cuda:INDEX.", words=("auto", "cpu", "cuda"))]
 

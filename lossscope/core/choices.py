@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
-from .errors import OptionError
+from lossscope.errors import OptionError
 
 SOURCE, BATCHES, OUTPUT, RUNNING = "Source", "Batches", "Output", "Running"  # headings of --help that commands share
 SPLITS = ("train", "val", "test")  # that most data sets have
