@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lossscope.datasets.formats.captioned import Fit, choose_fit
+from lossscope.datasets.formats.decoding import Fit
+from lossscope.datasets.formats.picture_dataset import choose_fit
 from lossscope.errors import InputError
 from tests.each import each
 
