@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lossscope.errors import InputError
 
 from .json_files import shorten
-from .line_blocks import iter_line_blocks
+from .line_blocks import iter_lines
 from .reading import show_path
 
 
@@ -28,10 +28,9 @@ def iter_judgements(location: str) -> Iterator[Judgement]:
     Raises InputError, naming file and line, for a line of other columns, and for a score that is no whole number.
     """
     name = show_path(location)
-    for block in iter_line_blocks(location):
-        for number, line in enumerate(block.lines, block.first):
-            if line.strip() and not (number == 1 and _is_header(line)):
-                yield _judgement(line, number, name)
+    for number, line in iter_lines(location):
+        if not (number == 1 and _is_header(line)):
+            yield _judgement(line, number, name)
 
 
 def _columns(line: str) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lossscope.errors import InputError
 
 from .json_files import shorten
-from .line_blocks import iter_line_blocks
+from .line_blocks import iter_lines
 from .reading import show_path
 
 
@@ -29,10 +29,8 @@ def iter_run(location: str) -> Iterator[Retrieved]:
     Raises InputError, naming file and line, for a line of other columns, and for a score that is no number.
     """
     name = show_path(location)
-    for block in iter_line_blocks(location):
-        for number, line in enumerate(block.lines, block.first):
-            if line.strip():
-                yield _retrieved(line, number, name)
+    for number, line in iter_lines(location):
+        yield _retrieved(line, number, name)
 
 
 def _retrieved(line: str, number: int, name: str) -> Retrieved:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
-from lossscope.io.line_blocks import iter_line_blocks
+from lossscope.io.line_blocks import iter_lines
 from lossscope.io.reading import show_path
 
 _CAPTION = re.compile(r".+#[0-9]{1,4}")
@@ -33,10 +33,8 @@ class JudgedLine:
 def iter_flickr8k_lines(path: str) -> Iterator[JudgedLine]:
     """Yield the lines that are not empty. Raises InputError, naming file and line, for other columns."""
     name = show_path(path)
-    for block in iter_line_blocks(path):
-        for number, line in enumerate(block.lines, block.first):
-            if line.strip():
-                yield _parse(line.rstrip("\r"), number, name)
+    for number, line in iter_lines(path):
+        yield _parse(line.rstrip("\r"), number, name)
 
 
 def _parse(line: str, number: int, name: str) -> JudgedLine:

@@ -1,15 +1,56 @@
-"""A column of Arrow as Python values: texts, whole numbers and lists of texts, None where there is none."""
+"""Rows of Arrow as Python values: texts, whole numbers and lists of texts, None where there is none."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from lossscope.errors import InputError
 
+from .column_blocks import ColumnBlock, Only, require_columns
 from .limits import MAX_ROW_LETTERS
 
+ROWS = 512  # of a block
 
-def arrow_column(column: Any, where: str) -> list[Any]:
+
+def iter_arrow_rows(
+    batches: Iterable[Any], name: str, kept: Sequence[str], only: Only, done: Callable[[int], int]
+) -> Iterator[ColumnBlock]:
+    """Yield the rows of batches of Arrow in blocks.
+
+    Args:
+        batches: of one file, in its order.
+        name: of the file, for messages.
+        kept: the columns that are read.
+        only: numbers of the blocks that are yielded; None: all.
+        done: how many bytes of the file were read, by the number of rows.
+
+    Raises:
+        InputError: two columns of one name, or values of another type; pyarrow's error for damaged ones.
+    """
+    require_columns(kept, name)
+    first, number = 1, -1
+    for batch in batches:
+        is_checked = False  # its columns: once, since a slice of lists has the texts of all
+        for start in range(0, batch.num_rows, ROWS):
+            rows = batch.slice(start, ROWS)
+            lines = range(first, first + rows.num_rows)
+            first, number = lines.stop, number + 1
+            if only is None or number in only:
+                if not is_checked:
+                    _require_whole(batch, kept)
+                    is_checked = True
+                columns = {column: _values(rows.column(column), f"column {column} of {name}") for column in kept}
+                yield ColumnBlock(number, name, lines, columns, done(lines.stop), "row")
+
+
+def _require_whole(batch: Any, kept: Sequence[str]) -> None:
+    """Raise pyarrow's error for a damaged column."""
+    for column in kept:
+        batch.column(column).validate(full=True)
+
+
+def _values(column: Any, where: str) -> list[Any]:
     """Return the values of an Arrow array of texts, whole numbers, or lists of texts.
 
     Args:
