@@ -11,7 +11,7 @@ from lossscope.io.files import fingerprint_of
 from .base import USUAL_SPLITS, require_range, require_split
 from .synthetic.captions import CAPTION_WORDS, Claim, write_caption
 from .synthetic.rendering import ScenePictures
-from .synthetic.scene import RandomGenerator, Scene, draw_scene, random_words
+from .synthetic.scene import RandomGenerator, Scene, draw_scene, scene_words
 from .synthetic.truth import SceneSplit
 
 
@@ -66,6 +66,6 @@ class Scenes:
 
     def _draw_image(self, stream: int, row: int) -> tuple[Scene, list[tuple[Claim, str]]]:
         """Draw a scene and its captions."""
-        words, blocks = random_words(self.seed, stream, row, self.captions, CAPTION_WORDS)
+        words, blocks = scene_words(self.seed, stream, row, self.captions, CAPTION_WORDS)
         scene = draw_scene(RandomGenerator(words))
         return scene, [write_caption(scene, RandomGenerator(block), self.ambiguity) for block in blocks]

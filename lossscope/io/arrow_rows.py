@@ -67,15 +67,16 @@ def _values(column: Any, where: str) -> list[Any]:
         column = column.dictionary_decode()
     if kinds.is_null(column.type) or kinds.is_integer(column.type):
         return list(column.to_pylist())
-    if _is_text(column.type):
+    if is_text(column.type):
         return _texts(column, where)
     is_list = kinds.is_list(column.type) or kinds.is_large_list(column.type)
-    if not is_list or not (_is_text(column.type.value_type) or kinds.is_null(column.type.value_type)):
+    if not is_list or not (is_text(column.type.value_type) or kinds.is_null(column.type.value_type)):
         raise InputError(f"{where} must be of texts, whole numbers or lists of texts; got {column.type}")
     return _lists(column, where)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Return whether a type of Arrow is one of texts."""
     import pyarrow
 
     return any(getattr(pyarrow.types, f"is_{name}")(kind) for name in ("string", "large_string", "string_view"))

@@ -31,11 +31,16 @@ class ColumnBlock:
 
 def require_columns(names: Sequence[str], file: str) -> None:
     """Raise InputError for more columns than any file of rows has, and for two of one name."""
+    require_different(names, file)
+    if len(names) > MAX_COLUMNS:
+        raise InputError(f"{file} must have at most {MAX_COLUMNS} columns that are read; got {len(names)}")
+
+
+def require_different(names: Sequence[str], file: str) -> None:
+    """Raise InputError for two columns of one name."""
     double = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
     if double is not None:
         raise InputError(f"columns of {file} must have different names; got {double!r} twice")
-    if len(names) > MAX_COLUMNS:
-        raise InputError(f"{file} must have at most {MAX_COLUMNS} columns that are read; got {len(names)}")
 
 
 def join_blocks(blocks: Iterable[ColumnBlock]) -> ColumnBlock | None:
