@@ -10,10 +10,11 @@ import numpy.typing as npt
 from .types import Rows
 
 
-def random_words(n: int, seed: int, stream: int) -> npt.NDArray[Any]:
-    """Return n random words of 64 bits, a function of (seed, stream)."""
+def random_words(n: int, seed: int, stream: int, row: int = 0) -> npt.NDArray[Any]:
+    """Return n random words of 64 bits, a function of (seed, stream, row)."""
     key = np.array([seed & 0xFFFFFFFFFFFFFFFF, stream], dtype=np.uint64)
-    return np.asarray(np.random.Philox(key=key).random_raw(n))
+    counter = np.array([0, row, 0, 0], dtype=np.uint64)
+    return np.asarray(np.random.Philox(key=key, counter=counter).random_raw(n))
 
 
 def shuffle_rows(n: int, seed: int, epoch: int) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,6 +16,7 @@ from lossscope.core.types import ItemShape as ItemShape
 from lossscope.core.types import Rows as Rows
 from lossscope.errors import InputError
 
+USUAL_SPLITS = ("train", "val", "test")
 Items = npt.NDArray[Any] | Mapping[str, npt.NDArray[Any]]  # one array, or several by name
 
 
@@ -155,3 +156,40 @@ class Dataset(Protocol):
 
     def split(self, name: str) -> Split:
         """Return the split of a name. Raises InputError, listing the splits, for another name."""
+
+
+def require_split(name: str, splits: Sequence[str], of: str = "", otherwise: str = "none", advice: str = "") -> None:
+    """Raise InputError, listing the splits, unless a name is one of them.
+
+    Args:
+        name: of a split.
+        splits: that there are.
+        of: what they are of, for the message.
+        otherwise: what the message says where there are none.
+        advice: what to do, at the end of the message.
+    """
+    if name not in splits:
+        what = f"split of {of}" if of else "split"
+        raise InputError(f"{what} must be one of {', '.join(splits) or otherwise}; got {name!r}{advice}")
+
+
+def require_range(option: str, value: float, low: float, high: float) -> None:
+    """Raise InputError, naming `dataset:option`, unless a value is in low..high; NaN is not."""
+    if not low <= value <= high:
+        raise InputError(f"{option} must be in {low}..{high}; got {value}")
+
+
+def order_splits(names: Collection[str], first: Sequence[str] = USUAL_SPLITS) -> tuple[str, ...]:
+    """Return names of splits: those of `first` in its order, then all others by name."""
+    return (*filter(names.__contains__, first), *sorted(set(names) - set(first)))
+
+
+def group_captions(pairs_of: Sequence[Sequence[tuple[str, str]]]) -> tuple[list[str], list[str], Rows]:
+    """Return ids and texts of all captions, and the row of the image of each.
+
+    Args:
+        pairs_of: (id, text) pairs of the captions of each image.
+    """
+    ids = [id for pairs in pairs_of for id, _ in pairs]
+    texts = [text for pairs in pairs_of for _, text in pairs]
+    return ids, texts, np.repeat(np.arange(len(pairs_of), dtype=np.int64), [len(pairs) for pairs in pairs_of])

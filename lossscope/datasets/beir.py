@@ -17,6 +17,7 @@ from .rows.text_pairs import TextPairs
 
 _FILES = {"train": ("train",), "val": ("dev", "val"), "test": ("test",)}  # split -> names of its file
 _SLOT = "{split}"
+_Judged = Mapping[str, Mapping[str, tuple[float, int]]]  # query -> document -> score and line
 _Lines = Mapping[str, Mapping[str, int]]  # query -> document -> line
 
 
@@ -70,9 +71,7 @@ class Beir:
         documents = self._documents(qrels, judged, mined)
         return self._joined(name, queries, documents, positives, mined, len(known))
 
-    def _documents(
-        self, qrels: str, judged: Mapping[str, Mapping[str, tuple[int, int]]], mined: _Lines
-    ) -> dict[str, str]:
+    def _documents(self, qrels: str, judged: _Judged, mined: _Lines) -> dict[str, str]:
         """Return the documents of a split by id, in the order of the corpus."""
         named = {d: line for own in judged.values() for d, (_, line) in own.items()}
         ranked = {d: line for own in mined.values() for d, line in own.items()}
@@ -131,6 +130,6 @@ class Beir:
         return next((file for file in files if location_exists(file)), None)
 
 
-def _first_lines(judged: Mapping[str, Mapping[str, tuple[int, int]]]) -> dict[str, int]:
+def _first_lines(judged: _Judged) -> dict[str, int]:
     """Return query -> the first line that names it."""
     return {query: min(line for _, line in own.values()) for query, own in judged.items()}

@@ -10,25 +10,15 @@ from pathlib import Path
 from lossscope.errors import InputError
 from lossscope.io.json_files import identifier, member, read_json
 
-from .formats.captioned import (
-    CaptionedPicture,
-    Fit,
-    OnError,
-    PictureSplit,
-    Resample,
-    Rgb,
-    build_picture_split,
-    check_options,
-    choose_fit,
-    split_by_hash,
-)
+from .base import USUAL_SPLITS, order_splits, require_split
+from .formats.decoding import Fit, Resample, Rgb
+from .formats.picture_dataset import CaptionedPicture, OnError, PictureDataset, split_by_hash
 
 _SLOT = "{split}"
-_ORDER = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
-class Coco:
+class Coco(PictureDataset):
     """The pictures of `{root}/{folder}` with the captions of `{root}/{file}`.
 
     With `{split}` in file (and folder), each file that matches is a split: the defaults are the layout of 2014; for
@@ -50,7 +40,7 @@ class Coco:
     rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
 
     def __post_init__(self) -> None:
-        check_options("coco", self.size, self.captions)
+        super().__post_init__()
         if self.file.count(_SLOT) > 1 or Path(self.file).is_absolute():
             raise InputError(f"coco:file must be relative to root, with {_SLOT} at most once; got {self.file!r}")
         if _SLOT in self.folder and _SLOT not in self.file:
@@ -59,24 +49,21 @@ class Coco:
     def splits(self) -> tuple[str, ...]:
         """Return the names of the splits, train first."""
         if _SLOT not in self.file:
-            return (*_ORDER, "all")
+            return (*USUAL_SPLITS, "all")
         before, after = self.file.split(_SLOT)
         paths = Path(self.root).glob(f"{glob.escape(before)}*{glob.escape(after)}")
         files = [path.relative_to(self.root).as_posix() for path in paths]
-        names = {file[len(before) : len(file) - len(after)] for file in files}
-        return (*filter(names.__contains__, _ORDER), *sorted(names - set(_ORDER)))
+        return order_splits({file[len(before) : len(file) - len(after)] for file in files})
 
-    def split(self, name: str) -> PictureSplit:
-        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
-        if name not in self.splits():
-            splits = ", ".join(self.splits()) or f"a file like {Path(self.root) / self.file}, of which there is none"
-            raise InputError(f"split of coco must be one of {splits}; got {name!r}")
+    def pictures(self, name: str) -> list[CaptionedPicture]:
+        """Return the pictures of a split."""
+        file = Path(self.root) / self.file
+        require_split(name, self.splits(), "coco", f"a file like {file}, of which there is none")
         items = self._items(name)
         if not items:
-            got = f"none in {name!r} of {Path(self.root) / self.file}"
+            got = f"none in {name!r} of {file}"
             raise InputError(f"split must hold at least one image; got {got}: use the split 'all'")
-        fit = choose_fit(self.fit, self.crop, usual=True)
-        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample, self.rgb)
+        return items
 
     def _items(self, name: str) -> list[CaptionedPicture]:
         if _SLOT not in self.file:

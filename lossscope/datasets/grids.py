@@ -11,15 +11,14 @@ from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import member, read_json, shorten
 
-from .formats.captioned import CaptionedPicture, OnError, PictureSplit, build_picture_split, check_options
+from .formats.decoding import Fit
 from .formats.feature_rows import ALIASES, SPLITS, read_lines
-from .formats.linear_pictures import LinearPictures
-from .formats.pictures import PictureFiles
+from .formats.picture_dataset import CaptionedPicture, OnError, PictureDataset, PictureSplit
 from .formats.redundant_rows import PER_IMAGE
 
 
 @dataclass(frozen=True)
-class Grids:
+class Grids(PictureDataset):
     """The pictures that `{root}/id_mapping.json` lists for the ids of `{root}/precomp/{split}_ids.txt`.
 
     `precomp/{split}_caps.txt` has five captions for each picture; there is one id a picture or one a caption. `val`
@@ -39,7 +38,9 @@ class Grids:
     on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
 
     def __post_init__(self) -> None:
-        check_options("grids", self.size, self.dev_first)
+        super().__post_init__()
+        if self.dev_first < 0:
+            raise InputError(f"grids:dev_first must be at least 1, or 0 for all; got {self.dev_first}")
         if self.resample == "cv2" and not self.squeeze:
             raise InputError("grids:squeeze must be true for resample=cv2, which resizes the whole picture; got false")
 
@@ -47,32 +48,31 @@ class Grids:
         """Return the names of the splits that have ids and captions, train first."""
         return tuple(name for name in SPLITS if all(path.is_file() for path in self._files(name)))
 
-    def split(self, name: str) -> PictureSplit:
-        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
+    def pictures(self, name: str) -> list[CaptionedPicture]:
+        """Return the pictures of a split."""
         stem = next((stem for stem in (name, ALIASES.get(name, name)) if stem in self.splits()), None)
         if stem is None:
             place = f"{Path(self.root) / 'precomp'} with {{split}}_ids.txt and {{split}}_caps.txt"
             raise InputError(f"split of grids must be one of {place}; got {name!r}, has {', '.join(self.splits())}")
-        items = _read_items(*self._files(stem), _read_mapping(Path(self.root) / "id_mapping.json"), self._pictures)
-        if self.dev_first and stem in ALIASES:
-            items = items[: -(-self.dev_first // PER_IMAGE)]
-        split = build_picture_split(name, items, self.size, 0, "squeeze" if self.squeeze else "square", self.on_error)
-        return split if self.resample == "bilinear" else _interpolate(split, self.size)
+        files = _read_mapping(Path(self.root) / "id_mapping.json")
+        items = _read_items(*self._files(stem), files, Path(self.root) / self.folder)
+        return items[: -(-self.dev_first // PER_IMAGE)] if self.dev_first and stem in ALIASES else items
+
+    def split(self, name: str) -> PictureSplit:
+        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
+        split = super().split(name)
+        if self.resample == "cv2":
+            return replace(split, fingerprint=fingerprint_of(split.fingerprint, "cv2"))
+        return split
 
     @property
-    def _pictures(self) -> Path:
-        return Path(self.root) / self.folder
+    def chosen_fit(self) -> Fit:
+        """How pictures become squares."""
+        return "squeeze" if self.squeeze else "square"
 
     def _files(self, name: str) -> tuple[Path, Path]:
         folder = Path(self.root) / "precomp"
         return folder / f"{name}_ids.txt", folder / f"{name}_caps.txt"
-
-
-def _interpolate(split: PictureSplit, size: int) -> PictureSplit:
-    """Return the split with pictures resized as cv2 does."""
-    assert isinstance(split.images, PictureFiles)
-    images = LinearPictures(split.images.paths, size)
-    return replace(split, images=images, fingerprint=fingerprint_of(split.fingerprint, "cv2"))
 
 
 def _read_mapping(file: Path) -> Mapping[str, str]:

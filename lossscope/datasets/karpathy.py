@@ -11,24 +11,15 @@ from typing import Any
 from lossscope.errors import InputError
 from lossscope.io.json_files import identifier, member, read_json
 
-from .formats.captioned import (
-    CaptionedPicture,
-    Fit,
-    OnError,
-    PictureSplit,
-    Resample,
-    Rgb,
-    build_picture_split,
-    check_options,
-    choose_fit,
-)
+from .base import USUAL_SPLITS, order_splits, require_split
+from .formats.decoding import Fit, Resample, Rgb
+from .formats.picture_dataset import CaptionedPicture, OnError, PictureDataset
 
-_ORDER = ("train", "val", "test", "restval")
 _LAYOUTS = ("images/{file}", "{folder}/{file}", "images/{folder}/{file}", "{name}-images/{file}")
 
 
 @dataclass(frozen=True)
-class Karpathy:
+class Karpathy(PictureDataset):
     """The images and captions of `{root}/dataset_{name}.json`.
 
     Pictures are looked for in images/, {filepath}/, images/{filepath}/ and {name}-images/ of root, and the first of
@@ -47,24 +38,16 @@ class Karpathy:
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
     rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
 
-    def __post_init__(self) -> None:
-        check_options("karpathy", self.size, self.captions)
-
     def splits(self) -> tuple[str, ...]:
         """Return the names of the splits in the file, train first; restval only when it is not part of train."""
-        names = self._entries
-        return (*filter(names.__contains__, _ORDER), *sorted(set(names) - set(_ORDER)))
+        return order_splits(self._entries.keys(), (*USUAL_SPLITS, "restval"))
 
-    def split(self, name: str) -> PictureSplit:
-        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
-        if name not in self._entries:
-            splits = ", ".join(self.splits()) or "none"
-            raise InputError(f"split of {self._file} must be one of {splits}; got {name!r}")
+    def pictures(self, name: str) -> list[CaptionedPicture]:
+        """Return the pictures of a split."""
+        require_split(name, self.splits(), str(self._file))
         entries = self._entries[name]
         layout = self._find_layout([(folder, item.id) for folder, item in entries])
-        items = [CaptionedPicture(item.id, self._path(layout, f, item.id), item.captions) for f, item in entries]
-        fit = choose_fit(self.fit, self.crop, usual=True)
-        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample, self.rgb)
+        return [CaptionedPicture(item.id, self._path(layout, f, item.id), item.captions) for f, item in entries]
 
     @property
     def _file(self) -> Path:

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
-from .base import Split
+from .base import USUAL_SPLITS, Split, group_captions, require_split
 from .formats.msrvtt_lists import Annotations, Lists, OfficialLists
 from .formats.mult_h5 import MultH5
 from .formats.ragged import RaggedArrays
 from .formats.videos import CaptionWordVectors, ExpertFolder, FramePick, VideoFeatures, Videos
 
-_SPLITS = ("train", "val", "test")
 _MULT_H5 = "mult-h5"
 
 
@@ -53,27 +50,24 @@ class MSRVTT:
 
     def splits(self) -> tuple[str, ...]:
         """Return train, val and test."""
-        return _SPLITS
+        return USUAL_SPLITS
 
     def split(self, name: str) -> Split:
         """Return the split of a name, its features left on disk."""
-        if name not in _SPLITS:
-            raise InputError(f"split must be one of {', '.join(_SPLITS)}; got {name!r}")
+        require_split(name, USUAL_SPLITS)
         members = OfficialLists(Path(self.root), self.lists, self.held, self._captions).members(name)
         missing = [video for video in members if not self._features.has(video)]
         if missing or not members:
             got = f"none of {missing[0]!r} ({len(missing)} of {len(members)})" if missing else "no videos"
             what = "features of at least one expert"
             raise InputError(f"videos of {name!r} must have {what}; got {got}: extract them, or shorten the list")
-        captions = [pairs[: self.captions or None] for pairs in members.values()]
-        ids = [id for pairs in captions for id, _ in pairs]
-        texts = [text for pairs in captions for _, text in pairs]
+        ids, texts, owners = group_captions([pairs[: self.captions or None] for pairs in members.values()])
         content = f"{self.frames} {self.pick} {self._features.fingerprint}"
         return Split(
             name=name,
             images=Videos(self._features, list(members), self.frames, self.pick),
             captions=texts,
-            caption_image=np.repeat(np.arange(len(members), dtype=np.int64), [len(pairs) for pairs in captions]),
+            caption_image=owners,
             image_ids=list(members),
             caption_ids=ids,
             fingerprint=fingerprint_of(name, content, *members, *ids, *texts),

@@ -13,13 +13,12 @@ from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
-from .base import Texts
+from .base import USUAL_SPLITS, Texts, require_range, require_split
 from .synthetic.answers import PassageSplit
 from .synthetic.corpus import QUESTIONS_PER_PERSON, STREAMS, Corpus
 from .synthetic.knowledge import MOST_PEOPLE, RELATION_NAMES
 from .synthetic.mining import PassageMiner
 
-_SPLITS = ("train", "val", "test")
 _SHARES = (4, 1, 1)  # of the names of people that each split may use, of their sum
 _MOST = tuple(QUESTIONS_PER_PERSON * MOST_PEOPLE * share // sum(_SHARES) for share in _SHARES)
 _FIRST_STREAM = 100  # behind those of scenes
@@ -47,13 +46,13 @@ class Passages:
     seed: int = 0  # of everything that is drawn, 0..2^64-1
 
     def __post_init__(self) -> None:
-        for name, most in zip(_SPLITS, _MOST, strict=True):
-            _require_range(name, getattr(self, name), 2, most)
+        for name, most in zip(USUAL_SPLITS, _MOST, strict=True):
+            require_range(f"passages:{name}", getattr(self, name), 2, most)
         for name, low, high in (("facts", 2, 4), ("negatives", 0, 16), ("seed", 0, 2**64 - 1)):
-            _require_range(name, getattr(self, name), low, high)
+            require_range(f"passages:{name}", getattr(self, name), low, high)
         for name in ("false_negatives", "mined_answers", "duplicates"):
-            _require_range(name, getattr(self, name), 0, 1)
-        for name in _SPLITS:
+            require_range(f"passages:{name}", getattr(self, name), 0, 1)
+        for name in USUAL_SPLITS:
             mined, unlabelled = self._count_mined_answers(name), _part(self.false_negatives, getattr(self, name))
             if mined > unlabelled:
                 raise InputError(
@@ -63,12 +62,11 @@ class Passages:
 
     def splits(self) -> tuple[str, ...]:
         """Return train, val and test."""
-        return _SPLITS
+        return USUAL_SPLITS
 
     def split(self, name: str) -> PassageSplit:
         """Return the split of a name; it knows which passage answers which question."""
-        if name not in _SPLITS:
-            raise InputError(f"split must be one of {', '.join(_SPLITS)}; got {name!r}")
+        require_split(name, USUAL_SPLITS)
         corpus = self._write_corpus(name)
         unlabelled = corpus.add_unlabelled(_part(self.false_negatives, len(corpus.questions)))
         corpus.add_copies(_part(self.duplicates, len(corpus.passages)))
@@ -78,7 +76,7 @@ class Passages:
 
     def _write_corpus(self, name: str) -> Corpus:
         """Write people, their passages and questions; those of a smaller split are the first of a larger one."""
-        place, questions = _SPLITS.index(name), getattr(self, name)
+        place, questions = USUAL_SPLITS.index(name), getattr(self, name)
         corpus = Corpus(self.seed, _FIRST_STREAM + 1 + place * STREAMS, self.facts)
         for row, number in enumerate(self._names(place)):
             left = questions - row * QUESTIONS_PER_PERSON
@@ -137,8 +135,3 @@ def _labelled(corpus: Corpus, left_out: set[tuple[int, int]]) -> Rows:
 def _part(share: float, number: int) -> int:
     """Return a share of a number, rounded to a whole one."""
     return int(share * number + 0.5)
-
-
-def _require_range(name: str, value: float, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise InputError(f"passages:{name} must be in {low}..{high}; got {value}")

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from lossscope.errors import InputError
 from lossscope.text.vocabulary import Vocabulary
 from lossscope.text.vocabulary_files import read_vocabulary
 
-from .base import Split
-from .formats.feature_rows import ALIASES, available_splits, find_stem, read_feature_split, read_lines
+from .formats.feature_rows import FeatureDataset, read_lines
 from .formats.redundant_rows import Redundant
 
-_CAPTIONS = "precaps.txt"
 _MAX_DIGITS = 18  # of an id
 _Ids = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Precaps:
+class Precaps(FeatureDataset):
     """Features of a folder as in precomp; each line of `{split}_precaps.txt` is a caption, ids between commas.
 
     The text of a caption is its words joined by spaces, without `<start>` and `<end>`; its tokens are the ids.
@@ -34,24 +33,13 @@ class Precaps:
     dev_first: int = 0  # number of captions of dev to keep; 0: all; the original keeps 5000
     redundant: Redundant = "auto"  # equal rows in fives are one image; true: the first of every five, false: never
 
-    def __post_init__(self) -> None:
-        if self.dev_first < 0:
-            raise InputError(f"precaps:dev_first must be at least 1, or 0 for all; got {self.dev_first}")
+    captions_name: ClassVar[str] = "precaps.txt"
 
-    def splits(self) -> tuple[str, ...]:
-        """Return the names of the splits that have both files, train first."""
-        return available_splits(Path(self.root), _CAPTIONS)
-
-    def split(self, name: str) -> Split:
-        """Return the split of a name, its features left on disk."""
-        stem = find_stem(name, Path(self.root), _CAPTIONS)
-        file = Path(self.root) / f"{stem}_{_CAPTIONS}"
+    def read_captions(self, file: Path) -> tuple[list[str], _Ids]:
+        """Return the captions of a file, and their ids."""
         vocabulary = read_vocabulary(self.vocab)
         ids = [_parse_ids(line, f"line {row} of {file}", vocabulary) for row, line in enumerate(read_lines(file), 1)]
-        captions = [_text(row, vocabulary) for row in ids]
-        tokens = _check_ends(ids, vocabulary, file, self.ends)
-        first = self.dev_first if stem in ALIASES else 0
-        return read_feature_split(name, Path(self.root) / stem, file, captions, first, tokens, self.redundant)
+        return [_text(row, vocabulary) for row in ids], _check_ends(ids, vocabulary, file, self.ends)
 
 
 def _parse_ids(line: str, where: str, vocabulary: Vocabulary) -> list[int]:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-from lossscope.errors import InputError
-
-from .base import Split
-from .formats.feature_rows import ALIASES, available_splits, find_stem, read_feature_split, read_lines
+from .formats.feature_rows import FeatureDataset, read_lines
 from .formats.redundant_rows import Redundant
-
-_CAPTIONS = "caps.txt"
 
 
 @dataclass(frozen=True)
-class Precomp:
+class Precomp(FeatureDataset):
     """Features (N, d) or (N, R, d) of a folder, read from disk when they are used, with one caption a line.
 
     A split has five captions per image, or one where there are as many lines as rows. Where such rows are equal in
@@ -33,20 +29,9 @@ class Precomp:
     bytes_captions: bool = False  # captions as Python prints bytes, b'...'
     redundant: Redundant = "auto"  # equal rows in fives are one image; true: the first of every five, false: never
 
-    def __post_init__(self) -> None:
-        if self.dev_first < 0:
-            raise InputError(f"precomp:dev_first must be at least 1, or 0 for all; got {self.dev_first}")
+    captions_name: ClassVar[str] = "caps.txt"
 
-    def splits(self) -> tuple[str, ...]:
-        """Return the names of the splits that have both files, train first."""
-        return available_splits(Path(self.root), _CAPTIONS)
-
-    def split(self, name: str) -> Split:
-        """Return the split of a name, its features left on disk."""
-        stem = find_stem(name, Path(self.root), _CAPTIONS)
-        file = Path(self.root) / f"{stem}_{_CAPTIONS}"
+    def read_captions(self, file: Path) -> tuple[list[str], None]:
+        """Return the captions of a file."""
         captions = read_lines(file)
-        if self.bytes_captions:
-            captions = [repr(caption.encode("utf-8")) for caption in captions]
-        first = self.dev_first if stem in ALIASES else 0
-        return read_feature_split(name, Path(self.root) / stem, file, captions, first, redundant=self.redundant)
+        return [repr(caption.encode("utf-8")) for caption in captions] if self.bytes_captions else captions, None

@@ -9,7 +9,7 @@ from lossscope.errors import InputError
 from lossscope.io.reading import show_path
 from lossscope.io.saved_datasets import saved_files, saved_splits
 
-from .base import Split
+from .base import Split, order_splits, require_split
 from .rows.column_names import ColumnNames
 from .rows.held_out import HeldOut
 from .rows.row_files import RowFiles
@@ -17,7 +17,6 @@ from .rows.row_source import CutRows, RowSource
 from .rows.text_split import split_of_rows
 
 _ALIASES = {"validation": "val", "valid": "val", "dev": "val"}
-_ORDER = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class Saved:
         names = self._folders()
         if len(names) == 1:
             return self._cut.splits
-        return (*filter(names.__contains__, _ORDER), *sorted(set(names) - set(_ORDER)))
+        return order_splits(names.keys())
 
     def split(self, name: str) -> Split:
         """Return the split of a name."""
@@ -57,8 +56,7 @@ class Saved:
         """Return the rows of the split of a name."""
         folders, stem = self._folders(), _ALIASES.get(name, name)
         if stem not in self.splits():
-            splits = ", ".join(self.splits())
-            raise InputError(f"split of {show_path(self.root)} must be one of {splits}; got {name!r}")
+            require_split(name, self.splits(), show_path(self.root))
         folder = folders[stem] if len(folders) > 1 else next(iter(folders.values()))
         files = RowFiles(tuple(saved_files(folder)), ColumnNames.parse(self.columns))
         return CutRows(files, self._cut, stem) if len(folders) == 1 else files

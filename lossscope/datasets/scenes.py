@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 
+from .base import USUAL_SPLITS, require_range, require_split
 from .synthetic.captions import CAPTION_WORDS, Claim, write_caption
 from .synthetic.rendering import ScenePictures
-from .synthetic.scene import RandomGenerator, Scene, draw_scene, random_words
+from .synthetic.scene import RandomGenerator, Scene, draw_scene, scene_words
 from .synthetic.truth import SceneSplit
-
-_SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
@@ -34,22 +32,23 @@ class Scenes:
     captions: int = 5  # number of captions of each image
 
     def __post_init__(self) -> None:
-        for name in (*_SPLITS, "captions"):
-            _require_range(name, getattr(self, name), 1, 1_000_000)
-        _require_range("captions times images", self.captions * max(self.train, self.val, self.test), 1, 50_000_000)
-        _require_range("size", self.size, 16, 512)
-        _require_range("ambiguity", self.ambiguity, 0, 1)
-        _require_range("seed", self.seed, 0, 2**64 - 1)
+        for name in (*USUAL_SPLITS, "captions"):
+            require_range(f"scenes:{name}", getattr(self, name), 1, 1_000_000)
+        require_range(
+            "scenes:captions times images", self.captions * max(self.train, self.val, self.test), 1, 50_000_000
+        )
+        require_range("scenes:size", self.size, 16, 512)
+        require_range("scenes:ambiguity", self.ambiguity, 0, 1)
+        require_range("scenes:seed", self.seed, 0, 2**64 - 1)
 
     def splits(self) -> tuple[str, ...]:
         """Return train, val and test."""
-        return _SPLITS
+        return USUAL_SPLITS
 
     def split(self, name: str) -> SceneSplit:
         """Return the split of a name; it knows which caption is true of which image."""
-        if name not in _SPLITS:
-            raise InputError(f"split must be one of {', '.join(_SPLITS)}; got {name!r}")
-        images = [self._draw_image(_SPLITS.index(name), row) for row in range(getattr(self, name))]
+        require_split(name, USUAL_SPLITS)
+        images = [self._draw_image(USUAL_SPLITS.index(name), row) for row in range(getattr(self, name))]
         scenes = tuple(scene for scene, _ in images)
         captions = [text for _, pairs in images for _, text in pairs]
         ids = [f"{name}-{row:05d}" for row in range(len(scenes))]
@@ -67,11 +66,6 @@ class Scenes:
 
     def _draw_image(self, stream: int, row: int) -> tuple[Scene, list[tuple[Claim, str]]]:
         """Draw a scene and its captions."""
-        words, blocks = random_words(self.seed, stream, row, self.captions, CAPTION_WORDS)
+        words, blocks = scene_words(self.seed, stream, row, self.captions, CAPTION_WORDS)
         scene = draw_scene(RandomGenerator(words))
         return scene, [write_caption(scene, RandomGenerator(block), self.ambiguity) for block in blocks]
-
-
-def _require_range(name: str, value: float, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise InputError(f"scenes:{name} must be in {low}..{high}; got {value}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lossscope.errors import InputError
 from lossscope.io.reading import show_path
 
-from .base import Split
+from .base import Split, require_split
 from .rows.column_names import ColumnNames
 from .rows.held_out import HeldOut
 from .rows.row_files import RowFiles
@@ -63,8 +63,7 @@ class TextRows:
 
     def row_source(self, name: str) -> RowSource:
         """Return the rows of the split of a name."""
-        if name not in self.splits():
-            raise InputError(f"split of texts must be one of {', '.join(self.splits())}; got {name!r}")
+        require_split(name, self.splits(), "texts")
         files = RowFiles.parse(self._file(name), self._names)
         return CutRows(files, self._cut, name) if self.val is None and self.test is None else files
 

@@ -15,26 +15,16 @@ from lossscope.io.json_files import expect, parse_json
 from lossscope.io.limits import MAX_TEXT_BYTES
 from lossscope.io.text_files import decode_utf8
 
-from .formats.captioned import (
-    CaptionedPicture,
-    Fit,
-    OnError,
-    PictureSplit,
-    Resample,
-    Rgb,
-    build_picture_split,
-    check_options,
-    choose_fit,
-    split_by_hash,
-)
+from .base import USUAL_SPLITS, require_split
+from .formats.decoding import Fit, Resample, Rgb
+from .formats.picture_dataset import CaptionedPicture, OnError, PictureDataset, split_by_hash
 from .formats.tar_index import TarMember, list_members
 
-_SPLITS = ("train", "val", "test")
 _PICTURES = ("jpg", "jpeg", "png", "webp")
 
 
 @dataclass(frozen=True)
-class WebDataset:
+class WebDataset(PictureDataset):
     """The samples of all tar shards that match a pattern, e.g. shards=data/flickr-*.tar, read in any order.
 
     A sample is the files that share a key, their name up to its first dot. In `txt` each line is a caption; in `json`
@@ -53,28 +43,23 @@ class WebDataset:
     fit: Fit | None = None  # square, short-side, short-side-floor or squeeze; none: as crop says
     rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
 
-    def __post_init__(self) -> None:
-        check_options("webdataset", self.size, self.captions)
-
     def splits(self) -> tuple[str, ...]:
         """Return train, val and test, as far as shards have these names."""
         if self.cut == "hash":
-            return _SPLITS
-        return tuple(name for name in _SPLITS if any(_split_in_name(path) == name for path in self._paths))
+            return USUAL_SPLITS
+        return tuple(name for name in USUAL_SPLITS if any(_split_in_name(path) == name for path in self._paths))
 
-    def split(self, name: str) -> PictureSplit:
-        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
-        if name not in self.splits():
-            splits = ", ".join(self.splits()) or f"one in the names of shards like {self.shards}"
-            raise InputError(f"split of webdataset must be one of {splits}; got {name!r}: cut=hash needs no names")
+    def pictures(self, name: str) -> list[CaptionedPicture]:
+        """Return the pictures of a split."""
+        otherwise = f"one in the names of shards like {self.shards}"
+        require_split(name, self.splits(), "webdataset", otherwise, ": cut=hash needs no names")
         if self.cut == "hash":
             items = [item for item in self._all_samples if split_by_hash(item.id) == name]
         else:
             items = [item for path in self._paths if _split_in_name(path) == name for item in _read_samples(path)]
         if not items:
             raise InputError(f"split must hold at least one image; got none in {name!r} of {self.shards}")
-        fit = choose_fit(self.fit, self.crop, usual=True)
-        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample, self.rgb)
+        return items
 
     @property
     def _paths(self) -> list[Path]:
@@ -128,4 +113,4 @@ def _read_text(item: TarMember) -> str:
 def _split_in_name(shard: Path) -> str | None:
     """Return the split in the name of a shard, as a word of its own: `flickr-train-00012.tar`, `val_3.tar`."""
     words = re.split(r"[^a-z]+", shard.name.lower())
-    return next((name for name in _SPLITS if name in words), None)
+    return next((name for name in USUAL_SPLITS if name in words), None)

@@ -10,23 +10,13 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import expect, identifier, member, read_json_value
 from lossscope.text.xvlm_captions import clean_caption
 
-from .formats.captioned import (
-    CaptionedPicture,
-    Fit,
-    OnError,
-    PictureSplit,
-    Resample,
-    Rgb,
-    build_picture_split,
-    check_options,
-    choose_fit,
-)
-
-_SPLITS = ("train", "val", "test")
+from .base import USUAL_SPLITS, require_split
+from .formats.decoding import Fit, Resample, Rgb
+from .formats.picture_dataset import CaptionedPicture, OnError, PictureDataset, choose_fit
 
 
 @dataclass(frozen=True)
-class XVLM:
+class XVLM(PictureDataset):
     """The pictures and captions of `{root}/{name}_{split}.json`.
 
     A file is a list of records: `image`, a path below the folder of pictures, and `caption`, one text (train, a record
@@ -48,22 +38,23 @@ class XVLM:
     rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized, as OpenAI's CLIP
 
     def __post_init__(self) -> None:
-        check_options("xvlm", self.size, self.captions)
+        super().__post_init__()
         if self.words < 0:
             raise InputError(f"xvlm:words must be at least 1, or 0 for captions as they are; got {self.words}")
 
     def splits(self) -> tuple[str, ...]:
         """Return the names of the splits, train first."""
-        return tuple(name for name in _SPLITS if self._file(name).is_file())
+        return tuple(name for name in USUAL_SPLITS if self._file(name).is_file())
 
-    def split(self, name: str) -> PictureSplit:
-        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
-        if name not in self.splits():
-            splits = ", ".join(self.splits()) or f"files like {self._file('train')}, of which there is none"
-            raise InputError(f"split of xvlm must be one of {splits}; got {name!r}")
-        items = _read(self._file(name), Path(self.root) / self.folder, self.words)
-        fit = choose_fit(self.fit, not self.squeeze, usual=False)
-        return build_picture_split(name, items, self.size, self.captions, fit, self.on_error, self.resample, self.rgb)
+    def pictures(self, name: str) -> list[CaptionedPicture]:
+        """Return the pictures of a split."""
+        require_split(name, self.splits(), "xvlm", f"files like {self._file('train')}, of which there is none")
+        return _read(self._file(name), Path(self.root) / self.folder, self.words)
+
+    @property
+    def chosen_fit(self) -> Fit:
+        """How pictures become squares."""
+        return choose_fit(self.fit, not self.squeeze, usual=False)
 
     def _file(self, name: str) -> Path:
         return Path(self.root) / f"{self.name}_{name}.json"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from lossscope.errors import InputError
@@ -29,7 +29,24 @@ class ColumnBlock:
         return f"{self.unit} {self.lines[row]} of {self.file}"
 
 
-def require_few_columns(names: Sequence[str], file: str) -> None:
-    """Raise InputError for more columns than any file of rows has."""
+def require_columns(names: Sequence[str], file: str) -> None:
+    """Raise InputError for more columns than any file of rows has, and for two of one name."""
+    require_different(names, file)
     if len(names) > MAX_COLUMNS:
         raise InputError(f"{file} must have at most {MAX_COLUMNS} columns that are read; got {len(names)}")
+
+
+def require_different(names: Sequence[str], file: str) -> None:
+    """Raise InputError for two columns of one name."""
+    double = next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+    if double is not None:
+        raise InputError(f"columns of {file} must have different names; got {double!r} twice")
+
+
+def join_blocks(blocks: Iterable[ColumnBlock]) -> ColumnBlock | None:
+    """Return the rows of blocks of the same columns as one block, which is the table; None where there are none."""
+    every = list(blocks)
+    if not every:
+        return None
+    columns = {name: [value for block in every for value in block.columns[name]] for name in every[0].columns}
+    return replace(every[-1], number=0, lines=[line for block in every for line in block.lines], columns=columns)

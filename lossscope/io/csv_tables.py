@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
+from pandas.io.parsers import TextParser  # type: ignore[attr-defined]  # which its stubs lack
 
-from lossscope.errors import InputError
 from lossscope.visible_text import show_text
 
+from .column_blocks import require_columns
 from .column_types import ColumnType, require_types
+from .csv_rows import decode_csv, long_values
 from .reading import reading, show_path
 from .text_files import read_utf8
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")  # what spreadsheets run, after any apostrophes
-_MAX_COLUMNS = 1000
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|-?inf", re.IGNORECASE)
 
 
@@ -37,8 +37,11 @@ def read_csv(path: Path | str, types: Mapping[str, ColumnType] | None = None, gr
     with reading(path, "a whole CSV table"):
         text = read_utf8(path)
         text = text[: text.rfind("\n") + 1] if growing else text
-        _require_rectangle(text, show_path(path))
-        table: pd.DataFrame = _map_texts(pd.read_csv(io.StringIO(text)), restore_text)
+        with long_values():
+            header, rows = decode_csv(io.StringIO(text.removeprefix("\ufeff")), show_path(path))
+            require_columns(header, show_path(path))
+            typed = TextParser([header, *(row for _, row in rows)]).read()
+        table: pd.DataFrame = _map_texts(typed, restore_text)
         require_types(table, types or {}, show_path(path))
         return table
 
@@ -77,20 +80,3 @@ def _disarm(text: str) -> str:
 
 def restore_text(text: str) -> str:
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
-
-
-def _require_rectangle(text: str, where: str) -> None:
-    """Raise InputError unless there is a header of different names, and all rows have as many values."""
-    rows = csv.reader(io.StringIO(text), strict=True)
-    header = next(rows, [])
-    if not header:
-        raise InputError(f"{where} must be a whole CSV table; it has no header")
-    if len(header) > _MAX_COLUMNS:
-        raise InputError(f"{where} must have at most {_MAX_COLUMNS} columns; got {len(header)}")
-    if len(set(header)) < len(header):
-        double = next(name for name in header if header.count(name) > 1)
-        raise InputError(f"columns of {where} must have different names; got {double!r} twice")
-    for row in rows:
-        if row and len(row) != len(header):
-            got = f"{len(row)} in line {rows.line_num}"
-            raise InputError(f"rows of {where} must have {len(header)} values, as its header; got {got}")

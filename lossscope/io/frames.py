@@ -37,45 +37,14 @@ SUMMARY = (
 INTERVAL = ("low", "high", "level", "method")  # the interval of a mean over data: its ends, its level, how it was made
 SIDES = "sides"  # further column of rows that are of other sides than images and captions: `query/document`
 OPTIONAL = (*INTERVAL, "n_defined", "n_spread", "short_batch", "weight_unit")  # columns that summary rows may lack
-SUMMARY_TYPES: Mapping[str, ColumnType] = {
-    **dict.fromkeys(
-        (
-            "mean",
-            "std",
-            "low",
-            "high",
-            "level",
-            "n",
-            "n_defined",
-            "n_spread",
-            "short_batch",
-            "eps",
-            "batch_size",
-            "seed",
-        ),
-        "number",
-    ),
-    **dict.fromkeys(
-        (
-            "source",
-            "objective",
-            "direction",
-            "probe",
-            "statistic",
-            "method",
-            "unit",
-            "weight_unit",
-            "convention",
-            "sampling",
-            SIDES,
-        ),
-        "text",
-    ),
-}
+_NUMBERS = frozenset({
+    "mean", "std", "low", "high", "level", "n", "n_defined", "n_spread", "short_batch", "eps", "batch_size", "seed",
+})  # fmt: skip
+SUMMARY_TYPES: Mapping[str, ColumnType] = {name: "number" if name in _NUMBERS else "text" for name in (*SUMMARY, SIDES)}
 """Column of summary rows -> its type; a value may be missing."""
 TEXTS = frozenset({name for name, kind in SUMMARY_TYPES.items() if kind == "text"} | {"statistics"})
 """Columns of texts among those of parts and summary rows; all others are numbers."""
-_NUMBERS = ("n", "n_defined", "n_spread", "short_batch")  # whole numbers, floats where some are missing
+_WHOLE = ("n", "n_defined", "n_spread", "short_batch")  # whole numbers, floats where some are missing
 KEYS = (
     "source", "objective", "direction", "probe", "weight_unit", "convention", "eps", "batch_size", "sampling", "seed",
 )  # fmt: skip
@@ -335,4 +304,4 @@ def _json_value(key: str, value: Any) -> Any:
     if value is pd.NA or value is None:
         return None
     plain = value.item() if hasattr(value, "item") else value
-    return int(plain) if key in _NUMBERS else plain
+    return int(plain) if key in _WHOLE else plain

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lossscope.errors import InputError
 
-from .column_blocks import ColumnBlock, Keep, Only, require_few_columns
+from .column_blocks import ColumnBlock, Keep, Only, require_columns
 from .json_files import parse_json_lines
 from .line_blocks import iter_line_blocks
 from .reading import show_path
@@ -31,7 +31,7 @@ def iter_json_lines(location: str, keep: Keep, only: Only = None) -> Iterator[Co
             _require_no_array(block.lines, name)
         numbers, objects = parse_json_lines(block.lines, block.first, name)
         kept = sorted(filter(keep, set().union(*objects)))
-        require_few_columns(kept, f"lines {block.first} and following of {name}")
+        require_columns(kept, f"lines {block.first} and following of {name}")
         columns = {key: [row.get(key) for row in objects] for key in kept}
         yield ColumnBlock(number, name, numbers, columns, block.done)
 

@@ -39,6 +39,14 @@ def iter_line_blocks(location: str) -> Iterator[LineBlock]:
             first += len(lines)
 
 
+def iter_lines(location: str) -> Iterator[tuple[int, str]]:
+    """Yield number and text of the lines that are not blank. Raises InputError as iter_line_blocks does."""
+    for block in iter_line_blocks(location):
+        for number, line in enumerate(block.lines, block.first):
+            if line.strip():
+                yield number, line
+
+
 def _iter_whole_lines(file: IO[bytes], location: str) -> Iterator[tuple[memoryview, int]]:
     """Yield bytes that end where a line does, and how many were read so far."""
     rest, done, first = b"", 0, True

@@ -10,12 +10,12 @@ import pandas as pd
 
 from lossscope.errors import InputError
 
+from .arrow_rows import is_text
+from .column_blocks import require_different
 from .column_types import ColumnType, require_types
 from .files import fingerprint, require_file, write_atomically
+from .parquet_rows import open_parquet
 from .reading import reading, show_path
-
-_FREE_VALUES = 1 << 26  # values that a file of any size may have
-_VALUES_A_BYTE = 64  # that a larger one may have, where columns repeat themselves
 
 
 def write_parquet(path: Path, rows: pd.DataFrame) -> str:
@@ -48,13 +48,12 @@ def read_parquet(
     file = require_file(path)
     if sha256 is not None and fingerprint(file) != sha256:
         raise InputError(f"{show_path(file)} must be what was written; its SHA-256 is another. {advice}")
-    from pyarrow.parquet import read_metadata
-
-    with reading(file, "a whole parquet file", advice):
-        require_size(read_metadata(file), file.stat().st_size, show_path(file))
-        table: pd.DataFrame = pd.read_parquet(file, page_checksum_verification=True)
-        name = show_path(file)
-        _require_letters(table, name)
+    name = show_path(file)
+    with reading(file, "a whole parquet file", advice), open(file, "rb") as stream:
+        columns = open_parquet(stream, file.stat().st_size, name).read()
+        require_different(columns.column_names, name)
+        _require_letters(columns, name)
+        table: pd.DataFrame = columns.to_pandas()
         require_types(table, types or {}, name)
         for column in complete:
             if column in table and bool(table[column].isna().any()):
@@ -63,26 +62,13 @@ def read_parquet(
         return table
 
 
-def _require_letters(table: pd.DataFrame, name: str) -> None:
-    """Raise InputError for a column with texts that are no UTF-8, which are decoded only when they are used."""
+def _require_letters(columns: Any, name: str) -> None:
+    """Raise InputError for a column of Arrow with texts that are no UTF-8."""
     import pyarrow
 
-    for column, values in table.items():
-        if isinstance(values.dtype, pd.StringDtype):
+    for column, values in zip(columns.column_names, columns.columns, strict=True):
+        if is_text(values.type):
             try:
-                pyarrow.array(values).validate(full=True)
+                values.validate(full=True)
             except pyarrow.ArrowInvalid as error:
                 raise InputError(f"texts of column {column} of {name} must be UTF-8; they are not") from error
-
-
-def require_size(metadata: Any, size: int, name: str) -> None:
-    """Raise InputError when the metadata state more values than a file of this size holds.
-
-    Args:
-        metadata: of a parquet file, as pyarrow reads them.
-        size: bytes of the file.
-        name: of the file, for the message.
-    """
-    values, most = metadata.num_rows * metadata.num_columns, _FREE_VALUES + _VALUES_A_BYTE * size
-    if values > most:
-        raise InputError(f"{name} must hold the rows that it states; it states {metadata.num_rows}")

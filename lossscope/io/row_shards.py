@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from lossscope.errors import InputError
 
-from .arrays import NpyHeader, open_npy, read_npy_header
-from .files import fingerprint_of
-from .locations import is_url, path_of
+from .arrays import NpyHeader, read_npy_header
+from .files import fingerprint_of, require_file
+from .locations import is_url, open_location, path_of
 from .reading import reading, show_path
-from .url_files import open_url, read_ranges, size_of_url, version_of_url
+from .url_files import read_ranges, size_of_url, version_of_url
 
 Rows = npt.NDArray[np.int64]
 BLOCK_BYTES = 1 << 26  # of a block of rows
@@ -36,15 +36,12 @@ class Shard:
     def open(cls, location: str) -> Shard:
         """Read the header. Raises InputError when it is damaged, of other than rows of floats, or of another size."""
         if is_url(location):
-            with open_url(location) as stream, reading(location, "a whole .npy file", "Write it again"):
-                header = read_npy_header(stream, show_path(location), size_of_url(location))
-            version = version_of_url(location)
+            size, version = size_of_url(location), version_of_url(location)
         else:
-            path = path_of(location)
-            open_npy(path)  # refuses what is no whole file
-            with open(path, "rb") as stream:
-                header = read_npy_header(stream, show_path(path), path.stat().st_size)
-            version = str(path.stat().st_mtime_ns)
+            about = require_file(path_of(location)).stat()
+            size, version = about.st_size, str(about.st_mtime_ns)
+        with open_location(location) as stream, reading(location, "a whole .npy file", "Write it again"):
+            header = read_npy_header(stream, show_path(location), size)
         if len(header.shape) != 2 or header.dtype.kind != "f" or header.fortran:
             order = " with columns first" if header.fortran else ""
             raise InputError(

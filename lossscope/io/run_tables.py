@@ -12,11 +12,13 @@ from typing import Any
 
 from lossscope.errors import InputError
 
+from .csv_rows import decode_csv
 from .files import write_text
 from .temporary_files import sync_file
 from .text_files import read_utf8
 from .write_errors import explain_write_errors
 
+_ADVICE = "Copy it back, or train anew"
 Place = tuple[int, ...]  # of a row: (epoch, step), or (epoch,)
 
 
@@ -73,24 +75,20 @@ class RunTable:
                 )
 
     def _read(self) -> tuple[list[str], list[dict[str, str]]]:
-        """Return the columns and the rows of whole lines. Raises InputError for a damaged table."""
+        """Return the columns and the rows of whole lines; none of a file without any. Raises InputError for damage."""
         try:
             text = read_utf8(self.path)
-            lines = csv.reader(io.StringIO(text[: text.rfind("\n") + 1], newline=""), strict=True)
-            names, *rows = list(lines) or [[]]
-        except (ValueError, csv.Error) as error:
-            raise self._damaged(str(error)) from error
-        if any(len(row) != len(names) for row in rows):
-            raise self._damaged("got rows of other lengths than the header")
-        return names, [dict(zip(names, row, strict=True)) for row in rows]
+            lines = io.StringIO(text[: text.rfind("\n") + 1], newline="")
+            names, rows = decode_csv(lines, str(self.path)) if "\n" in text else ([], iter(()))
+            return names, [dict(zip(names, row, strict=True)) for _, row in rows]
+        except InputError as error:
+            raise InputError(f"{error}. {_ADVICE}") from error
 
     def _place(self, row: Mapping[str, str]) -> Place:
         if not all(row.get(name, "").isdecimal() and len(row[name]) < 10 for name in self.columns):
-            raise self._damaged(f"got a row without whole numbers in {' and '.join(self.columns)}")
+            what = f"got a row without whole numbers in {' and '.join(self.columns)}"
+            raise InputError(f"{self.path} must be a whole CSV table; {what}. {_ADVICE}")
         return tuple(int(row[name]) for name in self.columns)
-
-    def _damaged(self, reason: str) -> InputError:
-        return InputError(f"{self.path} must be a whole CSV table; {reason}. Copy it back, or train anew")
 
     def _describe(self, place: Place | None) -> str:
         if place is None:

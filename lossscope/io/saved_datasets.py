@@ -5,20 +5,19 @@ The package `datasets` is not needed. What it stores beside the rows, such as fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import IO, Any
 
 from lossscope.errors import InputError
 
-from .arrow_columns import arrow_column
-from .column_blocks import ColumnBlock, Keep, Only, require_few_columns
+from .arrow_rows import iter_arrow_rows
+from .column_blocks import ColumnBlock, Keep, Only
 from .json_files import expect, member, parse_json
 from .limits import MAX_TEXT_BYTES
 from .locations import join_location, location_exists, open_location, suffix_of
 from .reading import reading, show_path
 from .text_files import decode_utf8
 
-_ROWS = 512  # of a block
 _END = b"\xff\xff\xff\xff\0\0\0\0"  # of a stream that was closed
 
 
@@ -69,33 +68,12 @@ def iter_saved_rows(location: str, keep: Keep, only: Only = None) -> Iterator[Co
     """
     import pyarrow.ipc
 
-    name, first, number = show_path(location), 1, -1
+    name = show_path(location)
     with open_location(location) as file, reading(location, "a whole file of Arrow's stream format"):
         _require_closed(file, name)
-        for batch in pyarrow.ipc.open_stream(file):
-            kept = sorted(filter(keep, set(batch.schema.names)))
-            require_few_columns(kept, name)
-            is_checked = False  # its columns: once, since a slice of lists has the texts of all
-            for start in range(0, batch.num_rows, _ROWS):
-                rows = batch.slice(start, _ROWS)
-                lines = range(first, first + rows.num_rows)
-                first, number = lines.stop, number + 1
-                if only is None or number in only:
-                    if not is_checked:
-                        _require_columns(batch, kept, name)
-                        is_checked = True
-                    columns = {
-                        column: arrow_column(rows.column(column), f"column {column} of {name}") for column in kept
-                    }
-                    yield ColumnBlock(number, name, lines, columns, file.tell(), "row")
-
-
-def _require_columns(batch: Any, kept: Sequence[str], name: str) -> None:
-    """Raise InputError for columns of one name, and pyarrow's error for a damaged one."""
-    for column in kept:
-        if batch.schema.names.count(column) > 1:
-            raise InputError(f"columns of {name} must have different names; got {column!r} twice")
-        batch.column(column).validate(full=True)
+        batches = pyarrow.ipc.open_stream(file)
+        kept = list(filter(keep, batches.schema.names))
+        yield from iter_arrow_rows(batches, name, kept, only, lambda _: file.tell())
 
 
 def _require_closed(file: IO[bytes], name: str) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from typer.testing import CliRunner
 
-from lossscope.datasets.formats.decoding import Rgb, decode
+from lossscope.datasets.formats.decoding import Preprocessing, Rgb
 from lossscope.errors import InputError
 from lossscope.sources.base import load
 from lossscope.sources.checkpoints.conversion import open_released
@@ -136,7 +136,7 @@ def test_special_words_in_captions_are_where_the_authors_pattern_finds_them(tmp_
 
 def test_pictures_of_other_modes_are_resized_in_their_own_mode_as_by_the_authors(tmp_path: Path) -> None:
     for file, expected in zip(write_odd_pictures(tmp_path), ANSWERS.array("odd"), strict=True):
-        ours = {rgb: decode(file, ODD_SIDE, "short-side", "bicubic", rgb) for rgb in RGB}
+        ours = {rgb: Preprocessing(ODD_SIDE, "short-side", "bicubic", rgb).decode(file) for rgb in RGB}
         np.testing.assert_array_equal(ours["last"], expected, err_msg=file.name)
         assert (ours["first"] != expected).any() == (file.name != "grey.png"), file.name
 

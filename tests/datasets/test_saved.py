@@ -13,7 +13,7 @@ import pytest
 from lossscope.datasets.base import Dataset
 from lossscope.datasets.saved import Saved
 from lossscope.errors import InputError
-from lossscope.io import saved_datasets
+from lossscope.io import arrow_rows
 from lossscope.io.saved_datasets import iter_saved_rows
 from lossscope.registry import build
 from tests.each import each
@@ -107,9 +107,9 @@ def test_a_batch_of_rows_is_checked_once_and_only_where_it_is_read(
 ) -> None:
     """Every block of 512 rows checked the texts of its whole batch, which took the square of its rows."""
     checked: list[int] = []
-    check = saved_datasets._require_columns
+    check = arrow_rows._require_whole
     monkeypatch.setattr(
-        saved_datasets, "_require_columns", lambda batch, *rest: (checked.append(len(batch)), check(batch, *rest))
+        arrow_rows, "_require_whole", lambda batch, *rest: (checked.append(len(batch)), check(batch, *rest))
     )
     file = str(write(tmp_path, ROWS) / "data-00000-of-00001.arrow")
     assert [len(block.lines) for block in iter_saved_rows(file, bool)] == [512, 488, 512, 488, 500]

@@ -48,6 +48,9 @@ def test_specs_round_trip(spec: str, expected: Any) -> None:
     ('coco:root=a,file="{split}{split}"', "at most once"),
     (f'coco:root=a,file={Path("a").absolute()}', "relative to root"),
     ('coco:root=a,file=captions.json,folder="{split}2014"', "coco:file must hold"),
+    ("grids:root=a,size=0", "grids:size must be"),
+    ("grids:root=a,dev_first=-1", "grids:dev_first must be at least 1, or 0 for all; got -1"),
+    ("grids:root=a,resample=cv2,squeeze=false", "grids:squeeze must be true"),
     ("karpathy:root=a,name=toy,size=0", "karpathy:size must be"),
     ("karpathy:root=a,name=toy,captions=-1", "karpathy:captions must be"),
     ("passages:train=1", r"passages:train must be in 2\.\.12288; got 1"),
@@ -68,6 +71,8 @@ def test_specs_round_trip(spec: str, expected: Any) -> None:
     ("texts:file=train.jsonl,val_share=0.5,test_share=0.5", "must leave some for train"),
     ("texts:file=train.jsonl,negatives=-1", "texts:negatives must be at least 1, or 0 for all; got -1"),
     ("texts:file=train.jsonl,columns=x", "columns must be"),
+    ("webdataset:shards=a,size=8193", "webdataset:size must be at most 8192 pixels; got 8193"),
+    ("xvlm:root=a,name=toy,captions=-1", "xvlm:captions must be at least 1, or 0 for all; got -1"),
 ])  # fmt: skip
 def test_options_out_of_range_are_refused(spec: str, message: str) -> None:
     with pytest.raises(InputError, match=message):

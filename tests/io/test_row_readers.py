@@ -8,13 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.io.column_blocks import ColumnBlock, Keep, Only
+from lossscope.io.column_blocks import ColumnBlock, Keep, Only, join_blocks
 from lossscope.io.csv_rows import iter_csv_rows
+from lossscope.io.csv_tables import read_csv
 from lossscope.io.json_lines import iter_json_lines
 from lossscope.io.parquet_rows import iter_parquet_rows
 from lossscope.io.saved_datasets import iter_saved_rows
@@ -66,6 +68,14 @@ def test_blocks_that_are_not_wanted_are_passed_over(kind: str, tmp_path: Path) -
     reader, path = write_all(tmp_path)[kind]
     blocks = list(reader(str(path), keep, None))
     assert list(reader(str(path), keep, {1})) == blocks[1:2]
+
+
+def test_a_table_is_the_concatenation_of_its_blocks(tmp_path: Path) -> None:
+    _, path = write_all(tmp_path)["c"]
+    whole = join_blocks(iter_csv_rows(str(path), lambda name: True))
+    assert whole is not None and whole.lines == [2 + 2 * row for row in range(5000)]
+    pd.testing.assert_frame_equal(read_csv(path), pd.DataFrame(whole.columns))
+    assert join_blocks([]) is None
 
 
 def jsonl(folder: Path, *lines: str) -> Callable[[], Any]:

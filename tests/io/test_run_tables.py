@@ -41,8 +41,8 @@ def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) ->
 
 
 @each("content, says", [
-    (b"epoch,step\n1\n", "rows of other lengths than the header"),
-    (b"epoch,step\n1,2,3\n", "rows of other lengths than the header"),
+    (b"epoch,step\n1\n", "must have 2 values, as its header; got 1 in line 2"),
+    (b"epoch,step\n1,2,3\n", "must have 2 values, as its header; got 3 in line 2"),
     (b"epoch,step\n1,x\n", "without whole numbers in epoch and step"),
     (b"epoch,step\n1,-1\n", "without whole numbers"),
     (b"epoch,step\n1," + b"9" * 5000 + b"\n", "without whole numbers"),
@@ -53,6 +53,6 @@ def test_rows_that_were_lost_are_missed(tmp_path: Path, text: str, says: str) ->
 def test_a_damaged_table_is_named(tmp_path: Path, content: bytes, says: str) -> None:
     own = RunTable(tmp_path / "probes.csv")
     own.path.write_bytes(content)
-    with pytest.raises(InputError, match=rf"probes\.csv must be a whole CSV table; .*{says}.*Copy it back"):
+    with pytest.raises(InputError, match=rf"probes\.csv .*{says}.*\. Copy it back, or train anew"):
         own.keep(lambda place: place <= (1, 1))
     assert own.path.read_bytes() == content

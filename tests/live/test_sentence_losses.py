@@ -23,7 +23,7 @@ from lossscope.live.monitor import LossScope
 from lossscope.live.observed import Observed
 from lossscope.live.sentence_losses import record as record_module
 from lossscope.live.sentence_losses.base import LossCall
-from lossscope.live.sentence_losses.pairs import PairLoss, labels_of_pairs
+from lossscope.live.sentence_losses.pairs import labels_of_pairs, pair_loss
 from lossscope.live.sentence_losses.record import RecordedCalls, SentenceLoss
 from lossscope.objectives.base import Objective
 
@@ -401,7 +401,7 @@ def test_arguments_of_a_similarity_are_taken_by_name() -> None:
     def similarity(a: Tensor, b: Tensor) -> Tensor:
         return a @ b.T
 
-    calls = RecordedCalls(PairLoss(SimpleNamespace(similarity_fct=similarity)), False)
+    calls = RecordedCalls(pair_loss(SimpleNamespace(similarity_fct=similarity)), False)
     a, b = torch.zeros(1), torch.ones(1)
     calls.add((), {"b": b, "a": a}, similarity(a[None], b[None]))
     assert calls.calls[0].args[0] is a and calls.calls[0].args[1] is b

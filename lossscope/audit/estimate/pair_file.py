@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lossscope.core.sides import Sides
 from lossscope.errors import InputError
+from lossscope.io.column_blocks import join_blocks
 from lossscope.io.csv_rows import iter_csv_rows
 from lossscope.io.csv_tables import restore_text
 from lossscope.io.json_files import shorten
@@ -45,26 +46,22 @@ def read_pair_file(path: Path | str, sides: Sides) -> PairFile:
     Raises InputError for a file without pairs, without the columns of the sides, or with an empty id.
     """
     where, names, answer = show_path(Path(path)), pair_columns(sides), answer_column(sides)
-    columns: dict[str, list[str]] = {}
-    lines: list[int] = []
-    for block in iter_csv_rows(str(path), lambda name: True):
-        lines += block.lines
-        for name, values in block.columns.items():
-            if name.strip() in (*names, answer):
-                columns.setdefault(name.strip(), []).extend(restore_text(value.strip()) for value in values)
-            else:
-                columns.setdefault(name.strip(), [])
-    if not lines:
+    table = join_blocks(iter_csv_rows(str(path), lambda name: True))
+    if table is None:
         raise InputError(f"{where} must have a header and at least one pair; it has no pair")
+    columns: dict[str, list[str]] = {}
+    for name, values in table.columns.items():
+        if name.strip() in columns and name.strip() in (*names, answer):
+            raise InputError(
+                f"columns of {where} must have different names; got {name.strip()!r} twice, but for blanks"
+            )
+        columns[name.strip()] = [restore_text(value.strip()) for value in values]
     if any(name not in columns for name in names):
         got = ", ".join(map(shorten, list(columns)[:8]))
         raise InputError(f"{where} must have the columns {' and '.join(names)}; got {got}")
-    for name in (*names, answer):
-        if name in columns and len(columns[name]) != len(lines):
-            raise InputError(f"columns of {where} must have different names; got {name!r} twice, but for blanks")
     for name in names:
         if "" in columns[name]:
-            line = lines[columns[name].index("")]
+            line = table.lines[columns[name].index("")]
             raise InputError(f"column {name} of {where} must name an item in every row; line {line} is empty")
     answers = [one.lower() for one in columns[answer]] if answer in columns else None
-    return PairFile(where, columns[names[0]], columns[names[1]], lines, answers)
+    return PairFile(where, columns[names[0]], columns[names[1]], table.lines, answers)

@@ -16,7 +16,7 @@ from lossscope.io.folder_lock import lock_folder
 from lossscope.io.json_files import expect, member, shorten
 from lossscope.io.pickles.unpickler import read_pickle
 
-from .text_checks import require_file_name, require_id, require_text
+from .text_checks import require_file_name, require_id
 
 SPLITS = ("train", "val", "test")
 _Images = dict[str, dict[str, Any]]  # file name -> entry of Karpathy's list
@@ -110,10 +110,10 @@ def _image(split: str, name: str, number: int | str) -> dict[str, Any]:
 
 
 def _sentence(number: int | str, record: Mapping[str, Any], where: str) -> dict[str, Any]:
-    raw = require_text(member(record, "caption", object, where), f"'caption' of {where}")
+    raw = expect(member(record, "caption", object, where), str, f"'caption' of {where}")
     listed = record.get("tokens")
     words = raw.lower().split() if listed is None else expect(listed, list, f"'tokens' of {where}")
-    tokens = [require_text(word, f"a token of {where}") for word in words or raw.lower().split()]
+    tokens = [expect(word, str, f"a token of {where}") for word in words or raw.lower().split()]
     return {"raw": raw, "tokens": tokens, "sentid": number}
 
 

@@ -18,7 +18,6 @@ from lossscope.io.json_files import expect, shorten
 from lossscope.io.pickles.unpickler import read_pickle
 
 from ..formats.ragged import RowsByName, write_ragged
-from .text_checks import require_text
 
 Kind = Literal["expert", "words", "captions", "chosen"]
 _Array = npt.NDArray[Any]
@@ -122,10 +121,10 @@ def _frames(value: object, where: str) -> _Array:
 def _video(key: object, source: Path) -> str:
     if not isinstance(key, str) or not key:
         raise InputError(f"videos of {source} must be named by texts; got {shorten(key)}")
-    return require_text(key, f"a video of {source}")
+    return key
 
 
 def _join_words(row: object, where: str) -> str:
     pieces = row if isinstance(row, list | tuple) else [row]
     words = [piece.decode("utf-8", "replace") if isinstance(piece, bytes) else piece for piece in pieces]
-    return " ".join(require_text(word, where) for word in words)
+    return " ".join(expect(word, str, where) for word in words)

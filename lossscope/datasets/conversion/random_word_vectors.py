@@ -13,10 +13,10 @@ import numpy as np
 
 from lossscope.core.types import OnStep
 from lossscope.errors import InputError
-from lossscope.io.files import fingerprint_of
 from lossscope.text.word_tokenisers import tokenise
 
 from ..formats.ragged import Floats, RowsByName, write_ragged
+from .synthetic_experts import random_generator
 
 
 def write_word_vectors(
@@ -54,5 +54,5 @@ def write_word_vectors(
 
 
 def _direction(word: str, width: int, seed: int) -> Floats:
-    rng = np.random.Generator(np.random.Philox(int(fingerprint_of(str(seed), "word", word)[:32], 16)))
+    rng = random_generator(seed, "word", word)
     return np.asarray(rng.standard_normal(width, dtype=np.float32) / math.sqrt(width), dtype=np.float32)

@@ -115,7 +115,7 @@ class SyntheticExperts:
     def present(self, video: str) -> frozenset[str]:
         """Return the experts that have features of a video."""
         names = sorted(self.kinds)
-        uniform = _generator(self.seed, "missing", video).random(len(names))
+        uniform = random_generator(self.seed, "missing", video).random(len(names))
         kept = zip(names, uniform, strict=True)
         return frozenset(name for name, x in kept if x >= self.missing or x == uniform.max())
 
@@ -159,7 +159,7 @@ class _Expert:
         if self.kind.single:
             return 1
         most = self.options.frames
-        return int(_generator(self.options.seed, f"length {self.name}", video).integers(-(-most // 3), most + 1))
+        return int(random_generator(self.options.seed, f"length {self.name}", video).integers(-(-most // 3), most + 1))
 
     def times(self, video: str) -> Floats:
         """Return the seconds (T,) at the middle of the frames, a second each."""
@@ -168,7 +168,7 @@ class _Expert:
     def features(self, video: str) -> Floats:
         """Return the features (T, d) of a video."""
         count, width = self.length(video), self.kind.width
-        rng = _generator(self.options.seed, f"frames {self.name}", video)
+        rng = random_generator(self.options.seed, f"frames {self.name}", video)
         numbers, weights = self.words.rows[video]
         shown = rng.random((count, len(numbers)), dtype=np.float32) < 0.5
         if self.kind.single:
@@ -181,7 +181,7 @@ class _Expert:
     @cached_property
     def _directions(self) -> _Matrix:
         """A direction of each word (V, d), zero for the words that this expert cannot see."""
-        rng = _generator(self.options.seed, "directions", self.name)
+        rng = random_generator(self.options.seed, "directions", self.name)
         rows = rng.standard_normal((len(self.words.names), self.kind.width), dtype=np.float32)
         seen = rng.random(len(self.words.names)) < self.options.share
         return np.asarray(rows * seen[:, None] / math.sqrt(self.kind.width), dtype=np.float32)
@@ -193,7 +193,7 @@ def _iter_words(texts: Iterable[str]) -> Iterable[str]:
         yield from sorted({word for word in tokenise(text) if len(word) > 2})
 
 
-def _generator(seed: int, *purpose: str) -> np.random.Generator:
+def random_generator(seed: int, *purpose: str) -> np.random.Generator:
     """Return a random generator for one purpose, so that numbers do not depend on the order of use."""
     return np.random.Generator(np.random.Philox(int(fingerprint_of(str(seed), *purpose)[:32], 16)))
 

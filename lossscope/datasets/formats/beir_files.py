@@ -8,9 +8,8 @@ from urllib.parse import unquote
 from lossscope.errors import InputError
 from lossscope.io.json_files import expect, identifier, shorten
 from lossscope.io.json_lines import iter_json_lines
-from lossscope.io.qrels import iter_judgements
 from lossscope.io.reading import show_path
-from lossscope.io.trec_runs import iter_run
+from lossscope.io.trec_files import iter_judgements, iter_run
 
 
 def read_texts(location: str, wanted: Collection[str] | None = None) -> dict[str, str]:
@@ -32,12 +31,12 @@ def read_texts(location: str, wanted: Collection[str] | None = None) -> dict[str
     return texts
 
 
-def read_judgements(location: str) -> dict[str, dict[str, tuple[int, int]]]:
+def read_judgements(location: str) -> dict[str, dict[str, tuple[float, int]]]:
     """Return query -> document -> (score, line), in the order of the lines.
 
     Raises InputError for a line that cannot be read, and for a pair that is judged twice.
     """
-    judged: dict[str, dict[str, tuple[int, int]]] = {}
+    judged: dict[str, dict[str, tuple[float, int]]] = {}
     for one in iter_judgements(location):
         documents = judged.setdefault(one.query, {})
         if one.document in documents:

@@ -1,11 +1,12 @@
-"""Decode one picture file to a square array of pixels, resized by Pillow."""
+"""How does a picture file become a square array of pixels?"""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +16,13 @@ from lossscope.errors import InputError
 from lossscope.io.files import require_file
 from lossscope.io.reading import lacks_memory, show_path
 
+from .linear_resizing import resize_linear
 from .tar_index import TarMember
 
-Pixels = npt.NDArray[np.uint8]
+Pixels = npt.NDArray[Any]  # uint8, or float32 in 0..1
 Resample = Literal["bilinear", "bicubic"]
+Filter = Resample | Literal["cv2"]
+"""Filters of Pillow, which average over the pixels that they skip; or cv2's linear one, which does not."""
 Fit = Literal["square", "short-side", "short-side-floor", "squeeze"]
 """How a picture becomes a square: its middle square resized; its short side resized, then the middle cut out (at a
 rounded offset as torchvision, or at one rounded down as transformers); or the whole of it squeezed."""
@@ -30,25 +34,47 @@ _MAX_FILE = 1 << 28  # bytes of a picture
 _ADVICE = "replace the file, or leave such files out with on_error=skip"
 
 
-def decode(
-    path: Path | TarMember, size: int, fit: Fit = "square", resample: Resample = "bilinear", rgb: Rgb = "first"
-) -> Pixels:
-    """Decode one file to (3, size, size) uint8 RGB, resized by Pillow. Raises InputError naming the file."""
-    image, kernel = _open(path, _to_rgb if rgb == "first" else Image.Image.copy), _KERNELS[resample]
-    try:
-        square = _to_square(path, image, size, fit, kernel)
-    except InputError:
-        raise
-    except ValueError as problem:  # of modes that Pillow does not resize
-        raise InputError(
-            f"{path} must be of a mode that can be resized; got {image.mode} ({problem}): {_ADVICE}"
-        ) from None
-    return np.ascontiguousarray(np.asarray(_to_rgb(square), dtype=np.uint8).transpose(2, 0, 1))
+@dataclass(frozen=True)
+class Preprocessing:
+    """How picture files become squares of pixels."""
 
+    size: int  # pixels of a side
+    fit: Fit = "square"
+    resample: Filter = "bilinear"
+    rgb: Rgb = "first"  # of Pillow's filters; cv2's is of pictures in RGB
 
-def open_rgb(path: Path | TarMember) -> Image.Image:
-    """Return the picture in a file in RGB. Raises InputError naming the file."""
-    return _open(path, _to_rgb)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(3, size, size)"""
+        return (3, self.size, self.size)
+
+    @property
+    def dtype(self) -> type[np.generic]:
+        """uint8 of Pillow's filters, float32 of cv2's."""
+        return np.float32 if self.resample == "cv2" else np.uint8
+
+    def decode(self, path: Path | TarMember) -> Pixels:
+        """Return the picture in a file, (3, size, size) in RGB. Raises InputError naming the file."""
+        return self._interpolate(path) if self.resample == "cv2" else self._resize(path)
+
+    def _resize(self, path: Path | TarMember) -> Pixels:
+        image = _open(path, _to_rgb if self.rgb == "first" else Image.Image.copy)
+        try:
+            square = _to_square(path, image, self.size, self.fit, _KERNELS[self.resample])
+        except InputError:
+            raise
+        except ValueError as problem:  # of modes that Pillow does not resize
+            raise InputError(
+                f"{path} must be of a mode that can be resized; got {image.mode} ({problem}): {_ADVICE}"
+            ) from None
+        return np.ascontiguousarray(np.asarray(_to_rgb(square), dtype=np.uint8).transpose(2, 0, 1))
+
+    def _interpolate(self, path: Path | TarMember) -> Pixels:
+        """Return the whole picture, its aspect ratio lost, as cv2.resize of floats makes it."""
+        image = _open(path, _to_rgb)
+        _require_resizable(path, image.size, (self.size, self.size))
+        pixels = resize_linear(np.asarray(image, dtype=np.float32), self.size)
+        return np.ascontiguousarray(pixels.transpose(2, 0, 1)) / 255
 
 
 def _open(path: Path | TarMember, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:
@@ -81,7 +107,7 @@ def _to_rgb(image: Image.Image) -> Image.Image:
     return (image.convert("RGBA") if "transparency" in image.info else image).convert("RGB")
 
 
-def require_resizable(path: Path | TarMember, old: tuple[int, int], new: tuple[int, int]) -> None:
+def _require_resizable(path: Path | TarMember, old: tuple[int, int], new: tuple[int, int]) -> None:
     """Raise InputError when resizing a picture takes more than 2²⁶ pixels, as that of a long thin one does.
 
     Args:
@@ -100,7 +126,7 @@ def _to_square(
     if fit == "square":
         return image.resize((size, size), kernel, box=_middle_square(*image.size))
     if fit == "squeeze":
-        require_resizable(path, image.size, (size, size))
+        _require_resizable(path, image.size, (size, size))
         return image.resize((size, size), kernel)
     return _cut_middle(path, image, size, fit, kernel)
 
@@ -111,7 +137,7 @@ def _cut_middle(
     """Return the middle square of a picture whose short side is resized first."""
     short = min(image.size)
     width, height = (size if side == short else int(size * side / short) for side in image.size)
-    require_resizable(path, image.size, (width, height))
+    _require_resizable(path, image.size, (width, height))
     left, top = ((side - size) / 2 for side in (width, height))
     corner = (int(left), int(top)) if fit == "short-side-floor" else (round(left), round(top))
     return image.resize((width, height), kernel).crop((*corner, corner[0] + size, corner[1] + size))

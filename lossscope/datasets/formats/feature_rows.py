@@ -1,9 +1,11 @@
-"""Files of precomputed features: a .npy with a row per image, and a text file with a line per caption."""
+"""Data sets of precomputed features: a .npy with a row per image, and a text file with a line per caption."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,7 @@ from lossscope.io.files import fingerprint_of
 from lossscope.io.rows_on_disk import RowsOnDisk
 from lossscope.io.text_files import read_utf8
 
-from ..base import Split
+from ..base import Split, require_split
 from .redundant_rows import PER_IMAGE, Redundant, merge_rows
 
 SPLITS = ("train", "dev", "val", "test", "testall")
@@ -78,64 +80,60 @@ def read_lines(file: Path) -> list[str]:
     return [line.strip() for line in text.removesuffix("\n").split("\n")] if text else []
 
 
-def available_splits(root: Path, suffix: str) -> tuple[str, ...]:
-    """Return the names of the splits with features and captions (`{split}_{suffix}`), train first."""
-    files = ("ims.npy", suffix)
-    return tuple(name for name in SPLITS if all((root / f"{name}_{file}").is_file() for file in files))
+class FeatureDataset(ABC):
+    """Base class of the data sets of `{split}_ims.npy` with a file of captions, one or five for each row of features.
 
-
-def find_stem(name: str, root: Path, suffix: str) -> str:
-    """Return the name of the split in file names: `val` may be `dev` there. Raises InputError when there is neither."""
-    available = available_splits(root, suffix)
-    for stem in (name, ALIASES.get(name, name)):
-        if stem in available:
-            return stem
-    splits = ", ".join(available) or f"those with {{split}}_ims.npy and {{split}}_{suffix}, of which there is none"
-    raise InputError(f"split of {root} must be one of {splits}; got {name!r}")
-
-
-def read_feature_split(
-    name: str,
-    stem: Path,
-    captions_file: Path,
-    captions: list[str],
-    first: int = 0,
-    tokens: Sequence[Sequence[int]] | None = None,
-    redundant: Redundant = "false",
-) -> Split:
-    """Read the split of `{stem}_ims.npy` and captions, one or five for each row of features.
-
-    Args:
-        name: of the split.
-        stem: beginning of the paths of its files.
-        captions_file: file of the captions, for messages.
-        captions: texts, in the order of the rows.
-        first: number of captions to keep; 0: all.
-        tokens: captions as ids, where the data set has them.
-        redundant: whether the file holds each image once per caption (merge_rows).
-
-    Raises:
-        InputError: a file is missing or damaged, or the numbers of rows, captions and ids do not fit.
+    They are frozen dataclasses whose fields are their options, these among them. `{split}_ids.txt` has the ids of the
+    images. Raises InputError for files that are missing or damaged, and for numbers of rows, captions and ids that do
+    not fit.
     """
-    file = stem.with_name(f"{stem.name}_ims.npy")
-    features, notice = merge_rows(read_features(file), len(captions), redundant)
-    per_image = _captions_per_image(len(features), len(captions), file, captions_file)
-    ids = _read_ids(stem.with_name(f"{stem.name}_ids.txt"), name, len(features), per_image)
-    kept = captions[: first or None]
-    rows = -(-len(kept) // per_image)
-    owners = np.arange(len(kept), dtype=np.int64) // per_image
-    token_texts = [] if tokens is None else [" ".join(map(str, row)) for row in tokens[: len(kept)]]
-    return Split(
-        name=name,
-        images=FeatureRows(features.select(slice(rows))),
-        captions=kept,
-        caption_image=owners,
-        image_ids=ids[:rows],
-        caption_ids=[f"{ids[owner]}-{line % per_image}" for line, owner in enumerate(owners.tolist())],
-        fingerprint=_fingerprint(features, name, [*ids[:rows], *kept, *token_texts]),
-        tokens=None if tokens is None else tokens[: len(kept)],
-        notices=tuple(filter(None, (notice, _dev_notice(stem.name, captions, first)))),
-    )
+
+    root: Path  # folder of the features
+    dev_first: int = 0  # number of captions of dev to keep; 0: all
+    redundant: Redundant = "auto"  # whether the file holds each image once per caption (merge_rows)
+    captions_name: ClassVar[str]  # of the file of captions, behind `{split}_`
+
+    def __post_init__(self) -> None:
+        if self.dev_first < 0:
+            dataset = type(self).__name__.lower()
+            raise InputError(f"{dataset}:dev_first must be at least 1, or 0 for all; got {self.dev_first}")
+
+    @abstractmethod
+    def read_captions(self, file: Path) -> tuple[list[str], Sequence[Sequence[int]] | None]:
+        """Return the captions of a file in the order of the rows, and their ids where the data set has them."""
+
+    def splits(self) -> tuple[str, ...]:
+        """Return the names of the splits that have both files, train first."""
+        files = ("ims.npy", self.captions_name)
+        return tuple(name for name in SPLITS if all((Path(self.root) / f"{name}_{file}").is_file() for file in files))
+
+    def split(self, name: str) -> Split:
+        """Return the split of a name, its features left on disk; `val` may be `dev` in names of files."""
+        root, available = Path(self.root), self.splits()
+        stem = next((stem for stem in (name, ALIASES.get(name, name)) if stem in available), name)
+        none = f"those with {{split}}_ims.npy and {{split}}_{self.captions_name}, of which there is none"
+        require_split(stem, available, str(root), none)
+        captions_file, file = root / f"{stem}_{self.captions_name}", root / f"{stem}_ims.npy"
+        captions, tokens = self.read_captions(captions_file)
+        features, notice = merge_rows(read_features(file), len(captions), self.redundant)
+        per_image = _captions_per_image(len(features), len(captions), file, captions_file)
+        ids = _read_ids(root / f"{stem}_ids.txt", name, len(features), per_image)
+        first = self.dev_first if stem in ALIASES else 0
+        kept = captions[: first or None]
+        rows = -(-len(kept) // per_image)
+        owners = np.arange(len(kept), dtype=np.int64) // per_image
+        token_texts = [] if tokens is None else [" ".join(map(str, row)) for row in tokens[: len(kept)]]
+        return Split(
+            name=name,
+            images=FeatureRows(features.select(slice(rows))),
+            captions=kept,
+            caption_image=owners,
+            image_ids=ids[:rows],
+            caption_ids=[f"{ids[owner]}-{line % per_image}" for line, owner in enumerate(owners.tolist())],
+            fingerprint=_fingerprint(features, name, [*ids[:rows], *kept, *token_texts]),
+            tokens=None if tokens is None else tokens[: len(kept)],
+            notices=tuple(filter(None, (notice, _dev_notice(stem, captions, first)))),
+        )
 
 
 def _dev_notice(stem: str, captions: Sequence[str], first: int) -> str:

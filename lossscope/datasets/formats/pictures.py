@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from lossscope.core.types import OnStep
 from lossscope.errors import InputError
 
-from .decoding import Fit, Pixels, Resample, Rgb, decode
+from .decoding import Pixels, Preprocessing
 from .tar_index import TarMember
 
 T = TypeVar("T")
@@ -24,47 +25,35 @@ _CHUNK = 256  # files decoded between two calls of progress
 
 
 class PictureFiles:
-    """The images of some files, (3, size, size) uint8 RGB, decoded when they are used.
+    """The images of some files, (3, size, size) RGB, decoded when they are used.
 
     Args:
         paths: the files, or members of tar files.
-        size: pixels of a side.
-        fit: how a picture becomes a square.
+        preprocessing: how a picture becomes a square.
         cache_bytes: decoded pixels are kept when those of all pictures take at most this much memory (2 GiB).
-        resample: bilinear or bicubic.
-        rgb: whether pictures of other modes become RGB first or last.
 
     Raises:
-        InputError: size < 1; in `take`, naming the file, when one is missing, cut off or no picture.
+        InputError: in `take`, naming the file, when one is missing, cut off or no picture.
     """
 
     def __init__(
-        self,
-        paths: Sequence[Path | TarMember],
-        size: int,
-        fit: Fit = "square",
-        cache_bytes: int = _CACHE_BYTES,
-        resample: Resample = "bilinear",
-        rgb: Rgb = "first",
+        self, paths: Sequence[Path | TarMember], preprocessing: Preprocessing, cache_bytes: int = _CACHE_BYTES
     ) -> None:
-        if size < 1:
-            raise InputError(f"size of pictures must be at least 1 pixel; got {size}")
-        self.paths, self.size, self.fit, self.resample, self.rgb = tuple(paths), size, fit, resample, rgb
-        self.keeps = len(self.paths) * 3 * size * size <= cache_bytes
-        self._cache_bytes = cache_bytes
+        self.paths, self.preprocessing, self._cache_bytes = tuple(paths), preprocessing, cache_bytes
+        self.keeps = len(self.paths) * math.prod(self.shape) * np.dtype(preprocessing.dtype).itemsize <= cache_bytes
         kept = len(self.paths) if self.keeps else 0
-        self._pixels: Pixels = np.empty((kept, *self.shape), dtype=np.uint8)
+        self._pixels: Pixels = np.empty((kept, *self.shape), preprocessing.dtype)
         self._decoded = np.zeros(kept, dtype=np.bool_)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (3, self.size, self.size)
+        return self.preprocessing.shape
 
     def __len__(self) -> int:
         return len(self.paths)
 
     def take(self, rows: _Rows) -> Pixels:
-        """Return the pictures of `rows`, (n, 3, size, size) uint8."""
+        """Return the pictures of `rows`, (n, 3, size, size): uint8, or float32 in 0..1."""
         rows = np.asarray(rows, dtype=np.int64)
         if not self.keeps:
             return self._stack(self._decode(rows.tolist()))
@@ -95,8 +84,7 @@ class PictureFiles:
 
     def select(self, rows: Sequence[int]) -> PictureFiles:
         """Return the pictures of `rows`, with those of their pixels that are decoded."""
-        paths = [self.paths[row] for row in rows]
-        part = PictureFiles(paths, self.size, self.fit, self._cache_bytes, self.resample, self.rgb)
+        part = PictureFiles([self.paths[row] for row in rows], self.preprocessing, self._cache_bytes)
         for new, old in enumerate(rows) if self.keeps else ():
             if self._decoded[old]:
                 part._keep(new, self._pixels[old])
@@ -109,18 +97,15 @@ class PictureFiles:
 
     def _try_decode(self, row: int) -> Pixels | None:
         try:
-            return self._decode_one(row)
+            return self.preprocessing.decode(self.paths[row])
         except InputError:
             return None
 
     def _decode(self, rows: Sequence[int]) -> list[Pixels]:
-        return _map_in_threads(self._decode_one, rows)
-
-    def _decode_one(self, row: int) -> Pixels:
-        return decode(self.paths[row], self.size, self.fit, self.resample, self.rgb)
+        return _map_in_threads(lambda row: self.preprocessing.decode(self.paths[row]), rows)
 
     def _stack(self, pictures: list[Pixels]) -> Pixels:
-        return np.stack(pictures) if pictures else np.empty((0, *self.shape), dtype=np.uint8)
+        return np.stack(pictures) if pictures else np.empty((0, *self.shape), self.preprocessing.dtype)
 
 
 def _map_in_threads(function: Callable[[int], T], rows: Sequence[int]) -> list[T]:

@@ -6,7 +6,7 @@ import math
 import re
 
 from lossscope.errors import InputError
-from lossscope.io.column_blocks import ColumnBlock
+from lossscope.io.column_blocks import ColumnBlock, join_blocks
 from lossscope.io.csv_rows import iter_csv_rows
 from lossscope.io.json_files import shorten
 from lossscope.io.reading import show_path
@@ -28,24 +28,26 @@ def read_cxc_judgements(path: str) -> Judgements:
 
     Source: Parekh, Baldridge, Cer, Waters and Yang 2021 (Crisscrossed Captions), section 3 for the 3.
     """
-    images: list[str] = []
-    captions: list[str] = []
-    positive: list[bool] = []
-    lines: list[int] = []
-    for block in iter_csv_rows(path, _COLUMNS.__contains__):
-        if len(block.columns) < len(_COLUMNS):
-            got = ", ".join(block.columns)
-            raise InputError(
-                f"{show_path(path)} must have the columns {', '.join(_COLUMNS)}; of these it has {got}. Images against "
-                "captions are in CxC's sits_val.csv and sits_test.csv"
-            )
-        for row, (caption, image, score) in enumerate(zip(*map(block.columns.__getitem__, _COLUMNS), strict=True)):
-            images.append(_image(image, block, row))
-            captions.append(_caption(caption, block, row))
-            positive.append(_score(score, block, row) >= _LEAST)
-        lines += block.lines
-    rule = f"the score is at least {_LEAST:g} of 5"
-    return Judgements(show_path(path), images, captions, positive, rule, lines, ("id", "id"), is_coco=True)
+    table = join_blocks(iter_csv_rows(path, _COLUMNS.__contains__))
+    if table is None:
+        return Judgements(show_path(path), [], [], [], "")
+    if len(table.columns) < len(_COLUMNS):
+        got = ", ".join(table.columns)
+        raise InputError(
+            f"{show_path(path)} must have the columns {', '.join(_COLUMNS)}; of these it has {got}. Images against "
+            "captions are in CxC's sits_val.csv and sits_test.csv"
+        )
+    captions, images, scores = (list(enumerate(table.columns[name])) for name in _COLUMNS)
+    return Judgements(
+        show_path(path),
+        [_image(value, table, row) for row, value in images],
+        [_caption(value, table, row) for row, value in captions],
+        [_score(value, table, row) >= _LEAST for row, value in scores],
+        f"the score is at least {_LEAST:g} of 5",
+        table.lines,
+        ("id", "id"),
+        is_coco=True,
+    )
 
 
 def _image(value: str, block: ColumnBlock, row: int) -> str:

@@ -8,7 +8,7 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
 
 from .base import Judgements
-from .flickr8k_lines import JudgedLine, iter_flickr8k_lines
+from .flickr8k_lines import JudgedLine, judge_lines
 
 _COUNT, _SHARE = re.compile(r"[0-9]{1,6}"), re.compile(r"[01](\.[0-9]{1,20})?")
 _OFF = 0.01  # how far the share may be from that of the counts
@@ -22,25 +22,16 @@ def read_crowd_judgements(path: str) -> Judgements:
 
     Source: Hodosh, Young and Hockenmaier 2013 (Flickr8k), whose readme says what the columns mean.
     """
-    lines = list(iter_flickr8k_lines(path))
-    return Judgements(
-        lines[0].file if lines else path,
-        [one.image for one in lines],
-        [one.caption for one in lines],
-        [_is_positive(one) for one in lines],
-        "more people said yes than no",
-        [one.number for one in lines],
-        ("id", None),
-    )
+    return judge_lines(path, _is_positive, "more people said yes than no")
 
 
-def _is_positive(one: JudgedLine) -> bool:
-    share, yes, no = one.values
+def _is_positive(line: JudgedLine) -> bool:
+    share, yes, no = line.values
     if _SHARE.fullmatch(share) and _COUNT.fullmatch(yes) and _COUNT.fullmatch(no):
         said = int(yes) + int(no)
         if said and abs(float(share) - int(yes) / said) <= _OFF:
             return int(yes) > int(no)
     raise InputError(
-        f"{one.place} must have the share of yes and the numbers of yes and no that it comes from; got "
-        f"{shorten(' '.join(one.values))}"
+        f"{line.place} must have the share of yes and the numbers of yes and no that it comes from; got "
+        f"{shorten(' '.join(line.values))}"
     )

@@ -6,7 +6,7 @@ from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
 
 from .base import Judgements
-from .flickr8k_lines import iter_flickr8k_lines
+from .flickr8k_lines import JudgedLine, judge_lines
 
 _SCORES = ("1", "2", "3", "4")
 _LEAST = 9  # sum of three scores
@@ -27,16 +27,10 @@ def read_expert_judgements(path: str) -> Judgements:
 
     Source: Hodosh, Young and Hockenmaier 2013 (Flickr8k), whose readme says what the scores mean.
     """
-    lines = list(iter_flickr8k_lines(path))
-    for one in lines:
-        if not is_expert_line(one.values):
-            raise InputError(f"{one.place} must have three scores of 1..4; got {shorten(' '.join(one.values))}")
-    return Judgements(
-        lines[0].file if lines else path,
-        [one.image for one in lines],
-        [one.caption for one in lines],
-        [sum(map(int, one.values)) >= _LEAST for one in lines],
-        "the mean of three experts' scores is at least 3 of 4",
-        [one.number for one in lines],
-        ("id", None),
-    )
+    return judge_lines(path, _is_positive, "the mean of three experts' scores is at least 3 of 4")
+
+
+def _is_positive(line: JudgedLine) -> bool:
+    if not is_expert_line(line.values):
+        raise InputError(f"{line.place} must have three scores of 1..4; got {shorten(' '.join(line.values))}")
+    return sum(map(int, line.values)) >= _LEAST

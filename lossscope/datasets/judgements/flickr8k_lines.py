@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from lossscope.errors import InputError
 from lossscope.io.json_files import shorten
-from lossscope.io.line_blocks import iter_line_blocks
+from lossscope.io.line_blocks import iter_lines
 from lossscope.io.reading import show_path
+
+from .base import Judgements
 
 _CAPTION = re.compile(r".+#[0-9]{1,4}")
 
@@ -33,10 +35,28 @@ class JudgedLine:
 def iter_flickr8k_lines(path: str) -> Iterator[JudgedLine]:
     """Yield the lines that are not empty. Raises InputError, naming file and line, for other columns."""
     name = show_path(path)
-    for block in iter_line_blocks(path):
-        for number, line in enumerate(block.lines, block.first):
-            if line.strip():
-                yield _parse(line.rstrip("\r"), number, name)
+    for number, line in iter_lines(path):
+        yield _parse(line.rstrip("\r"), number, name)
+
+
+def judge_lines(path: str, is_positive: Callable[[JudgedLine], bool], rule: str) -> Judgements:
+    """Return the judged pairs of a file. Raises InputError as iter_flickr8k_lines and `is_positive` do.
+
+    Args:
+        path: of the file.
+        is_positive: whether a line calls its pair a positive.
+        rule: what makes it one, in words.
+    """
+    lines = list(iter_flickr8k_lines(path))
+    return Judgements(
+        lines[0].file if lines else path,
+        [line.image for line in lines],
+        [line.caption for line in lines],
+        [is_positive(line) for line in lines],
+        rule,
+        [line.number for line in lines],
+        ("id", None),
+    )
 
 
 def _parse(line: str, number: int, name: str) -> JudgedLine:

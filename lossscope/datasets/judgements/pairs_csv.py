@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from lossscope.core.pair_rows import IdKind
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.errors import InputError
+from lossscope.io.column_blocks import join_blocks
 from lossscope.io.csv_rows import iter_csv_rows
 from lossscope.io.json_files import shorten
 from lossscope.io.reading import show_path
@@ -42,19 +43,15 @@ def read_pairs_csv(path: str, sides: Sides = IMAGE_TEXT) -> Judgements:
     )
 
 
-def _read_columns(path: str) -> tuple[dict[str, list[str]], list[int]]:
+def _read_columns(path: str) -> tuple[dict[str, list[str]], Sequence[int]]:
     """Return column -> values, without blanks around them, and the line of each row."""
-    columns: dict[str, list[str]] = {}
-    lines: list[int] = []
-    for block in iter_csv_rows(path, lambda name: True):
-        for name, values in block.columns.items():
-            columns.setdefault(name.strip(), []).extend(value.strip() for value in values)
-        lines += block.lines
-    if len({len(values) for values in columns.values()}) > 1:
-        raise InputError(f"columns of {show_path(path)} must have different names; two are the same but for blanks")
-    if not lines:
+    table = join_blocks(iter_csv_rows(path, lambda name: True))
+    if table is None:
         raise InputError(f"{show_path(path)} must have a header and at least one pair; it has no pair")
-    return columns, lines
+    columns = {name.strip(): [value.strip() for value in values] for name, values in table.columns.items()}
+    if len(columns) < len(table.columns):
+        raise InputError(f"columns of {show_path(path)} must have different names; two are the same but for blanks")
+    return columns, table.lines
 
 
 def _column_of(side: str, columns: Mapping[str, Sequence[str]], where: str) -> tuple[str, IdKind | None]:

@@ -11,8 +11,6 @@ from lossscope.io.files import fingerprint_of
 
 from .row_block import RowBlock
 
-SPLITS = ("train", "val", "test")
-
 
 @dataclass(frozen=True)
 class HeldOut:

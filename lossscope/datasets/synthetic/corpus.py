@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 
-from lossscope.core.shuffles import shuffle_rows
+from lossscope.core.shuffles import random_words, shuffle_rows
 from lossscope.core.types import Rows
 
 from .knowledge import RELATION_NAMES, Person, draw_person
@@ -98,6 +98,4 @@ class Corpus:
         return tuple(rng.sample(drawn, self.facts))
 
     def _generator(self, stream: int, row: int) -> RandomGenerator:
-        key = np.array([self.seed, self.stream + stream], dtype=np.uint64)
-        counter = np.array([0, row, 0, 0], dtype=np.uint64)
-        return RandomGenerator(np.random.Philox(key=key, counter=counter).random_raw(_WORDS).tolist())
+        return RandomGenerator(random_words(_WORDS, self.seed, self.stream + stream, row).tolist())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import numpy as np
+from lossscope.core.shuffles import random_words
 
 T = TypeVar("T")
 
@@ -83,16 +83,13 @@ class RandomGenerator:
         return [left.pop(self.below(len(left))) for _ in range(count)]
 
 
-def random_words(seed: int, stream: int, row: int, blocks: int, block_words: int) -> tuple[list[int], list[list[int]]]:
+def scene_words(seed: int, stream: int, row: int, blocks: int, block_words: int) -> tuple[list[int], list[list[int]]]:
     """Return the random words of one image: (words of its scene, words of each of its `blocks` captions).
 
     Philox is counter-based, so (seed, stream, row) is an address: no two splits or rows share a word. Only its raw
     words are used, which never change, unlike numpy's distributions. All arguments are in 0..2^64-1.
     """
-    key = np.array([seed, stream], dtype=np.uint64)
-    counter = np.array([0, row, 0, 0], dtype=np.uint64)
-    generator = np.random.Philox(key=key, counter=counter)
-    words: list[int] = generator.random_raw(_SCENE_WORDS + blocks * block_words).tolist()
+    words: list[int] = random_words(_SCENE_WORDS + blocks * block_words, seed, stream, row).tolist()
     starts = range(_SCENE_WORDS, len(words), block_words)
     return words[:_SCENE_WORDS], [words[start : start + block_words] for start in starts]
 

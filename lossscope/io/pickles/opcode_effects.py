@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from lossscope.errors import InputError
 
@@ -30,14 +30,18 @@ class Machine:
         self.memo: dict[int, Any] = {}
         self.hashed = 0
 
-    def pop_to_mark(self) -> list[Any]:
-        """Return what lies above the last mark, and take both away. Raises IndexError without a mark."""
-        place = len(self.stack) - 1
-        while self.stack[place] is not MARK:
-            place -= 1
-            if place < 0:
-                raise IndexError("no mark")
-        items = self.stack[place + 1 :]
+    def take(self, count: int | None) -> list[Any]:
+        """Return the last `count` values, or for None those above the last mark, and take them away, that mark too.
+
+        Raises IndexError where there are fewer, or no mark.
+        """
+        place = len(self.stack) - (1 if count is None else count)
+        if count is None:
+            while place >= 0 and self.stack[place] is not MARK:
+                place -= 1
+        if place < 0:
+            raise IndexError("no mark, or too few values")
+        items = self.stack[place + (count is None) :]
         del self.stack[place:]
         return items
 
@@ -47,11 +51,6 @@ class Machine:
             self.hashed += item[0]
         if self.hashed > _MAX_HASHED:
             raise InputError(f"it hashes more than {_MAX_HASHED} values, which no data need")
-
-    def push(self, items: Sequence[Any]) -> None:
-        """Push a container of parts. Raises InputError when it is nested too deep."""
-        self.stack.append(_Container([1, 1]))
-        self.extend(items)
 
     def extend(self, items: Sequence[Any]) -> None:
         """Add parts to the value on top. Raises InputError when it becomes too deep."""
@@ -70,91 +69,31 @@ Effect = Callable[[Machine, Bytes, int], None]
 """(machine, content, place of the argument)."""
 
 
-def _push_tuple(count: int) -> Effect:
-    """Return the effect of an opcode that makes a tuple of the last `count` values."""
+_ALL, _KEYS = slice(None), slice(None, None, 2)  # of the values that an opcode takes: those that are hashed
+_Into = Literal["atom", "container", "top", "nothing"]
+"""What becomes of the values that an opcode takes: one without parts, one that holds them, parts of what is on top."""
+
+
+def _take(count: int | None, into: _Into, hashed: slice | None = None) -> Effect:
+    """Return the effect of an opcode that takes the last `count` values, or for None those above the last mark."""
 
     def effect(machine: Machine, content: Bytes, place: int) -> None:
-        items = [machine.stack.pop() for _ in range(count)]
-        machine.push(items)
+        items = machine.take(count)
+        if hashed is not None:
+            machine.hash(items[hashed])
+        if into == "atom":
+            machine.stack.append(ATOM)
+            return
+        if into == "container":
+            machine.stack.append(_Container([1, 1]))
+        if into != "nothing":
+            machine.extend(items)
 
     return effect
-
-
-def _push_marked(machine: Machine, content: Bytes, place: int) -> None:
-    machine.push(machine.pop_to_mark())
-
-
-def _push_hashed(machine: Machine, content: Bytes, place: int) -> None:
-    items = machine.pop_to_mark()
-    machine.hash(items)
-    machine.push(items)
-
-
-def _push_call(count: int) -> Effect:
-    """Return the effect of an opcode that calls the first of the last `count` values with the others."""
-
-    def effect(machine: Machine, content: Bytes, place: int) -> None:
-        items = [machine.stack.pop() for _ in range(count)]
-        machine.hash(items)
-        machine.push(items)
-
-    return effect
-
-
-def _append(machine: Machine, content: Bytes, place: int) -> None:
-    item = machine.stack.pop()
-    machine.extend([item])
-
-
-def _append_marked(machine: Machine, content: Bytes, place: int) -> None:
-    items = machine.pop_to_mark()
-    machine.extend(items)
-
-
-def _add_marked(machine: Machine, content: Bytes, place: int) -> None:
-    items = machine.pop_to_mark()
-    machine.hash(items)
-    machine.extend(items)
-
-
-def _set_item(machine: Machine, content: Bytes, place: int) -> None:
-    value, key = machine.stack.pop(), machine.stack.pop()
-    machine.hash([key])
-    machine.extend([key, value])
-
-
-def _set_marked(machine: Machine, content: Bytes, place: int) -> None:
-    items = machine.pop_to_mark()
-    machine.hash(items[::2])
-    machine.extend(items)
-
-
-def _build(machine: Machine, content: Bytes, place: int) -> None:
-    state = machine.stack.pop()
-    machine.hash([state])
-    machine.extend([state])
-
-
-def _refer(machine: Machine, content: Bytes, place: int) -> None:
-    machine.hash([machine.stack.pop()])
-    machine.stack.append(ATOM)
-
-
-def _name_global(machine: Machine, content: Bytes, place: int) -> None:
-    del machine.stack[-2:]
-    machine.stack.append(ATOM)
 
 
 def _mark(machine: Machine, content: Bytes, place: int) -> None:
     machine.stack.append(MARK)
-
-
-def _pop(machine: Machine, content: Bytes, place: int) -> None:
-    machine.stack.pop()
-
-
-def _pop_marked(machine: Machine, content: Bytes, place: int) -> None:
-    machine.pop_to_mark()
 
 
 def _duplicate(machine: Machine, content: Bytes, place: int) -> None:
@@ -227,15 +166,18 @@ ATOM_OPCODES: Sequence[str] = (
     "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "FLOAT", "BINFLOAT", "GLOBAL", "PERSID", "EXT1", "EXT2", "EXT4",
 )  # fmt: skip
 EFFECTS: Mapping[str, Effect] = {
-    "EMPTY_LIST": _push_tuple(0), "EMPTY_DICT": _push_tuple(0), "EMPTY_SET": _push_tuple(0),
-    "EMPTY_TUPLE": _push_tuple(0), "TUPLE1": _push_tuple(1), "TUPLE2": _push_tuple(2), "TUPLE3": _push_tuple(3),
-    "TUPLE": _push_marked, "LIST": _push_marked, "DICT": _push_hashed, "FROZENSET": _push_hashed,
-    "APPEND": _append, "APPENDS": _append_marked, "ADDITEMS": _add_marked, "SETITEM": _set_item,
-    "SETITEMS": _set_marked, "BUILD": _build, "REDUCE": _push_call(2), "NEWOBJ": _push_call(2),
-    "NEWOBJ_EX": _push_call(3), "OBJ": _push_hashed, "INST": _push_hashed, "BINPERSID": _refer,
-    "STACK_GLOBAL": _name_global, "MARK": _mark, "POP": _pop, "POP_MARK": _pop_marked, "DUP": _duplicate,
+    **dict.fromkeys(("EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "EMPTY_TUPLE"), _take(0, "container")),
+    **{f"TUPLE{count}": _take(count, "container") for count in (1, 2, 3)},
+    **dict.fromkeys(("TUPLE", "LIST"), _take(None, "container")),
+    **dict.fromkeys(("DICT", "FROZENSET", "OBJ", "INST"), _take(None, "container", _ALL)),
+    **dict.fromkeys(("REDUCE", "NEWOBJ"), _take(2, "container", _ALL)),
+    "NEWOBJ_EX": _take(3, "container", _ALL),
+    "APPEND": _take(1, "top"), "APPENDS": _take(None, "top"), "ADDITEMS": _take(None, "top", _ALL),
+    "SETITEM": _take(2, "top", _KEYS), "SETITEMS": _take(None, "top", _KEYS), "BUILD": _take(1, "top", _ALL),
+    "BINPERSID": _take(1, "atom", _ALL), "STACK_GLOBAL": _take(2, "atom"),
+    "POP": _take(1, "nothing"), "POP_MARK": _take(None, "nothing"), "MARK": _mark, "DUP": _duplicate,
     "GET": _get(0), "BINGET": _get(1), "LONG_BINGET": _get(4), "PUT": _put(0), "BINPUT": _put(1),
-    "LONG_BINPUT": _put(4), "MEMOIZE": _memoise, "READONLY_BUFFER": _do_nothing, "PROTO": _do_nothing,
-    "FRAME": _do_nothing, "STOP": _do_nothing,
+    "LONG_BINPUT": _put(4), "MEMOIZE": _memoise,
+    **dict.fromkeys(("READONLY_BUFFER", "PROTO", "FRAME", "STOP"), _do_nothing),
 }  # fmt: skip
 """Opcode -> its effect, of those that do not push a value without parts."""

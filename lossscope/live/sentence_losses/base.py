@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,31 +53,15 @@ class LossCall:
 
 
 @dataclass(frozen=True)
-class LossReader(ABC):
-    """Reads one kind of loss: calls of its similarity are recorded while it runs, and say what it saw."""
+class LossReader:
+    """How a loss is read: calls of its similarity are recorded while it runs, and say what it saw."""
 
-    loss: Any
+    owner: Any  # the object that has the attribute whose calls are recorded
+    observed: Callable[[LossCall], Observed]  # what the loss saw in a call
     attribute: str = "similarity_fct"  # of the owner: the similarity of the loss
     reads_argument: bool = False  # whether similarities are what the attribute is called with; else its result
-
-    @property
-    def owner(self) -> Any:
-        """The object that has the attribute whose calls are recorded."""
-        return self.loss
-
-    @property
-    def keeps_gradients(self) -> bool:
-        """Whether gradients of the similarities must be kept where the loss is backpropagated at once."""
-        return False
-
-    @property
-    def similarities(self) -> int:
-        """Number of similarities that are computed for each chunk of a batch."""
-        return 1
-
-    @abstractmethod
-    def observed(self, call: LossCall) -> Observed:
-        """Return what the loss saw in a call."""
+    keeps_gradients: bool = False  # whether they are kept of similarities where the loss is backpropagated at once
+    similarities: int = 1  # that are computed for each chunk of a batch
 
 
 def class_names(loss: Any) -> set[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 
@@ -14,23 +15,22 @@ from ..observed import Observed
 from .base import LossCall, LossReader
 
 
-@dataclass(frozen=True)
-class GuidedLoss(LossReader):
-    """Reads GISTEmbedLoss: the scores that go into its cross-entropy, −inf where the guide left a candidate out.
+def guided_loss(loss: Any) -> LossReader:
+    """Return what reads GISTEmbedLoss: the scores that go into its cross-entropy."""
+    return LossReader(loss, partial(_observed, loss), "cross_entropy_loss", reads_argument=True)
+
+
+def _observed(loss: Any, call: LossCall) -> Observed:
+    """Return the scores, −inf where the guide left a candidate out.
 
     A row is the query's positives, other queries, other positives, mined negatives: the blocks that the loss has.
     """
-
-    attribute: str = "cross_entropy_loss"
-    reads_argument: bool = True
-
-    def observed(self, call: LossCall) -> Observed:
-        scores = torch.cat([one.result.detach() for one in call.calls])
-        columns = torch.cat([one.args[1] for one in call.calls])
-        temperature = float(self.loss.temperature)
-        valid = scores != -torch.inf
-        match = torch.zeros_like(valid).scatter_(1, columns[:, None], True)
-        rows = DirectionRows(scores * temperature, Mask(match, valid))
-        objective = build("objectives", f"ntxent:tau={temperature!r}")
-        numbers = {f"{call.sides.label('i2t')}/masked": 1 - valid.double().mean()}
-        return Observed(rows, call.sides, ("i2t",), None, objective, call.value.detach(), numbers=numbers)
+    scores = torch.cat([recorded.result.detach() for recorded in call.calls])
+    columns = torch.cat([recorded.args[1] for recorded in call.calls])
+    temperature = float(loss.temperature)
+    valid = scores != -torch.inf
+    match = torch.zeros_like(valid).scatter_(1, columns[:, None], True)
+    rows = DirectionRows(scores * temperature, Mask(match, valid))
+    objective = build("objectives", f"ntxent:tau={temperature!r}")
+    numbers = {f"{call.sides.label('i2t')}/masked": 1 - valid.double().mean()}
+    return Observed(rows, call.sides, ("i2t",), None, objective, call.value.detach(), numbers=numbers)

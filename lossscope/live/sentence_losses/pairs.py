@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -18,33 +18,43 @@ _HALF = 0.5  # pairs with a label from here on are positives
 _MOST_PAIRS = 4096  # that are compared with each other
 
 
-@dataclass(frozen=True)
-class PairLoss(LossReader):
-    """Reads a loss of pairs: similarities s of positives and negatives, dL/ds, and how many pairs have any.
+_Kind = Literal["similarity", "cosine distance", "distance"]
+
+
+def pair_loss(
+    loss: Any, attribute: str = "similarity_fct", reads_argument: bool = False, kind: _Kind = "similarity"
+) -> LossReader:
+    """Return what reads a loss of pairs: similarities s of positives and negatives, dL/ds, and how many pairs have any.
 
     s is that of the loss: the cosine, 1 − d of a cosine distance, −d of any other distance d.
+
+    Args:
+        loss: to read.
+        attribute: of the loss, that computes similarities or distances.
+        reads_argument: whether they are what it is called with; else its result.
+        kind: what it computes.
     """
-
-    kind: Literal["similarity", "cosine distance", "distance"] = "similarity"  # what the attribute computes
-
-    def observed(self, call: LossCall) -> Observed:
-        if len(call.calls) != 1:
-            raise InputError(f"{type(self.loss).__name__} must compute similarities once; got {len(call.calls)} times")
-        one = call.calls[0]
-        with torch.inference_mode(False):
-            (W,) = gradients_of(call.value, [one])
-            s, W = one.result.detach().float(), W.float()
-            if self.kind.endswith("distance"):
-                s, W = (1 - s if self.kind.startswith("cosine") else -s), -W
-            numbers = pair_statistics(s, W, labels_of_pairs(call, s))
-        return Observed(None, call.sides, numbers=numbers)
+    return LossReader(loss, partial(_observed, type(loss).__name__, kind), attribute, reads_argument)
 
 
-def distance_loss(loss: Any) -> PairLoss:
+def distance_loss(loss: Any) -> LossReader:
     """Return what reads a loss of distances, ContrastiveLoss or OnlineContrastiveLoss."""
     metric = str(loss.get_config_dict().get("distance_metric", ""))
-    is_cosine = metric.endswith("COSINE_DISTANCE")
-    return PairLoss(loss, "distance_metric", kind="cosine distance" if is_cosine else "distance")
+    kind: _Kind = "cosine distance" if metric.endswith("COSINE_DISTANCE") else "distance"
+    return pair_loss(loss, "distance_metric", kind=kind)
+
+
+def _observed(name: str, kind: _Kind, call: LossCall) -> Observed:
+    if len(call.calls) != 1:
+        raise InputError(f"{name} must compute similarities once; got {len(call.calls)} times")
+    similarity = call.calls[0]
+    with torch.inference_mode(False):
+        (W,) = gradients_of(call.value, [similarity])
+        s, W = similarity.result.detach().float(), W.float()
+        if kind.endswith("distance"):
+            s, W = (1 - s if kind.startswith("cosine") else -s), -W
+        numbers = pair_statistics(s, W, labels_of_pairs(call, s))
+    return Observed(None, call.sides, numbers=numbers)
 
 
 def pair_statistics(s: Tensor, W: Tensor, labels: Tensor) -> dict[str, Tensor]:

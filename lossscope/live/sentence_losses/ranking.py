@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,58 +25,57 @@ from .base import LossCall, LossReader
 TERMS = ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")  # in the order in which the loss computes them
 
 
+def ranking_loss(loss: Any) -> LossReader:
+    """Return what reads MultipleNegativesRankingLoss, whose cached form delegates its options to one inside."""
+    is_delegated = isinstance(getattr(type(loss), "similarity_fct", None), property)
+    form = _Form.of(loss.loss if is_delegated else loss, type(loss).__name__)
+    return LossReader(form.owner, form.observed, keeps_gradients=form.weighs_hardness, similarities=len(form.terms))
+
+
 @dataclass(frozen=True)
-class RankingLoss(LossReader):
-    """Reads MultipleNegativesRankingLoss: rows of queries against all documents of the batch, positives first.
+class _Form:
+    """The options of a loss: rows of queries against all documents of the batch, positives first.
 
     One softmax over several terms (partition_mode joint) has their blocks side by side in a row; in it the pair itself
     stands once more in doc_to_query, which is stated as a repeated positive. Softmaxes of their own (per_direction) are
     the two directions.
     """
 
-    @property
-    def owner(self) -> Any:
-        """The loss that has the options; the cached form delegates them to one inside."""
-        is_delegated = isinstance(getattr(type(self.loss), "similarity_fct", None), property)
-        return self.loss.loss if is_delegated else self.loss
+    name: str  # of the loss, for messages
+    owner: Any  # the loss that has the options
+    terms: Sequence[str]  # of TERMS
+    is_joint: bool  # whether all terms are in one softmax
+    weighs_hardness: bool  # whether its weights are no plain softmax, so that they are read from gradients
 
-    @property
-    def _terms(self) -> list[str]:
-        chosen = getattr(self.owner, "directions", TERMS[:1])
-        return [term for term in TERMS if term in chosen]
-
-    @property
-    def _is_joint(self) -> bool:
-        return getattr(self.owner, "partition_mode", "joint") == "joint" or self._terms == ["query_to_doc"]
-
-    @property
-    def keeps_gradients(self) -> bool:
-        return getattr(self.owner, "hardness_mode", None) is not None and self.owner.hardness_strength > 0
-
-    @property
-    def similarities(self) -> int:
-        return len(self._terms)
+    @classmethod
+    def of(cls, owner: Any, name: str) -> _Form:
+        chosen = getattr(owner, "directions", TERMS[:1])
+        terms = [term for term in TERMS if term in chosen]
+        is_joint = getattr(owner, "partition_mode", "joint") == "joint" or terms == ["query_to_doc"]
+        has_mode = getattr(owner, "hardness_mode", None) is not None
+        return cls(name, owner, terms, is_joint, has_mode and owner.hardness_strength > 0)
 
     def observed(self, call: LossCall) -> Observed:
-        terms, scale = self._terms, float(self.owner.scale)
+        """Return what the loss saw in a call."""
+        terms, scale = self.terms, float(self.owner.scale)
         if not call.calls or len(call.calls) % len(terms):
             raise InputError(
-                f"{type(self.loss).__name__} must compute {' and '.join(terms)}; it computed {len(call.calls)} "
-                "similarities, as this version of sentence-transformers does otherwise"
+                f"{self.name} must compute {' and '.join(terms)}; it computed {len(call.calls)} similarities, as this "
+                "version of sentence-transformers does otherwise"
             )
         calls = {term: list(call.calls[index :: len(terms)]) for index, term in enumerate(terms)}
-        blocks = {term: _block_of(term, [one.result.detach() for one in calls[term]]) for term in terms}
+        blocks = {term: _block_of(term, [recorded.result.detach() for recorded in calls[term]]) for term in terms}
         pairs = len(blocks["query_to_doc"]) if call.pairs is None else call.pairs
-        weights = self._weights(call.value, calls, pairs) if call.own and self.keeps_gradients else {}
+        weights = self._weights(call.value, calls, pairs) if call.own and self.weighs_hardness else {}
         offset = process_group().rank * pairs if getattr(self.owner, "gather_across_devices", False) else 0
-        if call.own and self._is_joint and len(blocks) > 1:
+        if call.own and self.is_joint and len(blocks) > 1:
             W = torch.cat(list(weights.values()), 1) if weights else None
             mask = _with_weights(_joint_mask(blocks, offset), W)
             rows = [DirectionRows(torch.cat(list(blocks.values()), 1), mask)]
         else:
             softmaxes = [term for term in ("query_to_doc", "doc_to_query") if term in blocks]
             rows = [_rows(term, calls[term], blocks[term], weights.get(term), offset) for term in softmaxes]
-        objective = GivenWeights(scale) if self.keeps_gradients else build("objectives", f"ntxent:tau={1 / scale!r}")
+        objective = GivenWeights(scale) if self.weighs_hardness else build("objectives", f"ntxent:tau={1 / scale!r}")
         return Observed(
             rows[0], call.sides, DIRECTIONS[: len(rows)], rows[1] if len(rows) > 1 else None, objective,
             call.value.detach(), has_unit_vectors=False,
@@ -83,11 +83,12 @@ class RankingLoss(LossReader):
 
     def _weights(self, value: Tensor, calls: dict[str, list[Call]], pairs: int) -> dict[str, Tensor]:
         """b · dL/dS of each block, of each softmax where they are averaged; the positives' are set by their rows."""
-        factor = pairs * (1 if self._is_joint else len(calls))
-        flat = [one for several in calls.values() for one in several]
+        factor = pairs * (1 if self.is_joint else len(calls))
+        flat = [recorded for several in calls.values() for recorded in several]
         by_call = dict(zip(map(id, flat), gradients_of(value, flat), strict=True))
         return {
-            term: _block_of(term, [by_call[id(one)] for one in several]) * factor for term, several in calls.items()
+            term: _block_of(term, [by_call[id(recorded)] for recorded in several]) * factor
+            for term, several in calls.items()
         }
 
 

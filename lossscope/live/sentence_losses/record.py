@@ -18,20 +18,20 @@ from ..batch_inputs import BatchInputs
 from ..observed import MOST_ENTRIES, Observed, Result
 from ..recording import Call, bound_arguments, record_calls
 from .base import LossCall, LossReader, class_names
-from .guided import GuidedLoss
-from .pairs import PairLoss, distance_loss
-from .ranking import RankingLoss
+from .guided import guided_loss
+from .pairs import distance_loss, pair_loss
+from .ranking import ranking_loss
 
 Arguments = tuple[Any, ...]
 READERS: Mapping[str, Callable[[Any], LossReader]] = {
-    "MultipleNegativesRankingLoss": RankingLoss,
-    "CachedMultipleNegativesRankingLoss": RankingLoss,
-    "GISTEmbedLoss": GuidedLoss,
-    "CachedGISTEmbedLoss": GuidedLoss,
-    "CoSENTLoss": PairLoss,
+    "MultipleNegativesRankingLoss": ranking_loss,
+    "CachedMultipleNegativesRankingLoss": ranking_loss,
+    "GISTEmbedLoss": guided_loss,
+    "CachedGISTEmbedLoss": guided_loss,
+    "CoSENTLoss": pair_loss,
     "ContrastiveLoss": distance_loss,
     "OnlineContrastiveLoss": distance_loss,
-    "CosineSimilarityLoss": partial(PairLoss, attribute="cos_score_transformation", reads_argument=True),
+    "CosineSimilarityLoss": partial(pair_loss, attribute="cos_score_transformation", reads_argument=True),
 }
 _MATRYOSHKA = "MatryoshkaLoss"
 
@@ -62,7 +62,7 @@ class SentenceLoss:
             if name in names:
                 return reader(self._inner)
         if not self.own and hasattr(self._inner, "compute_loss_from_embeddings"):
-            return ColumnsLoss(self._inner)
+            return columns_loss(self._inner)
         raise InputError(
             f"{type(self._inner).__name__} has no weights on similarities that could be read. Losses that have: "
             f"{', '.join([*READERS, _MATRYOSHKA])}. For another, name an objective to look with: "
@@ -148,16 +148,16 @@ class RecordedCalls:
         self.calls, self.is_full = [], False
 
 
-@dataclass(frozen=True)
-class ColumnsLoss(LossReader):
-    """Reads the embeddings of any loss, for an objective that is named: queries first, other columns are documents."""
+def columns_loss(loss: Any) -> LossReader:
+    """Return what reads the embeddings of any loss, for an objective that is named."""
+    return LossReader(loss, partial(_observed_columns, type(loss).__name__), "compute_loss_from_embeddings")
 
-    attribute: str = "compute_loss_from_embeddings"
 
-    def observed(self, call: LossCall) -> Observed:
-        columns = call.calls[0].args[0] if call.calls else []
-        if len(columns) < 2:
-            raise InputError(f"{type(self.loss).__name__} must have two columns or more; got {len(columns)}")
-        queries, documents = columns[0].detach(), torch.cat([column.detach() for column in columns[1:]])
-        observed = BatchInputs(queries=queries, documents=documents).rows(call.sides).observed()
-        return Observed(observed.rows, call.sides, observed.directions, observed.second)
+def _observed_columns(name: str, call: LossCall) -> Observed:
+    """Return the rows of the first column, queries, against all others, documents."""
+    columns = call.calls[0].args[0] if call.calls else []
+    if len(columns) < 2:
+        raise InputError(f"{name} must have two columns or more; got {len(columns)}")
+    queries, documents = columns[0].detach(), torch.cat([column.detach() for column in columns[1:]])
+    observed = BatchInputs(queries=queries, documents=documents).rows(call.sides).observed()
+    return Observed(observed.rows, call.sides, observed.directions, observed.second)

@@ -9,10 +9,16 @@ import pytest
 import torch
 from PIL import Image
 
-from lossscope.datasets.formats.linear_pictures import LinearPictures, resize_linear
+from lossscope.datasets.formats.decoding import Preprocessing
+from lossscope.datasets.formats.linear_resizing import resize_linear
+from lossscope.datasets.formats.pictures import PictureFiles
 from lossscope.errors import InputError
 from tests.authors.rule import write_pictures
 from tests.each import each
+
+
+def linear(size: int) -> Preprocessing:
+    return Preprocessing(size, "squeeze", "cv2")
 
 
 @each("height, width, size", [(61, 97, 32), (20, 33, 64), (1, 5, 8), (40, 80, 40), (7, 7, 7)])
@@ -25,7 +31,7 @@ def test_pixels_are_those_of_torchs_interpolation_without_antialiasing(height: i
 
 def test_pictures_are_floats_up_to_one(tmp_path: Path) -> None:
     files = write_pictures(tmp_path, [(30, 20), (10, 40)])
-    pictures = LinearPictures(files, 16)
+    pictures = PictureFiles(files, linear(16))
     pixels = pictures.take(np.array([1, 0]))
     assert (len(pictures), pictures.shape, pixels.shape, pixels.dtype) == (2, (3, 16, 16), (2, 3, 16, 16), np.float32)
     assert 0 <= pixels.min() < 0.2
@@ -36,14 +42,14 @@ def test_pictures_are_floats_up_to_one(tmp_path: Path) -> None:
 def test_a_file_that_is_no_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "0.png").write_text("no picture")
     with pytest.raises(InputError, match=r"0\.png must be a whole picture; got UnidentifiedImageError"):
-        LinearPictures([tmp_path / "0.png"], 16).take(np.array([0]))
+        PictureFiles([tmp_path / "0.png"], linear(16)).take(np.array([0]))
     with pytest.raises(InputError, match=r"1\.png must be a whole picture; got no such file: .* with on_error=skip"):
-        LinearPictures([tmp_path / "1.png"], 16).take(np.array([0]))
+        PictureFiles([tmp_path / "1.png"], linear(16)).take(np.array([0]))
 
 
 def test_a_palette_with_transparent_bytes_is_no_warning(tmp_path: Path) -> None:
     Image.new("P", (4, 4)).save(tmp_path / "0.png", transparency=b"\x00\x80")
-    assert LinearPictures([tmp_path / "0.png"], 2).take(np.array([0])).shape == (1, 3, 2, 2)
+    assert PictureFiles([tmp_path / "0.png"], linear(2)).take(np.array([0])).shape == (1, 3, 2, 2)
 
 
 def test_a_picture_whose_resized_rows_are_too_many_is_refused(tmp_path: Path) -> None:
@@ -51,4 +57,4 @@ def test_a_picture_whose_resized_rows_are_too_many_is_refused(tmp_path: Path) ->
     with pytest.raises(
         InputError, match=r"0\.png must be of at most .*; got 1 x 140000, resized to 512 x 512: replace"
     ):
-        LinearPictures([tmp_path / "0.png"], 512).take(np.array([0]))
+        PictureFiles([tmp_path / "0.png"], linear(512)).take(np.array([0]))

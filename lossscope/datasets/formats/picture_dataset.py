@@ -1,31 +1,26 @@
-"""Build a split of picture files and their captions, shared by the data sets of pictures."""
+"""What data sets of picture files share: options, captions of each picture, and how a split is built of them."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import numpy as np
-
 from lossscope.errors import InputError
 from lossscope.io.files import fingerprint_of
 from lossscope.io.json_files import shorten
 from lossscope.io.reading import show_path
 
-from ..base import Split
-from .decoding import Fit, Resample, Rgb
+from ..base import Split, group_captions
+from .decoding import Filter, Fit, Preprocessing, Rgb
 from .pictures import PictureFiles
 from .tar_index import TarMember
 
 OnError = Literal["raise", "skip"]
 _MAX_SIZE = 8192  # pixels of a side of a picture
-__all__ = [
-    "CaptionedPicture", "Fit", "OnError", "PictureSplit", "Resample", "Rgb", "build_picture_split", "check_options",
-    "choose_fit", "split_by_hash",
-]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,15 +39,47 @@ class PictureSplit(Split):
     skipped: tuple[str, ...] = ()  # paths of pictures that could not be read and were left out with their captions
 
 
+class PictureDataset(ABC):
+    """Base class of the data sets of picture files, frozen dataclasses whose fields are their options.
+
+    Of the options here a data set declares those that it has, in its own order, with their defaults; what it does not
+    declare is as it stands here. Raises InputError for a size or a number of captions out of range.
+    """
+
+    size: int = 224  # pixels of a side
+    captions: int = 0  # number of captions of each picture, the first ones; 0: all
+    crop: bool = True  # cut out the middle square, instead of squeezing the picture
+    on_error: OnError = "raise"  # raise, or skip pictures that cannot be read
+    resample: Filter = "bilinear"
+    fit: Fit | None = None  # how a picture becomes a square; None: as crop says
+    rgb: Rgb = "first"  # when pictures become RGB: first, or last, after they are resized
+
+    def __post_init__(self) -> None:
+        dataset = type(self).__name__.lower()
+        if self.size < 1:
+            raise InputError(f"{dataset}:size must be at least 1 pixel; got {self.size}")
+        if self.size > _MAX_SIZE:
+            raise InputError(f"{dataset}:size must be at most {_MAX_SIZE} pixels; got {self.size}")
+        if self.captions < 0:
+            raise InputError(f"{dataset}:captions must be at least 1, or 0 for all; got {self.captions}")
+
+    @abstractmethod
+    def pictures(self, name: str) -> Sequence[CaptionedPicture]:
+        """Return the pictures of a split. Raises InputError, listing the splits, for another name."""
+
+    def split(self, name: str) -> PictureSplit:
+        """Return the split of a name; its `skipped` lists what on_error=skip left out."""
+        preprocessing = Preprocessing(self.size, self.chosen_fit, self.resample, self.rgb)
+        return build_picture_split(name, self.pictures(name), preprocessing, self.captions, self.on_error)
+
+    @property
+    def chosen_fit(self) -> Fit:
+        """How pictures become squares."""
+        return choose_fit(self.fit, self.crop, usual=True)
+
+
 def build_picture_split(
-    name: str,
-    items: Sequence[CaptionedPicture],
-    size: int,
-    captions: int,
-    fit: Fit,
-    on_error: OnError,
-    resample: Resample = "bilinear",
-    rgb: Rgb = "first",
+    name: str, items: Sequence[CaptionedPicture], preprocessing: Preprocessing, captions: int, on_error: OnError
 ) -> PictureSplit:
     """Build the split of `items`.
 
@@ -61,13 +88,10 @@ def build_picture_split(
     Args:
         name: of the split.
         items: the pictures, in the order of the split.
-        size: pixels of a side.
+        preprocessing: how a picture becomes a square.
         captions: number of captions of each picture, the first ones; 0: all.
-        fit: how a picture becomes a square.
         on_error: `raise` raises for a missing file now, and for a file that cannot be decoded when it is used; `skip`
             decodes all files now and leaves out those that fail.
-        resample: bilinear or bicubic.
-        rgb: whether pictures of other modes become RGB first or last.
 
     Raises:
         InputError: a picture has no caption, an id repeats, or no picture is left.
@@ -75,23 +99,22 @@ def build_picture_split(
     for item in items:
         if not item.captions:
             raise InputError(f"{item.path} must have at least one caption; got none: remove it from the list")
-    kept, images = _open_pictures(items, size, fit, on_error, resample, rgb)
+    images = PictureFiles([item.path for item in items], preprocessing)
+    rows = images.readable_rows() if on_error == "skip" else range(len(items))
+    kept = [items[row] for row in rows]
     if not kept:
         raise InputError(f"split {name!r} must hold at least one image; got none of {len(items)} that can be read")
-    pairs_of = [item.captions[: captions or None] for item in kept]
-    ids = [caption for pairs in pairs_of for caption, _ in pairs]
-    texts = [text for pairs in pairs_of for _, text in pairs]
+    ids, texts, owners = group_captions([item.captions[: captions or None] for item in kept])
     _require_unique("image ids", name, [item.id for item in kept])
     _require_unique("caption ids", name, ids)
-    options = f"{size} {_FIT_TEXTS.get(fit, fit)}{_resample_text(resample)}{_rgb_text(rgb)}"
     return PictureSplit(
         name=name,
-        images=images,
+        images=images if len(kept) == len(items) else images.select(rows),
         captions=texts,
-        caption_image=np.repeat(np.arange(len(kept), dtype=np.int64), [len(pairs) for pairs in pairs_of]),
+        caption_image=owners,
         image_ids=[item.id for item in kept],
         caption_ids=ids,
-        fingerprint=fingerprint_of(name, options, *_describe_files(kept), *ids, *texts),
+        fingerprint=fingerprint_of(name, _describe(preprocessing), *_describe_files(kept), *ids, *texts),
         skipped=tuple(sorted({str(item.path) for item in items} - {str(item.path) for item in kept})),
     )
 
@@ -116,37 +139,12 @@ def choose_fit(fit: Fit | None, crop: bool, usual: bool) -> Fit:
     return fit or by_flag
 
 
-def _resample_text(resample: Resample) -> str:
-    """Return nothing for bilinear, so that fingerprints from before there was a choice stay valid."""
-    return "" if resample == "bilinear" else f" {resample}"
-
-
-def _rgb_text(rgb: Rgb) -> str:
-    """Return nothing for RGB first, so that fingerprints from before there was a choice stay valid."""
-    return "" if rgb == "first" else f" rgb={rgb}"
-
-
-def check_options(dataset: str, size: int, captions: int) -> None:
-    """Raise InputError, naming the data set, when size < 1 or > 8192, or captions < 0."""
-    if size < 1:
-        raise InputError(f"{dataset}:size must be at least 1 pixel; got {size}")
-    if size > _MAX_SIZE:
-        raise InputError(f"{dataset}:size must be at most {_MAX_SIZE} pixels; got {size}")
-    if captions < 0:
-        raise InputError(f"{dataset}:captions must be at least 1, or 0 for all; got {captions}")
-
-
-def _open_pictures(
-    items: Sequence[CaptionedPicture], size: int, fit: Fit, on_error: OnError, resample: Resample, rgb: Rgb
-) -> tuple[Sequence[CaptionedPicture], PictureFiles]:
-    """Return the pictures that are kept, and their files."""
-    images = PictureFiles([item.path for item in items], size, fit, resample=resample, rgb=rgb)
-    if on_error == "raise":
-        return items, images
-    rows = images.readable_rows()
-    if len(rows) == len(items):
-        return items, images
-    return [items[row] for row in rows], images.select(rows)
+def _describe(preprocessing: Preprocessing) -> str:
+    """Return the options for the fingerprint: nothing of what is as it was before there was a choice."""
+    resample, rgb = preprocessing.resample, preprocessing.rgb
+    filter_text = f" {resample}" if resample == "bicubic" else ""
+    fit = _FIT_TEXTS.get(preprocessing.fit, preprocessing.fit)
+    return f"{preprocessing.size} {fit}{filter_text}{'' if rgb == 'first' else f' rgb={rgb}'}"
 
 
 def _describe_files(items: Iterable[CaptionedPicture]) -> list[str]:

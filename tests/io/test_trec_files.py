@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lossscope.errors import InputError
-from lossscope.io.qrels import Judgement, iter_judgements
-from lossscope.io.trec_runs import Retrieved, iter_run
+from lossscope.io.trec_files import ScoredDocument, iter_judgements, iter_run
 from tests.each import each
 
 
@@ -21,7 +20,7 @@ def test_judgements_of_three_and_four_columns(text: str, tmp_path: Path) -> None
     (tmp_path / "test.tsv").write_text(text)
     judged = list(iter_judgements(str(tmp_path / "test.tsv")))
     assert [(one.query, one.document, one.score) for one in judged] == [("q 1", "d1", 2), ("q2", "d2", -1)]
-    assert judged[0] == Judgement(2 if text.startswith("query-id") else 1, "q 1", "d1", 2)
+    assert judged[0] == ScoredDocument(2 if text.startswith("query-id") else 1, "q 1", "d1", 2)
 
 
 @each("line, says", [
@@ -38,7 +37,10 @@ def test_a_line_of_judgements_that_cannot_be_read_is_named(line: str, says: str,
 
 def test_a_run_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.run").write_text("q1 Q0 d1 1 12.5 bm25\nq1\tQ0\td2\t2\t-1e-3\tbm25\n")
-    assert list(iter_run(str(tmp_path / "a.run"))) == [Retrieved(1, "q1", "d1", 12.5), Retrieved(2, "q1", "d2", -0.001)]
+    assert list(iter_run(str(tmp_path / "a.run"))) == [
+        ScoredDocument(1, "q1", "d1", 12.5),
+        ScoredDocument(2, "q1", "d2", -0.001),
+    ]
 
 
 @each("line, says", [

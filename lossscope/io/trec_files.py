@@ -1,0 +1,63 @@
+"""Files of TREC, as BEIR has them too: relevant documents of a query (qrels), and what a system ranked highest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lossscope.errors import InputError
+
+from .json_files import shorten
+from .line_blocks import iter_lines
+from .reading import show_path
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredDocument:
+    """One line."""
+
+    line: int  # counted from 1
+    query: str  # id
+    document: str  # id
+    score: float  # of judgements a whole number, above 0: relevant
+
+
+def iter_judgements(location: str) -> Iterator[ScoredDocument]:
+    """Yield the lines of `query-id <tab> corpus-id <tab> score`, below a header or not, or of TREC's four columns.
+
+    Raises InputError, naming file and line, for a line of other columns, and for a score that is no whole number.
+    """
+    name = show_path(location)
+    for number, line in iter_lines(location):
+        columns = line.rstrip("\r").split("\t") if "\t" in line else line.split()
+        score = columns[-1].strip()
+        if number == 1 and score.lower() == "score":  # a header
+            continue
+        if len(columns) not in (3, 4):
+            raise InputError(
+                f"line {number} of {name} must be query-id, corpus-id, score, with tabs between; got {shorten(line)}"
+            )
+        if not score.removeprefix("-").isdecimal() or len(score) > 9:
+            raise InputError(f"score in line {number} of {name} must be a whole number; got {shorten(score)}")
+        yield ScoredDocument(number, columns[0], columns[-2], int(score))
+
+
+def iter_run(location: str) -> Iterator[ScoredDocument]:
+    """Yield the lines `query Q0 document rank score tag` of a run file, in their order.
+
+    Raises InputError, naming file and line, for a line of other columns, and for a score that is no number.
+    """
+    name = show_path(location)
+    for number, line in iter_lines(location):
+        columns = line.split()
+        if len(columns) != 6:
+            what = "query Q0 document rank score tag, with blanks between"
+            raise InputError(f"line {number} of {name} must be {what}; got {shorten(line)}")
+        try:
+            score = float(columns[4])
+        except ValueError:
+            score = math.nan
+        if math.isnan(score):
+            raise InputError(f"score in line {number} of {name} must be a number; got {shorten(columns[4])}")
+        yield ScoredDocument(number, columns[0], columns[2], score)
