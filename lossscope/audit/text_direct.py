@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Floats, Group, NotKnown, PairRows, Signal
+from .base import Floats, Group, Missing, PairRows, Signal
 from .parts.material import Material
 from .parts.text_products import sparse_product
 
@@ -20,5 +20,5 @@ class TextDirect(Signal):
     def values(self, material: Material, pairs: PairRows) -> Floats:
         space = material.texts
         if space.first_words is None:
-            raise NotKnown("its first side is no texts")
+            raise Missing("its first side is no texts")
         return sparse_product(space.first_words, space.words, pairs.left, pairs.right)

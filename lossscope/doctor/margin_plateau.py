@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.batches import Batches, guess_is_margin
 from .parts.curve import Curve
@@ -37,7 +37,7 @@ class MarginPlateau(Check):
             if found is not None or not patient.has(Curve):
                 return found
         if not patient.has(TrainingLog):
-            raise NotChecked("it has neither an objective with its batches nor a log")
+            raise Missing("it has neither an objective with its batches nor a log")
         return self._of_curve(patient, patient.part(Curve))
 
     def _of_batches(self, patient: Patient, batches: Batches) -> Finding | None:

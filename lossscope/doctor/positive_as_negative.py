@@ -12,7 +12,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.items import Items
 from .parts.patient import Patient
 from .parts.texts import Texts
@@ -37,7 +37,7 @@ class PositiveAsNegative(Check):
             return self._of_texts(patient, patient.part(Texts))
         split = patient.part(Items).split
         if split.relations.negatives is None:
-            raise NotChecked("it has no mined negatives")
+            raise Missing("it has no mined negatives")
         if patient.masks("same_item") or patient.recipe.get("negatives") == "none":
             return None
         wrong = own_positives(split)

@@ -15,7 +15,7 @@ from lossscope.audit.estimate.signal_table import SignalTable
 from lossscope.audit.parts.material import Material
 from lossscope.audit.parts.model_view import ModelView
 from lossscope.audit.parts.text_space import phrases, stems
-from lossscope.audit.types import NotKnown, PairRows
+from lossscope.audit.types import Missing, PairRows
 from lossscope.core.relations import Relations
 from lossscope.core.sides import Sides
 from lossscope.datasets.base import Split, Texts
@@ -104,7 +104,7 @@ def test_agreement_is_the_share_of_models_that_find_the_candidate_as_good() -> N
             votes += bool(other) and own[q, c] >= max(other) - 0.05 * abs(max(other))
         expected.append(votes / 3 if positives_without(PAIRS, place) else NAN)
     np.testing.assert_allclose(values("agreement", of), expected, atol=1e-6)
-    with pytest.raises(NotKnown, match="fewer than two"):
+    with pytest.raises(Missing, match="fewer than two"):
         values("agreement", material(1))
 
 
@@ -207,7 +207,7 @@ def test_text_direct_is_the_cosine_of_two_texts_and_of_no_pictures() -> None:
     idf = {w: np.log((1 + len(words)) / (1 + sum(w in one for one in words))) + 1 for one in words for w in one}
     expected = [[cosine(words[q], words[3 + c], idf) for c in range(12)] for q in range(3)]
     np.testing.assert_allclose(direct, expected, atol=1e-5)
-    with pytest.raises(NotKnown, match="first side is no texts"):
+    with pytest.raises(Missing, match="first side is no texts"):
         values("text_direct", material())
 
 

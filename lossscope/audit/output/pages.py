@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.facts import Missing
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
 from ..steps.result import AuditResult, ScoredPairs
-from ..types import NotKnown
 from .document import UNSURE, status
 from .page import PageItem, PagePair, write_page
 from .tables import positives
@@ -99,7 +99,7 @@ def _pictures(result: AuditResult, rows: Rows) -> dict[int, npt.NDArray[np.uint8
     """Return the pictures of some items of the first side, by row; none where the data have none."""
     try:
         items = result.material.pictures
-    except NotKnown:
+    except Missing:
         return {}
     pixels = np.asarray(items.take(rows))
     if pixels.dtype != np.uint8:

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.normal_form import normal_forms
 from lossscope.core.relations import NONE
 from lossscope.core.types import Progress, Rows
 from lossscope.datasets.base import Images, Split, Texts
 
-from ..types import NotKnown
 from .items import AuditedItems
 from .model_view import ModelView
 from .picture_hashes import hash_pictures
@@ -39,28 +39,28 @@ class Material(AuditedItems):
 
     @property
     def pictures(self) -> Images:
-        """The first side's pictures. Raises NotKnown where there are none."""
+        """The first side's pictures. Raises Missing where there are none."""
         shape: Any = () if self.split is None or isinstance(self.split.images, Texts) else self.split.images.shape
         if self.split is None or not (isinstance(shape, tuple) and len(shape) == 3 and shape[0] == 3):
-            raise NotKnown("it has no pictures; name the data with --data")
+            raise Missing("it has no pictures; name the data with --data")
         return self.split.images
 
     @cached_property
     def texts(self) -> TextSpace:
-        """The texts of both sides as vectors. Raises NotKnown where there are none."""
+        """The texts of both sides as vectors. Raises Missing where there are none."""
         if self.split is None or not any(self.split.captions):
-            raise NotKnown("it has no texts; name the data with --data")
+            raise Missing("it has no texts; name the data with --data")
         learn = self.training or self.split
         return TextSpace.fit(_groups(learn), self.split.captions, self.first_texts, self.progress)
 
     @cached_property
     def query_texts(self) -> QueryTexts:
-        """The texts of each query together. Raises NotKnown where there are none."""
+        """The texts of each query together. Raises Missing where there are none."""
         return QueryTexts(self.texts, self.positives_of_queries, self.positives_of_candidates)
 
     @cached_property
     def texts_of_queries(self) -> Rows:
-        """(N, k) rows of the texts of each query that have known words; −1 for the others. Raises NotKnown."""
+        """(N, k) rows of the texts of each query that have known words; −1 for the others. Raises Missing."""
         rows = self.positives_of_queries
         return np.where((rows != NONE) & self.texts.is_known[rows], rows, NONE)
 
@@ -68,14 +68,14 @@ class Material(AuditedItems):
     def text_keys(self) -> Rows:
         """(M,) numbers of the second side's texts, equal where the words are; −1 of an empty one."""
         if self.split is None:
-            raise NotKnown("it has no texts; name the data with --data")
+            raise Missing("it has no texts; name the data with --data")
         numbers: dict[str, int] = {}
         texts = normal_forms(self.split.captions)
         return np.array([numbers.setdefault(text, len(numbers)) if text else NONE for text in texts], np.int64)
 
     @cached_property
     def picture_hashes(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-        """(N, 96) bits of the perceptual hash of each picture, and (N, 816) thumbnails. Raises NotKnown without any."""
+        """(N, 96) bits of the perceptual hash of each picture, and (N, 816) thumbnails. Raises Missing without any."""
         return hash_pictures(self.pictures, self.progress)
 
     @classmethod

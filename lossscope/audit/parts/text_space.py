@@ -14,10 +14,11 @@ import numpy.typing as npt
 import scipy.linalg
 from scipy import sparse
 
+from lossscope.core.facts import Missing
 from lossscope.core.normal_form import normal_form
 from lossscope.core.types import Progress
 
-from ..types import Floats, NotKnown
+from ..types import Floats
 
 _FIT, _WIDTH, _KEPT = 40_000, 600, 100  # texts that are learnt from, dimensions of words, and of what tells items apart
 _SHRINKAGE = 0.3  # of the scatter within items towards a sphere
@@ -57,7 +58,7 @@ class TextSpace:
             progress: called with (label, done, of).
 
         Raises:
-            NotKnown: texts without words.
+            Missing: texts without words.
         """
         from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
@@ -73,7 +74,7 @@ class TextSpace:
             X = word_counter.fit_transform(texts)
             counts = phrase_counter.fit_transform([*texts, *second]).tocsr()
         except ValueError:  # an empty vocabulary
-            raise NotKnown("its texts have no words that two of them share") from None
+            raise Missing("its texts have no words that two of them share") from None
         if progress:
             progress(label, 1, 3)
         learnt, of_second = counts[: len(texts)], counts[len(texts) :]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from lossscope.core.facts import Missing
 from lossscope.core.types import Rows
 
 from ..parts.material import Material
-from ..types import NotKnown, PairRows
+from ..types import PairRows
 from .known import are_known
 from .list_lengths import ALL_PAIRS, reverse_top
 from .top_lists import TopLists, top_lists
@@ -51,7 +52,7 @@ def _of_texts(material: Material, top: int) -> list[Rows]:
     """Keys of the lists by texts: candidates beside the sum of a query's texts, and the other way round."""
     try:
         texts = material.query_texts
-    except NotKnown:
+    except Missing:
         return []
     queries, candidates = texts.units, texts.space.siblings
     M, one_set = material.relations.second, material.relations.one_set

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from lossscope.core.facts import Missing
 from lossscope.plots import cosines, hubness, loss_guess, spectrum
 from lossscope.report.sections import Picture
 
@@ -19,7 +20,7 @@ from ..parts.curve import Curve
 from ..parts.hubs import Hubs
 from ..parts.patient import Patient
 from ..parts.spectrum import Spectrum, null_values
-from ..types import Finding, NotChecked
+from ..types import Finding
 
 _NEGATIVES = 20_000  # that are drawn
 
@@ -38,7 +39,7 @@ def draw(finding: Finding, patient: Patient, suffix: str = "") -> Picture | None
         try:
             picture = figure(finding, patient)
             return replace(picture, name=f"{picture.name}{suffix}")
-        except NotChecked:
+        except Missing:
             continue
     return None
 

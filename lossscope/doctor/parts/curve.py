@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
 
+from lossscope.core.facts import Missing
 from lossscope.core.pair import Pair
 from lossscope.core.similarity import pair_mask
 from lossscope.core.weights import reduce_weights
@@ -19,7 +21,6 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
 from ..logs.base import TrainingLog
-from ..types import NotChecked
 from .batches import guess_is_margin
 from .patient import Patient, build_objective
 
@@ -49,17 +50,17 @@ class Curve:
     objective: Objective | None
     batch_size: int | None
     guesses: tuple[Guess, ...]
+    needs: ClassVar[tuple[type, ...]] = (TrainingLog,)
 
     @classmethod
-    def of(cls, patient: Patient) -> Curve:
-        """Take the log. Raises NotChecked where there is none, or a short one."""
-        log = patient.part(TrainingLog)
+    def of(cls, patient: Patient, log: TrainingLog) -> Curve:
+        """Take the log. Raises Missing where it is short."""
         spec = patient.objective_spec or log.objective
         objective = build_objective(spec) if spec else None
         size = patient.stated_batch_size or log.batch_size
         curve = cls(log, objective, size, tuple(guesses_of(objective, size, patient.recipe)))
         if len(curve.loss) < LEAST:
-            raise NotChecked(f"its log has {len(curve.loss)} steps with a loss; {LEAST} are needed")
+            raise Missing(f"its log has {len(curve.loss)} steps with a loss; {LEAST} are needed")
         return curve
 
     @cached_property

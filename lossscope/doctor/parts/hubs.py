@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from .alignment import Alignment
-
-if TYPE_CHECKING:
-    from .patient import Patient
+from .patient import Patient
 
 _NEIGHBOURS = 10
 _DRAWS = 50
@@ -50,11 +48,11 @@ class Hubs:
     """Hubs of both directions."""
 
     directions: tuple[DirectionHubs, ...]
+    needs: ClassVar[tuple[type, ...]] = (Alignment,)
 
     @classmethod
-    def of(cls, patient: Patient) -> Hubs:
+    def of(cls, _: Patient, alignment: Alignment) -> Hubs:
         """Count neighbours in the sample of pairs."""
-        alignment = patient.part(Alignment)
         k = max(1, min(_NEIGHBOURS, alignment.pairs // 20))
         null, first = null_skewness(alignment.pairs, k), null_first(alignment.pairs)
         found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +11,14 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.pair import Pair
 from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
+
+from .patient import Patient
+from .vectors import Vectors
 
 MOST = 4096  # items of the first side; shares of them are within 1.6 points at 95 % (docs/doctor.md)
 Flags = npt.NDArray[np.bool_]
@@ -27,6 +32,16 @@ class Items:
     split: SplitEmbeddings  # the sample
     source: SplitEmbeddings  # that it is of, as it is stored
     rows: Pair[Rows]  # of the sample in the source
+    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
+
+    @classmethod
+    def of(cls, patient: Patient, stored: SplitEmbeddings) -> Items:
+        """Draw the sample. Raises Missing where most rows of a side are not finite, or zero."""
+        usable = _usable(patient, stored)
+        if any(int(flags.sum()) < max(2, 0.5 * min(map(len, usable))) for flags in usable):
+            raise Missing("too few of its rows are finite")
+        rows = sample_rows(stored.relations, usable)
+        return cls(subset(stored, rows), stored, rows)
 
     @property
     def whole(self) -> tuple[int, int]:
@@ -37,6 +52,17 @@ class Items:
     def is_sample(self) -> bool:
         """Whether there are more."""
         return self.whole != (self.split.relations.first, self.split.relations.second)
+
+
+def _usable(patient: Patient, stored: SplitEmbeddings) -> Pair[Flags]:
+    """Return which rows of each side are finite and, of embeddings, not zero."""
+    if stored.images is not None and stored.captions is not None:
+        return Pair(*patient.part(Vectors).finite_rows())
+    if stored.similarity is None:
+        return Pair(np.ones(stored.relations.first, dtype=bool), np.ones(stored.relations.second, dtype=bool))
+    finite = stored.similarity.isfinite()
+    rows, columns = finite.all(1).numpy(), finite.all(0).numpy()
+    return Pair(rows, columns if rows.any() else np.zeros_like(columns))
 
 
 def sample_rows(relations: Relations, usable: Pair[Flags], seed: int = 0, most: int = MOST) -> Pair[Rows]:

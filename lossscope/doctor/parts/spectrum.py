@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.facts import Missing
 from lossscope.core.sides import plural
 
-from ..types import NotChecked
 from .items import Items
-
-if TYPE_CHECKING:
-    from .patient import Patient
+from .patient import Patient
 
 _ROWS = 4096  # of a side that are looked at
 LEAST = 16  # rows
@@ -53,15 +51,16 @@ class Spectrum:
     """The spectra of both sides; one of one set."""
 
     sides: tuple[SideSpectrum, ...]
+    needs: ClassVar[tuple[type, ...]] = (Items,)
 
     @classmethod
-    def of(cls, patient: Patient) -> Spectrum:
-        """Compute the spectra of a sample. Raises NotChecked where no embeddings are known."""
-        split = patient.part(Items).split
+    def of(cls, _: Patient, items: Items) -> Spectrum:
+        """Compute the spectra of a sample. Raises Missing where no embeddings are known."""
+        split = items.split
         if split.images is None or split.captions is None:
-            raise NotChecked("it has similarities and no embeddings")
+            raise Missing("it has similarities and no embeddings")
         if min(len(split.images), len(split.captions)) < LEAST:
-            raise NotChecked(f"a side has fewer than {LEAST} items")
+            raise Missing(f"a side has fewer than {LEAST} items")
         sides = split.relations.sides
         classes = split.relations.number_of_classes
         spectra = [side_spectrum(split.images, plural(sides.first), classes)]

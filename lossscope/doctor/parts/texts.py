@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from lossscope.datasets.lint.suite import LintReport
 
@@ -11,5 +12,6 @@ from lossscope.datasets.lint.suite import LintReport
 class Texts:
     """What rows of text data have of each fault, without any model."""
 
+    absent: ClassVar[str] = "it has no rows of text"
     target: str  # file or spec
     report: LintReport

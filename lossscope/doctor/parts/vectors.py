@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.relations import Relations
 from lossscope.core.sides import plural
 from lossscope.core.types import Progress, Rows
 
+from .patient import Patient
+
+SCORES_PAIRS = "it scores pairs and has no embeddings"
 _BLOCK = 1 << 16  # rows that are looked at together
 _MANTISSA = {torch.float32: (16, 13), torch.float64: (45, 42)}  # zero bits of a number that was bfloat16, or float16
 
@@ -43,6 +49,14 @@ class Vectors:
     second: Tensor
     relations: Relations
     progress: Progress | None = None  # called with (label, done, of) rows that were read
+    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
+
+    @classmethod
+    def of(cls, patient: Patient, stored: SplitEmbeddings) -> Vectors:
+        """Take those of the source. Raises Missing where it has none."""
+        if stored.images is None or stored.captions is None:
+            raise Missing(SCORES_PAIRS if stored.similarity is None else "it has similarities and no embeddings")
+        return cls(stored.images, stored.captions, stored.relations, patient.options.progress)
 
     @cached_property
     def facts(self) -> tuple[SideFacts, ...]:
