@@ -14,8 +14,9 @@ from lossscope.audit.estimate import signal_table
 from lossscope.audit.estimate.signal_table import SignalTable
 from lossscope.audit.parts.material import Material
 from lossscope.audit.parts.model_view import ModelView
-from lossscope.audit.parts.text_space import phrases, stems
-from lossscope.audit.types import Missing, PairRows
+from lossscope.audit.parts.text_space import TextSpace, phrases, stems
+from lossscope.audit.types import PairRows
+from lossscope.core.facts import Missing
 from lossscope.core.relations import Relations
 from lossscope.core.sides import Sides
 from lossscope.datasets.base import Split, Texts
@@ -142,7 +143,7 @@ def test_text_missing_is_the_weight_of_what_no_other_text_of_the_query_says() ->
 
 def test_text_siblings_and_items_are_cosines_in_the_learnt_space() -> None:
     of = material()
-    Z = of.texts.siblings.astype(np.float64)
+    Z = of.part(TextSpace).siblings.astype(np.float64)
 
     def unit(x: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(x)
@@ -271,7 +272,7 @@ def test_texts_without_a_known_word_are_not_alike(name: str) -> None:
     assert np.isnan(column[:, 3:6]).all()
     assert np.isnan(column[1]).all()
     assert np.isfinite(column[np.ix_([0, 2], [0, 1, 2, 6, 7, 8, 9])]).all()
-    assert of.texts.is_known.tolist() == [True] * 3 + [False] * 3 + [True] * 4 + [False] * 2
+    assert of.part(TextSpace).is_known.tolist() == [True] * 3 + [False] * 3 + [True] * 4 + [False] * 2
 
 
 def test_words_that_no_training_text_has_are_missing_most() -> None:

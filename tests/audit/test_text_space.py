@@ -10,7 +10,7 @@ from scipy import sparse
 
 from lossscope.audit.parts import text_space
 from lossscope.audit.parts.text_space import TextSpace, phrases, sibling_projection, stems
-from lossscope.audit.types import Missing
+from lossscope.core.facts import Missing
 from lossscope.core.normal_form import normal_form
 
 

@@ -62,7 +62,7 @@ def _spectrum(finding: Finding, patient: Patient) -> Picture:
         pd.DataFrame({"side": side.name, "index": np.arange(len(side.values)), "value": side.values / np.sqrt(side.n)})
         for side in sides
     ]
-    null = null_values(sides[0].n, sides[0].d)
+    null = null_values(sides[0].n, sides[0].d).numpy()
     parts.append(
         pd.DataFrame({"side": "isotropic", "index": np.arange(len(null)), "value": null / np.sqrt(sides[0].n)})
     )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from lossscope.core.facts import Missing
 from lossscope.core.sides import plural
+from lossscope.core.singular_values import effective_rank, singular_values
 
 from .items import Items
 from .patient import Patient
@@ -84,38 +85,27 @@ def side_spectrum(X: Tensor, name: str, classes: int = 0) -> SideSpectrum:
     total = X.sum(0)
     mean_cosine = float((total @ total - X.square().sum()) / (n * (n - 1)))
     centred = X - X.mean(0)
-    values = singular_values(centred)
+    values = _singular_values(centred)
     largest = min(n - 1, d, classes - 1 if classes > 1 else d)
     spread = float(np.sqrt(d) * centred.std(0, unbiased=False).mean())
-    return SideSpectrum(name, n, d, mean_cosine, spread, values, effective_rank(values), null_rank(n, d), largest)
+    rank, null = _effective_rank(values), _effective_rank(null_values(n, d))
+    return SideSpectrum(name, n, d, mean_cosine, spread, values.numpy(), rank, null, largest)
 
 
-def singular_values(X: Tensor) -> npt.NDArray[np.float64]:
-    """Return the singular values of (n, d), falling, without those that are rounding errors."""
-    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
-    squares = torch.linalg.eigvalsh(gram).flip(0)
-    floor = squares[0] * len(squares) * torch.finfo(squares.dtype).eps
-    values: npt.NDArray[np.float64] = squares.where(squares > floor, 0.0).clamp(min=0).sqrt().numpy()
-    return values
+def _singular_values(X: Tensor) -> Tensor:
+    """(min(n, d),) singular values of (n, d), falling."""
+    products = X @ X.T if len(X) < X.shape[1] else X.T @ X
+    return singular_values(products[None])[0].flip(0)
 
 
-def effective_rank(values: npt.NDArray[np.float64]) -> float:
-    """exp(−Σ p ln p), p = σ / Σ σ; 0 where all are 0."""
-    total = values.sum()
-    if not total > 0:
-        return 0.0
-    p = values[values > 0] / total
-    return float(np.exp(-(p * np.log(p)).sum()))
-
-
-def null_rank(n: int, d: int) -> float:
-    """Return the effective rank of centred isotropic vectors (n, d), from one draw."""
-    return effective_rank(null_values(n, d))
+def _effective_rank(values: Tensor) -> float:
+    """Return the effective rank; 0 where all singular values are 0."""
+    return float(effective_rank(values[None]).nan_to_num(0.0))
 
 
 @lru_cache(maxsize=16)
-def null_values(n: int, d: int) -> npt.NDArray[np.float64]:
+def null_values(n: int, d: int) -> Tensor:
     """Return the singular values of centred isotropic unit vectors (n, d), from one draw."""
     X = torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     X = torch.nn.functional.normalize(X, dim=1)
-    return singular_values(X - X.mean(0))
+    return _singular_values(X - X.mean(0))
