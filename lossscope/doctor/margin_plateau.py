@@ -9,8 +9,9 @@ import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
-from .parts.batches import Batches, guess_is_margin
+from .parts.batches import Batches
 from .parts.curve import Curve
+from .parts.guesses import guess_is_margin
 from .parts.patient import Patient
 
 

@@ -9,7 +9,8 @@ from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment
 from .parts.batches import Batches
-from .parts.curve import Curve, Guess
+from .parts.curve import Curve
+from .parts.guesses import Guess
 from .parts.patient import Patient
 
 _ADVICE = (

@@ -54,7 +54,7 @@ class OneDirection(Check):
         """Return recall of a direction without the 1 % of the candidates that are the nearest most often."""
         place = alignment.labels.index(low.label)
         hubs = patient.part(Hubs).directions[place].candidates
-        S, valid = (alignment.S.i2t, alignment.valid) if place == 0 else (alignment.S.t2i, alignment.valid.T)
+        _, S, valid = alignment.rows_of_directions[place]
         kept = valid.clone()
         kept[:, torch.from_numpy(hubs.copy())] = False
         kept |= torch.eye(len(S), dtype=torch.bool)

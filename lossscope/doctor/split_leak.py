@@ -57,13 +57,13 @@ class SplitLeak(Check):
     def _of_texts(self, texts: Texts) -> Finding | None:
         if self.id() not in texts.report.checked:
             raise Missing("it is one split; --against names the training data")
-        found = next((one for one in texts.report.findings if one.id == self.id()), None)
+        found = texts.fault(self.id())
         if found is None or found.share <= self.share:
             return None
         return self.finding(
             f"{found.share:.1%} of the rows share a text with an earlier split",
             f"{found.count:,} rows have a query or a positive of an earlier split, which was trained on.",
             (Evidence("share of rows that are in both", found.share, self.share, (0, self.share)),),
-            (Advice(found.advice[0].upper() + found.advice[1:] + "."),),
-            examples=tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples),
+            found.advice,
+            examples=found.examples,
         )

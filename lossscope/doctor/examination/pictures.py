@@ -80,7 +80,7 @@ def _hubs(finding: Finding, patient: Patient) -> Picture:
 
 def _pairs(finding: Finding, patient: Patient) -> Picture:
     alignment = patient.part(Alignment)
-    S, others = alignment.S.i2t, alignment.valid & ~torch.eye(alignment.pairs, dtype=torch.bool)
+    S, others = alignment.S.i2t, alignment.negatives
     negatives = S[others].numpy()
     hardest = S.masked_fill(~others, -torch.inf).amax(1).numpy()
     if len(negatives) > _NEGATIVES:

@@ -22,6 +22,7 @@ from lossscope.probes.views.view import Extremes
 
 from .items import Items
 from .patient import Patient
+from .vectors import draw_rows
 
 MOST = 2048  # pairs
 LEAST = 16  # pairs, below which chance cannot be told from learning
@@ -101,8 +102,17 @@ class Alignment:
     @cached_property
     def directions(self) -> tuple[DirectionAlignment, ...]:
         """Where positives stand in each direction."""
-        every = (self.S.i2t, self.valid), (self.S.t2i, self.valid.T)
-        return tuple(align(S, valid, label) for (S, valid), label in zip(every, self.labels, strict=False))
+        return tuple(align(S, valid, label) for label, S, valid in self.rows_of_directions)
+
+    @property
+    def rows_of_directions(self) -> tuple[tuple[str, Tensor, Tensor], ...]:
+        """Label, S and valid entries of each direction, queries as rows."""
+        return tuple(zip(self.labels, self.S, (self.valid, self.valid.T), strict=False))
+
+    @property
+    def negatives(self) -> Tensor:
+        """(m, m) bool, the negatives of the first direction."""
+        return self.valid & ~torch.eye(self.pairs, dtype=torch.bool)
 
     @property
     def at_chance(self) -> bool:
@@ -161,9 +171,8 @@ def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
         pairs = relations.positives
         firsts = np.sort(np.unique(pairs[:, 0], return_index=True)[1])
         first, second = _each_once(pairs[firsts, 0], pairs[firsts, 1])
-    if len(first) > MOST:
-        rows = np.sort(np.random.default_rng(seed).choice(len(first), MOST, replace=False))
-        first, second = first[rows], second[rows]
+    rows = draw_rows(np.arange(len(first)), MOST, np.random.default_rng(seed))
+    first, second = first[rows], second[rows]
     return first.astype(np.int64), second.astype(np.int64)
 
 

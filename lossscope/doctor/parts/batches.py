@@ -28,6 +28,7 @@ from lossscope.probes.views.view import DenseRows
 from lossscope.registry import build
 
 from .alignment import probability_of_first
+from .guesses import guess_is_logarithm
 from .items import Items
 from .patient import Patient, TrainedWith
 
@@ -98,6 +99,11 @@ class Batches:
     def is_softmax(self) -> bool:
         """Whether guessing costs the logarithm of the number of candidates, as in every cross-entropy over them."""
         return guess_is_logarithm(self.objective)
+
+    def require_softmax(self, spec: str | None) -> None:
+        """Raise Missing for an objective that is no softmax, by its spec."""
+        if not self.is_softmax:
+            raise Missing(f"{spec} is no softmax over candidates")
 
     @cached_property
     def loss(self) -> float:
@@ -177,36 +183,3 @@ def guess_of(objective: Objective, S: Tensor, mask: Mask) -> Tensor:
     """Return the loss of each query where all similarities are 0, (q,); NaN where it is stated directly."""
     values = objective(torch.zeros_like(S), mask).values
     return torch.full((len(S),), torch.nan) if values is None else values
-
-
-def guess_is_logarithm(objective: Objective) -> bool:
-    """Return whether guessing among 4 and 8 candidates costs log 4 and log 8."""
-    for pairs in (4, 8):
-        try:
-            value = guess_of(objective, torch.zeros(pairs, pairs), _pairs(pairs))
-        except (InputError, RuntimeError):
-            return False
-        if not bool(((value - math.log(pairs)).abs() < 1e-3).all()):
-            return False
-    return True
-
-
-def guess_is_margin(objective: Objective | None) -> bool:
-    """Return whether equal similarities cost the margin, once or per negative, whatever they are: a triplet loss."""
-    margin = getattr(objective, "margin", None)
-    if objective is None or not isinstance(margin, float) or not margin > 0:
-        return False
-    for pairs, similarity in ((4, 0.0), (8, 0.0), (8, 0.9)):
-        try:
-            values = objective(torch.full((pairs, pairs), similarity), _pairs(pairs)).values
-        except (InputError, RuntimeError):
-            return False
-        costs = (margin, margin * (pairs - 1))
-        if values is None or all(float((values - cost).abs().max()) > 1e-3 * cost for cost in costs):
-            return False
-    return True
-
-
-def _pairs(pairs: int) -> Mask:
-    match = torch.eye(pairs, dtype=torch.bool)
-    return Mask(match, torch.ones_like(match))

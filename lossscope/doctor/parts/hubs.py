@@ -54,7 +54,7 @@ class Hubs:
         k = max(1, min(_NEIGHBOURS, alignment.pairs // 20))
         null, first = null_skewness(alignment.pairs, k), null_first(alignment.pairs)
         found = []
-        for label, S, valid in zip(alignment.labels, alignment.S, (alignment.valid, alignment.valid.T), strict=False):
+        for label, S, valid in alignment.rows_of_directions:
             near = S.masked_fill(~valid, -np.inf).topk(k, dim=1).indices
             counts, nearest = (x.bincount(minlength=len(S)) for x in (near.flatten(), near[:, 0]))
             skew, share = (

@@ -12,12 +12,11 @@ from torch import Tensor
 
 from lossscope.core.facts import Missing
 from lossscope.core.types import Rows
-from lossscope.core.unit_vectors import unit_rows
 
 from .alignment import LEAST
 from .items import MOST, Items
 from .patient import Patient
-from .vectors import Vectors
+from .vectors import Vectors, unit_rows_of
 
 _MOST = 4096  # pairs and candidates of a shift
 _MANY = 1 << 15  # items of a side, up to which orders other than shifts are tried
@@ -151,7 +150,7 @@ def _place(vectors: Vectors, pairs: Rows) -> float:
 
 
 def _unit(side: Tensor, rows: Rows) -> Tensor:
-    return unit_rows(side[torch.from_numpy(rows)], "a side")[0].float()
+    return unit_rows_of(side, rows).float()
 
 
 def _centred(x: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from lossscope.core.singular_values import effective_rank, singular_values
 
 from .items import Items
 from .patient import Patient
+from .vectors import draw_rows
 
 _ROWS = 4096  # of a side that are looked at
 LEAST = 16  # rows
@@ -79,7 +80,7 @@ def side_spectrum(X: Tensor, name: str, classes: int = 0) -> SideSpectrum:
         classes: number of labels; 0: none.
     """
     if len(X) > _ROWS:
-        X = X[torch.from_numpy(np.sort(np.random.default_rng(0).choice(len(X), _ROWS, replace=False)))]
+        X = X[torch.from_numpy(draw_rows(np.arange(len(X)), _ROWS, np.random.default_rng(0)))]
     X = X.double()
     n, d = X.shape
     total = X.sum(0)

@@ -13,13 +13,13 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing
 from lossscope.core.types import Rows
-from lossscope.core.unit_vectors import unit_rows
 from lossscope.sources.base import load
 
 from .alignment import LEAST
 from .items import Items
 from .own_model import OwnModel
 from .patient import Patient
+from .vectors import draw_rows, unit_rows_of
 
 NEAR = 0.01  # of the usual distance between neighbours: an input that is encoded twice has 1e-5 of it
 _MOST = 8192  # held-out items that are compared
@@ -93,10 +93,9 @@ def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name:
 def _unit(vectors: Tensor, most: int | None) -> tuple[Tensor, Rows]:
     """Return the finite vectors that are not zero, of unit length, and their rows; of more than `most` a sample."""
     rows = np.flatnonzero((vectors.isfinite().all(1) & vectors.any(1)).numpy())
-    if most is not None and len(rows) > most:
-        rows = np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
-    own = vectors[torch.from_numpy(rows)]
-    return (unit_rows(own, "rows")[0] if len(own) else own), rows
+    if most is not None:
+        rows = draw_rows(rows, most, np.random.default_rng(0))
+    return unit_rows_of(vectors, rows), rows
 
 
 def near_rows(held_out: Tensor, train: Tensor, share: float = NEAR) -> tuple[Rows, float]:

@@ -17,6 +17,7 @@ from lossscope.core.facts import Missing
 from lossscope.core.relations import Relations
 from lossscope.core.sides import plural
 from lossscope.core.types import Progress, Rows
+from lossscope.core.unit_vectors import unit_rows
 
 from .patient import Patient
 
@@ -118,6 +119,16 @@ def _is_plain(rows: Tensor) -> bool:
 def _blocks(rows: Tensor) -> Iterator[Tensor]:
     for block in torch.split(rows, _BLOCK):
         yield block.float() if block.dtype in (torch.float16, torch.bfloat16) else block
+
+
+def unit_rows_of(side: Tensor, rows: Rows) -> Tensor:
+    """Return some rows of a side, of unit length; they must be finite and not zero."""
+    return unit_rows(side[torch.from_numpy(rows)], "a side")[0]
+
+
+def draw_rows(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
+    """Return the rows, of more than `most` that many of them, drawn by lot, ascending."""
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
 def copies_of(rows: Tensor, keys: Rows | None = None) -> Rows:
