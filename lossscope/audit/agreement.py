@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Floats, Group, NotKnown, PairRows, Signal
+from .base import Floats, Group, Missing, PairRows, Signal
 from .parts.material import Material
 
 
@@ -21,7 +21,7 @@ class Agreement(Signal):
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
         if len(material.models) < 2:
-            raise NotKnown("agreement is of several sources; it has fewer than two")
+            raise Missing("agreement is of several sources; it has fewer than two")
         votes = np.zeros(len(pairs), np.float32)
         for model in material.models:
             positive = model.positive(pairs)

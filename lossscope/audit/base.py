@@ -8,11 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from lossscope.core.facts import Missing as Missing
+
 from .parts.material import Material
 from .parts.model_view import ModelView
 from .types import Floats as Floats
 from .types import Group as Group
-from .types import NotKnown as NotKnown
 from .types import PairRows as PairRows
 
 
@@ -25,7 +26,7 @@ class Signal(ABC):
 
     @abstractmethod
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        """Return a number of each pair, (n,); NaN where it has none. Raises NotKnown where what it reads is not there.
+        """Return a number of each pair, (n,); NaN where it has none. Raises Missing where what it reads is not there.
 
         Args:
             material: all that is known of both sides.
@@ -51,7 +52,7 @@ class ModelSignal(Signal):
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
         if not material.models:
-            raise NotKnown("it has no embeddings; name a SOURCE")
+            raise Missing("it has no embeddings; name a SOURCE")
         total = np.zeros(len(pairs), np.float64)
         for model in material.models:
             total += self.of_model(model, pairs)

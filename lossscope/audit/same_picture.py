@@ -11,6 +11,7 @@ from lossscope.core.relations import NONE
 
 from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
+from .parts.picture_hashes import PictureHashes
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,8 @@ class SamePicture(Signal):
     group: ClassVar[Group] = "copies"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        hashes, thumbnails = material.picture_hashes
+        copies = material.part(PictureHashes)
+        hashes, thumbnails = copies.hashes, copies.thumbnails
         equal = np.zeros(len(pairs), bool)
         columns = [*material.positives_of_candidates[pairs.right].T]
         if material.relations.one_set:

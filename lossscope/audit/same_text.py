@@ -11,6 +11,7 @@ from lossscope.core.relations import NONE
 
 from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
+from .parts.text_keys import TextKeys
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class SameText(Signal):
     group: ClassVar[Group] = "copies"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        keys = material.text_keys
+        keys = material.part(TextKeys).numbers
         own = keys[pairs.right]
         equal = keys[pairs.left] == own if material.relations.one_set else np.zeros(len(pairs), bool)
         for column in material.positives_of_queries[pairs.left].T:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
 from .parts.text_products import best_sparse_product
+from .parts.text_space import TextSpace
 
 
 @dataclass(frozen=True)
@@ -21,5 +22,5 @@ class TextCosine(Signal):
     group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        space = material.texts
+        space = material.part(TextSpace)
         return best_sparse_product(space.words, pairs.right, material.positives_of_queries[pairs.left])

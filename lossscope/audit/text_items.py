@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
+from .parts.query_texts import QueryTexts
 from .parts.text_products import item_product
 
 
@@ -21,4 +22,4 @@ class TextItems(Signal):
     group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        return item_product(material.query_texts, pairs)
+        return item_product(material.part(QueryTexts), pairs)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
+from .parts.query_texts import QueryTexts
 from .parts.text_products import unsaid_weight
 
 
@@ -22,4 +23,4 @@ class TextMissing(Signal):
     group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        return -unsaid_weight(material.query_texts, pairs)
+        return -unsaid_weight(material.part(QueryTexts), pairs)

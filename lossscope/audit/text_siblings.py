@@ -10,6 +10,7 @@ import numpy as np
 from .base import Floats, Group, PairRows, Signal
 from .parts.material import Material
 from .parts.pair_products import nearest_reference
+from .parts.query_texts import QueryTexts
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class TextSiblings(Signal):
     group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        known = material.texts.is_known
-        value = nearest_reference(material.texts.siblings, pairs, material.texts_of_queries)
-        value[~known[pairs.right]] = np.nan
+        texts = material.part(QueryTexts)
+        value = nearest_reference(texts.space.siblings, pairs, texts.known)
+        value[~texts.space.is_known[pairs.right]] = np.nan
         return value

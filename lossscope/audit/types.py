@@ -14,18 +14,6 @@ Floats = npt.NDArray[np.float32]
 Group = Literal["texts", "embeddings", "copies", "own"]  # what a signal reads; `own` are those of the user's files
 
 
-class NotKnown(Exception):
-    """A signal needs something that is not there.
-
-    Args:
-        reason: what, as part of a sentence.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 @dataclass(frozen=True, eq=False)
 class PairRows:
     """Pairs of a query, a row of the first side, and a candidate, a row of the second."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from lossscope.core.facts import Missing
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.checks.spawn import ProcessError
@@ -22,6 +23,7 @@ from . import checks
 from .case import Case
 from .runs import Runs, run_together
 from .runs_alone import run_alone
+from .together import Together
 from .trainers.base import Trainer
 from .trial import Trial
 
@@ -80,9 +82,10 @@ def _case(trainer: Trainer, trial: Trial) -> Case:
         return case
     try:
         moves = alone.lost is not None and not case.is_readable  # else the weights tell
-        return replace(case, together=run_together(trial, alone, moves))
+        case.given[Together] = Together(case, run_together(trial, alone, moves))
     except ProcessError as error:
-        return replace(case, error=str(error))
+        case.missing[Together] = str(error)
+    return case
 
 
 def _device(device: str, processes: int) -> str:
@@ -116,5 +119,7 @@ def _examine(module: Any, case: Case, objective: Objective | None, before: list[
         return
     try:
         yield from module.examine(case, objective) if name == _OBJECTIVE else module.examine(case)
+    except Missing as error:
+        yield Verdict(name, "skipped", error.reason)
     except InputError as error:
         yield Verdict(name, "fail", describe_error(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .base import Advice, Check, Evidence, Finding
+from .base import Check, Evidence, Finding
 from .parts.texts import Texts
 
 
@@ -15,13 +15,13 @@ def finding_of_rows(check: Check, texts: Texts, share: float, words: str) -> Fin
         share: of the rows, above which it is one.
         words: what such a row has, `no positive`.
     """
-    found = next((one for one in texts.report.findings if one.id == check.id()), None)
+    found = texts.fault(check.id())
     if found is None or found.share <= share:
         return None
     return check.finding(
         f"{found.share:.1%} of the rows have {words}",
         f"{found.count:,} of {texts.report.rows:,} rows have {words}.",
         (Evidence(f"share of rows with {words}", found.share, share, (0, share)),),
-        (Advice(found.advice[0].upper() + found.advice[1:] + "."),),
-        examples=tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples),
+        found.advice,
+        examples=found.examples,
     )

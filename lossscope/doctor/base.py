@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lossscope.core.facts import Missing as Missing
+
 from .parts.patient import Patient
 from .types import Advice as Advice
 from .types import Evidence as Evidence
 from .types import Finding as Finding
-from .types import NotChecked as NotChecked
 from .types import Severity as Severity
 
 
@@ -25,7 +26,7 @@ class Check:
     explains: ClassVar[tuple[str, ...]] = ()  # ids of its symptoms, which are listed under it
 
     def examine(self, patient: Patient) -> Finding | None:
-        """Return the finding, or None. Raises NotChecked where the source does not have what is needed."""
+        """Return the finding, or None. Raises Missing where the source does not have what is needed."""
         raise NotImplementedError
 
     @classmethod

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.batches import Batches
 from .parts.patient import Patient
 
@@ -24,8 +24,7 @@ class BatchCeiling(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         batches = patient.part(Batches)
-        if not batches.is_softmax:
-            raise NotChecked(f"{patient.objective_spec} is no softmax over candidates")
+        batches.require_softmax(patient.objective_spec)
         if batches.loss >= self.near:
             return None
         size = batches.batch_size

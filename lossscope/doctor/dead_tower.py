@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.alignment import Alignment
 from .parts.patient import Patient
 from .parts.spectrum import Spectrum
@@ -36,7 +36,7 @@ class DeadTower(Check):
         patient.require_trained()
         sides, alignment = patient.part(Spectrum).sides, patient.part(Alignment)
         if len(sides) < 2:
-            raise NotChecked("it is one set, which one tower encodes")
+            raise Missing("it is one set, which one tower encodes")
         alive, dead = sorted(sides, key=lambda side: side.mean_cosine)
         is_dead = dead.mean_cosine >= self.mean_cosine and alive.mean_cosine <= dead.mean_cosine - self.apart
         if not (is_dead and alive.mean_cosine < self.mean_cosine and alignment.at_chance):

@@ -54,7 +54,7 @@ class Duplicates(Check):
         )
 
     def _of_texts(self, texts: Texts) -> Finding | None:
-        found = next((one for one in texts.report.findings if one.id == "duplicates"), None)
+        found = texts.fault(self.id())
         if found is None or found.share < self.rows:
             return None
         return self.finding(
@@ -62,6 +62,6 @@ class Duplicates(Check):
             f"{found.count:,} rows have the query and the positives of an earlier row: in a batch the copy is a "
             "negative of its own query.",
             (Evidence("share of rows that repeat another", found.share, self.rows, (0, self.rows)),),
-            (Advice(found.advice[0].upper() + found.advice[1:] + "."),),
-            examples=tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples),
+            found.advice,
+            examples=found.examples,
         )

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.curve import Curve
 from .parts.parameters import Parameters
@@ -46,7 +46,7 @@ class Frozen(Check):
         if patient.has(TrainingLog) and patient.has(Curve) and len(patient.part(Curve).column("grad_norm")):
             return self.of_curve(patient.part(Curve))
         if not looked:
-            raise NotChecked("it has neither checkpoints of two epochs nor a log with the gradient norm")
+            raise Missing("it has neither checkpoints of two epochs nor a log with the gradient norm")
         return None
 
     def _of_parameters(self, parameters: Parameters, unchanged: float) -> Finding:

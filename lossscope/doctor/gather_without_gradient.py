@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Check, Finding, NotChecked, Severity
+from .base import Check, Finding, Missing, Severity
 from .parts.patient import Patient
 
 
@@ -19,4 +19,4 @@ class GatherWithoutGradient(Check):
     severity: ClassVar[Severity] = "error"
 
     def examine(self, patient: Patient) -> Finding | None:
-        raise NotChecked("the step of the trainer tells: lossscope check --trainer FILE.py:step --processes 2")
+        raise Missing("the step of the trainer tells: lossscope check --trainer FILE.py:step --processes 2")

@@ -39,7 +39,7 @@ class HalfPrecision(Check):
             return None
         dtype = torch.bfloat16 if torch.bfloat16 in narrow else torch.float16
         alignment = patient.part(Alignment)
-        S, others = alignment.S.i2t, alignment.valid & ~torch.eye(alignment.pairs, dtype=torch.bool)
+        S, others = alignment.S.i2t, alignment.negatives
         rounded = S.to(dtype).float()
         ties = self._ties(rounded, others) - self._ties(S, others)
         evidence = [Evidence("share of positives that tie with a negative after rounding", ties, self.ties, (0, 0.05))]

@@ -11,7 +11,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.items import Items
 from .parts.patient import Patient
 
@@ -32,7 +32,7 @@ class HardNegativesTooHard(Check):
     def examine(self, patient: Patient) -> Finding | None:
         split = patient.part(Items).split
         if split.relations.negatives is None:
-            raise NotChecked("it has no mined negatives")
+            raise Missing("it has no mined negatives")
         if patient.masks("above", "percent") or patient.recipe.get("negatives") == "none":
             return None
         above = negatives_above(split)

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
-from .parts.batches import Batches, guess_is_margin
+from .parts.batches import Batches
 from .parts.curve import Curve
+from .parts.guesses import guess_is_margin
 from .parts.patient import Patient
 
 
@@ -37,7 +38,7 @@ class MarginPlateau(Check):
             if found is not None or not patient.has(Curve):
                 return found
         if not patient.has(TrainingLog):
-            raise NotChecked("it has neither an objective with its batches nor a log")
+            raise Missing("it has neither an objective with its batches nor a log")
         return self._of_curve(patient, patient.part(Curve))
 
     def _of_batches(self, patient: Patient, batches: Batches) -> Finding | None:

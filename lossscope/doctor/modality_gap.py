@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.alignment import Alignment
 from .parts.items import Items
 from .parts.patient import Patient
@@ -27,7 +27,7 @@ class ModalityGap(Check):
     def examine(self, patient: Patient) -> Finding | None:
         split = patient.part(Items).split
         if split.images is None or split.captions is None or split.captions is split.images:
-            raise NotChecked("it has no two sides of embeddings")
+            raise Missing("it has no two sides of embeddings")
         gap = float((split.images.double().mean(0) - split.captions.double().mean(0)).norm())
         if gap < self.gap:
             return None

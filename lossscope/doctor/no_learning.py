@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment
 from .parts.batches import Batches
-from .parts.curve import Curve, Guess
+from .parts.curve import Curve
+from .parts.guesses import Guess
 from .parts.patient import Patient
 
 _ADVICE = (
@@ -45,7 +46,7 @@ class NoLearning(Check):
             alignment = patient.part(Alignment)
             try:
                 found = self._of_vectors(patient, alignment)
-            except NotChecked:
+            except Missing:
                 if not patient.has(Curve):
                     raise
                 return self.of_curve(patient.part(Curve))
@@ -53,7 +54,7 @@ class NoLearning(Check):
                 return found
             return self.of_curve(patient.part(Curve))
         if not patient.has(TrainingLog):
-            raise NotChecked("it has neither pairs nor a log")
+            raise Missing("it has neither pairs nor a log")
         return self.of_curve(patient.part(Curve))
 
     def _of_vectors(self, patient: Patient, alignment: Alignment) -> Finding | None:

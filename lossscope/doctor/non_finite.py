@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.matrix import Matrix
 from .parts.parameters import Parameters
@@ -44,7 +44,7 @@ class NonFinite(Check):
         )  # fmt: skip
         found = [look(patient.part(kind)) for kind, look in looks if patient.has(kind)]
         if not found:
-            raise NotChecked("it has neither numbers of a model nor a log")
+            raise Missing("it has neither numbers of a model nor a log")
         return next((one for one in found if one is not None), None)
 
     def _vectors(self, vectors: Vectors) -> Finding | None:

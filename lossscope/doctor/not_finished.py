@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.curve import Curve
 from .parts.patient import Patient
 
@@ -27,7 +27,7 @@ class NotFinished(Check):
     def examine(self, patient: Patient) -> Finding | None:
         recall = patient.part(Curve).evaluations("val_recall")
         if len(recall) < 4:
-            raise NotChecked("its log has fewer than 4 evaluations of recall")
+            raise Missing("its log has fewer than 4 evaluations of recall")
         quarter = max(len(recall) // 4, 1)
         before, last = float(np.max(recall[:-quarter])), float(recall[-1])
         gain = (last - before) / max(float(recall.max()), 1e-12)

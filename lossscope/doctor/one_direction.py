@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment, DirectionAlignment, align
 from .parts.curve import Curve
@@ -33,12 +33,12 @@ class OneDirection(Check):
         if patient.has(Alignment):
             return self._of_alignment(patient, patient.part(Alignment))
         if not patient.has(TrainingLog):
-            raise NotChecked("it has neither pairs nor a log")
+            raise Missing("it has neither pairs nor a log")
         return self._of_log(patient.part(Curve))
 
     def _of_alignment(self, patient: Patient, alignment: Alignment) -> Finding | None:
         if len(alignment.directions) < 2:
-            raise NotChecked("one set has one direction")
+            raise Missing("one set has one direction")
         low, high = sorted(alignment.directions, key=lambda one: one.recall)
         at_chance = low.recall <= low.chance + 3 * np.sqrt(low.chance / len(low.place))
         patient.signals[self.id()] = low.recall / high.recall if high.recall else 1.0
@@ -54,7 +54,7 @@ class OneDirection(Check):
         """Return recall of a direction without the 1 % of the candidates that are the nearest most often."""
         place = alignment.labels.index(low.label)
         hubs = patient.part(Hubs).directions[place].candidates
-        S, valid = (alignment.S.i2t, alignment.valid) if place == 0 else (alignment.S.t2i, alignment.valid.T)
+        _, S, valid = alignment.rows_of_directions[place]
         kept = valid.clone()
         kept[:, torch.from_numpy(hubs.copy())] = False
         kept |= torch.eye(len(S), dtype=torch.bool)
@@ -63,7 +63,7 @@ class OneDirection(Check):
     def _of_log(self, curve: Curve) -> Finding | None:
         first, second = curve.evaluations("val_recall_first"), curve.evaluations("val_recall_second")
         if not len(first) or not len(second):
-            raise NotChecked("its log has no recall of both directions")
+            raise Missing("its log has no recall of both directions")
         low, high = sorted(((first[-1], "the first"), (second[-1], "the second")))
         scale = 100.0 if max(first.max(), second.max()) > 1 else 1.0
         if high[0] < self.higher / 100 * scale or low[0] > self.ratio * high[0]:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment
 from .parts.curve import Curve, Floats
@@ -49,7 +49,7 @@ class Overfitting(Check):
         if patient.has(TrainingLog) and patient.has(Curve):
             return self._of_log(patient.part(Curve), looked)
         if not looked:
-            raise NotChecked("it has neither training and held-out data nor a log of both")
+            raise Missing("it has neither training and held-out data nor a log of both")
         return None
 
     def _of_recall(self, one: Generalisation, patient: Patient) -> Finding | None:
@@ -81,7 +81,7 @@ class Overfitting(Check):
         if len(losses) < 4:
             if looked:
                 return None
-            raise NotChecked("its log has fewer than 4 evaluations")
+            raise Missing("its log has fewer than 4 evaluations")
         best, last = float(losses.min()), float(np.median(losses[-max(len(losses) // 5, 1) :]))
         rise = last / best - 1 if best > 0 else 0.0
         if rise < self.loss or curve.drift > -0.02 or int(losses.argmin()) > 0.8 * len(losses):

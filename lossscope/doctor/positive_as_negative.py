@@ -12,7 +12,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.items import Items
 from .parts.patient import Patient
 from .parts.texts import Texts
@@ -34,10 +34,10 @@ class PositiveAsNegative(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         if patient.has(Texts):
-            return self._of_texts(patient, patient.part(Texts))
+            return self._of_texts(patient.part(Texts))
         split = patient.part(Items).split
         if split.relations.negatives is None:
-            raise NotChecked("it has no mined negatives")
+            raise Missing("it has no mined negatives")
         if patient.masks("same_item") or patient.recipe.get("negatives") == "none":
             return None
         wrong = own_positives(split)
@@ -46,17 +46,17 @@ class PositiveAsNegative(Check):
         if share <= self.share:
             return None
         rows = np.flatnonzero(wrong.any(1))[:5]
-        return self._found(patient, share, "queries", f"{int(wrong.any(1).sum()):,} of {len(wrong):,} queries",
+        return self._found(share, "queries", f"{int(wrong.any(1).sum()):,} of {len(wrong):,} queries",
                            tuple(f"{split.relations.sides.first} {split.image_ids[row]}" for row in rows))  # fmt: skip
 
-    def _of_texts(self, patient: Patient, texts: Texts) -> Finding | None:
-        found = next((one for one in texts.report.findings if one.id == self.id()), None)
+    def _of_texts(self, texts: Texts) -> Finding | None:
+        found = texts.fault(self.id())
         if found is None or found.share <= self.share:
             return None
-        examples = tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples)
-        return self._found(patient, found.share, "rows", f"{found.count:,} of {texts.report.rows:,} rows", examples)
+        count = f"{found.count:,} of {texts.report.rows:,} rows"
+        return self._found(found.share, "rows", count, found.examples)
 
-    def _found(self, patient: Patient, share: float, what: str, count: str, examples: tuple[str, ...]) -> Finding:
+    def _found(self, share: float, what: str, count: str, examples: tuple[str, ...]) -> Finding:
         return self.finding(
             f"{share:.1%} of the {what} have a positive of theirs as a negative",
             f"{count} have a negative that is a positive of the same query: the loss pushes it away from its answer.",

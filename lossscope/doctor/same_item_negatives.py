@@ -9,7 +9,7 @@ import numpy as np
 
 from lossscope.core.sides import plural
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.items import Items
 from .parts.patient import Patient
 
@@ -29,7 +29,7 @@ class SameItemNegatives(Check):
         items = patient.part(Items)
         relations = items.split.relations
         if relations.one_set:
-            raise NotChecked("items of one class are positives of each other")
+            raise Missing("items of one class are positives of each other")
         if patient.recipe.get("same_image") == "mask":
             return None
         sizes = np.bincount(relations.positives[:, 0]).astype(np.float64)

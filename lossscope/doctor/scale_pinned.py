@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.learnt_scale import LearntScale
 from .parts.patient import Patient
 
@@ -27,7 +27,7 @@ class ScalePinned(Check):
     def examine(self, patient: Patient) -> Finding | None:
         scale = patient.part(LearntScale).scale
         if not len(scale):
-            raise NotChecked("no learnt scale is known")
+            raise Missing("no learnt scale is known")
         tail = scale[-max(len(scale) // 5, 1) :]
         patient.signals[self.id()] = float(np.median(tail))
         if not np.all(np.abs(tail / self.clamp - 1) < self.near):

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.learnt_scale import LearntScale
 from .parts.patient import Patient, build_objective
@@ -46,15 +46,15 @@ class SiglipStart(Check):
         if patient.has(LearntScale) and len(bias := patient.part(LearntScale).bias):
             if patient.part(LearntScale).is_start:
                 return float(bias[0])
-            raise NotChecked("its log begins after the first steps")
+            raise Missing("its log begins after the first steps")
         spec = patient.recipe.get("objective")
         if not spec and patient.has(TrainingLog):
             spec = patient.part(TrainingLog).objective
         if not spec:
-            raise NotChecked("it has neither a recipe nor a log of the bias: that at the start is not known")
+            raise Missing("it has neither a recipe nor a log of the bias: that at the start is not known")
         objective = build_objective(str(spec))
         if "bias" not in objective.learnable:
-            raise NotChecked(f"{spec} has no learnt bias")
+            raise Missing(f"{spec} has no learnt bias")
         return float(objective.learnable["bias"])
 
     @staticmethod
@@ -63,5 +63,5 @@ class SiglipStart(Check):
         if size is None and patient.has(TrainingLog):
             size = patient.part(TrainingLog).batch_size
         if size is None or size < 2:
-            raise NotChecked("the batch size is not known; --batch-size says it")
+            raise Missing("the batch size is not known; --batch-size says it")
         return size

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lossscope.core.sides import plural
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.patient import Patient
 from .parts.splits import SharedItems, Splits
 from .parts.texts import Texts
@@ -32,7 +32,7 @@ class SplitLeak(Check):
             return self._of_items(patient, patient.part(Splits))
         if patient.has(Texts):
             return self._of_texts(patient.part(Texts))
-        raise NotChecked("it has no held-out data beside the training data; --against names it")
+        raise Missing("it has no held-out data beside the training data; --against names it")
 
     def _of_items(self, patient: Patient, splits: Splits) -> Finding | None:
         worst = max(splits.shared, key=lambda one: one.share - self._threshold(one))
@@ -56,14 +56,14 @@ class SplitLeak(Check):
 
     def _of_texts(self, texts: Texts) -> Finding | None:
         if self.id() not in texts.report.checked:
-            raise NotChecked("it is one split; --against names the training data")
-        found = next((one for one in texts.report.findings if one.id == self.id()), None)
+            raise Missing("it is one split; --against names the training data")
+        found = texts.fault(self.id())
         if found is None or found.share <= self.share:
             return None
         return self.finding(
             f"{found.share:.1%} of the rows share a text with an earlier split",
             f"{found.count:,} rows have a query or a positive of an earlier split, which was trained on.",
             (Evidence("share of rows that are in both", found.share, self.share, (0, self.share)),),
-            (Advice(found.advice[0].upper() + found.advice[1:] + "."),),
-            examples=tuple(f"{row.file}, line {row.line}: {row.text}" for row in found.examples),
+            found.advice,
+            examples=found.examples,
         )

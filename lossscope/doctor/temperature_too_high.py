@@ -11,7 +11,7 @@ import torch
 from lossscope.core.similarity import pair_mask
 from lossscope.objectives.base import Objective
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.batches import Batches
 from .parts.patient import Patient
 
@@ -34,8 +34,7 @@ class TemperatureTooHigh(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         batches = patient.part(Batches)
-        if not batches.is_softmax:
-            raise NotChecked(f"{patient.objective_spec} is no softmax over candidates")
+        batches.require_softmax(patient.objective_spec)
         patient.require_trained()
         share, floor = batches.effective_share, self._floor(batches.objective, patient.batch_size)
         patient.signals[self.id()] = min(share, floor)

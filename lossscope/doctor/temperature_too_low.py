@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, NotChecked, Severity
+from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.batches import Batches, finite_mean
 from .parts.patient import Patient
 
@@ -28,8 +28,7 @@ class TemperatureTooLow(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         batches = patient.part(Batches)
-        if not batches.is_softmax:
-            raise NotChecked(f"{patient.objective_spec} is no softmax over candidates")
+        batches.require_softmax(patient.objective_spec)
         weighed = batches.queries.effective[np.isfinite(batches.queries.effective)]
         effective = float(np.median(weighed)) if len(weighed) else float("nan")
         top = finite_mean(batches.queries.top)

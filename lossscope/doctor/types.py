@@ -10,18 +10,6 @@ SEVERITIES: tuple[Severity, ...] = ("note", "warning", "error")  # the mildest f
 Bound = float | None  # None: without a limit
 
 
-class NotChecked(Exception):
-    """A finding cannot be looked for in what there is.
-
-    Args:
-        reason: why not, as part of a sentence.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
 @dataclass(frozen=True)
 class Evidence:
     """A number that proves a finding, its threshold, and where it lies in healthy trainings."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.types import DIRECTIONS
 from lossscope.doctor.examination.open_source import of_split
 from lossscope.doctor.examination.options import Options
 from lossscope.doctor.logs.base import TrainingLog
 from lossscope.doctor.parts.batches import Batches, query_statistics
 from lossscope.doctor.parts.matrix import Matrix
-from lossscope.doctor.parts.patient import Patient
+from lossscope.doctor.parts.patient import Patient, TrainedWith
 from lossscope.doctor.parts.vectors import Vectors
-from lossscope.doctor.types import NotChecked
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import dense_rows
 from lossscope.errors import InputError
@@ -51,15 +49,13 @@ def patient_of(observed: Observed, objective: Objective | None, log: TrainingLog
     patient = of_split(split, Options(batch_size=len(S)))
     patient.name, patient.stated_batch_size = split.name, len(S)
     patient.notices, patient.given[TrainingLog] = [], log
-    missing = {kind: why for kind, why in patient.missing.items() if kind is not TrainingLog}
-    _add_similarities(patient, missing, S, vectors, objective)
+    _add_similarities(patient, S, vectors, objective)
     if objective is None or isinstance(objective, Gradient):
-        missing[Batches] = "the loss is no objective of similarities alone"
+        patient.missing[Batches] = "the loss is no objective of similarities alone"
     else:
-        patient.objective = objective
+        patient.given[TrainedWith] = TrainedWith(objective)
         patient.objective_spec = spec_of(objective) if is_known(objective) else None
         patient.given[Batches] = lambda: _batches(observed, objective)
-    patient.missing = {kind: why for kind, why in missing.items() if kind not in patient.given}
     return patient
 
 
@@ -83,11 +79,7 @@ def _embeddings(observed: Observed) -> tuple[Tensor, Tensor] | None:
 
 
 def _add_similarities(
-    patient: Patient,
-    missing: dict[type[Any], str],
-    S: Tensor,
-    vectors: tuple[Tensor, Tensor] | None,
-    objective: Objective | None,
+    patient: Patient, S: Tensor, vectors: tuple[Tensor, Tensor] | None, objective: Objective | None
 ) -> None:
     """Add S where it is neither the cosines nor the products of the rows, and leave Vectors as rows where it is not.
 
@@ -96,11 +88,10 @@ def _add_similarities(
     is_cosine_objective = objective is not None and is_known(objective)
     if vectors is None:
         if not is_cosine_objective:
-            patient.given.pop(Matrix, None)
-            missing[Matrix] = "its loss may take similarities of any scale"
+            patient.missing[Matrix] = "its loss may take similarities of any scale"
         return
     if not is_cosine_objective or _is_near(S, *vectors):
-        missing[Matrix] = _PRODUCTS
+        patient.missing[Matrix] = _PRODUCTS
         return
     unit = [torch.nn.functional.normalize(x, dim=1) for x in vectors]
     if not _is_near(S, *unit):
@@ -122,13 +113,13 @@ def _is_near(S: Tensor, first: Tensor, second: Tensor) -> bool:
 
 
 def _batches(observed: Observed, objective: Objective) -> Batches:
-    """Return the statistics of the queries of this very batch. Raises NotChecked where they cannot be computed."""
+    """Return the statistics of the queries of this very batch. Raises Missing where they cannot be computed."""
     directions = observed.of_directions()
     try:
         rows = zip(map(_on_cpu, directions), DIRECTIONS, strict=False)
         parts = [query_statistics(objective, dense_rows(on_cpu, direction)) for on_cpu, direction in rows]
     except InputError as error:
-        raise NotChecked(f"the objective cannot be computed on the batch: {error}") from None
+        raise Missing(f"the objective cannot be computed on the batch: {error}") from None
     return Batches.joined(objective, len(directions[0].S), parts, "no query of the batch has a positive and a negative")
 
 

@@ -135,10 +135,10 @@ class LiveDoctor:
         return merged
 
     def _examine(self, kind: BatchKind, step: WatchedStep, ids: frozenset[str], is_broken: bool) -> list[Event]:
+        from lossscope.core.facts import Missing
         from lossscope.doctor.examination.causes import fold
         from lossscope.doctor.logs.base import TrainingLog
         from lossscope.doctor.parts.patient import Patient
-        from lossscope.doctor.types import NotChecked
 
         from .batch_patient import is_known, patient_of, uses_lengths
 
@@ -157,7 +157,7 @@ class LiveDoctor:
             absent = OF_LEARNING if state == "learns" else absent
         if ids & OF_RISE and not rises(log.steps["loss"].to_numpy(), self.options.every):
             ids, absent = ids - OF_RISE, absent | OF_RISE
-        newest = Patient("the newest steps", {})
+        newest = Patient("the newest steps")
         if ids & OF_NEWEST:
             newest.given[TrainingLog] = kind.history.log(spec, size, with_middle=False)
         checks = [_check(id) for id in sorted(ids)]
@@ -165,7 +165,7 @@ class LiveDoctor:
         for check in checks:
             try:
                 finding = check.examine(newest if check.id() in OF_NEWEST else patient)
-            except NotChecked:
+            except Missing:
                 continue
             checked.add(check.id())
             if finding is not None:

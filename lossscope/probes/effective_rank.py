@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from lossscope.core.singular_values import effective_rank, singular_values
 from lossscope.objectives.base import Objective
 
 from .base import Accumulator, Accumulators, Axis, Probe, Reads, Statistic
@@ -37,11 +38,7 @@ class EffectiveRank(Probe):
         return {"products": Accumulator(torch.bmm(X.transpose(1, 2), X), "sum")}
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        squares = torch.linalg.eigvalsh(accumulators["products"].value)
-        floor = squares[:, -1:] * squares.shape[1] * torch.finfo(squares.dtype).eps
-        sigma = squares.where(squares > floor, 0.0).sqrt()
-        p = sigma / sigma.sum(1, keepdim=True)
-        return {"effective_rank": torch.special.entr(p).sum(1).exp()}
+        return {"effective_rank": effective_rank(singular_values(accumulators["products"].value))}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
         return (Statistic("effective_rank", "effective_rank", "mean", "1"),)

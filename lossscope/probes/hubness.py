@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from lossscope.core.hub_counts import share_of_hubs, skewness
 from lossscope.objectives.base import Objective
 
 from .base import Accumulator, Accumulators, Axis, Probe, Reads, Statistic
@@ -19,7 +20,6 @@ _STATISTICS = (
     Statistic("never_hardest", "never_hardest", "mean", "1", within_one=True),
     Statistic("hub_share", "hub_share", "mean", "1", within_one=True),
 )
-_HUBS = 100  # one candidate in 100 is a hub
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,11 @@ class Hubness(Probe):
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
         number = accumulators["number"].value.double()
         queries = number.sum(1)
-        deviation = number - number.mean(1, keepdim=True)
-        hubs = number.topk(max(1, number.shape[1] // _HUBS), dim=1).values.sum(1)
         columns = {
             "most": number.amax(1),
-            "skew": deviation.pow(3).mean(1) / deviation.square().mean(1).pow(1.5),
+            "skew": skewness(number),
             "never_hardest": (number == 0).double().mean(1),
-            "hub_share": hubs / queries,
+            "hub_share": share_of_hubs(number),
         }
         return {name: value.where(queries > 0, torch.nan) for name, value in columns.items()}
 

@@ -71,7 +71,7 @@ class KnownSignal:
         return self.signal.name()
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        """Return a number of each pair, (n,). Raises NotKnown where the signal does."""
+        """Return a number of each pair, (n,). Raises Missing where the signal does."""
         path = self.folder / f"{self.name()}.npy"
         if not path.is_file():
             every = all_pairs(material)

@@ -14,8 +14,9 @@ from lossscope.audit.estimate import signal_table
 from lossscope.audit.estimate.signal_table import SignalTable
 from lossscope.audit.parts.material import Material
 from lossscope.audit.parts.model_view import ModelView
-from lossscope.audit.parts.text_space import phrases, stems
-from lossscope.audit.types import NotKnown, PairRows
+from lossscope.audit.parts.text_space import TextSpace, phrases, stems
+from lossscope.audit.types import PairRows
+from lossscope.core.facts import Missing
 from lossscope.core.relations import Relations
 from lossscope.core.sides import Sides
 from lossscope.datasets.base import Split, Texts
@@ -104,7 +105,7 @@ def test_agreement_is_the_share_of_models_that_find_the_candidate_as_good() -> N
             votes += bool(other) and own[q, c] >= max(other) - 0.05 * abs(max(other))
         expected.append(votes / 3 if positives_without(PAIRS, place) else NAN)
     np.testing.assert_allclose(values("agreement", of), expected, atol=1e-6)
-    with pytest.raises(NotKnown, match="fewer than two"):
+    with pytest.raises(Missing, match="fewer than two"):
         values("agreement", material(1))
 
 
@@ -142,7 +143,7 @@ def test_text_missing_is_the_weight_of_what_no_other_text_of_the_query_says() ->
 
 def test_text_siblings_and_items_are_cosines_in_the_learnt_space() -> None:
     of = material()
-    Z = of.texts.siblings.astype(np.float64)
+    Z = of.part(TextSpace).siblings.astype(np.float64)
 
     def unit(x: np.ndarray) -> np.ndarray:
         length = np.linalg.norm(x)
@@ -207,7 +208,7 @@ def test_text_direct_is_the_cosine_of_two_texts_and_of_no_pictures() -> None:
     idf = {w: np.log((1 + len(words)) / (1 + sum(w in one for one in words))) + 1 for one in words for w in one}
     expected = [[cosine(words[q], words[3 + c], idf) for c in range(12)] for q in range(3)]
     np.testing.assert_allclose(direct, expected, atol=1e-5)
-    with pytest.raises(NotKnown, match="first side is no texts"):
+    with pytest.raises(Missing, match="first side is no texts"):
         values("text_direct", material())
 
 
@@ -271,7 +272,7 @@ def test_texts_without_a_known_word_are_not_alike(name: str) -> None:
     assert np.isnan(column[:, 3:6]).all()
     assert np.isnan(column[1]).all()
     assert np.isfinite(column[np.ix_([0, 2], [0, 1, 2, 6, 7, 8, 9])]).all()
-    assert of.texts.is_known.tolist() == [True] * 3 + [False] * 3 + [True] * 4 + [False] * 2
+    assert of.part(TextSpace).is_known.tolist() == [True] * 3 + [False] * 3 + [True] * 4 + [False] * 2
 
 
 def test_words_that_no_training_text_has_are_missing_most() -> None:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from lossscope.audit.parts import text_space
 from lossscope.audit.parts.text_space import TextSpace, phrases, sibling_projection, stems
-from lossscope.audit.types import NotKnown
+from lossscope.core.facts import Missing
 from lossscope.core.normal_form import normal_form
 
 
@@ -67,7 +67,7 @@ def test_few_words_and_few_texts_are_projected_too(shape: tuple[int, int]) -> No
 
 
 def test_texts_without_words_are_not_known() -> None:
-    with pytest.raises(NotKnown, match="no words"):
+    with pytest.raises(Missing, match="no words"):
         TextSpace.fit([["...", "?!"]], ["..."])
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import lossscope
+from lossscope.core.facts import Missing
 from lossscope.doctor.examination.open_source import open_patient
 from lossscope.doctor.examination.options import Options
 from lossscope.doctor.parts.batches import Batches
 from lossscope.doctor.temperature_too_high import TemperatureTooHigh
-from lossscope.doctor.types import NotChecked
 from lossscope.registry import build
 from tests.planted.base import Size, aligned, pairs
 
@@ -65,5 +65,5 @@ def test_batches_without_a_query_that_has_a_negative_are_not_judged() -> None:
     arrays = {"queries": first, "documents": second, "positives": owners}
     patient = open_patient(arrays, Options(objective="ntxent", batch_size=16))
     patient.recipe = {"same_image": "mask"}
-    with pytest.raises(NotChecked, match="no query of its batches"):
+    with pytest.raises(Missing, match="no query of its batches"):
         patient.part(Batches)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lossscope
-from lossscope.doctor.examination import held_out
+from lossscope.doctor.parts import splits
 from lossscope.doctor.parts.patient import Patient
 from lossscope.doctor.parts.splits import SharedItems, Splits
 from lossscope.doctor.split_leak import SplitLeak
@@ -23,7 +23,7 @@ def _examples(id: str, path: str, **options: object) -> list[str]:
 
 def test_shared_items_are_named_by_their_ids_also_of_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first row is not finite, and half of the others are looked at."""
-    monkeypatch.setattr(held_out, "_MOST", 300)
+    monkeypatch.setattr(splits, "_MOST", 300)
     first, second = aligned(SIZES[0])
     train = pairs(tmp_path, first, second, "train.npz")
     first, second = first.copy(), aligned(SIZES[1])[1][: len(first)]
@@ -56,8 +56,8 @@ def test_the_threshold_of_shared_items_is_that_of_the_finding() -> None:
     rows = np.arange(40)
     usual = SharedItems("image", "train", "test", 100, rows[:0], rows, 0.3, [str(row) for row in range(100)])
     rare = replace(usual, held_out="val", near=rows[:10], usual=0.01)
-    patient = Patient("x", {Splits: Splits((usual, rare))})
+    patient = Patient("x", given={Splits: Splits((usual, rare))})
     found = SplitLeak().examine(patient)
     assert found is not None and found.title.startswith("10.0% of the val images")
     assert found.evidence[0].threshold == pytest.approx(0.005 + 2 * 0.01)
-    assert SplitLeak().examine(Patient("x", {Splits: Splits((usual,))})) is None
+    assert SplitLeak().examine(Patient("x", given={Splits: Splits((usual,))})) is None

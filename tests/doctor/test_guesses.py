@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import lossscope
-from lossscope.doctor.parts import curve
-from lossscope.doctor.parts.batches import guess_is_margin
-from lossscope.doctor.parts.curve import guesses_of
+from lossscope.doctor.parts import guesses
+from lossscope.doctor.parts.guesses import guess_is_margin, guesses_of
 from lossscope.objectives.base import Objective
 from lossscope.registry import build, names
 from tests.planted.base import SIZES, log, pairs, unit
@@ -54,7 +53,7 @@ def test_the_guess_of_a_large_batch_follows_from_a_small_one(
 ) -> None:
     objective, recipe = _build(spec), {"reduction": reduction}
     (whole,) = guesses_of(objective, 96, recipe)
-    monkeypatch.setattr(curve, "_ROWS", 32)
+    monkeypatch.setattr(guesses, "_ROWS", 32)
     (extrapolated,) = guesses_of(objective, 96, recipe)
     assert extrapolated.value == pytest.approx(whole.value, rel=1e-5)
     assert next(guesses_of(objective, 10**6, recipe)).value > 0
@@ -68,9 +67,9 @@ def test_the_guess_of_a_large_batch_is_that_of_computing_it_or_not_known(
     """Neither a sum, a logarithm nor constant: cmpm, lifted-structure and smoothap. dcl is log(n - 1)."""
     objective = _build(spec)
     for recipe in (None, {"reduction": "mean"}):
-        monkeypatch.setattr(curve, "_ROWS", 2048)
+        monkeypatch.setattr(guesses, "_ROWS", 2048)
         direct = [one for one in guesses_of(objective, 1024, recipe) if one.is_certain]
-        monkeypatch.setattr(curve, "_ROWS", 512)
+        monkeypatch.setattr(guesses, "_ROWS", 512)
         followed = [one for one in guesses_of(objective, 1024, recipe) if one.is_certain]
         if spec in ("cmpm", "lifted_structure", "smoothap"):
             assert direct and not followed

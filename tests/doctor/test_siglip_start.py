@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import lossscope
+from lossscope.core.facts import Missing
 from lossscope.doctor.examination.open_source import open_patient
 from lossscope.doctor.examination.options import Options
 from lossscope.doctor.parts.patient import Patient
 from lossscope.doctor.siglip_start import SiglipStart
-from lossscope.doctor.types import NotChecked
 from tests.planted.base import SIZES, aligned, curve, log, pairs
 
 FAR = "siglip:bias=-10"
@@ -47,7 +47,7 @@ def test_a_log_that_begins_later_does_not_say_where_the_bias_began(
     if is_start:
         assert SiglipStart().examine(patient) is not None
     else:
-        with pytest.raises(NotChecked, match="begins after the first steps"):
+        with pytest.raises(Missing, match="begins after the first steps"):
             SiglipStart().examine(patient)
 
 
@@ -55,5 +55,5 @@ def test_a_log_that_begins_later_does_not_say_where_the_bias_began(
 def test_without_a_batch_size_no_prior_is_made_up(size: int | None) -> None:
     """A batch of one pair has no negatives, and no prior either."""
     patient = Patient("ckpt.pt", recipe={"objective": FAR}, objective_spec=FAR, stated_batch_size=size)
-    with pytest.raises(NotChecked, match="the batch size is not known; --batch-size says it"):
+    with pytest.raises(Missing, match="the batch size is not known; --batch-size says it"):
         SiglipStart().examine(patient)

@@ -36,7 +36,7 @@ def test_the_auc_of_guessing_depends_on_the_number_of_pairs(plant: Plant, n: int
 def _collapse(share: float, used: float) -> Sequence[Evidence]:
     values = np.where(np.arange(100) < 100 * used, 1.0, 0.0)
     side = SideSpectrum("images", 200, 100, 0.1, 1.0, values, 100 * share, 100.0, 100)
-    found = DimensionalCollapse().examine(Patient("x", {Spectrum: Spectrum((side,))}))
+    found = DimensionalCollapse().examine(Patient("x", given={Spectrum: Spectrum((side,))}))
     return () if found is None else found.evidence
 
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lossscope.core.facts import Missing
 from lossscope.core.types import Progress, Rows
 
 from ..base import Signal
 from ..parts.material import Material
-from ..types import Floats, NotKnown, PairRows
+from ..types import Floats, PairRows
 from .calibration import Doubles
 
 _CHUNK = 1 << 18  # pairs whose signals are computed at a time
@@ -53,7 +54,7 @@ class SignalTable:
                     progress("measuring signals", number * len(signals) + place, len(starts) * len(signals))
                 try:
                     columns[place].append(measure(signal))
-                except NotKnown as error:
+                except Missing as error:
                     del known[place]
                     unknown[signal.name()] = error.reason
         if progress:

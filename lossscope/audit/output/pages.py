@@ -11,8 +11,8 @@ import numpy.typing as npt
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
+from ..parts.pictures import Pictures
 from ..steps.result import AuditResult, ScoredPairs
-from ..types import NotKnown
 from .document import UNSURE, status
 from .page import PageItem, PagePair, write_page
 from .tables import positives
@@ -97,11 +97,9 @@ def _reasons(result: AuditResult, scored: ScoredPairs, place: int) -> tuple[tupl
 
 def _pictures(result: AuditResult, rows: Rows) -> dict[int, npt.NDArray[np.uint8]]:
     """Return the pictures of some items of the first side, by row; none where the data have none."""
-    try:
-        items = result.material.pictures
-    except NotKnown:
+    if not result.material.has(Pictures):
         return {}
-    pixels = np.asarray(items.take(rows))
+    pixels = np.asarray(result.material.part(Pictures).images.take(rows))
     if pixels.dtype != np.uint8:
         pixels = (pixels * 255).round().clip(0, 255).astype(np.uint8)
     return dict(zip(rows.tolist(), pixels, strict=True))

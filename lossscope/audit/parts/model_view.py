@@ -8,13 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 from lossscope.errors import InputError
 
 from ..search.list_lengths import default_top, reverse_top
 from ..search.top_lists import TopLists, top_lists
-from ..types import Floats, NotKnown, PairRows
+from ..types import Floats, PairRows
 from .items import AuditedItems
 from .pair_products import best_products, nearest_reference, products
 
@@ -73,13 +74,13 @@ class ModelView:
     def nearest_sibling(self, pairs: PairRows) -> Floats:
         """Return the largest cosine of the candidate with a positive of the query, (n,); NaN without any."""
         if self.second is None:
-            raise NotKnown("it has similarities only, no embeddings")
+            raise Missing("it has similarities only, no embeddings")
         return nearest_reference(self.second, pairs, self.items.positives_of_queries)
 
     def nearest_query(self, pairs: PairRows) -> Floats:
         """Return the largest cosine of the query with an item that the candidate is a positive of, (n,); NaN: none."""
         if self.first is None:
-            raise NotKnown("it has similarities only, no embeddings")
+            raise Missing("it has similarities only, no embeddings")
         first, owners = self.first, self.items.positives_of_candidates[pairs.right]
         owners = np.where(owners == pairs.left[:, None], NONE, owners)
         return best_products(first, owners, pairs.left, lambda row: first[row : row + 1])

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Images
 
+from .material import Material
+from .pictures import Pictures
+
 _SIDE = 16  # places of a side
 _BLOCK = 128  # pictures read at a time
 _LEAST = 2.0  # of 255, the mean step from place to place below which a picture has no detail
+
+
+@dataclass(frozen=True)
+class PictureHashes:
+    """What copies of a picture share."""
+
+    hashes: npt.NDArray[np.uint8]  # (N, 96) bits of the perceptual hash of each picture
+    thumbnails: npt.NDArray[np.uint8]  # (N, 816)
+    needs: ClassVar[tuple[type, ...]] = (Pictures,)
+
+    @classmethod
+    def of(cls, material: Material, pictures: Pictures) -> PictureHashes:
+        """Hash the pictures."""
+        return cls(*hash_pictures(pictures.images, material.progress))
 
 
 def hash_pictures(

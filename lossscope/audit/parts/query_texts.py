@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,21 +14,28 @@ from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
 from ..types import Floats
+from .material import Material
 from .text_space import TextSpace, unit
 
 
+@dataclass(frozen=True, eq=False)
 class QueryTexts:
     """Sums over the texts of each of N queries, which are its positives, in the spaces of M texts."""
 
-    def __init__(self, space: TextSpace, positives: Rows, owners: Rows) -> None:
-        """Keep what the sums are of.
+    space: TextSpace
+    positives: Rows  # (N, k) rows of the texts of each query; −1 where it has fewer
+    owners: Rows  # (M, k) rows of the items that a text belongs to
+    needs: ClassVar[tuple[type, ...]] = (TextSpace,)
 
-        Args:
-            space: of the texts.
-            positives: (N, k) rows of the texts of each query; −1 where it has fewer.
-            owners: (M, k) rows of the items that a text belongs to.
-        """
-        self.space, self.positives, self.owners = space, positives, owners
+    @classmethod
+    def of(cls, material: Material, space: TextSpace) -> QueryTexts:
+        """Take the texts of each query together."""
+        return cls(space, material.positives_of_queries, material.positives_of_candidates)
+
+    @cached_property
+    def known(self) -> Rows:
+        """(N, k) rows of the texts of each query that have known words; −1 for the others."""
+        return np.where((self.positives != NONE) & self.space.is_known[self.positives], self.positives, NONE)
 
     @cached_property
     def sums(self) -> Floats:

@@ -14,10 +14,13 @@ import numpy.typing as npt
 import scipy.linalg
 from scipy import sparse
 
+from lossscope.core.facts import Missing
 from lossscope.core.normal_form import normal_form
 from lossscope.core.types import Progress
+from lossscope.datasets.base import Split, Texts
 
-from ..types import Floats, NotKnown
+from ..types import Floats
+from .material import Material
 
 _FIT, _WIDTH, _KEPT = 40_000, 600, 100  # texts that are learnt from, dimensions of words, and of what tells items apart
 _SHRINKAGE = 0.3  # of the scatter within items towards a sphere
@@ -41,6 +44,14 @@ class TextSpace:
         return np.asarray(self.siblings.any(1))
 
     @classmethod
+    def of(cls, material: Material) -> TextSpace:
+        """Fit it on the training texts. Raises Missing where there are no texts."""
+        if material.split is None or not any(material.split.captions):
+            raise Missing("it has no texts; name the data with --data")
+        groups = _groups(material.training or material.split)
+        return cls.fit(groups, material.split.captions, material.first_texts, material.progress)
+
+    @classmethod
     def fit(
         cls,
         groups: Sequence[Sequence[str]],
@@ -57,7 +68,7 @@ class TextSpace:
             progress: called with (label, done, of).
 
         Raises:
-            NotKnown: texts without words.
+            Missing: texts without words.
         """
         from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
@@ -73,7 +84,7 @@ class TextSpace:
             X = word_counter.fit_transform(texts)
             counts = phrase_counter.fit_transform([*texts, *second]).tocsr()
         except ValueError:  # an empty vocabulary
-            raise NotKnown("its texts have no words that two of them share") from None
+            raise Missing("its texts have no words that two of them share") from None
         if progress:
             progress(label, 1, 3)
         learnt, of_second = counts[: len(texts)], counts[len(texts) :]
@@ -91,6 +102,24 @@ class TextSpace:
         if progress:
             progress(label, 3, 3)
         return result
+
+
+def _groups(split: Split) -> list[list[str]]:
+    """Texts that say the same thing: those of one item of the first side, its own among them; each other text alone.
+
+    Of one set, those of one label.
+    """
+    relations = split.relations
+    if relations.labels is not None:
+        order = np.argsort(relations.labels, kind="stable")
+        ends = np.nonzero(np.diff(relations.labels[order]))[0] + 1
+        return [[split.captions[row] for row in rows] for rows in np.split(order, ends)]
+    own = split.images.texts if isinstance(split.images, Texts) else None
+    groups = [[] if own is None else [own[row]] for row in range(len(split.image_ids))]
+    for first, second in relations.positives.tolist():
+        groups[first].append(split.captions[second])
+    alone = np.setdiff1d(np.arange(relations.second), relations.positives[:, 1])
+    return [*(group for group in groups if group), *([split.captions[row]] for row in alone.tolist())]
 
 
 def sibling_projection(X: Any, item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

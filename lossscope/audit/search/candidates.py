@@ -7,7 +7,8 @@ import numpy as np
 from lossscope.core.types import Rows
 
 from ..parts.material import Material
-from ..types import NotKnown, PairRows
+from ..parts.query_texts import QueryTexts
+from ..types import PairRows
 from .known import are_known
 from .list_lengths import ALL_PAIRS, reverse_top
 from .top_lists import TopLists, top_lists
@@ -49,10 +50,9 @@ def _of_models(material: Material, top: int) -> list[Rows]:
 
 def _of_texts(material: Material, top: int) -> list[Rows]:
     """Keys of the lists by texts: candidates beside the sum of a query's texts, and the other way round."""
-    try:
-        texts = material.query_texts
-    except NotKnown:
+    if not material.has(QueryTexts):
         return []
+    texts = material.part(QueryTexts)
     queries, candidates = texts.units, texts.space.siblings
     M, one_set = material.relations.second, material.relations.one_set
     turned = reverse_top(material.relations, top)

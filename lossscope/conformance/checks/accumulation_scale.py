@@ -15,6 +15,7 @@ from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, verdict
 from ..ratio import Ratio, ratios
+from ..softmax import Softmax
 
 PLACE = 80
 AFTER = ("step",)
@@ -55,7 +56,8 @@ def _read_blocks(case: Case) -> Verdict:
     if blocks < 2:
         return verdict(_NAME, "skipped", "the step has no micro_batches, and its queries meet the whole batch")
     text = f"the step takes the batch in {blocks} parts, and a query meets the candidates of its own part alone"
-    if case.fit is not None and abs((case.fit.rows + case.fit.columns) * case.trial.size - blocks) < 1e-4 * blocks:
+    fit = case.part(Softmax).fit if case.has(Softmax) else None
+    if fit is not None and abs((fit.rows + fit.columns) * case.trial.size - blocks) < 1e-4 * blocks:
         text = f"{text}; their gradients are added up, {blocks} times their mean: divide the loss of each by {blocks}"
         return verdict(_NAME, "fail", text, length=float(blocks))
     return verdict(_NAME, "note", f"{text}: parts add no negatives", parts=float(blocks))

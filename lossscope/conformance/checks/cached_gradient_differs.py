@@ -14,6 +14,7 @@ from lossscope.objectives.checks.verdict import Verdict
 from ..case import Case, verdict
 from ..ratio import Ratio, ratios
 from ..runs import Runs
+from ..together import Together
 
 PLACE = 70
 AFTER = ("step",)
@@ -60,8 +61,8 @@ def _judge_rows(case: Case) -> Verdict:
 def _pairs(case: Case) -> Iterator[tuple[str, Runs, str, str]]:
     """Yield where, the calls made there, and the names of two that must be equal."""
     where = [("", case.alone)]
-    if case.together is not None:
-        where.append((f" on {case.trial.processes} processes", case.together))
+    if case.has(Together):
+        where.append((f" on {case.trial.processes} processes", case.part(Together).runs))
     for words, runs in where:
         for call in dict.fromkeys((*runs.results, *runs.errors)):
             if call.startswith("chunks"):

@@ -14,6 +14,7 @@ from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, verdict
 from ..pulls import read_pulls
+from ..softmax import Softmax
 from ..softmax_fit import pushed_elsewhere
 
 PLACE = 60
@@ -22,11 +23,11 @@ AFTER = ("step", "normalised-over-wrong-axis", "positives")
 
 def examine(case: Case) -> Iterator[Verdict]:
     """Look at the first query when the second candidate is a copy of its positive."""
-    name, fit, result = "duplicates", case.fit, case.alone.get("copy")
-    if fit is None or result is None or not case.is_readable:
+    name, result = "duplicates", case.alone.get("copy")
+    if not case.has(Softmax) or result is None or not case.is_readable:
         yield verdict(name, "skipped", "the loss is no softmax over candidates, or did not run on copies")
         return
-    trial = case.trial.embeddings().with_copy()
+    fit, trial = case.part(Softmax).fit, case.trial.embeddings().with_copy()
     S = trial.queries @ trial.candidates.T
     e = ((S - S.max()) / fit.tau).exp()
     pulls = read_pulls(result.queries, trial, case.alone.precision)

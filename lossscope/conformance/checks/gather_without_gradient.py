@@ -16,6 +16,7 @@ from lossscope.objectives.checks.verdict import Verdict
 from ..case import Case, verdict
 from ..pulls import Pulls
 from ..ratio import STRAIGHT, Ratio, ratio, ratios
+from ..together import Together
 
 PLACE = 130
 AFTER = ("step", "normalised-over-wrong-axis", "processes", "labels-without-offset", "cached-gradient-differs")
@@ -24,35 +25,34 @@ AFTER = ("step", "normalised-over-wrong-axis", "processes", "labels-without-offs
 def examine(case: Case) -> Iterator[Verdict]:
     """Compare the gradients of queries and candidates with those expected."""
     name, trial = "gather-without-gradient", case.trial
-    if case.together is None:
-        yield verdict(name, "skipped", "one process was requested: nothing to compare")
-        return
+    together = case.part(Together)
     if not bool(case.plain().queries.any()):
         yield verdict(name, "skipped", "no query has a gradient on one process: nothing to compare")
         return
-    assert case.together is not None
-    if not any(bool(x.any()) for x in case.together.results["plain"].tensors.values()):
+    if not any(bool(x.any()) for x in together.runs.results["plain"].tensors.values()):
         text = f"on {trial.processes} processes nothing has a gradient, though it has one on one process"
         yield verdict(name, "fail", text, **{"queries.length": 0.0, "candidates.length": 0.0})
         return
-    every = of_processes(case)
+    every = of_processes(together)
     sides = [one for one in every if one.of in ("queries", "candidates")]
     numbers = {f"{one.of}.{key}": getattr(one, key) for one in every for key in ("length", "cosine")}
-    each = _of_candidates(case)
+    each = _of_candidates(together)
     numbers |= {f"candidate {row}.length": one.length for row, one in enumerate(each)}
     said = ", ".join(str(one) for one in every)
     turned = [one for one in sides if one.cosine < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     short = [one for one in sides if one.length < 1 - max(STRAIGHT, 10 * case.alone.precision)]
-    of_one = "that of one process with the whole batch" if case.shares_candidates else "that of its shares"
-    if case.is_readable and not case.keeps_gradients:
-        yield verdict(name, "fail", f"{_unreached(case)}; {said} of one process", **numbers)
-    elif case.is_another_loss:
-        text = f"on {trial.processes} processes it is another loss than on one with the whole batch{_negatives(case)}"
+    of_one = "that of one process with the whole batch" if together.shares_candidates else "that of its shares"
+    if case.is_readable and not together.keeps_gradients:
+        yield verdict(name, "fail", f"{_unreached(together)}; {said} of one process", **numbers)
+    elif together.is_another_loss:
+        text = (
+            f"on {trial.processes} processes it is another loss than on one with the whole batch{_negatives(together)}"
+        )
         yield verdict(name, "note", f"{text}; no gradient of it is lost", **numbers)
     elif turned:
         text = f"on {trial.processes} processes the gradient is {said} {of_one}"
         yield verdict(name, "fail", f"{text}{_worst(each)}: part of it is lost; gather with gradients", **numbers)
-    elif short and not _states_a_share(case):
+    elif short and not _states_a_share(together):
         advice = "" if not trial.mean else "; where the trainer adds gradients up, say --gradients sum"
         text = f"on {trial.processes} processes the gradient is {said} {of_one}"
         yield verdict(name, "fail", f"{text}: gather with gradients, or multiply the loss{advice}", **numbers)
@@ -63,15 +63,14 @@ def examine(case: Case) -> Iterator[Verdict]:
         yield verdict(name, "pass", f"the gradient on {trial.processes} processes {same}", **numbers)
 
 
-def of_processes(case: Case) -> list[Ratio]:
+def of_processes(together: Together) -> list[Ratio]:
     """Return the gradients on several processes against those expected."""
-    assert case.together is not None, "several processes must have been requested"
-    return ratios(case.together.results["plain"].tensors, case.expected())
+    return ratios(together.runs.results["plain"].tensors, together.expected())
 
 
-def _unreached(case: Case) -> str:
+def _unreached(together: Together) -> str:
     """Say how far the weights that reach candidates are from those that reach queries, where both must be dL/dS."""
-    reaching, processes = case.reaching, case.trial.processes
+    reaching, processes = together.reaching, together.case.trial.processes
     if reaching.length == 0 and reaching.cosine == 0:
         text = f"on {processes} processes candidates have no gradient, though queries are compared with them"
     else:
@@ -80,11 +79,11 @@ def _unreached(case: Case) -> str:
     return f"{text}: what was gathered is constant, gather with gradients"
 
 
-def _negatives(case: Case) -> str:
+def _negatives(together: Together) -> str:
     """Say how many negatives a query has on one process and on several, where that can be read."""
-    if not case.is_readable:
+    if not together.case.is_readable:
         return ""
-    return f": a query pushes {_pushed(case.pulls_together)}, on one process {_pushed(case.pulls)}"
+    return f": a query pushes {_pushed(together.pulls)}, on one process {_pushed(together.case.pulls)}"
 
 
 def _pushed(pulls: Pulls) -> str:
@@ -94,17 +93,15 @@ def _pushed(pulls: Pulls) -> str:
     return f"{numbers[0]:.3g} candidates and {numbers[1]:.3g} queries"
 
 
-def _states_a_share(case: Case) -> bool:
+def _states_a_share(together: Together) -> bool:
     """Whether the values of the processes add up to the loss: then its scale is short, and no gradient is lost."""
-    assert case.together is not None
-    value, expected = case.together.results["plain"].value, case.expected_value
-    return abs(value * case.trial.processes - expected) <= 1e-6 * abs(expected)
+    value, expected = together.runs.results["plain"].value, together.expected_value
+    return abs(value * together.case.trial.processes - expected) <= 1e-6 * abs(expected)
 
 
-def _of_candidates(case: Case) -> list[Ratio]:
+def _of_candidates(together: Together) -> list[Ratio]:
     """Return the gradient of each candidate against the one expected."""
-    assert case.together is not None
-    got, expected = case.together.results["plain"].candidates, case.expected()["candidates"]
+    got, expected = together.runs.results["plain"].candidates, together.expected()["candidates"]
     return [ratio(f"candidate {row}", got[row], expected[row]) for row in range(len(got))]
 
 

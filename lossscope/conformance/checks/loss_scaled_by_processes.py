@@ -12,6 +12,7 @@ from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, verdict
 from ..ratio import Ratio
+from ..together import Together
 from .gather_without_gradient import of_processes
 
 PLACE = 140
@@ -28,13 +29,11 @@ AFTER = (
 def examine(case: Case) -> Iterator[Verdict]:
     """Compare the lengths of all gradients with those expected."""
     name = "loss-scaled-by-processes"
-    if case.together is None:
-        yield verdict(name, "skipped", "one process was requested: nothing to compare")
-        return
-    if case.is_another_loss:
+    together = case.part(Together)
+    if together.is_another_loss:
         yield verdict(name, "skipped", "several processes compute another loss: nothing to compare with")
         return
-    every = of_processes(case)
+    every = of_processes(together)
     numbers = {f"{one.of}.length": one.length for one in every}
     wrong = [one for one in every if one.distance > 10 * case.alone.precision]
     if not wrong:

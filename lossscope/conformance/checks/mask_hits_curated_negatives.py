@@ -13,7 +13,9 @@ from torch import Tensor
 from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, rows, verdict
+from ..mined import Hard, Hardest, Mined
 from ..pulls import Pulls
+from ..softmax import Softmax
 from ..trial_embeddings import HARD, NEAR, POSITIVE
 
 PLACE = 40
@@ -22,10 +24,9 @@ AFTER = ("step", "normalised-over-wrong-axis", "positives", "negatives-ignored")
 
 def examine(case: Case) -> Iterator[Verdict]:
     """Compare mined negatives below the positive with mined negatives above it."""
-    name, mined, hard, hardest = "mask-hits-curated-negatives", case.mined, case.hard, case.hardest
-    if mined is None or hard is None or hardest is None or not case.is_readable:
-        yield verdict(name, "skipped", "needs a step that takes negatives, and weights that can be read")
-        return
+    name = "mask-hits-curated-negatives"
+    mined, hard, hardest = (case.part(kind).pulls for kind in (Mined, Hard, Hardest))
+    case.require_readable()
     usual = _with_weight(mined)
     lost = {level: usual & ~_with_weight(pulls) for level, pulls in ((HARD, hard), (NEAR, hardest))}
     levels = [level for level, which in lost.items() if bool(which.any())]
@@ -40,7 +41,7 @@ def examine(case: Case) -> Iterator[Verdict]:
         f"positive has about {POSITIVE:g}: what was chosen to be hard is hidden"
     )
     # a loss that takes semi-hard negatives alone means to; a softmax has a mask
-    is_softmax = case.fit is not None
+    is_softmax = case.has(Softmax)
     yield verdict(
         name, "fail" if is_softmax else "note", text, lost=float(which.sum()), of=float(len(which)), cosine=levels[0]
     )

@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, rows, verdict
-from ..pulls import SOFT, Pulls, read_pulls
+from ..mined import Mined
+from ..pulls import SOFT, Pulls
+from ..together import Together
 
 PLACE = 120
 AFTER = ("step", "normalised-over-wrong-axis", "positives", "processes", "labels-without-offset")
@@ -19,11 +21,9 @@ AFTER = ("step", "normalised-over-wrong-axis", "positives", "processes", "labels
 
 def examine(case: Case) -> Iterator[Verdict]:
     """Look at what each query pulls with mined negatives, on one process and on several."""
-    name, alone = "mined-negative-as-positive", case.mined
-    result = None if case.together is None else case.together.get("mined")
-    if alone is None or not case.is_readable:
-        yield verdict(name, "skipped", "needs a step that takes negatives, and weights that can be read")
-        return
+    name, alone = "mined-negative-as-positive", case.part(Mined).pulls
+    case.require_readable()
+    result = case.part(Together).runs.get("mined") if case.has(Together) else None
     wrong = _describe(alone)
     if wrong:
         yield verdict(
@@ -33,8 +33,7 @@ def examine(case: Case) -> Iterator[Verdict]:
     if result is None:
         yield verdict(name, "pass", "with mined negatives, queries pull their own candidate alone")
         return
-    pulls = read_pulls(result.queries, case.trial.embeddings(mined=True), case.alone.precision)
-    wrong = _describe(pulls)
+    wrong = _describe(case.read(result, mined=True))
     if wrong:
         text = f"{wrong} on {case.trial.processes} processes, none without mined negatives or on one process"
         yield verdict(name, "fail", f"{text}: look at the order of the gather")

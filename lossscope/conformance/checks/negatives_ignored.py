@@ -13,6 +13,7 @@ import torch
 from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, verdict
+from ..mined import Hard, Mined
 from ..pulls import Pulls
 
 PLACE = 30
@@ -32,11 +33,11 @@ def examine(case: Case) -> Iterator[Verdict]:
     if not case.trainer.takes_negatives:
         yield verdict(name, "pass", f"{in_batch}; the step takes no mined negatives")
         return
-    mined, hard = case.mined, case.hard
-    if mined is None or hard is None:
+    if not case.has(Mined) or not case.has(Hard):
         error = case.alone.errors.get("mined", case.alone.errors.get("hard", ""))
         yield verdict(name, "fail", f"it must run with negatives= of shape (b, k, d); {error}")
         return
+    mined, hard = case.part(Mined).pulls, case.part(Hard).pulls
     if not _used(mined) and not _used(hard):
         yield verdict(name, "fail", f"{in_batch}; none of its mined negatives has a weight in any query")
         return

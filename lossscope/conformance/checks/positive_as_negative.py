@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, rows, verdict
-from ..softmax_fit import SoftmaxFit
+from ..mined import Mined
+from ..softmax import MinedSoftmax, Softmax
+from ..softmax_fit import SoftmaxFit, fit_softmax
 
 PLACE = 50
 AFTER = ("step", "normalised-over-wrong-axis", "positives")
@@ -19,11 +21,11 @@ AFTER = ("step", "normalised-over-wrong-axis", "positives")
 
 def examine(case: Case) -> Iterator[Verdict]:
     """Look at the copies of the positive, with mined negatives where the step takes them."""
-    name, fits = "positive-as-negative", {"": case.fit}
-    if case.mined is not None:
-        fits[" with mined negatives"] = case.fit_mined
-    fits |= {f" in draw {number} of the step": fit for number, fit in enumerate(case.fits_of_draws, 2)}
-    known = {when: fit for when, fit in fits.items() if fit is not None and fit.copies is not None}
+    name, fits = "positive-as-negative", {"": case.part(Softmax).fit} if case.has(Softmax) else {}
+    if case.has(MinedSoftmax):
+        fits[" with mined negatives"] = case.part(MinedSoftmax).fit
+    fits |= {f" in draw {number} of the step": fit for number, fit in enumerate(_fits_of_draws(case), 2)}
+    known = {when: fit for when, fit in fits.items() if fit.copies is not None}
     if not case.is_readable or not known:
         text = "the loss is no softmax over candidates, so that copies of the positive cannot be told: give its SPEC"
         yield verdict(name, "skipped", text)
@@ -40,6 +42,15 @@ def examine(case: Case) -> Iterator[Verdict]:
         return
     also = ", with mined negatives too" if {"", " with mined negatives"} <= known.keys() else "".join([*known][:1])
     yield verdict(name, "pass", f"the positive is once in the denominator{also}", copies=1.0)
+
+
+def _fits_of_draws(case: Case) -> list[SoftmaxFit]:
+    """Return the softmaxes that the loss is under other seeds, where it draws random numbers."""
+    mined = case.has(Mined)
+    embeddings = case.trial.embeddings(mined)
+    results = [case.plain(name) for name in case.alone.results if name.startswith("draw")]
+    fits = [fit_softmax(case.read(result, mined), embeddings, case.alone.precision) for result in results]
+    return [fit for fit in fits if fit is not None]
 
 
 def _decoupled(fit: SoftmaxFit) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, verdict
+from ..together import Together
 
 PLACE = 100
 AFTER = ("step",)
@@ -18,14 +19,15 @@ def examine(case: Case) -> Iterator[Verdict]:
     if number == 1:
         yield verdict(name, "skipped", "one process was requested: nothing to compare")
         return
-    if case.together is None:
-        yield verdict(name, "fail", f"it must run on {number} processes; {case.error}")
+    if not case.has(Together):
+        yield verdict(name, "fail", f"it must run on {number} processes; {case.missing[Together]}")
         return
+    together = case.part(Together)
     per_process = case.trial.size // number
     by = f"{number} processes ({case.trial.backend})"
-    if not case.tells_sharing:
+    if not together.tells_sharing:
         yield verdict(name, "pass", f"it runs on {by}, {per_process} pairs each")
-    elif case.shares_candidates:
+    elif together.shares_candidates:
         yield verdict(name, "pass", f"it runs on {by}; a query meets the candidates of all of them")
     else:
         text = f"on {by} a query meets the {per_process - 1} other candidates of its process alone"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, verdict
+from ..softmax import Softmax
 
 PLACE = 55
 AFTER = ("step", "normalised-over-wrong-axis", "positives")
@@ -14,10 +15,7 @@ AFTER = ("step", "normalised-over-wrong-axis", "positives")
 
 def examine(case: Case) -> Iterator[Verdict]:
     """Look at the softmax that was fitted to the weights."""
-    fit, size = case.fit, case.trial.size
-    if fit is None:
-        yield verdict("scale", "skipped", "the loss is no softmax over candidates")
-        return
+    fit, size = case.part(Softmax).fit, case.trial.size
     both = abs(fit.columns) > 1e-6 * abs(fit.rows)
     directions = "queries and candidates" if both else "queries"
     if fit.copies is None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from lossscope.core.facts import Missing
 from lossscope.registry import build, names
 
 from ..base import Check
 from ..parts.items import Items
 from ..parts.patient import Patient
-from ..types import SEVERITIES, Finding, NotChecked
+from ..types import SEVERITIES, Finding
 from .causes import fold
 
 
@@ -63,7 +64,7 @@ def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Exami
     for check in all_checks() if checks is None else checks:
         try:
             finding = check.examine(patient)
-        except NotChecked as error:
+        except Missing as error:
             not_checked.append((check.id(), error.reason))
             continue
         checked.append(check.id())

@@ -1,46 +1,38 @@
-"""From what the user names to what there is to examine: dumps, models, runs, text data and logs."""
+"""From what the user names to what there is to examine: dumps, models, runs, text data and logs.
+
+What is in a source is decided here: its embeddings as they are stored, its own model, its rows of text, its log. All
+other parts follow from these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.known_pairs import read_known_pairs
-from lossscope.core.pair import Pair
 from lossscope.datasets.lint.suite import lint
 from lossscope.datasets.lint.targets import lint_sources
 from lossscope.errors import InputError
 from lossscope.io.locations import is_url, location_exists
 from lossscope.io.reading import show_path
+from lossscope.io.run_folder import Run, list_checkpoints
 from lossscope.io.shipped import find_shipped
 from lossscope.registry import names
 from lossscope.sources.base import find_source, from_arrays, load
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.training.recipe_files import read_recipe
 
 from ..logs.base import TrainingLog
 from ..logs.read_log import read_log
-from ..parts.generalisation import Generalisation
-from ..parts.items import Items, sample_rows, subset
-from ..parts.matrix import Matrix
+from ..parts.own_model import OwnModel
 from ..parts.parameters import Parameters
 from ..parts.patient import Patient
-from ..parts.splits import Splits
 from ..parts.texts import Texts
-from ..parts.train_mode import TrainMode
-from ..parts.truth import Truth
-from ..parts.vectors import Vectors
-from .held_out import shared_with
-from .open_checkpoint import add_checkpoint
 from .options import Options
-
-_NO_LOG = "it has no log; --log names one"
-_NO_TRUTH = "its data do not know the truth; --audit names an audit"
-_NO_TEXTS = "it has no rows of text"
-_OF_ITEMS: tuple[type[Any], ...] = (Vectors, Items, Matrix, Parameters, Splits, Generalisation, TrainMode, Truth)
 
 
 def open_patient(target: Any, options: Options, log: Path | str | None = None) -> Patient:
@@ -61,7 +53,6 @@ def open_patient(target: Any, options: Options, log: Path | str | None = None) -
         patient.stated_batch_size = options.batch_size
     if log is not None:
         patient.given[TrainingLog] = lambda: read_log(Path(log), dict(options.columns))
-        patient.missing = {kind: why for kind, why in patient.missing.items() if kind is not TrainingLog}
         if target is None:
             patient.name = show_path(log)
             patient.part(TrainingLog)  # so that a log that cannot be read is an error
@@ -70,7 +61,7 @@ def open_patient(target: Any, options: Options, log: Path | str | None = None) -
 
 def _open(target: Any, options: Options) -> Patient:
     if target is None:
-        return Patient("log", missing=dict.fromkeys(_OF_ITEMS, "it is a log") | {Texts: "it is a log"})
+        return Patient("log", options, missing=dict.fromkeys((SplitEmbeddings, OwnModel, Texts), "it is a log"))
     if isinstance(target, str | Path):
         return _open_path(str(target), options)
     if isinstance(target, SplitEmbeddings):
@@ -101,7 +92,7 @@ def _open_path(target: str, options: Options) -> Patient:
     if is_url(target) or not path.exists():
         return _open_texts(target, options)
     if path.is_dir() and (path / "config.toml").is_file() and (path / "checkpoints").is_dir():
-        return add_checkpoint(_new(str(target)), path, options, of_split)
+        return _open_run(target, path, options)
     if path.is_file() and path.suffix in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".gz"):
         return _open_texts(target, options)
     try:
@@ -112,12 +103,49 @@ def _open_path(target: str, options: Options) -> Patient:
         except InputError:
             raise error from None
     if type(source).__name__ == "Own":
-        return add_checkpoint(_new(str(target)), path, options, of_split)
+        return _add_model(Patient(target, options), path, path)
     return of_split(load(path, **options.request()), options)
 
 
-def _new(name: str) -> Patient:
-    return Patient(name, missing={TrainingLog: _NO_LOG, Texts: _NO_TEXTS, Truth: _NO_TRUTH})
+def _open_run(target: str, path: Path, options: Options) -> Patient:
+    """Return a patient of a run folder, its log and all its checkpoints."""
+    run, patient = Run(path), Patient(target, options, run=path)
+    recipe = read_recipe(run.config)
+    patient.stated_batch_size, patient.objective_spec = recipe.batch_size, recipe.objective or None
+    if run.trajectory.is_file():
+        patient.given[TrainingLog] = lambda: read_log(path)
+    candidates = [*(file for _, file in list_checkpoints(path)[-1:]), run.best, run.last]
+    file = next((file for file in candidates if file.is_file()), None)
+    if file is not None:
+        return _add_model(patient, file, path)
+    patient.missing |= dict.fromkeys((SplitEmbeddings, OwnModel), "the run has no checkpoint yet")
+    return patient
+
+
+def _add_model(patient: Patient, file: Path, path: Path) -> Patient:
+    """Add a checkpoint that lossscope wrote, and its embeddings.
+
+    Args:
+        patient: new, or that of a run.
+        file: of the checkpoint.
+        path: that the user named: the file, or the run folder.
+
+    Raises:
+        InputError: a damaged file, or data that cannot be read.
+    """
+    checkpoint, options = Checkpoint.load(file), patient.options
+    patient.epoch, patient.recipe = checkpoint.epoch, checkpoint.training
+    patient.objective_spec = checkpoint.objective or patient.objective_spec
+    patient.given[OwnModel] = OwnModel(checkpoint, file, path, options)
+    if patient.part(Parameters).not_finite:
+        patient.missing[SplitEmbeddings] = "the weights of the model are not finite"
+        return patient
+    split = load(file, **options.request())
+    size, pairs = checkpoint.training.get("batch_size"), len(split.relations.positives)
+    if isinstance(size, int) and options.split == "train" and options.data is None:
+        patient.steps = checkpoint.epoch * max(pairs // size, 1) + checkpoint.step
+    patient.is_held_out = options.split != "train"
+    return of_split(replace(split, name=patient.name), options, patient)
 
 
 def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None = None) -> Patient:
@@ -128,50 +156,13 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
         options: of the user.
         patient: that they are added to; None: a new one.
     """
-    patient = patient or _new(split.name)
+    patient = patient or Patient(split.name, options)
+    patient.given[SplitEmbeddings] = split
     patient.sides, patient.recipe = split.sides, patient.recipe or split.recipe
     patient.objective_spec = split.objective or patient.objective_spec
     patient.stated_batch_size = patient.stated_batch_size or split.recipe.get("batch_size")
     patient.notices += [*split.warnings, *split.notices]
-    missing: dict[type[Any], str] = {
-        Parameters: "it has no weights of a model", TrainMode: "it has no model that could be run in both modes",
-        Generalisation: "it has no held-out data", Splits: "it has no other split; --against names training data",
-        **patient.missing,
-    }  # fmt: skip
-    relations = split.relations
-    usable = np.ones(relations.first, dtype=bool), np.ones(relations.second, dtype=bool)
-    if split.images is not None and split.captions is not None:
-        vectors = Vectors(split.images, split.captions, relations, options.progress)
-        patient.given[Vectors] = vectors
-        missing[Matrix] = "it has embeddings, whose similarities are cosines"
-        usable = vectors.finite_rows()
-    elif split.similarity is not None:
-        patient.given[Matrix] = Matrix(split.similarity)
-        missing[Vectors] = "it has similarities and no embeddings"
-        finite = split.similarity.isfinite()
-        usable = finite.all(1).numpy(), finite.all(0).numpy()
-        if not usable[0].any():
-            usable = np.zeros(relations.first, dtype=bool), np.zeros(relations.second, dtype=bool)
-    else:
-        missing[Vectors] = missing[Matrix] = "it scores pairs and has no embeddings"
-    few = min(int(usable[0].sum()), int(usable[1].sum())) < max(2, 0.5 * min(len(usable[0]), len(usable[1])))
-    if few:
-        missing[Items] = "too few of its rows are finite"
-    else:
-        patient.given[Items] = lambda: _sample(split, usable)
-    if options.audit is not None and not few:
-        known = read_known_pairs(options.audit)
-        known.require_items(split.image_ids, split.caption_ids, split.read_texts)
-        patient.given[Truth] = lambda: Truth.audited(known, split, patient.part(Items).rows)
-    if options.against and not few:
-        patient.given[Splits] = lambda: shared_with(split, options)
-    patient.missing = {kind: why for kind, why in missing.items() if kind not in patient.given}
     return patient
-
-
-def _sample(split: SplitEmbeddings, usable: tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]) -> Items:
-    rows = sample_rows(split.relations, Pair(*usable))
-    return Items(subset(split, rows), split, rows)
 
 
 def _open_texts(target: str, options: Options) -> Patient:
@@ -183,10 +174,7 @@ def _open_texts(target: str, options: Options) -> Patient:
             f"(looked in {Path.cwd()})"
         )
     sources = lint_sources(target)
-    known = {f"{name} of {one}": source for one in options.against for name, source in lint_sources(one).items()}
+    known = {f"{name} of {other}": source for other in options.against for name, source in lint_sources(other).items()}
     texts = Texts(target, lint(sources, known, progress=options.progress))
     reason = "it has rows of text and no embeddings"
-    missing: dict[type[Any], str] = dict.fromkeys(
-        (Vectors, Items, Matrix, Parameters, Splits, Generalisation, TrainMode, Truth), reason
-    )
-    return Patient(target, {Texts: texts}, {**missing, TrainingLog: _NO_LOG})
+    return Patient(target, options, given={Texts: texts}, missing=dict.fromkeys((SplitEmbeddings, OwnModel), reason))

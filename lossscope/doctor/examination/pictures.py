@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from lossscope.core.facts import Missing
 from lossscope.plots import cosines, hubness, loss_guess, spectrum
 from lossscope.report.sections import Picture
 
@@ -19,7 +20,7 @@ from ..parts.curve import Curve
 from ..parts.hubs import Hubs
 from ..parts.patient import Patient
 from ..parts.spectrum import Spectrum, null_values
-from ..types import Finding, NotChecked
+from ..types import Finding
 
 _NEGATIVES = 20_000  # that are drawn
 
@@ -38,7 +39,7 @@ def draw(finding: Finding, patient: Patient, suffix: str = "") -> Picture | None
         try:
             picture = figure(finding, patient)
             return replace(picture, name=f"{picture.name}{suffix}")
-        except NotChecked:
+        except Missing:
             continue
     return None
 
@@ -61,7 +62,7 @@ def _spectrum(finding: Finding, patient: Patient) -> Picture:
         pd.DataFrame({"side": side.name, "index": np.arange(len(side.values)), "value": side.values / np.sqrt(side.n)})
         for side in sides
     ]
-    null = null_values(sides[0].n, sides[0].d)
+    null = null_values(sides[0].n, sides[0].d).numpy()
     parts.append(
         pd.DataFrame({"side": "isotropic", "index": np.arange(len(null)), "value": null / np.sqrt(sides[0].n)})
     )
@@ -79,7 +80,7 @@ def _hubs(finding: Finding, patient: Patient) -> Picture:
 
 def _pairs(finding: Finding, patient: Patient) -> Picture:
     alignment = patient.part(Alignment)
-    S, others = alignment.S.i2t, alignment.valid & ~torch.eye(alignment.pairs, dtype=torch.bool)
+    S, others = alignment.S.i2t, alignment.negatives
     negatives = S[others].numpy()
     hardest = S.masked_fill(~others, -torch.inf).amax(1).numpy()
     if len(negatives) > _NEGATIVES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import pandas as pd
 
@@ -27,6 +28,7 @@ text, query to document; and back), val_train_recall of the training split, eval
 class TrainingLog:
     """What a trainer logged, in the order of its steps."""
 
+    absent: ClassVar[str] = "it has no log; --log names one"
     name: str  # of the file, for messages
     steps: pd.DataFrame  # step, and those of STEP_COLUMNS that there are; float64, NaN where a row has none
     evaluations: pd.DataFrame  # step, and those of EVALUATION_COLUMNS that there are

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.facts import Missing
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
+from lossscope.core.similarity import Mask
 from lossscope.core.types import Rows
+from lossscope.engine.direction_rows import DirectionRows
+from lossscope.engine.one_batch import dense_rows
+from lossscope.probes.views.view import Extremes
 
-from ..types import NotChecked
 from .items import Items
-
-if TYPE_CHECKING:
-    from .patient import Patient
+from .patient import Patient
+from .vectors import draw_rows
 
 MOST = 2048  # pairs
 LEAST = 16  # pairs, below which chance cannot be told from learning
@@ -76,15 +79,16 @@ class Alignment:
     valid: Tensor  # (m, m) bool, the entry is a negative of the query, or its positive
     rows: Pair[Rows]  # (m,) rows of the pairs in the sample
     labels: tuple[str, ...]  # of the directions
+    needs: ClassVar[tuple[type, ...]] = (Items,)
 
     @classmethod
-    def of(cls, patient: Patient) -> Alignment:
-        """Compare a sample of pairs. Raises NotChecked where there are too few."""
-        split = patient.part(Items).split
+    def of(cls, _: Patient, items: Items) -> Alignment:
+        """Compare a sample of pairs. Raises Missing where there are too few."""
+        split = items.split
         relations = split.relations
         first, second = choose_pairs(relations)
         if len(first) < LEAST:
-            raise NotChecked(f"it has {len(first)} pairs; chance is told from learning with {LEAST} or more")
+            raise Missing(f"it has {len(first)} pairs; chance is told from learning with {LEAST} or more")
         S = split.similarities(first, second).map(lambda x: x.detach().float().cpu())
         eye = np.eye(len(first), dtype=bool)
         valid = torch.from_numpy(~relations.is_positive(first, second) & ~_same(first, second, relations) | eye)
@@ -98,8 +102,17 @@ class Alignment:
     @cached_property
     def directions(self) -> tuple[DirectionAlignment, ...]:
         """Where positives stand in each direction."""
-        every = (self.S.i2t, self.valid), (self.S.t2i, self.valid.T)
-        return tuple(align(S, valid, label) for (S, valid), label in zip(every, self.labels, strict=False))
+        return tuple(align(S, valid, label) for label, S, valid in self.rows_of_directions)
+
+    @property
+    def rows_of_directions(self) -> tuple[tuple[str, Tensor, Tensor], ...]:
+        """Label, S and valid entries of each direction, queries as rows."""
+        return tuple(zip(self.labels, self.S, (self.valid, self.valid.T), strict=False))
+
+    @property
+    def negatives(self) -> Tensor:
+        """(m, m) bool, the negatives of the first direction."""
+        return self.valid & ~torch.eye(self.pairs, dtype=torch.bool)
 
     @property
     def at_chance(self) -> bool:
@@ -114,14 +127,31 @@ class Alignment:
 
 def align(S: Tensor, valid: Tensor, label: str) -> DirectionAlignment:
     """Return where the positives, on the diagonal, stand among the valid candidates of each row."""
-    positive = S.diagonal()[:, None]
-    others = valid & ~torch.eye(len(S), dtype=torch.bool)
-    above = ((positive < S) & others).sum(1).double()
-    equal = ((positive == S) & others).sum(1).double()
-    negatives = others.sum(1).double().clamp(min=1)
-    first = torch.where(above == 0, 1 / (1 + equal), 0.0)
+    mask = Mask(torch.eye(len(S), dtype=torch.bool), valid)
+    extremes = dense_rows(DirectionRows(S.where(valid, 0.0), mask), "i2t").extremes
+    above, equal = extremes.above.double(), extremes.ties.double()
+    negatives = mask.number_of_negatives.double().clamp(min=1)
     place = (above + 0.5 * equal) / negatives
-    return DirectionAlignment(label, place.numpy(), first.numpy(), negatives.numpy())
+    return DirectionAlignment(label, place.numpy(), probability_of_first(extremes).numpy(), negatives.numpy())
+
+
+def probability_of_first(extremes: Extremes) -> Tensor:
+    """Return the probability that the best positive of each query is ranked first, ties broken by lot, float64."""
+    return torch.where(extremes.above == 0, 1 / (1 + extremes.ties.double()), 0.0)
+
+
+def mean_recall(S: Pair[Tensor], first: Rows, second: Rows, relations: Relations) -> float:
+    """Return the mean recall@1 of both directions, of pairs whose other positives are no candidates.
+
+    Args:
+        S: (m, m) of each direction, queries as rows.
+        first: (m,) rows of the pairs.
+        second: (m,) rows of the pairs.
+        relations: of the items.
+    """
+    valid = torch.from_numpy(~relations.is_positive(first, second) | np.eye(len(first), dtype=bool))
+    i2t, t2i = (x.detach().float() for x in S)
+    return float(np.mean([align(i2t, valid, "").recall, align(t2i, valid.T, "").recall]))
 
 
 def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
@@ -141,9 +171,8 @@ def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
         pairs = relations.positives
         firsts = np.sort(np.unique(pairs[:, 0], return_index=True)[1])
         first, second = _each_once(pairs[firsts, 0], pairs[firsts, 1])
-    if len(first) > MOST:
-        rows = np.sort(np.random.default_rng(seed).choice(len(first), MOST, replace=False))
-        first, second = first[rows], second[rows]
+    rows = draw_rows(np.arange(len(first)), MOST, np.random.default_rng(seed))
+    first, second = first[rows], second[rows]
     return first.astype(np.int64), second.astype(np.int64)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from lossscope.core.batches import Sampling
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.similarity import Mask
 from lossscope.engine.false_negatives import hide_by_rules
@@ -26,11 +27,10 @@ from lossscope.objectives.base import Objective
 from lossscope.probes.views.view import DenseRows
 from lossscope.registry import build
 
-from ..types import NotChecked
+from .alignment import probability_of_first
+from .guesses import guess_is_logarithm
 from .items import Items
-
-if TYPE_CHECKING:
-    from .patient import Patient
+from .patient import Patient, TrainedWith
 
 _ENTRIES = 1 << 23  # of S in all batches that are looked at
 _MOST, _LEAST = 32, 4  # batches
@@ -61,23 +61,23 @@ class Batches:
     objective: Objective
     batch_size: int  # pairs of the largest one: fewer than training's where the source has fewer
     queries: QueryStatistics
+    needs: ClassVar[tuple[type, ...]] = (TrainedWith, Items)
 
     @classmethod
-    def of(cls, patient: Patient) -> Batches:
-        """Compute them on a sample. Raises NotChecked where the objective is not known or does not take the batches."""
-        objective = patient.objective
-        split = patient.part(Items).split
+    def of(cls, patient: Patient, trained: TrainedWith, items: Items) -> Batches:
+        """Compute them on a sample. Raises Missing where the objective does not take the batches."""
+        objective = trained.objective
         if patient.batch_size < 2:
-            raise NotChecked("a batch of one pair has no negatives")
+            raise Missing("a batch of one pair has no negatives")
         rows, size = [], 0
         try:
-            for directions in batch_rows(split, objective, patient.batch_size, patient.recipe):
+            for directions in batch_rows(items.split, objective, patient.batch_size, patient.recipe):
                 rows.append([query_statistics(objective, one) for one in directions])
                 size = max(size, len(directions[0].S))
         except InputError as error:
-            raise NotChecked(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
+            raise Missing(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
         if not rows:
-            raise NotChecked("it has no batch")
+            raise Missing("it has no batch")
         parts = [part for direction in zip(*rows, strict=True) for part in direction]
         batches = cls.joined(objective, size, parts, "no query of its batches has a positive and a negative")
         if size < (wanted := patient.batch_size):
@@ -88,17 +88,22 @@ class Batches:
 
     @classmethod
     def joined(cls, objective: Objective, size: int, parts: Sequence[QueryStatistics], missing: str) -> Batches:
-        """Put the queries of batches together. Raises NotChecked, for the reason `missing`, where there are none."""
+        """Put the queries of batches together. Raises Missing, for the reason `missing`, where there are none."""
         names = QueryStatistics.__dataclass_fields__
         every = QueryStatistics(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
         if not len(every.positive):
-            raise NotChecked(missing)
+            raise Missing(missing)
         return cls(objective, size, every)
 
     @cached_property
     def is_softmax(self) -> bool:
         """Whether guessing costs the logarithm of the number of candidates, as in every cross-entropy over them."""
         return guess_is_logarithm(self.objective)
+
+    def require_softmax(self, spec: str | None) -> None:
+        """Raise Missing for an objective that is no softmax, by its spec."""
+        if not self.is_softmax:
+            raise Missing(f"{spec} is no softmax over candidates")
 
     @cached_property
     def loss(self) -> float:
@@ -144,7 +149,7 @@ def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: 
     options = trained_options(recipe)
     rules: list[NegativeMask] = [build("masks", spec) for spec in options.pop("masks", ())]
     if any(rule.needs == "guide" for rule in rules):
-        raise NotChecked("its rule for false negatives needs a guide, which the doctor does not have")
+        raise Missing("its rule for false negatives needs a guide, which the doctor does not have")
     relations = split.relations
     per_class = 4 if objective.traits.positives == "many" else 2
     if relations.one_set:
@@ -166,11 +171,10 @@ def query_statistics(objective: Objective, rows: DenseRows) -> QueryStatistics:
     """Return the numbers of each usable query of one direction of a batch."""
     S, mask, extremes = rows.S.detach(), rows.mask, rows.extremes
     weights, counts, spread = objective(S, mask), rows.counts(objective, EPS), rows.concentration(objective)
-    first = torch.where(extremes.above == 0, 1 / (1 + extremes.ties.double()), 0.0)
     values = torch.full((len(S),), torch.nan) if weights.values is None else weights.values
     columns = (
-        values, guess_of(objective, S, mask), mask.valid.sum(1), counts.n_eff, spread.top1, counts.above == 0, first,
-        extremes.positive, extremes.hardest,
+        values, guess_of(objective, S, mask), mask.valid.sum(1), counts.n_eff, spread.top1, counts.above == 0,
+        probability_of_first(extremes),        extremes.positive, extremes.hardest,
     )  # fmt: skip
     return QueryStatistics(*(column[weights.usable].detach().double().cpu().numpy() for column in columns))
 
@@ -179,36 +183,3 @@ def guess_of(objective: Objective, S: Tensor, mask: Mask) -> Tensor:
     """Return the loss of each query where all similarities are 0, (q,); NaN where it is stated directly."""
     values = objective(torch.zeros_like(S), mask).values
     return torch.full((len(S),), torch.nan) if values is None else values
-
-
-def guess_is_logarithm(objective: Objective) -> bool:
-    """Return whether guessing among 4 and 8 candidates costs log 4 and log 8."""
-    for pairs in (4, 8):
-        try:
-            value = guess_of(objective, torch.zeros(pairs, pairs), _pairs(pairs))
-        except (InputError, RuntimeError):
-            return False
-        if not bool(((value - math.log(pairs)).abs() < 1e-3).all()):
-            return False
-    return True
-
-
-def guess_is_margin(objective: Objective | None) -> bool:
-    """Return whether equal similarities cost the margin, once or per negative, whatever they are: a triplet loss."""
-    margin = getattr(objective, "margin", None)
-    if objective is None or not isinstance(margin, float) or not margin > 0:
-        return False
-    for pairs, similarity in ((4, 0.0), (8, 0.0), (8, 0.9)):
-        try:
-            values = objective(torch.full((pairs, pairs), similarity), _pairs(pairs)).values
-        except (InputError, RuntimeError):
-            return False
-        costs = (margin, margin * (pairs - 1))
-        if values is None or all(float((values - cost).abs().max()) > 1e-3 * cost for cost in costs):
-            return False
-    return True
-
-
-def _pairs(pairs: int) -> Mask:
-    match = torch.eye(pairs, dtype=torch.bool)
-    return Mask(match, torch.ones_like(match))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 
+from lossscope.core.facts import Missing
 from lossscope.core.sides import plural
 from lossscope.core.types import Rows
 
-from ..types import NotChecked
 from .items import Items
+from .patient import Patient
 from .vectors import copies_of
-
-if TYPE_CHECKING:
-    from .patient import Patient
 
 
 @dataclass(frozen=True)
@@ -38,14 +36,15 @@ class Copies:
     """Copies of both sides."""
 
     sides: tuple[SideCopies, ...]
+    needs: ClassVar[tuple[type, ...]] = (Items,)
 
     @classmethod
-    def of(cls, patient: Patient) -> Copies:
-        """Compare the items of a sample. Raises NotChecked where neither inputs nor embeddings are known."""
-        split = patient.part(Items).split
+    def of(cls, _: Patient, items: Items) -> Copies:
+        """Compare the items of a sample. Raises Missing where neither inputs nor embeddings are known."""
+        split = items.split
         relations = split.relations
         if relations.one_set:
-            raise NotChecked("items of a labelled set that are equal share a label")
+            raise Missing("items of a labelled set that are equal share a label")
         keys, found = split.input_keys, []
         for side, (own, vectors) in enumerate(((keys.i2t, split.images), (keys.t2i, split.captions))):
             if own is None and vectors is None:
@@ -58,7 +57,7 @@ class Copies:
                 side_copies(numbers, relations.positives, side, name, ids, "embedding" if own is None else "input")
             )
         if not found:
-            raise NotChecked("neither its inputs nor its embeddings are known")
+            raise Missing("neither its inputs nor its embeddings are known")
         return cls(tuple(found))
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import torch
+
+from lossscope.core.hub_counts import number_of_hubs, share_of_hubs, skewness
 
 from .alignment import Alignment
-
-if TYPE_CHECKING:
-    from .patient import Patient
+from .patient import Patient
 
 _NEIGHBOURS = 10
 _DRAWS = 50
@@ -23,21 +24,16 @@ class DirectionHubs:
 
     label: str
     k: int  # neighbours of a query that are counted
-    counts: npt.NDArray[np.int64]  # (m,) how many queries have a candidate among their k nearest
-    skewness: float
+    skewness: float  # of how many queries have a candidate among their k nearest
     null: float  # 99th percentile of the skewness where neighbours are drawn by lot
     firsts: npt.NDArray[np.int64]  # (m,) for how many queries a candidate is the nearest
+    share_of_hubs: float  # of the queries, whose nearest is one of 1 % of the candidates
     null_first: float  # 99th percentile of the largest of these, as a share, where the nearest is drawn by lot
 
     @property
     def candidates(self) -> npt.NDArray[np.int64]:
         """The 1 % of the candidates that are the nearest most often, at least one."""
-        return np.argsort(self.firsts)[::-1][: max(len(self.firsts) // 100, 1)]
-
-    @property
-    def share_of_hubs(self) -> float:
-        """Share of the queries whose nearest is one of these."""
-        return float(self.firsts[self.candidates].sum() / self.firsts.sum())
+        return np.argsort(self.firsts)[::-1][: number_of_hubs(len(self.firsts))]
 
     @property
     def largest_share(self) -> float:
@@ -50,33 +46,30 @@ class Hubs:
     """Hubs of both directions."""
 
     directions: tuple[DirectionHubs, ...]
+    needs: ClassVar[tuple[type, ...]] = (Alignment,)
 
     @classmethod
-    def of(cls, patient: Patient) -> Hubs:
+    def of(cls, _: Patient, alignment: Alignment) -> Hubs:
         """Count neighbours in the sample of pairs."""
-        alignment = patient.part(Alignment)
         k = max(1, min(_NEIGHBOURS, alignment.pairs // 20))
         null, first = null_skewness(alignment.pairs, k), null_first(alignment.pairs)
         found = []
-        for label, S, valid in zip(alignment.labels, alignment.S, (alignment.valid, alignment.valid.T), strict=False):
+        for label, S, valid in alignment.rows_of_directions:
             near = S.masked_fill(~valid, -np.inf).topk(k, dim=1).indices
-            counts = near.flatten().bincount(minlength=len(S)).numpy()
-            nearest = near[:, 0].bincount(minlength=len(S)).numpy()
-            found.append(DirectionHubs(label, k, counts, skewness(counts), null, nearest, first))
+            counts, nearest = (x.bincount(minlength=len(S)) for x in (near.flatten(), near[:, 0]))
+            skew, share = (
+                float(skewness(counts[None].double()).nan_to_num(0.0)),
+                float(share_of_hubs(nearest[None].double())),
+            )
+            found.append(DirectionHubs(label, k, skew, null, nearest.numpy(), share, first))
         return cls(tuple(found))
-
-
-def skewness(counts: npt.NDArray[np.int64]) -> float:
-    """E (N − μ)³ / σ³; 0 where all are equal."""
-    deviation = counts - counts.mean()
-    sigma = float(np.sqrt(np.square(deviation).mean()))
-    return float((deviation**3).mean() / sigma**3) if sigma > 0 else 0.0
 
 
 def null_skewness(m: int, k: int) -> float:
     """Return the 99th percentile of the skewness where each of m queries draws k of m candidates by lot."""
     rng = np.random.default_rng(0)
-    return float(np.quantile([skewness(rng.binomial(m, k / m, m)) for _ in range(_DRAWS)], 0.99))
+    draws = torch.from_numpy(np.stack([rng.binomial(m, k / m, m) for _ in range(_DRAWS)])).double()
+    return float(np.quantile(skewness(draws).nan_to_num(0.0).numpy(), 0.99))
 
 
 def null_first(m: int) -> float:

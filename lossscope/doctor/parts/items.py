@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.pair import Pair
 from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Rows
-from lossscope.core.unit_vectors import unit_rows
+
+from .patient import Patient
+from .vectors import Vectors, draw_rows, unit_rows_of
 
 MOST = 4096  # items of the first side; shares of them are within 1.6 points at 95 % (docs/doctor.md)
 Flags = npt.NDArray[np.bool_]
@@ -27,6 +30,16 @@ class Items:
     split: SplitEmbeddings  # the sample
     source: SplitEmbeddings  # that it is of, as it is stored
     rows: Pair[Rows]  # of the sample in the source
+    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
+
+    @classmethod
+    def of(cls, patient: Patient, stored: SplitEmbeddings) -> Items:
+        """Draw the sample. Raises Missing where most rows of a side are not finite, or zero."""
+        usable = _usable(patient, stored)
+        if any(int(flags.sum()) < max(2, 0.5 * min(map(len, usable))) for flags in usable):
+            raise Missing("too few of its rows are finite")
+        rows = sample_rows(stored.relations, usable)
+        return cls(subset(stored, rows), stored, rows)
 
     @property
     def whole(self) -> tuple[int, int]:
@@ -37,6 +50,17 @@ class Items:
     def is_sample(self) -> bool:
         """Whether there are more."""
         return self.whole != (self.split.relations.first, self.split.relations.second)
+
+
+def _usable(patient: Patient, stored: SplitEmbeddings) -> Pair[Flags]:
+    """Return which rows of each side are finite and, of embeddings, not zero."""
+    if stored.images is not None and stored.captions is not None:
+        return Pair(*patient.part(Vectors).finite_rows())
+    if stored.similarity is None:
+        return Pair(np.ones(stored.relations.first, dtype=bool), np.ones(stored.relations.second, dtype=bool))
+    finite = stored.similarity.isfinite()
+    rows, columns = finite.all(1).numpy(), finite.all(0).numpy()
+    return Pair(rows, columns if rows.any() else np.zeros_like(columns))
 
 
 def sample_rows(relations: Relations, usable: Pair[Flags], seed: int = 0, most: int = MOST) -> Pair[Rows]:
@@ -54,12 +78,11 @@ def sample_rows(relations: Relations, usable: Pair[Flags], seed: int = 0, most: 
     if relations.labels is not None:
         return _sample_classes(relations.labels, usable.i2t, rng, most)
     candidates = np.flatnonzero(usable.i2t & (relations.number_of_positives > 0))
-    first = candidates if len(candidates) <= most else np.sort(rng.choice(candidates, most, replace=False))
+    first = draw_rows(candidates, most, rng)
     is_first = np.zeros(relations.first, dtype=bool)
     is_first[first] = True
     pairs = relations.positives[is_first[relations.positives[:, 0]]]
-    if len(pairs) > most * _PER_ITEM:
-        pairs = pairs[np.sort(rng.choice(len(pairs), most * _PER_ITEM, replace=False))]
+    pairs = pairs[draw_rows(np.arange(len(pairs)), most * _PER_ITEM, rng)]
     second = np.zeros(relations.second, dtype=bool)
     second[pairs[:, 1]] = True
     if relations.negatives is not None:
@@ -76,7 +99,7 @@ def _sample_classes(labels: Rows, usable: Flags, rng: np.random.Generator, most:
     order = np.searchsorted(np.unique(labels), classes)
     taken = classes[: max(2, int(np.searchsorted(np.cumsum(sizes[order]), most, "right")))]
     chosen = rows[np.isin(labels[rows], taken)]
-    chosen = chosen if len(chosen) <= 2 * most else np.sort(rng.choice(chosen, 2 * most, replace=False))
+    chosen = draw_rows(chosen, 2 * most, rng)
     return Pair(chosen, chosen)
 
 
@@ -105,8 +128,8 @@ def subset(split: SplitEmbeddings, rows: Pair[Rows]) -> SplitEmbeddings:
     relations = subset_relations(split.relations, rows)
     first, second = split.images, split.captions
     one_set = relations.one_set
-    images = None if first is None else _unit(first, rows.i2t)
-    captions = images if one_set else None if second is None else _unit(second, rows.t2i)
+    images = None if first is None else unit_rows_of(first, rows.i2t)
+    captions = images if one_set else None if second is None else unit_rows_of(second, rows.t2i)
     similarity = split.similarity
     if similarity is not None:
         similarity = similarity[torch.from_numpy(rows.i2t)][:, torch.from_numpy(rows.t2i)]
@@ -121,8 +144,3 @@ def subset(split: SplitEmbeddings, rows: Pair[Rows]) -> SplitEmbeddings:
         ),
         layer_gradients=None,
     )  # fmt: skip
-
-
-def _unit(vectors: Tensor, rows: Rows) -> Tensor:
-    own = vectors[torch.from_numpy(rows)]
-    return unit_rows(own.float() if own.dtype != torch.float64 else own, "a sample")[0]

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
+from lossscope.io.run_folder import list_checkpoints
+from lossscope.io.trusted_code import is_trusted
+from lossscope.registry import build
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+
 from ..logs.base import TrainingLog
 from ..logs.scales import is_logarithm
-from ..types import NotChecked
 from .curve import Curve
+from .own_model import OwnModel
+from .patient import Patient
 
-if TYPE_CHECKING:
-    from .patient import Patient
+_SCALES = 10  # epochs of a run whose learnt scale is read
 
 
 @dataclass(frozen=True)
@@ -27,15 +34,35 @@ class LearntScale:
 
     @classmethod
     def of(cls, patient: Patient) -> LearntScale:
-        """Take those of the log. Raises NotChecked where it has none."""
+        """Take those of the checkpoints of an own model, else of the log. Raises Missing where it has none."""
+        if patient.has(SplitEmbeddings) and patient.has(OwnModel):
+            model = patient.part(OwnModel)
+            start = model.checkpoint.training.get("objective")
+            if start and is_trusted(start) and build("objectives", start).learnable:
+                return cls.of_checkpoints(model.path, start, model.checkpoint)
         if not patient.has(TrainingLog):
-            raise NotChecked("it has no log of a learnt scale")
+            raise Missing("it has no log of a learnt scale")
         log, curve = patient.part(TrainingLog), patient.part(Curve)
         steps, biases = curve.column("step"), curve.column("logit_bias")
         scale, bias = (x[np.isfinite(x)] for x in (curve.column("logit_scale"), biases))
         if not len(scale) and not len(bias):
-            raise NotChecked("its log has no learnt scale")
+            raise Missing("its log has no learnt scale")
         if "logit_scale" not in log.columns and is_logarithm(scale):  # of a running loop; files are read as factors
             scale = np.exp(scale)
         begins = steps[: len(biases)][np.isfinite(biases)][:1]
         return cls(scale, bias, bool((begins <= max(float(np.median(np.diff(steps))), 1.0)).all()))
+
+    @classmethod
+    def of_checkpoints(cls, path: Path, start: str, checkpoint: Checkpoint) -> LearntScale:
+        """Take those at the start and after epochs; of a long run after some of them, evenly spread.
+
+        Args:
+            path: of a run folder, or of a checkpoint alone.
+            start: spec of the objective at the start, which the recipe states.
+            checkpoint: the newest.
+        """
+        earlier = [file for epoch, file in list_checkpoints(path) if epoch < checkpoint.epoch]
+        specs = [start, *(Checkpoint.load(file).objective for file in earlier[:: max(len(earlier) // _SCALES, 1)])]
+        learnt = [build("objectives", spec).learnable for spec in (*specs, checkpoint.objective) if is_trusted(spec)]
+        scales = np.array([numbers["scale"] for numbers in learnt if "scale" in numbers])
+        return cls(scales, np.array([numbers["bias"] for numbers in learnt if "bias" in numbers]), True)

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Tensor
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
+
+from .patient import Patient
+from .vectors import SCORES_PAIRS
 
 _BLOCK = 1 << 12  # rows that are looked at together
 _LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
@@ -17,6 +24,16 @@ class Matrix:
     """S (N, M), before anything refuses it."""
 
     S: Tensor
+    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
+
+    @classmethod
+    def of(cls, _: Patient, stored: SplitEmbeddings) -> Matrix:
+        """Take that of the source. Raises Missing where it has embeddings, or scores pairs."""
+        if stored.images is not None and stored.captions is not None:
+            raise Missing("it has embeddings, whose similarities are cosines")
+        if stored.similarity is None:
+            raise Missing(SCORES_PAIRS)
+        return cls(stored.similarity)
 
     @property
     def entries(self) -> int:

@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from torch import Tensor
+
+from lossscope.io.run_folder import list_checkpoints
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+
+from .own_model import OwnModel
+from .patient import Patient
 
 
 @dataclass(frozen=True)
@@ -18,6 +25,16 @@ class Parameters:
     last: Mapping[str, Tensor]
     first: Mapping[str, Tensor] | None = None  # of an earlier epoch, where there is a checkpoint
     epochs: tuple[int, int] = (0, 0)  # of both
+    needs: ClassVar[tuple[type, ...]] = (OwnModel,)
+
+    @classmethod
+    def of(cls, patient: Patient, model: OwnModel) -> Parameters:
+        """Take those of a checkpoint, and of a run those of its first epoch beside them."""
+        weights, checkpoints = model.checkpoint.weights, list_checkpoints(model.path)
+        if len(checkpoints) < 2 or checkpoints[-1][1] != model.file:  # a checkpoint alone, or a run of one epoch
+            return cls(model.file, weights)
+        (first, before), *_, (last, _) = checkpoints
+        return cls(model.file, weights, Checkpoint.load(before).weights, (first, last))
 
     @cached_property
     def not_finite(self) -> list[str]:

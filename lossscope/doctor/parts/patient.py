@@ -1,37 +1,32 @@
-"""One source as the checks see it: its parts, each computed once, and why others are missing."""
+"""One source as the checks see it: its parts, and how it was trained."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from lossscope.core.facts import Facts, Missing
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
 
-from ..types import NotChecked
+from ..examination.options import Options
 
-T = TypeVar("T")
 LEAST_STEPS = 20  # of a training whose state is judged
 BATCH_SIZE = 128  # where neither the source nor the user says one
 _ASSUMED = f"its batch size is not known, and taken to be {BATCH_SIZE}; --batch-size says it"
 
 
-@dataclass
-class Patient:
-    """A source with its parts: `patient.part(Vectors)`.
-
-    A part is given, or computed by its own `of(patient)` from other parts.
-    """
+@dataclass(eq=False)
+class Patient(Facts):
+    """A source as the checks see it: its parts, `patient.part(Vectors)`, and how it was trained."""
 
     name: str  # of the source
-    given: dict[type[Any], Any] = field(default_factory=dict)  # kind of part -> it, or a function that reads it
-    missing: Mapping[type[Any], str] = field(default_factory=dict)  # kind of part -> why there is none
+    options: Options = field(default_factory=Options)  # of the user
     objective_spec: str | None = None  # that it was, or shall be, trained with
     stated_batch_size: int | None = None
     sides: Sides = IMAGE_TEXT
@@ -42,39 +37,11 @@ class Patient:
     steps: int | None = None  # of training, where they are known
     notices: list[str] = field(default_factory=list)  # what was assumed
     signals: dict[str, float] = field(default_factory=dict)  # id -> the number that its check compares with a threshold
-    _known: dict[type[Any], Any] = field(default_factory=dict, init=False)
 
-    def part(self, kind: type[T]) -> T:
-        """Return a part. Raises NotChecked where the source has none."""
-        if kind not in self._known:
-            try:
-                self._known[kind] = self._compute(kind)
-            except NotChecked as reason:
-                self._known[kind] = reason
-        known = self._known[kind]
-        if isinstance(known, NotChecked):
-            raise known
-        return known  # type: ignore[no-any-return]
-
-    def known(self, kind: type[T]) -> T | None:
-        """Return a part that was needed already; None for any other."""
-        part = self._known.get(kind)
-        return part if isinstance(part, kind) else None
-
-    def has(self, kind: type[Any]) -> bool:
-        """Return whether there is such a part."""
-        try:
-            self.part(kind)
-        except NotChecked:
-            return False
-        return True
-
-    @cached_property
+    @property
     def objective(self) -> Objective:
-        """What it was trained with. Raises NotChecked where neither the source nor the user says it."""
-        if self.objective_spec is None:
-            raise NotChecked("it is not known what it was trained with; --objective says it")
-        return build_objective(self.objective_spec)
+        """What it was trained with. Raises Missing where neither the source nor the user says it."""
+        return self.part(TrainedWith).objective
 
     @property
     def batch_size(self) -> int:
@@ -84,11 +51,9 @@ class Patient:
         return self.stated_batch_size or BATCH_SIZE
 
     def require_trained(self) -> None:
-        """Raise NotChecked for a model whose training has hardly begun: its state is that of its initial weights."""
+        """Raise Missing for a model whose training has hardly begun: its state is that of its initial weights."""
         if self.epoch == 0 or (self.steps is not None and self.steps < LEAST_STEPS):
-            raise NotChecked(
-                f"it was trained for {self.steps or 0} steps; its state says something from {LEAST_STEPS} on"
-            )
+            raise Missing(f"it was trained for {self.steps or 0} steps; its state says something from {LEAST_STEPS} on")
 
     def masks(self, *names: str) -> bool:
         """Return whether it was trained with a rule of one of these names that leaves out negatives."""
@@ -113,20 +78,25 @@ class Patient:
         epochs = self.recipe.get("epochs")
         return self.train_command("--warmup", max(epochs // 2, 1)) if isinstance(epochs, int) else None
 
-    def _compute(self, kind: type[Any]) -> Any:
-        if kind in self.given:
-            value = self.given[kind]
-            return value if isinstance(value, kind) else value()
-        compute = getattr(kind, "of", None)
-        if compute is None or kind in self.missing:
-            raise NotChecked(self.missing.get(kind, "the source has nothing of the kind"))
-        return compute(self)
+
+@dataclass(frozen=True)
+class TrainedWith:
+    """What a source was, or shall be, trained with."""
+
+    objective: Objective
+
+    @classmethod
+    def of(cls, patient: Patient) -> TrainedWith:
+        """Build it. Raises Missing where neither the source nor the user says it."""
+        if patient.objective_spec is None:
+            raise Missing("it is not known what it was trained with; --objective says it")
+        return cls(build_objective(patient.objective_spec))
 
 
 def build_objective(spec: str) -> Objective:
-    """Return the objective of a spec. Raises NotChecked where it cannot be built, as one of a file without trust."""
+    """Return the objective of a spec. Raises Missing where it cannot be built, as one of a file without trust."""
     try:
         objective: Objective = build("objectives", spec)
     except InputError as error:
-        raise NotChecked(f"{spec} cannot be built: {error}") from None
+        raise Missing(f"{spec} cannot be built: {error}") from None
     return objective

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.facts import Missing
 from lossscope.core.types import Rows
-from lossscope.core.unit_vectors import unit_rows
 
-from ..types import NotChecked
 from .alignment import LEAST
 from .items import MOST, Items
-from .vectors import Vectors
-
-if TYPE_CHECKING:
-    from .patient import Patient
+from .patient import Patient
+from .vectors import Vectors, unit_rows_of
 
 _MOST = 4096  # pairs and candidates of a shift
 _MANY = 1 << 15  # items of a side, up to which orders other than shifts are tried
@@ -52,14 +49,14 @@ class Restoration:
 
     best: Order | None
     structure: Structure
+    needs: ClassVar[tuple[type, ...]] = (Items,)
 
     @classmethod
-    def of(cls, patient: Patient) -> Restoration:
-        """Try shifts, both layouts of several captions, and orders by id. Raises NotChecked without embeddings."""
-        items = patient.part(Items)
+    def of(cls, patient: Patient, items: Items) -> Restoration:
+        """Try shifts, both layouts of several captions, and orders by id. Raises Missing without embeddings."""
         source, relations = items.source, items.source.relations
         if source.images is None or source.captions is None or relations.one_set:
-            raise NotChecked("it has no two sides of embeddings")
+            raise Missing("it has no two sides of embeddings")
         vectors = patient.part(Vectors)
         tried = list(best_shift(vectors, _usable(vectors, relations.positives)))
         if max(items.whole) <= _MANY:  # orders are of all rows: the others move where one is left out
@@ -153,7 +150,7 @@ def _place(vectors: Vectors, pairs: Rows) -> float:
 
 
 def _unit(side: Tensor, rows: Rows) -> Tensor:
-    return unit_rows(side[torch.from_numpy(rows)], "a side")[0].float()
+    return unit_rows_of(side, rows).float()
 
 
 def _centred(x: Tensor) -> Tensor:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.facts import Missing
 from lossscope.core.sides import plural
+from lossscope.core.singular_values import effective_rank, singular_values
 
-from ..types import NotChecked
 from .items import Items
-
-if TYPE_CHECKING:
-    from .patient import Patient
+from .patient import Patient
+from .vectors import draw_rows
 
 _ROWS = 4096  # of a side that are looked at
 LEAST = 16  # rows
@@ -53,15 +53,16 @@ class Spectrum:
     """The spectra of both sides; one of one set."""
 
     sides: tuple[SideSpectrum, ...]
+    needs: ClassVar[tuple[type, ...]] = (Items,)
 
     @classmethod
-    def of(cls, patient: Patient) -> Spectrum:
-        """Compute the spectra of a sample. Raises NotChecked where no embeddings are known."""
-        split = patient.part(Items).split
+    def of(cls, _: Patient, items: Items) -> Spectrum:
+        """Compute the spectra of a sample. Raises Missing where no embeddings are known."""
+        split = items.split
         if split.images is None or split.captions is None:
-            raise NotChecked("it has similarities and no embeddings")
+            raise Missing("it has similarities and no embeddings")
         if min(len(split.images), len(split.captions)) < LEAST:
-            raise NotChecked(f"a side has fewer than {LEAST} items")
+            raise Missing(f"a side has fewer than {LEAST} items")
         sides = split.relations.sides
         classes = split.relations.number_of_classes
         spectra = [side_spectrum(split.images, plural(sides.first), classes)]
@@ -79,44 +80,33 @@ def side_spectrum(X: Tensor, name: str, classes: int = 0) -> SideSpectrum:
         classes: number of labels; 0: none.
     """
     if len(X) > _ROWS:
-        X = X[torch.from_numpy(np.sort(np.random.default_rng(0).choice(len(X), _ROWS, replace=False)))]
+        X = X[torch.from_numpy(draw_rows(np.arange(len(X)), _ROWS, np.random.default_rng(0)))]
     X = X.double()
     n, d = X.shape
     total = X.sum(0)
     mean_cosine = float((total @ total - X.square().sum()) / (n * (n - 1)))
     centred = X - X.mean(0)
-    values = singular_values(centred)
+    values = _singular_values(centred)
     largest = min(n - 1, d, classes - 1 if classes > 1 else d)
     spread = float(np.sqrt(d) * centred.std(0, unbiased=False).mean())
-    return SideSpectrum(name, n, d, mean_cosine, spread, values, effective_rank(values), null_rank(n, d), largest)
+    rank, null = _effective_rank(values), _effective_rank(null_values(n, d))
+    return SideSpectrum(name, n, d, mean_cosine, spread, values.numpy(), rank, null, largest)
 
 
-def singular_values(X: Tensor) -> npt.NDArray[np.float64]:
-    """Return the singular values of (n, d), falling, without those that are rounding errors."""
-    gram = X @ X.T if len(X) < X.shape[1] else X.T @ X
-    squares = torch.linalg.eigvalsh(gram).flip(0)
-    floor = squares[0] * len(squares) * torch.finfo(squares.dtype).eps
-    values: npt.NDArray[np.float64] = squares.where(squares > floor, 0.0).clamp(min=0).sqrt().numpy()
-    return values
+def _singular_values(X: Tensor) -> Tensor:
+    """(min(n, d),) singular values of (n, d), falling."""
+    products = X @ X.T if len(X) < X.shape[1] else X.T @ X
+    return singular_values(products[None])[0].flip(0)
 
 
-def effective_rank(values: npt.NDArray[np.float64]) -> float:
-    """exp(−Σ p ln p), p = σ / Σ σ; 0 where all are 0."""
-    total = values.sum()
-    if not total > 0:
-        return 0.0
-    p = values[values > 0] / total
-    return float(np.exp(-(p * np.log(p)).sum()))
-
-
-def null_rank(n: int, d: int) -> float:
-    """Return the effective rank of centred isotropic vectors (n, d), from one draw."""
-    return effective_rank(null_values(n, d))
+def _effective_rank(values: Tensor) -> float:
+    """Return the effective rank; 0 where all singular values are 0."""
+    return float(effective_rank(values[None]).nan_to_num(0.0))
 
 
 @lru_cache(maxsize=16)
-def null_values(n: int, d: int) -> npt.NDArray[np.float64]:
+def null_values(n: int, d: int) -> Tensor:
     """Return the singular values of centred isotropic unit vectors (n, d), from one draw."""
     X = torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     X = torch.nn.functional.normalize(X, dim=1)
-    return singular_values(X - X.mean(0))
+    return _singular_values(X - X.mean(0))

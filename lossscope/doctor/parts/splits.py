@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.types import Rows
+from lossscope.sources.base import load
+
+from .alignment import LEAST
+from .items import Items
+from .own_model import OwnModel
+from .patient import Patient
+from .vectors import draw_rows, unit_rows_of
 
 NEAR = 0.01  # of the usual distance between neighbours: an input that is encoded twice has 1e-5 of it
+_MOST = 8192  # held-out items that are compared
 _TILE, _WITHIN = 1 << 14, 2048
 _RESOLUTION = 5e-4  # of a distance from a cosine in float32
 
@@ -45,6 +56,46 @@ class Splits:
     """What training and held-out data share, side by side."""
 
     shared: tuple[SharedItems, ...]
+    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings, Items)
+
+    @classmethod
+    def of(cls, patient: Patient, stored: SplitEmbeddings, _: Items) -> Splits:
+        """Compare embeddings with those of `--against`, else with held-out ones. Raises Missing without any."""
+        options, shared = patient.options, []
+        for target in options.against:
+            shared += shared_by_embedding(load(target, **options.request("train")), stored, target)
+        if options.against and not shared:
+            raise Missing("the other sources have no embeddings to compare")
+        if not options.against:
+            shared = shared_by_embedding(stored, patient.part(OwnModel).held_out, options.split)
+            if not shared:
+                raise Missing("a split has too few embeddings to compare")
+        return cls(tuple(shared))
+
+
+def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name: str) -> list[SharedItems]:
+    """Return which held-out items of the first side have nearly the embedding of a training item.
+
+    The second side is left out: equal captions of different images, and documents that answer several queries, are in
+    both splits of sound data.
+    """
+    first, second = held_out.images, train.images
+    if first is None or second is None or first.shape[1] != second.shape[1]:
+        return []
+    (own, rows), (theirs, _) = _unit(first, _MOST), _unit(second, None)
+    if min(len(own), len(theirs)) < LEAST:
+        return []
+    near, usual = near_rows(own, theirs)
+    side, split = held_out.relations.sides.first, held_out.split or held_out.name
+    return [SharedItems(side, name, split, len(own), np.zeros(0, np.int64), rows[near], usual, held_out.image_ids)]
+
+
+def _unit(vectors: Tensor, most: int | None) -> tuple[Tensor, Rows]:
+    """Return the finite vectors that are not zero, of unit length, and their rows; of more than `most` a sample."""
+    rows = np.flatnonzero((vectors.isfinite().all(1) & vectors.any(1)).numpy())
+    if most is not None:
+        rows = draw_rows(rows, most, np.random.default_rng(0))
+    return unit_rows_of(vectors, rows), rows
 
 
 def near_rows(held_out: Tensor, train: Tensor, share: float = NEAR) -> tuple[Rows, float]:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.known_pairs import KnownPairs
+from lossscope.core.facts import Missing
+from lossscope.core.known_pairs import KnownPairs, read_known_pairs
 from lossscope.core.pair import Pair
 from lossscope.core.types import Rows
 
+from .items import Items
+from .own_model import OwnModel
+from .patient import Patient
+
+_MOST_PAIRS = 10**8  # of items of both sides whose truth is computed
 Probabilities = npt.NDArray[np.float32]
 
 
@@ -22,6 +29,26 @@ class Truth:
 
     probability: Callable[[Rows, Rows], Probabilities]  # rows (q,) and (c,) of the sample -> (q, c)
     is_exact: bool  # whether probabilities are 0 or 1, of a data set that knows
+    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
+
+    @classmethod
+    def of(cls, patient: Patient, stored: SplitEmbeddings) -> Truth:
+        """Read the audit that the user names, else ask the data. Raises Missing where neither knows."""
+        if patient.options.audit is not None and patient.has(Items):
+            known = read_known_pairs(patient.options.audit)
+            known.require_items(stored.image_ids, stored.caption_ids, stored.read_texts)
+            return cls.audited(known, stored, patient.part(Items).rows)
+        if not patient.has(OwnModel):
+            raise Missing("its data do not know the truth; --audit names an audit")
+        split: Any = patient.part(OwnModel).data
+        if not hasattr(split, "truth"):
+            raise Missing("its data do not know the truth")
+        relations, rows = split.relations, patient.part(Items).rows
+        if relations.first * relations.second > _MOST_PAIRS:
+            raise Missing("there are too many items to compare all with all")
+        truth = split.truth()
+        truth = truth.T if relations.sides.is_image_text else truth
+        return cls.exact(truth[np.ix_(rows.i2t, rows.t2i)])
 
     @classmethod
     def exact(cls, match: npt.NDArray[np.bool_]) -> Truth:

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
 from lossscope.core.relations import Relations
 from lossscope.core.sides import plural
 from lossscope.core.types import Progress, Rows
+from lossscope.core.unit_vectors import unit_rows
 
+from .patient import Patient
+
+SCORES_PAIRS = "it scores pairs and has no embeddings"
 _BLOCK = 1 << 16  # rows that are looked at together
 _MANTISSA = {torch.float32: (16, 13), torch.float64: (45, 42)}  # zero bits of a number that was bfloat16, or float16
 
@@ -43,6 +50,14 @@ class Vectors:
     second: Tensor
     relations: Relations
     progress: Progress | None = None  # called with (label, done, of) rows that were read
+    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
+
+    @classmethod
+    def of(cls, patient: Patient, stored: SplitEmbeddings) -> Vectors:
+        """Take those of the source. Raises Missing where it has none."""
+        if stored.images is None or stored.captions is None:
+            raise Missing(SCORES_PAIRS if stored.similarity is None else "it has similarities and no embeddings")
+        return cls(stored.images, stored.captions, stored.relations, patient.options.progress)
 
     @cached_property
     def facts(self) -> tuple[SideFacts, ...]:
@@ -104,6 +119,16 @@ def _is_plain(rows: Tensor) -> bool:
 def _blocks(rows: Tensor) -> Iterator[Tensor]:
     for block in torch.split(rows, _BLOCK):
         yield block.float() if block.dtype in (torch.float16, torch.bfloat16) else block
+
+
+def unit_rows_of(side: Tensor, rows: Rows) -> Tensor:
+    """Return some rows of a side, of unit length; they must be finite and not zero."""
+    return unit_rows(side[torch.from_numpy(rows)], "a side")[0]
+
+
+def draw_rows(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
+    """Return the rows, of more than `most` that many of them, drawn by lot, ascending."""
+    return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
 def copies_of(rows: Tensor, keys: Rows | None = None) -> Rows:

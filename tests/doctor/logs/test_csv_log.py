@@ -153,7 +153,8 @@ def test_a_logarithm_becomes_a_scale_once(
     """Also where the scale looks like a logarithm itself: exp(0.9) is 2.46."""
     rows = "".join(f"{step},4,{logged[min(step // 30, 1)]}\n" for step in range(40))
     log = read(tmp_path, f"step,loss,{name}\n{rows}")
-    for values in (log.steps["logit_scale"].to_numpy(), Patient("log", {TrainingLog: log}).part(LearntScale).scale):
+    patient = Patient("log", given={TrainingLog: log})
+    for values in (log.steps["logit_scale"].to_numpy(), patient.part(LearntScale).scale):
         assert values[[0, -1]] == pytest.approx(scale, rel=2e-3)
     assert len(log.notices) == (notice is not None) and (notice or "") in "".join(log.notices)
 

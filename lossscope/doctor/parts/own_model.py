@@ -1,0 +1,59 @@
+"""A model that lossscope trained, and the data that it reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
+from lossscope.datasets.base import Split
+from lossscope.io.run_folder import list_checkpoints
+from lossscope.io.trusted_code import is_trusted
+from lossscope.registry import build
+from lossscope.sources.base import load
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
+from lossscope.sources.checkpoints.reading import complete_data
+
+from ..examination.options import Options
+
+_HELD_OUT = ("val", "test")
+
+
+@dataclass(frozen=True)
+class OwnModel:
+    """A checkpoint that lossscope wrote, alone or as the newest of a run."""
+
+    absent: ClassVar[str] = "it has no weights of a model"
+    checkpoint: Checkpoint
+    file: Path  # of the checkpoint
+    path: Path  # that the user named: the file, or the run folder
+    options: Options
+
+    @cached_property
+    def data(self) -> Split:
+        """The split of the data set itself, which the embeddings do not hold."""
+        spec, _ = complete_data(self.options.data or self.checkpoint.data, self.checkpoint.reading)
+        split: Split = build("datasets", spec).split(self.options.split)
+        return split
+
+    @cached_property
+    def held_out(self) -> SplitEmbeddings:
+        """Embeddings of a split that training did not see. Raises Missing where its own data are not examined."""
+        options, spec = self.options, self.options.data or self.checkpoint.data
+        if options.split != "train":
+            raise Missing(f"its {options.split} data are examined, not those that it was trained on")
+        if options.against or not spec or not is_trusted(spec):
+            raise Missing("it has no held-out data")
+        splits = build("datasets", complete_data(spec, self.checkpoint.reading)[0]).splits()
+        name = next((name for name in _HELD_OUT if name in splits), None)
+        if name is None:
+            raise Missing("it has no held-out data")
+        return load(self.file, **options.request(name))
+
+    def earlier(self) -> Path | None:
+        """Return the checkpoint of a third of the epochs of a run folder."""
+        checkpoints = list_checkpoints(self.path)
+        return checkpoints[(len(checkpoints) - 1) // 3][1] if len(checkpoints) > 2 else None
