@@ -28,6 +28,7 @@ DRAWS_IMPORT = (*DRAWS, "visible_text", "errors", "spec", "io", "declarations")
 # everybody may import them
 WORDS = ("lossscope.core.types", "lossscope.core.sides", "lossscope.core.choices")
 FILES = sorted(LIBRARY.rglob("*.py"))
+ONE_CORNER = {"fsspec", "nltk", "plotly", "skimage", "sklearn"}  # core for one thing each: no other pays their import
 BANNED = {"utils", "util", "common", "helpers", "helper", "misc", "manager", "managers"}
 
 Import = tuple[str, str]  # the module that is imported, and the name taken from it, or ""
@@ -163,6 +164,14 @@ def test_matplotlib_stays_in_plots_and_terminals_in_the_command_line() -> None:
         roots = {target.partition(".")[0] for target, _ in imports(file)}
         assert package_of(module_of(file)) == "plots" or not roots & {"matplotlib", "seaborn"}, file
         assert not roots & {"lossscope_cli", "cli", "typer", "rich", "click"}, file
+
+
+def test_what_one_corner_needs_is_imported_within_its_function() -> None:
+    for file in FILES:
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+        names = [alias.name for node in body if isinstance(node, ast.Import) for alias in node.names]
+        names += [node.module or "" for node in body if isinstance(node, ast.ImportFrom)]
+        assert not {name.partition(".")[0] for name in names} & ONE_CORNER, file
 
 
 def test_the_library_never_prints() -> None:

@@ -399,13 +399,19 @@ class LossScope:
         return pd.DataFrame(list(self.history), columns=["step", "finite", *columns])
 
     def save(self, path: Path | str) -> Path:
-        """Write `frame()` atomically. Raises InputError unless the name ends in .csv or .parquet."""
+        """Write `frame()` atomically.
+
+        Raises InputError unless the name ends in .csv or .parquet, and for .parquet without pyarrow.
+        """
         from lossscope.io.files import write_atomically
         from lossscope.io.parquet_tables import write_parquet
 
         path, frame = Path(path), self.frame()
         if path.suffix == ".parquet":
-            write_parquet(path, frame)
+            try:
+                write_parquet(path, frame)
+            except ImportError as error:
+                raise InputError(f"{path.name} needs pyarrow; `pip install pyarrow`, or save it as .csv") from error
         elif path.suffix == ".csv":
             with write_atomically(path) as part:
                 frame.to_csv(part, index=False, lineterminator="\n")
