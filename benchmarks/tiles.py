@@ -17,7 +17,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.types import SamplingMode
 from lossscope.engine.blocks.matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
 from lossscope.engine.blocks.sparse_mask import SparseMask
-from lossscope.engine.fold import fold, folds_of
+from lossscope.engine.fold import Execution, fold, folds_of
 from lossscope.engine.large_batches import batch_shapes
 from lossscope.engine.run_probes import ProbePlan
 from lossscope.engine.workers import Workers
@@ -54,7 +54,7 @@ class Case:
             self.mask,
             list(batch_shapes(self.batch)),
             lambda _, of: folds_of(plan, of),
-            workers=Workers(self.jobs),
+            Execution(workers=Workers(self.jobs)),
         )
         return [rows.counts(self.objective, 0.01, "corrected").above for rows in folded]
 
