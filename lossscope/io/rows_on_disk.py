@@ -77,6 +77,12 @@ class RowsOnDisk:
             self._compare(numbers[new], values[new], self._checksums)
         return values
 
+    def take_floats(self, rows: _Rows | slice) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
+        """Return rows as float32, and (n,) whether each is finite; numbers too great for float32 are not."""
+        with np.errstate(over="ignore"):
+            values = np.asarray(self.take(rows), dtype=np.float32)
+        return values, np.atleast_1d(np.isfinite(values).all(axis=tuple(range(1, values.ndim))))
+
     def _compare(self, rows: _Rows, values: npt.NDArray[Any], checksums: npt.NDArray[np.uint32]) -> None:
         """Raise InputError for the first row that is not what was written."""
         for row, value in zip(rows.tolist(), values, strict=True):

@@ -83,3 +83,12 @@ def test_an_interrupted_write_leaves_the_rows_of_before_without_checksums(file: 
         write_rows(file, ROWS.shape, stop())  # type: ignore[arg-type]
     assert [path.name for path in file.parent.iterdir()] == ["a.npy"]
     assert np.array_equal(RowsOnDisk.open(file).take(slice(None)), ROWS)
+
+
+def test_floats_are_told_to_be_finite_row_by_row(tmp_path: Path) -> None:
+    """Features of no rows ended in a ValueError of numpy."""
+    np.save(tmp_path / "a.npy", np.array([[1.0, 2.0], [np.nan, 0.0], [1e300, 0.0]]))
+    rows = RowsOnDisk.open(tmp_path / "a.npy")
+    values, finite = rows.take_floats(slice(None))
+    assert (values.dtype, finite.tolist()) == (np.float32, [True, False, False])
+    assert rows.take_floats(np.array([], np.int64))[0].shape == (0, 2)

@@ -44,9 +44,7 @@ class FeatureRows:
 
         Raises InputError naming file and row when one is NaN or infinite, or differs from its checksum.
         """
-        with np.errstate(over="ignore"):  # numbers too great for float32 become infinite and raise below
-            features = np.asarray(self._features.take(rows), dtype=np.float32)
-        finite = np.isfinite(features).reshape(len(features), -1).all(axis=1)
+        features, finite = self._features.take_floats(rows)
         if not finite.all():
             row = int(np.asarray(rows)[~finite][0])
             raise InputError(

@@ -70,9 +70,8 @@ class RaggedArrays:
         Raises InputError when one is not finite, or not what was written.
         """
         first, count = self.items.get(name, (0, 0))
-        with np.errstate(over="ignore"):  # numbers too great for float32 become infinite and raise below
-            rows = np.asarray(self.rows.take(slice(first, first + count)), dtype=np.float32)
-        if not np.isfinite(rows).all():
+        rows, finite = self.rows.take_floats(slice(first, first + count))
+        if not finite.all():
             raise InputError(f"rows of {name!r} in {self.stem}.npy must be finite; got NaN or infinity: extract again")
         return rows
 

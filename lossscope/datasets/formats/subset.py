@@ -14,47 +14,34 @@ from ..base import CaptionVectors, Images, Items, ItemShape, Rows, Split, Texts
 
 
 def first_images(split: Split, number: int) -> Split:
-    """Return the first `number` images with their captions; the split itself for 0, or more than there are."""
+    """Return the first `number` images with their captions, of any other sides the first items with all of the second.
+
+    It is the split itself for 0, or more than there are.
+    """
     if not 0 < number < len(split.images):
         return split
-    if split.caption_image is None:
-        return _first_of_any_sides(split, number)
-    rows = np.flatnonzero(split.relations.caption_image < number)
-    words = split.words and _WordsOfRows(split.words, rows)
-    tokens = split.tokens and [split.tokens[row] for row in rows.tolist()]
-    return Split(
+    owners, texts = split.caption_image, split.images.texts[:number] if isinstance(split.images, Texts) else None
+    rows = np.arange(len(split.captions)) if owners is None else np.flatnonzero(owners < number)
+    return Split(  # not replace: what a kind of split knows of its items beside these fields is of all of them
         split.name,
-        _FirstImages(split.images, number),
+        _FirstImages(split.images, number) if texts is None else Texts(texts),
         [split.captions[row] for row in rows],
-        split.relations.caption_image[rows],
+        None if owners is None else owners[rows],
         split.image_ids[:number],
         [split.caption_ids[row] for row in rows],
         fingerprint_of(split.fingerprint, f"first {number}"),
-        tokens=tokens,
-        words=words,
+        tokens=split.tokens and [split.tokens[row] for row in rows.tolist()],
+        words=split.words and _WordsOfRows(split.words, rows),
         notices=split.notices,
+        relations=_first_queries(split.relations, number) if owners is None else None,  # type: ignore[arg-type]
     )
 
 
-def _first_of_any_sides(split: Split, number: int) -> Split:
-    """The first items of the first side, against all of the second."""
-    whole = split.relations
+def _first_queries(whole: Relations, number: int) -> Relations:
+    """Return the relations of the first items of the first side."""
     kept = whole.positives[whole.positives[:, 0] < number]
     negatives = None if whole.negatives is None else whole.negatives[:number]
-    images = Texts(split.images.texts[:number]) if isinstance(split.images, Texts) else None
-    return Split(  # not replace: what a kind of split knows of its items beside these fields is of all of them
-        split.name,
-        images or _FirstImages(split.images, number),
-        split.captions,
-        None,
-        split.image_ids[:number],
-        split.caption_ids,
-        fingerprint_of(split.fingerprint, f"first {number}"),
-        tokens=split.tokens,
-        words=split.words,
-        notices=split.notices,
-        relations=Relations(number, whole.second, kept, whole.sides, negatives=negatives),
-    )
+    return Relations(number, whole.second, kept, whole.sides, negatives=negatives)
 
 
 class _FirstImages:
