@@ -29,7 +29,7 @@ class FalseNegatives(Check):
     def examine(self, patient: Patient) -> Finding | None:
         truth, split, objective = patient.part(Truth), patient.part(Items).split, patient.objective
         on_match = total = pairs = matching = 0.0
-        for directions in batch_rows(split, objective, patient.batch_size, patient.recipe):
+        for directions in batch_rows(patient):
             rows = directions[0]  # the first side's items as queries, as the truth has them
             queries, candidates = rows.shape.query_ids.numpy(), rows.shape.candidate_ids[0].numpy()
             own = torch.from_numpy(split.relations.is_positive(queries, candidates))

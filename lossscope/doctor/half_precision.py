@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,6 @@ import torch
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.alignment import Alignment
 from .parts.batches import EPS, Batches, batch_rows
-from .parts.items import Items
 from .parts.patient import Patient
 from .parts.vectors import Vectors
 
@@ -77,13 +76,13 @@ class HalfPrecision(Check):
         if not patient.has(Batches):
             return []
         objective, blocks = patient.objective, []
-        for directions in batch_rows(patient.part(Items).split, objective, patient.batch_size, patient.recipe):
+        for directions in batch_rows(patient):
             for rows in directions:
                 S, numbers = rows.S.float(), np.zeros((2, 2))
                 for place, scores in enumerate((S, S.to(dtype).float())):
-                    values = objective(scores, rows.mask).values
+                    values, counted = objective(scores, rows.mask).values, replace(rows, S=scores, buffers=None)
                     loss = math.nan if values is None else float(values.double().mean())
-                    numbers[place] = loss, float(objective.counts(scores, rows.mask, EPS).above.double().mean())
+                    numbers[place] = loss, float(counted.counts(objective, EPS).above.double().mean())
                 blocks.append(numbers)
         before, after = np.mean(blocks, axis=0).tolist()
         return list(zip(("loss", "count"), before, after, strict=True))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Sampling
-from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.similarity import Mask
@@ -64,14 +63,14 @@ class Batches:
     needs: ClassVar[tuple[type, ...]] = (TrainedWith, Items)
 
     @classmethod
-    def of(cls, patient: Patient, trained: TrainedWith, items: Items) -> Batches:
+    def of(cls, patient: Patient, trained: TrainedWith, _: Items) -> Batches:
         """Compute them on a sample. Raises Missing where the objective does not take the batches."""
         objective = trained.objective
         if patient.batch_size < 2:
             raise Missing("a batch of one pair has no negatives")
         rows, size = [], 0
         try:
-            for directions in batch_rows(items.split, objective, patient.batch_size, patient.recipe):
+            for directions in batch_rows(patient):
                 rows.append([query_statistics(objective, one) for one in directions])
                 size = max(size, len(directions[0].S))
         except InputError as error:
@@ -137,15 +136,10 @@ def finite_mean(values: Floats) -> float:
     return float(finite.mean()) if len(finite) else math.nan
 
 
-def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: Any) -> Iterator[tuple[DenseRows, ...]]:
-    """Yield the rows of both directions of random batches, made and masked as in training.
-
-    Args:
-        split: the sample.
-        objective: says how batches of one labelled set are made.
-        size: pairs of a batch.
-        recipe: of the training, its mined negatives and rules among it.
-    """
+def batch_rows(patient: Patient) -> Iterator[tuple[DenseRows, ...]]:
+    """Yield the rows of both directions of random batches of a sample, made and masked as in training."""
+    split, objective = patient.part(Items).split, patient.objective
+    size, recipe = patient.batch_size, patient.recipe
     options = trained_options(recipe)
     rules: list[NegativeMask] = [build("masks", spec) for spec in options.pop("masks", ())]
     if any(rule.needs == "guide" for rule in rules):
@@ -168,13 +162,13 @@ def batch_rows(split: SplitEmbeddings, objective: Objective, size: int, recipe: 
 
 
 def query_statistics(objective: Objective, rows: DenseRows) -> QueryStatistics:
-    """Return the numbers of each usable query of one direction of a batch."""
+    """Return the numbers of each usable query of one direction of a batch, from what probes read of its rows."""
     S, mask, extremes = rows.S.detach(), rows.mask, rows.extremes
-    weights, counts, spread = objective(S, mask), rows.counts(objective, EPS), rows.concentration(objective)
+    weights, counts, concentration = objective(S, mask), rows.counts(objective, EPS), rows.concentration(objective)
     values = torch.full((len(S),), torch.nan) if weights.values is None else weights.values
     columns = (
-        values, guess_of(objective, S, mask), mask.valid.sum(1), counts.n_eff, spread.top1, counts.above == 0,
-        probability_of_first(extremes),        extremes.positive, extremes.hardest,
+        values, guess_of(objective, S, mask), mask.valid.sum(1), counts.n_eff, concentration.top1, counts.above == 0,
+        probability_of_first(extremes), extremes.positive, extremes.hardest,
     )  # fmt: skip
     return QueryStatistics(*(column[weights.usable].detach().double().cpu().numpy() for column in columns))
 
