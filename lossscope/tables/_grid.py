@@ -14,14 +14,14 @@ Header = tuple[str, str]
 
 @dataclass(frozen=True)
 class Grid:
-    """The shown part of a table."""
+    """Rows of cells under (group, column) headers, with a caption and footnotes: a table, or the shown part of one."""
 
-    name: str
+    name: str  # of its files, and of its label in LaTeX
     caption: str
-    columns: tuple[Header, ...]  # (group, column)
+    columns: tuple[Header, ...]  # (group, column); neighbours of one group share a heading, "" is no group
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()  # footnotes
-    legend: tuple[str, ...] = ()  # `C_neg: negatives with weight above eps, per query`
+    legend: tuple[str, ...] = ()  # of columns, a line each: `C_neg: negatives with weight above eps, per query`
     meaning: tuple[str, ...] = ()  # sentences that say what the numbers mean
 
     @property

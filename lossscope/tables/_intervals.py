@@ -9,7 +9,7 @@ from __future__ import annotations
 import pandas as pd
 
 from ._summary import Row
-from .cells import Cell
+from .cells import DASH, MINUS, Cell
 
 SAMPLED = "queries, all candidates"  # how the sampling of such rows ends
 _TWO_WAY, _SAMPLED = "two-way over ", "sampled queries, "  # how methods begin
@@ -30,6 +30,16 @@ def interval_cell(rows: pd.DataFrame, digits: int) -> Cell:
         return Cell()
     low, high = rows[["low", "high"]].iloc[0]
     return Cell(interval=(float(low), float(high)), digits=digits) if pd.notna(low) and pd.notna(high) else Cell()
+
+
+def bracketed(low: float | None, high: float | None, digits: int) -> str:
+    """Return `[−0.09, 0.12]`; a dash where there is no interval."""
+    return DASH if pd.isna(low) else f"[{low:z.{digits}f}, {high:z.{digits}f}]".replace("-", MINUS)
+
+
+def percents(levels: pd.Series) -> str:
+    """Return the levels of intervals: `95 %`, or `95 % and 99 %`; empty without any."""
+    return " and ".join(f"{100 * level:g} %" for level in sorted(levels.dropna().unique()))
 
 
 def cell_of_line(line: Row, direction: str, statistic: str, digits: int) -> Cell:

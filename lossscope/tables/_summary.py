@@ -138,6 +138,12 @@ def varying_settings(rows: pd.DataFrame) -> list[str]:
     return [column for column in SETTINGS if rows[column].map(format_value).unique().size > 1]
 
 
+def differing_settings(rows: pd.DataFrame) -> list[str]:
+    """Return eps, convention and unit of weights, those that rows of one probe differ in, or only some have."""
+    names = ("eps", "convention", "weight_unit")
+    return [name for name in names if name in rows and rows[name].nunique(dropna=False) > 1]
+
+
 def build_table(
     name: str, caption: str, rows: list[Row], columns: Sequence[Column], notes: Sequence[str] = (), **texts: Any
 ) -> Table:

@@ -12,12 +12,12 @@ from lossscope.io.csv_tables import format_csv
 
 from ._grid import Grid
 from ._shown import shown
-from .cells import Cell, _number
+from .cells import _number
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rows of cells under (group, column) headers, with a caption and footnotes.
+class Table(Grid):
+    """Rows of cells under (group, column) headers, with a caption and footnotes, and how they are written.
 
     CSV and frames have every column and full specs. What is shown leaves out columns that are hidden, empty or
     constant, and shortens specs.
@@ -25,13 +25,6 @@ class Table:
     Raises InputError unless every row has a cell per column.
     """
 
-    name: str  # of its files, and of its label in LaTeX
-    caption: str
-    columns: tuple[tuple[str, str], ...]  # (group, column); neighbours of one group share a heading, "" is no group
-    rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()  # footnotes
-    legend: tuple[str, ...] = ()  # of columns, a line each: `C_neg: negatives with weight above eps, per query`
-    meaning: tuple[str, ...] = ()  # sentences that say what the numbers mean
     hidden: tuple[str, ...] = ()  # headings of columns that are in CSV and frames only
 
     def __post_init__(self) -> None:
@@ -43,15 +36,10 @@ class Table:
                 )
 
     @property
-    def headings(self) -> tuple[str, ...]:
-        """One flat name per column: `i2t R@1`."""
-        return tuple(f"{group} {column}".strip() for group, column in self.columns)
-
-    @property
     def shown(self) -> Grid:
         """What is shown of it."""
-        texts = {"notes": self.notes, "legend": self.legend, "meaning": self.meaning}
-        return shown(Grid(self.name, self.caption, self.columns, self.rows, **texts), self.hidden)
+        grid = Grid(self.name, self.caption, self.columns, self.rows, self.notes, self.legend, self.meaning)
+        return shown(grid, self.hidden)
 
     def to_text(self, width: int | None = None) -> str:
         """Write it for a terminal: aligned columns; `*` marks the best of a column or block, `+` the second.

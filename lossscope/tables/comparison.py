@@ -9,9 +9,10 @@ import pandas as pd
 from lossscope.errors import InputError
 from lossscope.io.frames import require_columns
 
-from ._specs import KINDS, shorten
+from . import _systems
+from ._intervals import bracketed, percents
 from .base import Table
-from .cells import DASH, MINUS, Cell
+from .cells import Cell
 
 REQUIRED = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "difference", "images", "sd_images",
@@ -19,7 +20,6 @@ REQUIRED = (
     "p_t_holm", "p_flips_holm", "d_seeds", "mdd_seeds", "mdd_seeds_low", "mdd_seeds_high", "p_better", "p_better_low",
     "p_better_high", "family", "family_seeds", "left_out", "note", "resamples", "seed", "level", "power", "alpha",
 )  # fmt: skip
-_HEADINGS = {"data": "data", "encoder": "encoder", "metric": "metric", "system": "system", "baseline": "baseline"}
 _MAX_DECIMALS = 8  # of a p
 _UNITS = {"images": "image", "queries": "query", "images or queries": "unit"}
 _SEEDS = (
@@ -45,11 +45,11 @@ def build(frame: pd.DataFrame) -> Table:
         InputError: columns or rows are missing.
     """
     _require_comparisons(frame)
-    rows = frame.assign(metric=_metrics(frame))
-    labels = [name for name in _HEADINGS if name in ("system", "baseline") or rows[name].nunique() > 1]
-    level, units = _percent(rows), _units(rows)
+    rows = _systems.with_metric(frame)
+    labels = _systems.label_columns(rows)
+    level, units = percents(rows["level"]), _units(rows)
     headers = [
-        *(("", _HEADINGS[name]) for name in labels), ("", "difference"),
+        *(("", name) for name in labels), ("", "difference"),
         (units, f"{level} CI"), (units, "p"), (units, "d"), (units, "MDD"),
         ("seeds", "difference"), ("seeds", "p (t)"), ("seeds", "p (flips)"), ("seeds", "d"), ("seeds", "MDD"),
         ("seeds", "P(A > B)"), ("seeds", "CI of P(A > B)"), ("seeds", "n"),
@@ -66,7 +66,7 @@ def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
     return (
         *(Cell(text=str(row[name])) for name in labels),
         Cell(mean=row["difference"], digits=digits),
-        _interval(row["ci_low"], row["ci_high"], digits, DASH),
+        Cell(text=bracketed(row["ci_low"], row["ci_high"], digits)),
         _p(row["p_images_holm"], bool(row["p_at_floor"])),
         Cell(mean=row["d_images"], digits=2),
         _mdd(row["mdd_images"], row["p_images_holm"], row["alpha"], digits),
@@ -76,14 +76,15 @@ def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
         Cell(mean=row["d_seeds"], digits=2),
         _mdd(row["mdd_seeds"], row["p_t_holm"], row["alpha"], digits),
         Cell(mean=row["p_better"], digits=2),
-        _interval(row["p_better_low"], row["p_better_high"], 2),
+        _of_better(row),
         Cell(mean=float(row["n_seeds"]), digits=0),
     )
 
 
-def _interval(low: float, high: float, digits: int, undefined: str | None = None) -> Cell:
-    text = f"[{low:z.{digits}f}, {high:z.{digits}f}]".replace("-", MINUS)
-    return Cell(text=undefined if pd.isna(low) else text)
+def _of_better(row: pd.Series) -> Cell:
+    """Return the interval of P(A > B); nothing without seeds, so that a column of nothing is not shown."""
+    low, high = row["p_better_low"], row["p_better_high"]
+    return Cell() if pd.isna(low) else Cell(text=bracketed(low, high, 2))
 
 
 def _mdd(mdd: float, p: float, alpha: float, digits: int) -> Cell:
@@ -100,7 +101,7 @@ def _p(value: float, at_floor: bool = False) -> Cell:
 
 
 def _caption(rows: pd.DataFrame, labels: Sequence[str]) -> str:
-    same = [_shared(rows, name) for name in ("data", "encoder", "metric") if name not in labels]
+    same = _systems.shared_labels(rows, labels)
     sizes = _span(rows["family"]), _span(rows["family_seeds"])
     family = f"{sizes[0]} comparison{'' if sizes[0] == '1' else 's'} of a metric" + (
         "" if sizes[0] == sizes[1] or _one_seed(rows) else f" ({sizes[1]} over seeds)"
@@ -110,7 +111,7 @@ def _caption(rows: pd.DataFrame, labels: Sequence[str]) -> str:
         f"paired over n = {_span(rows['images'])} {_units(rows)} (permutation test and bootstrap, "
         f"{_span(rows['resamples'])} resamples, seed {_span(rows['seed'])}){_tested_seeds(rows)}",
         f"p corrected by Holm over {family}",
-        f"CI {_percent(rows)}, over {_units(rows)}, not corrected",
+        f"CI {percents(rows['level'])}, over {_units(rows)}, not corrected",
         *_deviation(rows),
     ]
     return "; ".join(parts) + "."
@@ -164,19 +165,11 @@ def _mdd_note(rows: pd.DataFrame) -> list[str]:
         "paired differences and not by their mean."
     ]
     if missed_seeds.any():
-        sentences.append(f"Over seeds it is as uncertain as their standard deviation: {_rough(rows[missed_seeds])}.")
+        how_rough = _systems.how_rough(rows[missed_seeds], "mdd_seeds", "n_seeds")
+        sentences.append(f"Over seeds it is as uncertain as their standard deviation: {how_rough}.")
     if (missed & rows["mdd_images"].isna() & (rows["sd_images"] > 0)).any():
         sentences.append(f"Over {_units(rows)} there is none where the resamples are too few for a p as small as that.")
     return [" ".join(sentences)]
-
-
-def _rough(rows: pd.DataFrame) -> str:
-    """Return how many times MDD its interval is: `0.52 to 6.28 times with 3 seeds`."""
-    return ", ".join(
-        f"{row['mdd_seeds_low'] / row['mdd_seeds']:.2f} to {row['mdd_seeds_high'] / row['mdd_seeds']:.2f} times with "
-        f"{int(row['n_seeds'])}"
-        for row in rows.drop_duplicates("n_seeds").sort_values("n_seeds").to_dict("records")
-    )
 
 
 def _units(rows: pd.DataFrame) -> str:
@@ -185,32 +178,12 @@ def _units(rows: pd.DataFrame) -> str:
     return "images" if images.all() else "images or queries" if images.any() else "queries"
 
 
-def _shared(rows: pd.DataFrame, name: str) -> str:
-    """Return the value that all rows have, a spec in its short form."""
-    value = str(rows[name].iloc[0])
-    return shorten([value], KINDS[name]).get(value, value) if name in KINDS else value
-
-
 def _undefined_notes(rows: pd.DataFrame) -> list[str]:
     """Return footnotes on undefined numbers, and on runs without a partner."""
-    pairs_of_note: dict[str, list[str]] = {}
-    for column, start in (("note", ""), ("left_out", "left out: ")):
-        for _, row in rows[rows[column].notna() & (rows[column] != "")].iterrows():
-            pairs = pairs_of_note.setdefault(f"{start}{row[column]}", [])
-            pairs.append(f"{row['system']} against {row['baseline']}")
     return [
         f"{'All pairs' if len(pairs) == len(rows) > 1 else '; '.join(dict.fromkeys(pairs))}: {note}."
-        for note, pairs in pairs_of_note.items()
+        for note, pairs in _systems.pairs_of_notes(rows).items()
     ]
-
-
-def _metrics(rows: pd.DataFrame) -> list[str]:
-    pairs = zip(rows["direction"], rows["statistic"], strict=True)
-    return [statistic if direction == "both" else f"{direction} {statistic}" for direction, statistic in pairs]
-
-
-def _percent(rows: pd.DataFrame) -> str:
-    return " and ".join(f"{100 * level:g} %" for level in sorted(rows["level"].unique()))
 
 
 def _span(values: pd.Series) -> str:

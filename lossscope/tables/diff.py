@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -11,11 +10,12 @@ import pandas as pd
 from lossscope.errors import InputError
 from lossscope.io.frames import require_columns
 
+from ._intervals import bracketed, percents
 from ._legend import legend
 from ._specs import KINDS, shorten
-from ._summary import format_value
+from ._summary import differing_settings, format_value
 from .base import Table
-from .cells import DASH, MINUS, Cell
+from .cells import DASH, Cell
 
 Row = Mapping[Hashable, Any]
 REQUIRED = (
@@ -86,15 +86,10 @@ def _table(rows: pd.DataFrame, probe: str) -> Table:
 
 def _settings(rows: pd.DataFrame) -> list[str]:
     """Return what rows of one statistic differ in, besides objectives: eps, convention, unit of weights."""
-    several = [name for name in ("eps", "convention", "weight_unit") if has_several(rows, name)]
-    if "eps" not in several and has_several(rows, "b_eps"):
+    several = differing_settings(rows)
+    if "eps" not in several and "b_eps" in rows and rows["b_eps"].nunique(dropna=False) > 1:
         several = ["eps", *several]
     return several
-
-
-def has_several(rows: pd.DataFrame, name: str) -> bool:
-    """Return whether a column has several values, or one in some rows only."""
-    return name in rows and rows[name].nunique(dropna=False) > 1
 
 
 def _setting(row: Row, name: str) -> Cell:
@@ -114,19 +109,15 @@ def _line(row: Row, several: bool, more: Sequence[str], intervals: bool) -> tupl
 
 def excludes_zero(row: Row) -> bool:
     """Return whether the interval of a row leaves 0 out."""
-    return _float(row["low"]) > 0 or _float(row["high"]) < 0
+    low: float | None = row["low"]
+    return pd.notna(low) and bool(low > 0 or row["high"] < 0)
 
 
 def _interval(row: Row) -> str:
-    if math.isnan(_float(row["low"])):
-        return "equal" if row["method"] == "equal" else DASH
-    digits = _decimals(str(row["unit"]))
-    return f"[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]".replace("-", MINUS)
-
-
-def _float(value: Any) -> float:
-    """Return an end of an interval; NaN where there is none."""
-    return math.nan if value is None else float(value)
+    low: float | None = row["low"]
+    if pd.isna(low) and row["method"] == "equal":
+        return "equal"
+    return bracketed(low, row["high"], _decimals(str(row["unit"])))
 
 
 def _number(value: Any, unit: str, mark: str = "") -> Cell:
@@ -195,7 +186,7 @@ def _missed(rows: pd.DataFrame) -> str:
 
 def _interval_heading(rows: pd.DataFrame) -> tuple[str, ...]:
     """Return the heading of the column of intervals; none where no row has one, or says why not."""
-    levels = sorted(rows["level"].dropna().unique())
+    levels = percents(rows["level"])
     if not levels:
         return ("interval",) if (rows["method"] == "equal").all() else ()
-    return (f"{' and '.join(f'{100 * level:g} %' for level in levels)} interval",)
+    return (f"{levels} interval",)

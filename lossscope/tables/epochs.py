@@ -10,10 +10,11 @@ import pandas as pd
 from lossscope.errors import InputError
 from lossscope.io.frames import require_columns
 
+from ._intervals import bracketed, percents
 from ._legend import legend
-from ._summary import format_value
+from ._summary import differing_settings, format_value
 from .base import Table
-from .cells import DASH, MINUS, Cell
+from .cells import Cell
 
 REQUIRED = ("source", "objective", "direction", "probe", "statistic", "mean", "unit", "epoch", "low", "high", "level")
 
@@ -34,9 +35,7 @@ def build(frame: pd.DataFrame) -> list[Table]:
 
 
 def _table(rows: pd.DataFrame, probe: str) -> Table:
-    level = " and ".join(f"{100 * value:g} %" for value in sorted(rows["level"].dropna().unique()))
-    settings = ("eps", "convention", "weight_unit")
-    several = [name for name in settings if name in rows and rows[name].nunique(dropna=False) > 1]
+    level, several = percents(rows["level"]), differing_settings(rows)
     interval = (f"{level} interval",) if level else ()
     names = "objective", *several, "direction", "statistic", "epoch", "mean", *interval
     keys = ["objective", *several, "direction", "statistic"]
@@ -60,8 +59,11 @@ def _table(rows: pd.DataFrame, probe: str) -> Table:
 
 def _line(row: dict[Hashable, Any], several: Sequence[str], intervals: bool) -> tuple[Cell, ...]:
     digits = 3 if row["unit"] == "samples" else 4
-    ends = "" if pd.isna(row["low"]) else f"[{row['low']:z.{digits}f}, {row['high']:z.{digits}f}]".replace("-", MINUS)
     settings = (format_value(row[name]) for name in several)
     texts = (format_value(row["objective"]), *settings, str(row["direction"]), str(row["statistic"]))
     numbers = Cell(mean=float(row["epoch"]), digits=0), Cell(mean=float(row["mean"]), digits=digits)
-    return (*(Cell(text=text) for text in texts), *numbers, *([Cell(text=ends or DASH)] if intervals else []))
+    return (
+        *(Cell(text=text) for text in texts),
+        *numbers,
+        *([Cell(text=bracketed(row["low"], row["high"], digits))] if intervals else []),
+    )

@@ -9,16 +9,16 @@ import pandas as pd
 from lossscope.errors import InputError
 from lossscope.io.frames import require_columns
 
-from ._specs import KINDS, shorten
+from . import _systems
+from ._intervals import bracketed, percents
 from .base import Table
-from .cells import DASH, MINUS, Cell
+from .cells import DASH, Cell
 
 REQUIRED = (
     "data", "encoder", "system", "baseline", "statistic", "direction", "unit", "over", "pilot_n", "pilot_seeds", "sd",
     "sd_low", "sd_high", "level", "method", "n", "mdd", "difference", "needed", "needed_low", "needed_high",
     "p_better", "p_better_low", "p_better_high", "power", "alpha", "left_out", "note",
 )  # fmt: skip
-_LABELS = ("data", "encoder", "metric", "system", "baseline")
 _FEW = 5  # seeds of a pilot: a deviation of fewer is rough
 _OF_SEEDS = (
     "sd: sample standard deviation over seeds of the paired differences, with its chi-square interval, which trusts "
@@ -52,12 +52,13 @@ def build(frame: pd.DataFrame) -> list[Table]:
 
 
 def _table(frame: pd.DataFrame, over: str) -> Table:
-    rows = frame.assign(metric=_metrics(frame))
-    labels = [name for name in _LABELS if name in ("system", "baseline") or rows[name].nunique() > 1]
+    rows = _systems.with_metric(frame)
+    labels = _systems.label_columns(rows)
     numbers = sorted(map(int, rows["n"].unique()))
     wanted = rows["difference"].dropna().unique()
     columns = [
-        *(("", name) for name in labels), ("", f"pilot {over}"), ("", "sd"), ("", f"{_percent(rows)} CI of sd"),
+        *(("", name) for name in labels), ("", f"pilot {over}"), ("", "sd"),
+        ("", f"{percents(rows['level'])} CI of sd"),
         *(("smallest difference", f"{n} {over}") for n in numbers),
         *((f"for a difference of {value:g}", f"{over} needed") for value in wanted),
         *([("", "P(A > B)"), ("", "CI of P(A > B)")] if over == "seeds" else []),
@@ -71,21 +72,17 @@ def _line(own: pd.DataFrame, labels: Sequence[str], numbers: Sequence[int], over
     row, mdd = own.iloc[0], own.set_index("n")["mdd"]
     digits = 2 if row["unit"] in ("%", "samples", "queries") else 4
     better = (
-        Cell(mean=row["p_better"], digits=2), Cell(text=_interval(row["p_better_low"], row["p_better_high"], 2)),
+        Cell(mean=row["p_better"], digits=2), Cell(text=bracketed(row["p_better_low"], row["p_better_high"], 2)),
     )  # fmt: skip
     return (
         *(Cell(text=str(row[name])) for name in labels),
         Cell(mean=float(row["pilot_n"]), digits=0),
         Cell(mean=row["sd"], digits=digits),
-        Cell(text=_interval(row["sd_low"], row["sd_high"], digits)),
+        Cell(text=bracketed(row["sd_low"], row["sd_high"], digits)),
         *(Cell(mean=float(mdd.get(n, float("nan"))), digits=digits) for n in numbers),
         *([Cell(text=_needed(row))] if pd.notna(row["difference"]) else []),
         *(better if over == "seeds" else ()),
     )
-
-
-def _interval(low: float, high: float, digits: int) -> str:
-    return DASH if pd.isna(low) else f"[{low:z.{digits}f}, {high:z.{digits}f}]".replace("-", MINUS)
 
 
 def _needed(row: pd.Series) -> str:
@@ -96,7 +93,7 @@ def _needed(row: pd.Series) -> str:
 
 
 def _caption(rows: pd.DataFrame, labels: Sequence[str], over: str) -> str:
-    same = [_shared(rows, name) for name in ("data", "encoder", "metric") if name not in labels]
+    same = _systems.shared_labels(rows, labels)
     power, alpha = rows["power"].iloc[0], rows["alpha"].iloc[0]
     of = f" ({', '.join(same)})" if same else ""
     return (
@@ -110,41 +107,15 @@ def _notes(rows: pd.DataFrame, over: str) -> list[str]:
     alpha = rows["alpha"].iloc[0]
     one = f"For one comparison; of m that Holm's method corrects together, --alpha {alpha:g}/m is sure to be enough"
     if over == "seeds":
-        sentences = [_OF_SEEDS.format(factors=_factors(rows)), *_few(rows), one, _BETTER]
+        factors = _systems.how_rough(rows[rows["sd"] > 0], "sd", "pilot_n")
+        sentences = [_OF_SEEDS.format(factors=factors), *_few(rows), one, _BETTER]
     else:
         sentences = [_OF_IMAGES.format(over=over), one]
-    pairs_of_note: dict[str, list[str]] = {}
-    for column, start in (("note", ""), ("left_out", "left out: ")):
-        for row in rows[[isinstance(text, str) and text != "" for text in rows[column]]].to_dict("records"):
-            pairs_of_note.setdefault(f"{start}{row[column]}", []).append(f"{row['system']} against {row['baseline']}")
-    undefined = [f"{'; '.join(dict.fromkeys(pairs))}: {note}." for note, pairs in pairs_of_note.items()]
+    pairs = _systems.pairs_of_notes(rows)
+    undefined = [f"{'; '.join(dict.fromkeys(of_note))}: {note}." for note, of_note in pairs.items()]
     return [". ".join(sentences) + ".", *undefined]
-
-
-def _factors(rows: pd.DataFrame) -> str:
-    """Return how many times sd its interval is: `0.52 to 6.28 times with 3 seeds`."""
-    known = rows[rows["sd"] > 0].drop_duplicates("pilot_n").sort_values("pilot_n")
-    return ", ".join(
-        f"{row['sd_low'] / row['sd']:.2f} to {row['sd_high'] / row['sd']:.2f} times with {int(row['pilot_n'])}"
-        for row in known.to_dict("records")
-    )
 
 
 def _few(rows: pd.DataFrame) -> list[str]:
     fewest = rows.loc[rows["sd"] > 0, "pilot_n"].min()
     return [f"{int(fewest)} seeds make a rough pilot"] if fewest < _FEW else []
-
-
-def _metrics(rows: pd.DataFrame) -> list[str]:
-    pairs = zip(rows["direction"], rows["statistic"], strict=True)
-    return [statistic if direction == "both" else f"{direction} {statistic}" for direction, statistic in pairs]
-
-
-def _shared(rows: pd.DataFrame, name: str) -> str:
-    """Return the value that all rows have, a spec in its short form."""
-    value = str(rows[name].iloc[0])
-    return shorten([value], KINDS[name]).get(value, value) if name in KINDS else value
-
-
-def _percent(rows: pd.DataFrame) -> str:
-    return " and ".join(f"{100 * level:g} %" for level in sorted(rows["level"].unique()))

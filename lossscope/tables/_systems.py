@@ -1,0 +1,58 @@
+"""Which pairs of systems are compared? Their labels, what all share, and notes on what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ._specs import KINDS, shorten
+
+LABELS = ("data", "encoder", "metric", "system", "baseline")
+
+
+def with_metric(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with a column `metric`: `i2t R@1`, or `rsum` of both directions."""
+    pairs = zip(rows["direction"], rows["statistic"], strict=True)
+    return rows.assign(
+        metric=[statistic if direction == "both" else f"{direction} {statistic}" for direction, statistic in pairs]
+    )
+
+
+def label_columns(rows: pd.DataFrame) -> list[str]:
+    """Return the labels that get a column: both systems, and what differs between rows."""
+    return [name for name in LABELS if name in ("system", "baseline") or rows[name].nunique() > 1]
+
+
+def shared_labels(rows: pd.DataFrame, labels: Sequence[str]) -> list[str]:
+    """Return the data, encoder and metric of all rows, those that have no column; specs in their short form."""
+    return [_shared(rows, name) for name in ("data", "encoder", "metric") if name not in labels]
+
+
+def pairs_of_notes(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return each note on undefined numbers, and on runs without a partner, with the pairs that it is of."""
+    pairs: dict[str, list[str]] = {}
+    for column, start in (("note", ""), ("left_out", "left out: ")):
+        for row in rows[rows[column].notna() & (rows[column] != "")].to_dict("records"):
+            pairs.setdefault(f"{start}{row[column]}", []).append(f"{row['system']} against {row['baseline']}")
+    return pairs
+
+
+def how_rough(rows: pd.DataFrame, number: str, seeds: str) -> str:
+    """Return how many times a number its interval is: `0.52 to 6.28 times with 3 seeds`, without the last word.
+
+    Args:
+        rows: columns NUMBER, NUMBER_low, NUMBER_high and the one of `seeds`.
+        number: name of its column.
+        seeds: column of the number of seeds.
+    """
+    return ", ".join(
+        f"{row[f'{number}_low'] / row[number]:.2f} to {row[f'{number}_high'] / row[number]:.2f} times with "
+        f"{int(row[seeds])}"
+        for row in rows.drop_duplicates(seeds).sort_values(seeds).to_dict("records")
+    )
+
+
+def _shared(rows: pd.DataFrame, name: str) -> str:
+    value = str(rows[name].iloc[0])
+    return shorten([value], KINDS[name]).get(value, value) if name in KINDS else value
