@@ -94,7 +94,7 @@ def audit(size: Size, folder: Path) -> Function:
         "train", _Pictures(len(embedded.image_ids)), captions, embedded.relations.caption_image,
         list(embedded.image_ids), list(embedded.caption_ids), "0",
     )  # fmt: skip
-    options = AuditOptions(objectives=OBJECTIVES[: size.objectives], batch_size=size.B)
+    options = AuditOptions.of(objectives=OBJECTIVES[: size.objectives], batch_size=size.B)
 
     def run() -> object:
         material = Material.of((embedded,), split)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from lossscope.audit.steps.options import AuditOptions
 from lossscope.core.choices import OUTPUT, Choice
-from lossscope.core.request import Request
 from lossscope.core.types import HIDDEN_FROM
-from lossscope.errors import OptionError
 
 from ._app import command
-from ._options import Seed, resolve_device, usage
+from ._options import resolve_device, usage
 from ._output import notice, print_path
 from ._progress import progress
 from ._sources import OF_TRAIN
@@ -24,41 +23,7 @@ if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
-READ = ("cache", "vocabulary", "caption_image", "sides", "trust_code", "encoder", "accepted_options")
 RARE = 0.001  # share of false negatives below which masks gained nothing (docs/audit.md)
-
-
-@dataclass(frozen=True)
-class Audited:
-    """What an audit looks at, and by what."""
-
-    objectives: Annotated[
-        tuple[str, ...], Choice(None, "Objective spec; repeat for several.", flags="--objective", names="objectives")
-    ] = ()
-    labels: Annotated[Path | None, Choice(None, "Sheet with answers, which recalibrate the probabilities.")] = None
-    signals: Annotated[
-        tuple[str, ...],
-        Choice(None, "Signal to decide by, or ./file.py:NAME; repeat.", shown="all", flags="--signal", names="signals"),
-    ] = ()
-    threshold: Annotated[
-        float, Choice(None, "Probability from which the mask leaves a pair out.", low=0.0, high=1.0)
-    ] = HIDDEN_FROM
-    batch_size: Annotated[int, Choice(None, "Pairs of a batch.", low=2, high=4096)] = 128
-    top: Annotated[
-        int | None,
-        Choice(
-            None,
-            "Of more than 6 million pairs: candidates of each query that are looked at.",
-            shown="a fiftieth",
-            low=1,
-        ),
-    ] = None
-    sheet: Annotated[int, Choice(None, "Pairs to label.", low=10)] = 100
-    seed: Seed = 0
-
-    def __post_init__(self) -> None:
-        if self.threshold == 0:
-            raise OptionError("--threshold must be above 0: at 0 every negative would be left out")
 
 
 @command(keeps=True)
@@ -73,12 +38,11 @@ def audit(
             argument=True,
         ),
     ] = (),
-    audited: Audited = Audited(),
+    options: AuditOptions = AuditOptions(source=OF_TRAIN),  # noqa: B008 - never changed
     pairs: Annotated[
         Path | None,
         Choice(None, "CSV of pairs (columns image,caption, or the names of the sides) to score into OUT/scores.csv."),
     ] = None,
-    request: Request = OF_TRAIN,
     shown: Annotated[int, Choice(OUTPUT, "Suspects on the page.", low=1, high=2000)] = 200,
     format: Annotated[Literal["table", "json"], Choice(OUTPUT, "Of the result.", flags="--format")] = "table",
 ) -> None:
@@ -99,18 +63,13 @@ def audit(
     OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys. Without labels the
     weights of the signals are those of human judgements of photos and captions; a hundred labels make them yours.
     """
-    from lossscope.audit.steps.options import AuditOptions
-
-    if not sources and request.data is None:
+    if not sources and options.source.data is None:
         raise usage("audit needs a SOURCE, or data with texts: lossscope audit --data scenes --out audit")
     if pairs is not None and format == "json":
         raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
-    read = {name: value for name, value in vars(request).items() if name in READ}
     with progress() as report:
-        options = AuditOptions(
-            request.data, request.split, **vars(audited), progress=report,
-            request={**read, "device": resolve_device(request.device)},
-        )  # fmt: skip
+        source = replace(options.source, device=resolve_device(options.source.device), progress=report)
+        options = replace(options, source=source)
         if pairs is not None:
             status, path = _score(list(sources), pairs, options, out)
         else:

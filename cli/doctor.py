@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from lossscope.core.choices import OUTPUT, SOURCE, Choice
-from lossscope.core.request import Request
+from lossscope.doctor.examination.options import Options
 from lossscope.visible_text import show_text
 
 from ._app import command
@@ -31,55 +31,7 @@ if TYPE_CHECKING:
 FOUND = 3  # exit code where --fail-on is met
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 _INDENT = 9
-READ = (
-    "data", "split", "cache", "vocabulary", "caption_image", "sides", "encoder", "accepted_options", "trust_code",
-)  # fmt: skip
 _SCREEN = 40  # lines of a pipe, and of terminals that have fewer
-
-
-def _read_columns(typed: tuple[str, ...]) -> dict[str, str]:
-    """Return FIELD=NAME as a mapping. Raises a usage error for anything else."""
-    parts = [text.partition("=") for text in typed]
-    wrong = next((text for text, (field, _, name) in zip(typed, parts, strict=True) if not (field and name)), None)
-    if wrong is not None:
-        raise usage(f"--column must be FIELD=NAME, such as loss=train/loss; got {wrong!r}")
-    return {field.strip(): name.strip() for field, _, name in parts}
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of a training beside its source."""
-
-    objective: Annotated[
-        str | None, Choice(None, "What it was trained with, where it does not say so.", names="objectives")
-    ] = None
-    log: Annotated[
-        Path | None,
-        Choice(
-            SOURCE, "Log of the training, of any trainer: CSV, TensorBoard events, trainer_state.json, or a folder."
-        ),
-    ] = None
-    columns: Annotated[
-        Mapping[str, str],
-        Choice(
-            SOURCE,
-            "FIELD=NAME of a column of the log: loss=train/loss; repeat.",
-            flags="--column",
-            read=_read_columns,
-            many=True,
-        ),
-    ] = field(default_factory=dict)
-    batch_size: Annotated[
-        int | None, Choice(None, "Pairs of a batch.", shown="that of the training, else 128", low=1)
-    ] = None
-    against: Annotated[
-        tuple[str, ...],
-        Choice(None, "Training data, or a dump of it, that may not share an item with a source; repeat."),
-    ] = ()
-    audit: Annotated[
-        Path | None,
-        Choice(SOURCE, "Folder of `lossscope audit`, or its mask.npz: which items probably match."),
-    ] = None
 
 
 @command(imports="lossscope.doctor.examination.examine", verbose=True)
@@ -93,8 +45,13 @@ def doctor(
             argument=True,
         ),
     ] = (),
-    known: Known = Known(),
-    request: Request = OF_TRAIN,
+    log: Annotated[
+        Path | None,
+        Choice(
+            SOURCE, "Log of the training, of any trainer: CSV, TensorBoard events, trainer_state.json, or a folder."
+        ),
+    ] = None,
+    options: Options = Options(source=OF_TRAIN),  # noqa: B008 - never changed
     fail_on: Annotated[
         Literal["error", "warning"] | None, Choice(None, "Exit with 3 for findings of this severity or above.")
     ] = None,
@@ -118,14 +75,13 @@ def doctor(
     The likeliest cause comes first; what it explains is folded under it. Modality gap, cone and a pinned scale are
     notes: they are normal in good models. docs/doctor.md has every finding, its thresholds, and how often it is wrong.
     """
-    from lossscope.doctor.examination.examine import examine
+    from lossscope.doctor.examination.examine import examine_sources
 
-    if not targets and known.log is None:
+    if not targets and log is None:
         raise usage("doctor needs a SOURCE or --log, e.g. lossscope doctor checkpoints/tiny.pt")
     with progress() as report:
-        read = {name: value for name, value in vars(request).items() if name in READ}
-        place = resolve_device(request.device)
-        result = examine(*targets, **vars(known), **{**read, "device": place, "progress": report})
+        source = replace(options.source, device=resolve_device(options.source.device), progress=report)
+        result = examine_sources(targets, replace(options, source=source), log)
     for examination in result.examinations:
         for text in examination.notices:
             notice(f"Note: {text}.")

@@ -19,14 +19,13 @@ from lossscope.io.write_errors import explain_write_errors
 
 from .pair import Pair
 from .text_digests import PairTexts, digest_texts
-from .types import Rows
+from .types import LEAST_SUSPECT, Rows
 
 SCHEMA = "lossscope.pairs/1"
 _ARRAYS = ("left", "right", "probability", "left_ids", "right_ids", "left_fingerprint", "right_fingerprint", "least",
            "schema")  # fmt: skip
 # digests of the texts of each side that has any, and what is of both; absent where there are none
 _TEXT_ARRAYS = ("left_texts", "right_texts", "texts_of_positive")
-LEAST = 0.05  # probability from which an audit lists a pair, unless its threshold is lower or its list too long
 Floats32 = npt.NDArray[np.float32]
 ReadTexts = Callable[[], Pair[Mapping[str, str] | None]]  # -> id -> text, of each side that has texts
 
@@ -46,7 +45,7 @@ class KnownPairs:
     right_ids: tuple[str, ...]  # M
     name: str = "pairs"  # in messages
     texts: PairTexts | None = None  # of the items, where a side has texts
-    least: float = LEAST  # probability from which pairs are listed: of what is less probable nothing is known
+    least: float = LEAST_SUSPECT  # probability from which pairs are listed: of what is less probable nothing is known
     _tables: dict[tuple[int, int], tuple[Sequence[str], Sequence[str], Any]] = field(
         default_factory=dict, init=False, repr=False
     )

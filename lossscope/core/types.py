@@ -33,6 +33,7 @@ MinedNegatives = Literal["batch", "own", "none"]  # of all queries, of the query
 Reduction = Literal["sum", "mean", "pairs", "cells"]  # how the losses of queries are reduced to one number
 
 LEVEL = 0.95  # of intervals, unless another is given
+LEAST_SUSPECT = 0.05  # probability from which an audit lists a pair, unless its threshold is lower or its list too long
 HIDDEN_FROM = 0.1  # probability to match from which a pair of an audit is left out, unless another is stated
 
 DIRECTIONS: tuple[Direction, ...] = ("i2t", "t2i")

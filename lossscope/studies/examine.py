@@ -144,7 +144,7 @@ def _findings(run: Run, options: Mapping[str, Any]) -> dict[str, Any]:
     request = {name: options[name] for name in ("device", "cache", "progress", "data") if name in options}
     in_study = run.path.name == "run"  # STUDY/runs/KEY/run: commands are for the folder of the study
     name = "/".join(run.path.parts[-3:]) if in_study and len(run.path.parts) > 2 else run.path.name
-    return examine_run(run.path, name, Options(**request)).document()
+    return examine_run(run.path, name, Options.of(**request)).document()
 
 
 def is_current(run: Run) -> bool:

@@ -39,7 +39,7 @@ def main() -> None:
     for name in ("--data", "--source", "--expert", "--crowd"):
         parser.add_argument(name, required=True)
     typed = parser.parse_args()
-    options = AuditOptions(data=typed.data, split="test")
+    options = AuditOptions.of(data=typed.data, split="test")
     fits = {}
     for name, (texts, embeddings) in GROUPS.items():
         inputs = read_inputs([typed.source] if embeddings else [], options)

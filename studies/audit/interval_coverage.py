@@ -106,7 +106,7 @@ def main() -> None:
 
 def audited(data: str, seed: int, out: Path) -> dict[str, float]:
     """Audit, label by the truth, audit again; return what was estimated and what is so."""
-    options = AuditOptions(data=data, seed=seed)
+    options = AuditOptions.of(data=data, seed=seed)
     folder = out / "".join(one if one.isalnum() else "-" for one in data)
     folder.mkdir(parents=True, exist_ok=True)
     inputs = read_inputs([], options)

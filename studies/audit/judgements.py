@@ -57,7 +57,7 @@ def main() -> None:
     for name in ("--data", "--source", "--expert", "--crowd"):
         parser.add_argument(name, required=True)
     typed = parser.parse_args()
-    material = read_inputs([typed.source], AuditOptions(data=typed.data, split="test")).material
+    material = read_inputs([typed.source], AuditOptions.of(data=typed.data, split="test")).material
     random_pairs, _ = pairs_of(random_batches(material.relations, 128, 0), material.relations)
     signals = [one for one in build_signals(()) if one.group in ("texts", "embeddings")]
     table = SignalTable.of(material, signals, random_pairs)

@@ -141,7 +141,7 @@ def mask_file(training: Training, train: Split, mask: str, seed: int, out: Path)
     if mask == "perfect":
         perfect_mask(train).write(path)
         return path
-    options = AuditOptions(data=training.data, seed=seed if "labels" in mask else 0)
+    options = AuditOptions.of(data=training.data, seed=seed if "labels" in mask else 0)
     result = audit([], options)
     if "labels" in mask:
         labels = write_answers(result, truth_of(train), out / f"labels-{seed}.csv")

@@ -28,7 +28,7 @@ DATA = "scenes:train=24,val=4,test=4,size=16,ambiguity=0.6"
 
 @pytest.fixture(scope="module")
 def result() -> AuditResult:
-    return audit((), AuditOptions(data=DATA, batch_size=12, sheet=20))
+    return audit((), AuditOptions.of(data=DATA, batch_size=12, sheet=20))
 
 
 def contents(out: Path) -> dict[str, bytes]:
@@ -52,7 +52,7 @@ def test_the_place_among_the_suspects_of_a_query_is_no_signal(tmp_path: Path) ->
     """The column of the signal `rank` was written over it."""
     owners = np.repeat(np.arange(8), 2)
     np.savez(tmp_path / "a.npz", images=vectors(8, 0), captions=vectors(16, 1), caption_image=owners)
-    found = audit([tmp_path / "a.npz"], AuditOptions(split="test", batch_size=8, keep=0.0))
+    found = audit([tmp_path / "a.npz"], AuditOptions.of(split="test", batch_size=8, keep=0.0))
     write_audit(found, tmp_path / "out", 5)
     suspects = read_parquet(tmp_path / "out" / "suspects.parquet")
     for _, rows in suspects.groupby("image"):
@@ -79,7 +79,7 @@ def test_a_mask_that_is_cut_off_says_from_where_it_lists_pairs(
     """A threshold below that would leave out less than it says."""
     number = len(result.suspects.pairs) // 2
     monkeypatch.setattr(run, "_MOST", number)
-    cut = audit((), AuditOptions(data=DATA, batch_size=12, sheet=20, threshold=0.05))
+    cut = audit((), AuditOptions.of(data=DATA, batch_size=12, sheet=20, threshold=0.05))
     assert len(cut.suspects.pairs) == number
     assert 0.05 < cut.least - 1e-6 <= cut.suspects.probability.min() <= cut.least
     assert any("lacks some" in text and f"{cut.least:g}" in text for text in cut.notices)
@@ -143,7 +143,7 @@ def test_hostile_ids_are_no_formulas_in_the_sheet(tmp_path: Path) -> None:
     ids = np.array(['=HYPERLINK("x")', "@a", "+b", "-c", "plain", "<script>"])
     arrays = {"images": vectors(6, 0), "captions": vectors(12, 1), "caption_image": owners, "image_id": ids}
     np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
-    found = audit([tmp_path / "a.npz"], AuditOptions(split="test", batch_size=6, sheet=30))
+    found = audit([tmp_path / "a.npz"], AuditOptions.of(split="test", batch_size=6, sheet=30))
     write_audit(found, tmp_path / "out", 30)
     text = (tmp_path / "out" / "sheet.csv").read_text()
     assert not any(line[:1] in "=+-@" for line in text.splitlines())

@@ -40,7 +40,7 @@ def write(path: Path, *names: str) -> Path:
 
 def test_a_signal_of_the_user_is_a_column_of_its_class_without_a_weight(tmp_path: Path) -> None:
     path = write(tmp_path / "signal.py", "Shortness")
-    result = audit((), AuditOptions(signals=("text_items", "text_cosine", f"{path}:Shortness"), **OPTIONS))  # type: ignore[arg-type]
+    result = audit((), AuditOptions.of(signals=("text_items", "text_cosine", f"{path}:Shortness"), **OPTIONS))  # type: ignore[arg-type]
     assert result.signals == ("text_items", "text_cosine", "Shortness")
     assert result.calibration.weights[3] == 0
     assert result.because["Shortness"] == "it is short"
@@ -49,7 +49,7 @@ def test_a_signal_of_the_user_is_a_column_of_its_class_without_a_weight(tmp_path
 def test_labels_give_it_a_weight(tmp_path: Path) -> None:
     path = write(tmp_path / "signal.py", "Shortness")
     specs = ("text_items", f"{path}:Shortness")
-    first = audit((), AuditOptions(signals=specs, **OPTIONS | {"sheet": 60}))  # type: ignore[arg-type]
+    first = audit((), AuditOptions.of(signals=specs, **OPTIONS | {"sheet": 60}))  # type: ignore[arg-type]
     pairs, captions = first.sheet.pairs, first.material.caption_ids
     lengths = [len(first.material.split.captions[row]) for row in pairs.right]  # type: ignore[union-attr]
     middle = sorted(lengths)[len(lengths) // 2]
@@ -58,7 +58,7 @@ def test_labels_give_it_a_weight(tmp_path: Path) -> None:
         for a, b, n in zip(pairs.left, pairs.right, lengths, strict=True)
     ]
     (tmp_path / "labels.csv").write_text("image,caption,answer\n" + "".join(rows))
-    second = audit((), AuditOptions(signals=specs, labels=tmp_path / "labels.csv", **OPTIONS))  # type: ignore[arg-type]
+    second = audit((), AuditOptions.of(signals=specs, labels=tmp_path / "labels.csv", **OPTIONS))  # type: ignore[arg-type]
     assert second.calibration.weights[2] > 1
     assert second.is_calibrated
     assert second.quality is not None
@@ -97,4 +97,4 @@ def test_what_is_no_signal_is_refused_when_it_is_built(tmp_path: Path) -> None:
 def test_without_any_signal_that_has_a_weight_there_is_nothing_to_decide_by(tmp_path: Path) -> None:
     path = write(tmp_path / "signal.py", "Shortness")
     with pytest.raises(InputError, match=r"got the signals Shortness, which have no weight yet"):
-        audit((), AuditOptions(signals=(f"{path}:Shortness",), **OPTIONS))  # type: ignore[arg-type]
+        audit((), AuditOptions.of(signals=(f"{path}:Shortness",), **OPTIONS))  # type: ignore[arg-type]

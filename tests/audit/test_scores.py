@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from lossscope.errors import InputError
 from tests.audit.small import vectors
 
 SCENES = Scenes(train=30, val=6, test=10, size=16, ambiguity=0.4)
-OPTIONS = AuditOptions(data="scenes:train=30,val=6,test=10,size=16,ambiguity=0.4", batch_size=16, split="train")
+OPTIONS = AuditOptions.of(data="scenes:train=30,val=6,test=10,size=16,ambiguity=0.4", batch_size=16, split="train")
 
 
 def scores(
@@ -59,28 +60,28 @@ def test_own_pairs_of_a_model_are_compared_with_the_other_positives(tmp_path: Pa
     owners = np.repeat(np.arange(6), 2)
     images, captions = vectors(6, 0), vectors(12, 1)
     np.savez(tmp_path / "a.npz", images=images, captions=captions, caption_image=owners)
-    table = scores(tmp_path, [("0", "0"), ("0", "1")], AuditOptions(split="test", batch_size=6), tmp_path / "a.npz")
+    table = scores(tmp_path, [("0", "0"), ("0", "1")], AuditOptions.of(split="test", batch_size=6), tmp_path / "a.npz")
     s = images[0] @ captions[:2].T
     np.testing.assert_allclose(table["difference"], [s[0] - s[1], s[1] - s[0]], atol=1e-5)
 
 
 @pytest.mark.parametrize("split", ["test", "train"])
 def test_pairs_across_splits_are_scored(tmp_path: Path, split: str) -> None:
-    options = AuditOptions(**{**vars(OPTIONS), "split": split})
+    options = replace(OPTIONS, source=replace(OPTIONS.source, split=split))
     table = scores(tmp_path, [("test-00001", "train-00007-1"), ("train-00002", "train-00003-0")], options)
     assert table["probability"].between(0, 1).all()
     assert np.isfinite(table["text_items"]).all()
 
 
 def test_pairs_across_splits_of_a_model_are_scored(tmp_path: Path, tiny_checkpoint: Path) -> None:
-    options = AuditOptions(split="test", batch_size=16)
+    options = AuditOptions.of(split="test", batch_size=16)
     table = scores(tmp_path, [("test-00001", "train-00007-1"), ("val-00002", "test-00003-0")], options, tiny_checkpoint)
     assert np.isfinite(table[["similarity", "density", "text_items"]]).all().all()
 
 
 def test_mined_negatives_stay_where_splits_are_taken_together() -> None:
     """Signals were standardised on batches without them as soon as a file named a second split."""
-    options = AuditOptions(data="passages:train=40,val=8,test=8")
+    options = AuditOptions.of(data="passages:train=40,val=8,test=8")
     parts = [read_inputs([], options, [name]).material.relations for name in ("train", "val")]
     whole = read_inputs([], options, ["train", "val"]).material.relations
     assert whole.negatives is not None
@@ -107,4 +108,4 @@ def test_pairs_of_one_set_across_splits_are_none(tmp_path: Path) -> None:
     np.savez(tmp_path / "set.npz", embeddings=vectors(12, 0), labels=np.arange(12) % 4)
     (tmp_path / "p.csv").write_text("item,item 2\n0,1\n99,3\n")
     with pytest.raises(InputError, match="line 3 of"):
-        score_pairs([tmp_path / "set.npz"], tmp_path / "p.csv", AuditOptions(split="test", batch_size=6))
+        score_pairs([tmp_path / "set.npz"], tmp_path / "p.csv", AuditOptions.of(split="test", batch_size=6))

@@ -12,7 +12,7 @@ from lossscope.audit.steps.run import audit
 
 def test_suspects_are_not_on_the_sheet_where_batches_have_mined_negatives() -> None:
     """They match more often than pairs of a batch that look the same, and the rate was stated too high."""
-    options = AuditOptions(data="passages:train=120,val=2,test=2", sheet=60)
+    options = AuditOptions.of(data="passages:train=120,val=2,test=2", sheet=60)
     result = audit([], options)
     relations = read_inputs([], options).material.relations
     batch, _ = pairs_of(random_batches(relations, options.batch_size, options.seed), relations)
@@ -23,7 +23,7 @@ def test_suspects_are_not_on_the_sheet_where_batches_have_mined_negatives() -> N
 
 def test_candidates_without_a_label_are_not_on_the_sheet() -> None:
     """No batch has them."""
-    result = audit([], AuditOptions(data="passages:train=120,val=2,test=2,negatives=0,mined_answers=0", sheet=60))
+    result = audit([], AuditOptions.of(data="passages:train=120,val=2,test=2,negatives=0,mined_answers=0", sheet=60))
     labelled = np.unique(result.material.relations.positives[:, 1])
     suspects = result.suspects.pairs.right
     assert not np.isin(suspects, labelled).all()

@@ -26,11 +26,11 @@ from lossscope.errors import InputError
 from tests.audit.small import vectors
 from tests.tiny import SCENES
 
-TEXTS_ALONE = AuditOptions(data="scenes:train=60,val=4,test=8,size=16,ambiguity=0.5", batch_size=20)
+TEXTS_ALONE = AuditOptions.of(data="scenes:train=60,val=4,test=8,size=16,ambiguity=0.5", batch_size=20)
 
 
 def run(*sources: Path, **options: Any) -> AuditResult:
-    return audit(sources, AuditOptions(**{"batch_size": 8, "sheet": 20, "split": "test"} | options))
+    return audit(sources, AuditOptions.of(**{"batch_size": 8, "sheet": 20, "split": "test"} | options))
 
 
 def assert_sound(result: AuditResult) -> None:
@@ -213,7 +213,7 @@ def test_data_without_texts_and_no_source_is_said(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Scenes, "split", without_texts)
     with pytest.raises(InputError, match="an audit needs texts or embeddings"):
-        audit((), AuditOptions(data=SCENES))
+        audit((), AuditOptions.of(data=SCENES))
 
 
 def test_a_source_of_other_items_than_the_data_is_refused(tmp_path: Path) -> None:

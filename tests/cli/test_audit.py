@@ -176,8 +176,8 @@ def test_signals_are_listed_with_their_questions_and_sources() -> None:
 
 def test_where_false_negatives_are_rare_it_says_that_masks_did_harm() -> None:
     documents()
-    of_pictures = audit([], AuditOptions(SCENES, batch_size=16, sheet=30))
-    of_others = audit(["pairs.npz"], AuditOptions(split="test", batch_size=8, sheet=10))
+    of_pictures = audit([], AuditOptions.of(SCENES, batch_size=16, sheet=30))
+    of_others = audit(["pairs.npz"], AuditOptions.of(split="test", batch_size=8, sheet=10))
     for rate, says in ((RARE / 2, True), (RARE * 0.99, True), (RARE, False), (0.05, False)):
         said = [
             any("compare with a training without a mask" in line for line in lines)

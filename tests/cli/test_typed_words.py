@@ -15,6 +15,8 @@ import pytest
 import typer
 
 from lossscope.audit.steps.options import AuditOptions
+from lossscope.core.request import Request
+from lossscope.doctor.examination.options import Options
 from lossscope.engine.sweep import Sweep
 from lossscope.studies.report_options import ReportOptions
 from lossscope.training.recipe import Recipe
@@ -240,32 +242,26 @@ def test_options_of_an_audit(called: Called) -> None:
     words += " --caption-image i.txt --vocabulary v.txt --trust-code --device cpu --out out"
     given = called("lossscope.audit.steps.run:audit", words)
     assert list(map(Path, given["sources"])) == [Path("a.npz"), Path("b.npz")]
-    request = {
-        "cache": False, "vocabulary": Path("v.txt"), "caption_image": Path("i.txt"), "sides": "a/b", "trust_code": True,
-        "device": "cpu", "encoder": (), "accepted_options": (),
-    }  # fmt: skip
-    assert replace(given["options"], progress=None) == AuditOptions(
-        "scenes", "val", ("triplet", "ntxent"), ("density",), 16, Path("l.csv"), 0.3, 9, sheet=30, seed=4,
-        request=request,
+    source = Request(
+        data="scenes", split="val", cache=False, vocabulary=Path("v.txt"), caption_image=Path("i.txt"), sides="a/b",
+        trust_code=True, device="cpu",
     )  # fmt: skip
+    assert given["options"] == AuditOptions(
+        ("triplet", "ntxent"), ("density",), 16, Path("l.csv"), 0.3, 9, sheet=30, seed=4, source=source
+    )
 
 
 def test_options_of_the_doctor(called: Called) -> None:
     words = "doctor a.npz b.npz --objective ntxent --data scenes --log l.csv --column loss=a --column lr=b"
     words += " --batch-size 16 --against c.npz --audit audit --split val --sides a/b --caption-image i.txt"
     words += " --vocabulary v.txt --encoder-option x=1 --accept-option y --trust-code --no-cache --device cpu"
-    given = called("lossscope.doctor.examination.examine:examine", words)
-    expected = {
-        "objective": "ntxent", "data": "scenes", "log": Path("l.csv"), "columns": {"loss": "a", "lr": "b"},
-        "batch_size": 16, "against": ("c.npz",), "audit": Path("audit"), "split": "val", "sides": "a/b",
-        "caption_image": Path("i.txt"), "vocabulary": Path("v.txt"), "encoder": ("x=1",), "accepted_options": ("y",),
-        "trust_code": True, "cache": False, "device": "cpu",
-    }  # fmt: skip
-    flat = {name: value for name, value in given.items() if not isinstance(value, dict) or name == "columns"}
-    flat |= {key: value for name, own in given.items() if isinstance(own, dict) and name != "columns"
-             for key, value in own.items()}  # fmt: skip
-    assert {name: flat[name] for name in expected} == expected
-    assert ("a.npz", "b.npz") in given.values()
+    given = called("lossscope.doctor.examination.examine:examine_sources", words)
+    source = Request(
+        data="scenes", split="val", sides="a/b", caption_image=Path("i.txt"), vocabulary=Path("v.txt"),
+        encoder=("x=1",), accepted_options=("y",), trust_code=True, cache=False, device="cpu",
+    )  # fmt: skip
+    assert given["sources"] == ("a.npz", "b.npz") and given["log"] == Path("l.csv")
+    assert given["options"] == Options("ntxent", 16, ("c.npz",), Path("audit"), {"loss": "a", "lr": "b"}, source)
 
 
 def test_options_of_a_report(called: Called) -> None:

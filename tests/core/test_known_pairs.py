@@ -48,7 +48,7 @@ def train_split(data: str) -> Split:
 
 def mask(folder: Path, data: str) -> Any:
     """The rule of an audit of data alone, as training takes it."""
-    mask_of(audit([], AuditOptions(data, sheet=10))).write(folder / "mask.npz")
+    mask_of(audit([], AuditOptions.of(data, sheet=10))).write(folder / "mask.npz")
     return build("masks", f"pairs:file={folder}/mask.npz")
 
 

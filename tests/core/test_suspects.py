@@ -17,13 +17,13 @@ import lossscope
 from lossscope.audit.output.folder import mask_of
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.run import audit
-from lossscope.core.known_pairs import LEAST, KnownPairs, read_known_pairs
+from lossscope.core.known_pairs import KnownPairs, read_known_pairs
 from lossscope.core.masks.base import BatchItems, MaskInputs
 from lossscope.core.normal_form import normal_form
 from lossscope.core.similarity import Mask
 from lossscope.core.suspects import Suspects
 from lossscope.core.text_digests import PairTexts, digest_texts
-from lossscope.core.types import HIDDEN_FROM
+from lossscope.core.types import HIDDEN_FROM, LEAST_SUSPECT
 from lossscope.errors import InputError
 from lossscope.live.apart_sampler import ApartBatches, apart
 from lossscope.registry import build
@@ -36,7 +36,7 @@ DATA = "passages:train=60,val=20,test=20,duplicates=0.3"
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The mask.npz of an audit of questions and passages, a third of which are there twice."""
     path = tmp_path_factory.mktemp("audit") / "mask.npz"
-    mask_of(audit([], AuditOptions(DATA, sheet=10))).write(path)
+    mask_of(audit([], AuditOptions.of(DATA, sheet=10))).write(path)
     return path
 
 
@@ -55,7 +55,7 @@ def known_pairs(**changed: Any) -> KnownPairs:
     return replace(pairs, **changed)
 
 
-@each("threshold", [LEAST, 0.2, 0.9, 1])
+@each("threshold", [LEAST_SUSPECT, 0.2, 0.9, 1])
 def test_ids_hide_what_all_pairs_one_by_one_hide(file: Path, split: Any, threshold: float) -> None:
     known = read_known_pairs(file)
     probability = {
@@ -79,7 +79,7 @@ def test_ids_hide_what_the_mask_of_training_hides(file: Path, split: Any) -> Non
 
 
 def test_no_known_positive_is_hidden(file: Path, split: Any) -> None:
-    hidden = lossscope.suspects(file, LEAST).hidden(split.image_ids, split.caption_ids)
+    hidden = lossscope.suspects(file, LEAST_SUSPECT).hidden(split.image_ids, split.caption_ids)
     first, second = torch.from_numpy(split.relations.positives).T
     assert not hidden[first, second].any()
 
@@ -135,7 +135,7 @@ def test_items_of_one_text_are_hidden_if_one_of_them_is() -> None:
 
 
 def test_what_is_of_no_audited_item_is_named_or_ignored() -> None:
-    found = Suspects(known_pairs(), LEAST)
+    found = Suspects(known_pairs(), LEAST_SUSPECT)
     with pytest.raises(InputError, match=r"each id must be of an item of pairs, .* 3 such as 'a'; got 'q', and 1 of 2"):
         found.hidden(["a", "q"], ["y"])
     with pytest.raises(InputError, match=r"got 'a', and 2 of 2 are of none.*its first side as queries"):
@@ -200,7 +200,7 @@ def test_texts_come_back_from_a_file(tmp_path: Path) -> None:
 
 def test_an_audit_of_pictures_has_the_texts_of_its_captions_alone(tmp_path: Path) -> None:
     split = build("datasets", "scenes:train=40,val=10,test=10").split("train")
-    mask_of(audit([], AuditOptions("scenes:train=40,val=10,test=10", sheet=10))).write(tmp_path / "mask.npz")
+    mask_of(audit([], AuditOptions.of("scenes:train=40,val=10,test=10", sheet=10))).write(tmp_path / "mask.npz")
     texts = read_known_pairs(tmp_path / "mask.npz").texts
     assert texts is not None
     assert texts.left is None

@@ -36,7 +36,7 @@ def _cosines(folder: Path, n: int, cosine: float) -> str:
 
 def _evidence(path: str, objective: str, batch: int) -> dict[str, Evidence]:
     """Return the numbers of the finding, by name; the signal is above its threshold where there is one."""
-    check, patient = HalfPrecision(), open_patient(path, Options(cache=False, objective=objective, batch_size=batch))
+    check, patient = HalfPrecision(), open_patient(path, Options.of(cache=False, objective=objective, batch_size=batch))
     found = check.examine(patient)
     assert (patient.signals["half-precision"] > check.change) == (found is not None)
     return {} if found is None else {one.statistic: one for one in found.evidence}
@@ -45,7 +45,7 @@ def _evidence(path: str, objective: str, batch: int) -> dict[str, Evidence]:
 def test_a_loss_that_is_0_in_float32_gives_its_difference(tmp_path: Path) -> None:
     """Cosines of 0.8995 are 0.8984 in bfloat16, below a margin at which a triplet loss of float32 is 0."""
     path = _cosines(tmp_path, 64, 0.8995)
-    patient = open_patient(path, Options(cache=False))
+    patient = open_patient(path, Options.of(cache=False))
     margin = float(patient.part(Alignment).S.i2t.diagonal().min()) - 1e-4
     found = _evidence(path, f"triplet:margin={margin}", 32)
     loss, count = found["loss in bfloat16 (0 in float32)"], found["count in bfloat16 (0 in float32)"]

@@ -107,10 +107,10 @@ def test_whole_pairs_can_be_moved_and_axes_reflected(name: str, stored: Any) -> 
 
 def test_a_run_says_the_same_wherever_it_stands(tiny_run: Path, tmp_path: Path) -> None:
     """A study writes what is found beside a run: bytes of it may not depend on the folder."""
-    here = examine_run(tiny_run, "a-run", Options(cache=False)).document()
+    here = examine_run(tiny_run, "a-run", Options.of(cache=False)).document()
     (tmp_path / "far" / "away").mkdir(parents=True)
     copied = Path(shutil.copytree(tiny_run, tmp_path / "far" / "away" / "copy"))
-    assert examine_run(copied, "a-run", Options(cache=False)).document() == here
+    assert examine_run(copied, "a-run", Options.of(cache=False)).document() == here
     assert here["source"] == "a-run" and str(tiny_run) not in str(here)
 
 

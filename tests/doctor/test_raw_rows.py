@@ -65,7 +65,7 @@ def test_similarities_are_kept(tmp_path: Path) -> None:
     assert raw is not None and torch.equal(raw, torch.from_numpy(S))
     with pytest.raises(InputError, match="row 3"):
         load(path, cache=False)
-    assert open_patient(path, Options(cache=False)).part(Matrix) is not None
+    assert open_patient(path, Options.of(cache=False)).part(Matrix) is not None
 
 
 def test_the_share_beyond_cosines_is_one_of_finite_entries() -> None:
@@ -78,7 +78,7 @@ def test_the_share_beyond_cosines_is_one_of_finite_entries() -> None:
 
 
 def test_the_doctor_sees_the_rows_as_they_are(sides: tuple[Any, Any], tmp_path: Path) -> None:
-    facts = open_patient(pairs(tmp_path, *sides), Options(cache=False)).part(Vectors).facts
+    facts = open_patient(pairs(tmp_path, *sides), Options.of(cache=False)).part(Vectors).facts
     assert [side.not_finite for side in facts] == [0, 1]
     assert [side.n for side in facts] == [len(sides[0])] * 2
 

@@ -27,7 +27,7 @@ def _path(plant: Any, size: Size, folder: Path) -> str:
 
 
 def _best(path: str) -> Order:
-    best = open_patient(path, Options(cache=False)).part(Restoration).best
+    best = open_patient(path, Options.of(cache=False)).part(Restoration).best
     assert best is not None
     return best
 

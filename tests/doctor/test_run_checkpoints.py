@@ -41,7 +41,7 @@ def long_run(tiny_run: Path, tmp_path: Path) -> Callable[[int], Path]:
 def test_the_last_checkpoint_is_that_of_the_last_epoch(long_run: Callable[[int], Path], last: int) -> None:
     run = long_run(last)
     shutil.copy(Run(run).epoch(1), Run(run).epoch(min(last - 1, 99)))
-    parameters = open_patient(run, Options(cache=False)).part(Parameters)
+    parameters = open_patient(run, Options.of(cache=False)).part(Parameters)
     assert parameters.path == Run(run).epoch(last) and parameters.epochs == (1, last)
 
 
@@ -52,14 +52,14 @@ def test_scales_of_a_run_are_in_the_order_of_epochs_each_once(tiny_run: Path, tm
     for epoch in epochs:
         training = {**one.training, "objective": "siglip:scale=0.5"}
         replace(one, epoch=epoch, objective=f"siglip:scale={epoch}", training=training).save(run.epoch(epoch))
-    scales = open_patient(run.path, Options(cache=False)).part(LearntScale).scale
+    scales = open_patient(run.path, Options.of(cache=False)).part(LearntScale).scale
     np.testing.assert_allclose(scales, [0.5, *epochs])
 
 
 def test_held_out_data_are_not_taken_for_the_training_data(tiny_run: Path) -> None:
     """Neither is recall on them that on what was trained, nor may they not share items with other held-out data."""
     for split in ("train", "val", "test"):
-        patient = open_patient(tiny_run, Options(cache=False, split=split))
+        patient = open_patient(tiny_run, Options.of(cache=False, split=split))
         assert patient.is_held_out == (split != "train")
         for kind in (Splits, Generalisation):
             assert (f"its {split} data are examined" in _reason(patient, kind)) == (split != "train")
@@ -80,7 +80,7 @@ def test_a_low_recall_on_held_out_data_does_not_hide_overfitting(tmp_path: Path)
         tmp_path, loss=curve(SIZES[0], 4.0, 0.2), every={"val_recall": fallen, "val_train_recall": np.full(30, 0.9)}
     )
     guessing = SIZES[0].rng.normal(size=(2, 200, 32))
-    patient = open_patient((unit(guessing[0]), unit(guessing[1])), Options(cache=False), path)
+    patient = open_patient((unit(guessing[0]), unit(guessing[1])), Options.of(cache=False), path)
     assert Overfitting().examine(patient) is None
     patient.is_held_out = True
     assert Overfitting().examine(patient) is not None

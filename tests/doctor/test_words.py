@@ -39,7 +39,7 @@ def test_a_few_rows_of_another_length_are_counted(tmp_path: Path) -> None:
 def test_a_log_is_examined_though_the_model_is_that_before_training(tmp_path: Path) -> None:
     sides = [unit(rng) for rng in SIZES[0].rng.normal(size=(2, 300, 32))]
     losses = log(tmp_path, loss=np.log(64) * (1 + 0.001 * SIZES[0].rng.normal(size=400)))
-    patient = open_patient(tuple(sides), Options(objective="ntxent", batch_size=64, cache=False), losses)
+    patient = open_patient(tuple(sides), Options.of(objective="ntxent", batch_size=64, cache=False), losses)
     patient.epoch = 0
     found = NoLearning().examine(patient)
     assert found is not None and "log 64" in found.title

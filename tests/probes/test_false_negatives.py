@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.known_pairs import LEAST, KnownPairs
+from lossscope.core.known_pairs import KnownPairs
 from lossscope.core.masks.base import BatchItems
+from lossscope.core.types import LEAST_SUSPECT
 from lossscope.engine import large_batches
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
@@ -168,7 +169,7 @@ def test_an_audit_adds_the_number_of_false_negatives_to_expect(tmp_path: Path) -
 def test_the_part_of_false_negatives_that_an_audit_lists_is_called_a_part() -> None:
     """Pairs below 0.05 are in no file; on hard data they are more than half of the number to expect."""
     said = " ".join(str(FalseNegatives.__doc__).split())
-    assert f"that it lists: those of {LEAST} or more" in said
+    assert f"that it lists: those of {LEAST_SUSPECT} or more" in said
     assert "fewer than all" in said
 
 

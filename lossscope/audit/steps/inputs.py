@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
@@ -11,7 +11,7 @@ from lossscope.datasets.base import Dataset
 from lossscope.errors import InputError
 from lossscope.io.run_folder import epoch_of
 from lossscope.registry import build
-from lossscope.sources.base import load
+from lossscope.sources.base import read_source
 
 from ..parts.material import Material
 from .joined_splits import joined_sources, joined_splits
@@ -38,32 +38,32 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
     Raises:
         InputError: neither sources nor data, or sources of different items.
     """
-    if not paths and options.data is None:
+    if not paths and options.source.data is None:
         raise InputError("an audit needs a SOURCE, or data with texts: --data SPEC")
-    wanted = tuple(splits or (options.split,))
+    wanted = tuple(splits or (options.source.split,))
     read = [[_load(path, options, split) for split in wanted] for path in paths]
     sources = tuple(joined_sources(parts) for parts in read)
-    spec = options.data or next((str(one.recipe["data"]) for one in sources if one.recipe.get("data")), None)
+    spec = options.source.data or next((str(one.recipe["data"]) for one in sources if one.recipe.get("data")), None)
     dataset: Dataset | None = None if spec is None else build("datasets", spec)
     split = None if dataset is None else joined_splits([dataset.split(name) for name in wanted])
     training = None
     if dataset is not None and wanted != ("train",) and "train" in dataset.splits():
         training = dataset.split("train")
-    material = Material.of(sources, split, training, options.top, options.progress)
+    material = Material.of(sources, split, training, options.top, options.source.progress)
     return Inputs(sources, tuple(epoch_of(Path(path)) for path in paths), material)
 
 
 def split_names(paths: Sequence[Path | str], options: AuditOptions) -> tuple[str, ...]:
     """Return the names of all splits of the data, the one of the options first."""
-    spec = options.data
+    spec = options.source.data
     if spec is None:
-        recipes = (_load(path, options, options.split).recipe for path in paths)
+        recipes = (_load(path, options, options.source.split).recipe for path in paths)
         spec = next((str(one["data"]) for one in recipes if one.get("data")), None)
     if spec is None:
-        return (options.split,)
+        return (options.source.split,)
     names = build("datasets", spec).splits()
-    return (options.split, *(name for name in names if name != options.split))
+    return (options.source.split, *(name for name in names if name != options.source.split))
 
 
 def _load(path: Path | str, options: AuditOptions, split: str) -> SplitEmbeddings:
-    return load(path, split=split, data=options.data, progress=options.progress, **dict(options.request))
+    return read_source(path, replace(options.source, split=split))

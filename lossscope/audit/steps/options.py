@@ -2,29 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from lossscope.core.known_pairs import LEAST
-from lossscope.core.types import HIDDEN_FROM, Progress
+from lossscope.core.choices import Choice
+from lossscope.core.request import Request
+from lossscope.core.types import HIDDEN_FROM, LEAST_SUSPECT
+from lossscope.errors import OptionError
 
 
 @dataclass(frozen=True)
 class AuditOptions:
     """Options of an audit; those that are given override what a source says of itself."""
 
-    data: str | None = None  # spec
-    split: str = "train"
-    objectives: tuple[str, ...] = ()  # specs; none: what the source was trained with, else the usual ones
-    signals: tuple[str, ...] = ()  # names, or ./file.py:NAME; none: all
-    batch_size: int = 128
-    labels: Path | None = None  # sheet with answers
-    threshold: float = HIDDEN_FROM  # probability from which the mask leaves a pair out, in what is printed
-    top: int | None = None  # of a large set, candidates of each query that are looked at; None: a fiftieth of them
-    keep: float = LEAST  # probability from which a pair is a suspect, or the threshold where that is lower
-    sheet: int = 100  # pairs to label
-    seed: int = 0
-    request: Mapping[str, Any] = field(default_factory=dict)  # further fields of `core.request.Request`
-    progress: Progress | None = None
+    # specs; none: what the source was trained with, else the usual ones
+    objectives: Annotated[
+        tuple[str, ...], Choice(None, "Objective spec; repeat for several.", flags="--objective", names="objectives")
+    ] = ()
+    # names, or ./file.py:NAME; none: all
+    signals: Annotated[
+        tuple[str, ...],
+        Choice(None, "Signal to decide by, or ./file.py:NAME; repeat.", shown="all", flags="--signal", names="signals"),
+    ] = ()
+    batch_size: Annotated[int, Choice(None, "Pairs of a batch.", low=2, high=4096)] = 128
+    labels: Annotated[Path | None, Choice(None, "Sheet with answers, which recalibrate the probabilities.")] = None
+    # in what is printed
+    threshold: Annotated[
+        float, Choice(None, "Probability from which the mask leaves a pair out.", low=0.0, high=1.0)
+    ] = HIDDEN_FROM
+    # None: a fiftieth of them
+    top: Annotated[
+        int | None,
+        Choice(
+            None,
+            "Of more than 6 million pairs: candidates of each query that are looked at.",
+            shown="a fiftieth",
+            low=1,
+        ),
+    ] = None
+    keep: float = LEAST_SUSPECT  # probability from which a pair is a suspect, or the threshold where that is lower
+    sheet: Annotated[int, Choice(None, "Pairs to label.", low=10)] = 100
+    seed: Annotated[int, Choice(None, "Seed of batches and of initial weights.", low=0)] = 0
+    source: Request = Request()  # noqa: RUF009 - never changed; how sources are read
+
+    def __post_init__(self) -> None:
+        if self.threshold == 0:
+            raise OptionError("--threshold must be above 0: at 0 every negative would be left out")
+
+    @classmethod
+    def of(cls, data: str | None = None, split: str = "train", **options: Any) -> AuditOptions:
+        """Return options of the texts, or the sources, of a split of a data set; the others by their names."""
+        return cls(**options, source=Request(data=data, split=split))

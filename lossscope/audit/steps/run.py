@@ -68,7 +68,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
     table, labels, number = scorer.table, scorer.labels, _number_of_pairs(inputs)
     return AuditResult(
         material=inputs.material,
-        name=", ".join(one.name for one in inputs.sources) or f"{options.data}, {options.split}",
+        name=", ".join(one.name for one in inputs.sources) or f"{options.source.data}, {options.source.split}",
         calibration=scorer.calibration,
         signals=table.names,
         because={one.name(): one.because for one in (*table.signals, *table.copies)},
@@ -86,7 +86,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         sheet=pairs_to_label(scorer, suspects, drawn, options.sheet, options.seed),
         examined=examined,
         pairs=number,
-        quality=scorer.quality(options.progress),
+        quality=scorer.quality(options.source.progress),
         labels=labels,
         notices=(
             *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
@@ -110,8 +110,8 @@ def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float
     for start in range(0, max(len(pairs), 1), _CHUNK):
         one = scorer.score(pairs.part(start, start + _CHUNK))
         kept.append(one.take(np.nonzero(one.probability >= least)[0]))
-        if options.progress:
-            options.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
+        if options.source.progress:
+            options.source.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
     whole = ScoredPairs.joined(kept)
     order = np.lexsort((whole.pairs.right, whole.pairs.left, -whole.probability))
     if len(order) > _MOST:
@@ -129,7 +129,7 @@ def _weights(
         for spec in specs:
             objective = build("objectives", spec)
             try:
-                one = negative_weights(sample, source, objective, short_spec(objective), epoch, options.progress)
+                one = negative_weights(sample, source, objective, short_spec(objective), epoch, options.source.progress)
             except InputError as error:
                 reasons.append(f"{spec} under {source.name}: {error}")
                 continue
@@ -147,7 +147,7 @@ def _estimates(
     thresholds = sorted({*THRESHOLDS, options.threshold})
     left_out = [p >= threshold for threshold in thresholds]
     quantities = [sampled_rate(), *map(precision, left_out), *map(recall, left_out), *(one.share for one in weights)]
-    rate, *others = estimates(sample, calibration, quantities, options.progress)
+    rate, *others = estimates(sample, calibration, quantities, options.source.progress)
     n = len(thresholds)
     accuracies = tuple(
         Accuracy(threshold, float(above.mean()), one, other)

@@ -45,7 +45,7 @@ class Scorer:
         relations = material.relations
         batches = random_batches(relations, options.batch_size, options.seed)
         random_pairs, negative = pairs_of(batches, relations)
-        table = SignalTable.of(material, signals, random_pairs, options.progress)
+        table = SignalTable.of(material, signals, random_pairs, options.source.progress)
         calibration, labels = default_calibration(table.names), None
         if options.labels is not None:
             labels = read_labels(options.labels, material, table.is_copy)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -61,53 +61,42 @@ def examine_run(path: Path, name: str, options: Options) -> Diagnosis:
     return Diagnosis((run_checks(patient),))
 
 
-def examine(
-    *sources: Any,
-    objective: str | None = None,
-    data: str | None = None,
-    log: Path | str | None = None,
-    batch_size: int | None = None,
-    against: str | Sequence[str] = (),
-    columns: Mapping[str, str] | None = None,
-    trust_code: bool = False,
-    **options: Any,
-) -> Diagnosis:
+def examine(*sources: Any, log: Path | str | None = None, **options: Any) -> Diagnosis:
     """Say what is wrong with trainings, with proof, and what to do.
 
     Args:
         sources: paths of checkpoints, run folders, dumps, text data and other sources; embeddings (first, second), or
             arrays by name. With none of them the log is examined alone.
-        objective: spec of what they were trained with, where they do not say it.
-        data: spec of the data that a model reads, in place of the one that it names.
         log: of the training: CSV, TensorBoard events, trainer_state.json, or a folder of them.
-        batch_size: pairs of a batch; None: that of the training, else 128.
-        against: training data, or dumps of it, that may not share an item with a source.
-        columns: name of the field -> column of the log, {"loss": "train/contrastive"}.
-        trust_code: import Python files that a source names.
-        options: further fields of `examination.options.Options`, as split="test" or sides="user/item".
+        options: fields of `examination.options.Options`, as objective="ntxent:tau=0.05", batch_size=256, split="test",
+            against="train.jsonl", columns={"loss": "train/contrastive"}, sides="user/item" or trust_code=True.
 
     Raises:
         InputError: there is nothing to examine, a source cannot be read, or an option that there is none of.
     """
+    size = options.get("batch_size")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+        raise InputError(f"batch_size must be a whole number of at least 1; got {size!r}")
+    against = options.get("against", ())
+    against = (against,) if isinstance(against, str) else tuple(against)
+    columns = options.get("columns") or {}
+    return examine_sources(sources, Options.of(**{**options, "against": against, "columns": columns}), log)
+
+
+def examine_sources(sources: Sequence[Any], options: Options, log: Path | str | None = None) -> Diagnosis:
+    """Return what is wrong with trainings, see `examine`."""
     if not sources and log is None:
         raise InputError("doctor must be given a source, or a log; got neither")
-    if batch_size is not None and (isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1):
-        raise InputError(f"batch_size must be a whole number of at least 1; got {batch_size!r}")
-    known = [item.name for item in fields(Options)]
-    unknown = [name for name in options if name not in known]
-    if unknown:
-        raise InputError(f"options of doctor must be of {', '.join(known)}; got {unknown[0]!r}")
-    against = (against,) if isinstance(against, str) else tuple(against)
-    with trust([objective, data, *against, *(one for one in sources if isinstance(one, str))], every=trust_code):
-        chosen = Options(
-            objective, data, batch_size=batch_size, against=against, columns=columns or {}, trust_code=trust_code,
-            **options,
-        )  # fmt: skip
-        if objective is not None:
-            build(
-                "objectives", objective
-            )  # so that a typing error is one, and no reason why something is not looked for
+    typed = [
+        options.objective,
+        options.source.data,
+        *options.against,
+        *(one for one in sources if isinstance(one, str)),
+    ]
+    with trust(typed, every=options.source.trust_code):
+        if options.objective is not None:  # a typing error is one, and no reason why something is not looked for
+            build("objectives", options.objective)
         targets: list[tuple[Any, Path | str | None]] = [(one, log if len(sources) == 1 else None) for one in sources]
         if len(sources) != 1 and log is not None:
             targets.append((None, log))
-        return Diagnosis(tuple(run_checks(open_patient(target, chosen, own)) for target, own in targets))
+        return Diagnosis(tuple(run_checks(open_patient(target, options, of_it)) for target, of_it in targets))

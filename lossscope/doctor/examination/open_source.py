@@ -22,7 +22,7 @@ from lossscope.io.reading import show_path
 from lossscope.io.run_folder import Run, list_checkpoints
 from lossscope.io.shipped import find_shipped
 from lossscope.registry import names
-from lossscope.sources.base import find_source, from_arrays, load
+from lossscope.sources.base import find_source, from_arrays, read_source
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.recipe_files import read_recipe
 
@@ -68,10 +68,10 @@ def _open(target: Any, options: Options) -> Patient:
         return of_split(target, options)
     if isinstance(target, Mapping):
         arrays, sides = _of_captions(target) if "captions" in target else (dict(target), None)
-        return of_split(from_arrays(arrays, options.sides or sides, raw=True), options)
+        return of_split(from_arrays(arrays, options.source.sides or sides, raw=True), options)
     if isinstance(target, tuple | list) and len(target) == 2:
         arrays = dict(zip(("queries", "documents"), target, strict=True))
-        return of_split(from_arrays(arrays, options.sides or "image/caption", raw=True), options)
+        return of_split(from_arrays(arrays, options.source.sides or "image/caption", raw=True), options)
     got = type(target).__name__
     raise InputError(f"source must be a path, loaded embeddings, two arrays, or arrays by name; got {got}")
 
@@ -104,7 +104,7 @@ def _open_path(target: str, options: Options) -> Patient:
             raise error from None
     if type(source).__name__ == "Own":
         return _add_model(Patient(target, options), path, path)
-    return of_split(load(path, **options.request()), options)
+    return of_split(read_source(path, options.request()), options)
 
 
 def _open_run(target: str, path: Path, options: Options) -> Patient:
@@ -140,11 +140,11 @@ def _add_model(patient: Patient, file: Path, path: Path) -> Patient:
     if patient.part(Parameters).not_finite:
         patient.missing[SplitEmbeddings] = "the weights of the model are not finite"
         return patient
-    split = load(file, **options.request())
+    split = read_source(file, options.request())
     size, pairs = checkpoint.training.get("batch_size"), len(split.relations.positives)
-    if isinstance(size, int) and options.split == "train" and options.data is None:
+    if isinstance(size, int) and options.source.split == "train" and options.source.data is None:
         patient.steps = checkpoint.epoch * max(pairs // size, 1) + checkpoint.step
-    patient.is_held_out = options.split != "train"
+    patient.is_held_out = options.source.split != "train"
     return of_split(replace(split, name=patient.name), options, patient)
 
 
@@ -175,6 +175,6 @@ def _open_texts(target: str, options: Options) -> Patient:
         )
     sources = lint_sources(target)
     known = {f"{name} of {other}": source for other in options.against for name, source in lint_sources(other).items()}
-    texts = Texts(target, lint(sources, known, progress=options.progress))
+    texts = Texts(target, lint(sources, known, progress=options.source.progress))
     reason = "it has rows of text and no embeddings"
     return Patient(target, options, given={Texts: texts}, missing=dict.fromkeys((SplitEmbeddings, OwnModel), reason))

@@ -3,42 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Annotated, Any
 
-from lossscope.core.types import Progress
+from lossscope.core.choices import SOURCE, Choice, require_choices
+from lossscope.core.request import Request
+from lossscope.errors import InputError, OptionError
+
+_OF_ENGINE = ("sharded", "mode", "mode_seed", "raw")  # how sources are read for other purposes
+
+
+def _read_columns(typed: tuple[str, ...]) -> dict[str, str]:
+    """Return FIELD=NAME as a mapping. Raises OptionError for anything else."""
+    parts = [text.partition("=") for text in typed]
+    wrong = next((text for text, (name, _, column) in zip(typed, parts, strict=True) if not (name and column)), None)
+    if wrong is not None:
+        raise OptionError(f"--column must be FIELD=NAME, such as loss=train/loss; got {wrong!r}")
+    return {name.strip(): column.strip() for name, _, column in parts}
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an examination; those that are given override what a source says of itself."""
+    """Options of an examination; those that are given override what a source says of itself.
 
-    objective: str | None = None  # spec
-    data: str | None = None  # spec of the data that a model reads
-    split: str = "train"  # that a model is examined on
-    batch_size: int | None = None  # pairs of a batch; None: that of the training, else 128
-    against: tuple[str, ...] = ()  # training data, or dumps of it, that may not share an item with a source
-    audit: Path | None = None  # folder of an audit, or its mask.npz: which items of the split probably match
-    columns: Mapping[str, str] = field(default_factory=dict)  # name of the field -> column of a log, {"loss": "l"}
-    device: str = "cpu"
-    cache: bool = True  # whether embeddings are kept in the cache folder
-    vocabulary: Path | None = None
-    caption_image: Path | None = None
-    sides: str | None = None
-    encoder: tuple[str, ...] = ()
-    accepted_options: tuple[str, ...] = ()
-    trust_code: bool = False
-    progress: Progress | None = None
+    Raises OptionError for values out of range.
+    """
 
-    def request(self, split: str | None = None) -> dict[str, object]:
-        """Return the fields of `core.request.Request`, rows as they are stored.
+    # spec
+    objective: Annotated[
+        str | None, Choice(None, "What it was trained with, where it does not say so.", names="objectives")
+    ] = None
+    # None: that of the training, else 128
+    batch_size: Annotated[
+        int | None, Choice(None, "Pairs of a batch.", shown="that of the training, else 128", low=1)
+    ] = None
+    against: Annotated[
+        tuple[str, ...],
+        Choice(None, "Training data, or a dump of it, that may not share an item with a source; repeat."),
+    ] = ()
+    # which items of the split probably match
+    audit: Annotated[
+        Path | None,
+        Choice(SOURCE, "Folder of `lossscope audit`, or its mask.npz: which items probably match."),
+    ] = None
+    # name of the field -> column of a log, {"loss": "l"}
+    columns: Annotated[
+        Mapping[str, str],
+        Choice(
+            SOURCE,
+            "FIELD=NAME of a column of the log: loss=train/loss; repeat.",
+            flags="--column",
+            read=_read_columns,
+            many=True,
+        ),
+    ] = field(default_factory=dict)
+    source: Request = Request()  # noqa: RUF009 - never changed; how sources are read
+
+    def __post_init__(self) -> None:
+        require_choices(self)
+
+    @classmethod
+    def of(cls, **options: Any) -> Options:
+        """Return options from their names and those of a request, `Options.of(objective="ntxent", split="test")`.
+
+        Raises InputError for a name that neither has.
+        """
+        own = [item.name for item in fields(cls) if item.name != "source"]
+        known = [*own, *(item.name for item in fields(Request) if item.name not in (*own, *_OF_ENGINE))]
+        unknown = next((name for name in options if name not in known), None)
+        if unknown is not None:
+            raise InputError(f"options of doctor must be of {', '.join(known)}; got {unknown!r}")
+        source = Request(**{name: value for name, value in options.items() if name not in own})
+        return cls(**{name: value for name, value in options.items() if name in own}, source=source)
+
+    def request(self, split: str | None = None) -> Request:
+        """Return how a source is read: rows as they are stored.
 
         Args:
             split: None: the one of the options.
         """
-        return {
-            "split": split or self.split, "data": self.data, "device": self.device, "cache": self.cache,
-            "vocabulary": self.vocabulary, "caption_image": self.caption_image, "sides": self.sides,
-            "encoder": self.encoder, "accepted_options": self.accepted_options, "trust_code": self.trust_code,
-            "progress": self.progress, "raw": True,
-        }  # fmt: skip
+        return replace(self.source, split=split or self.source.split, raw=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing
-from lossscope.sources.base import load
+from lossscope.sources.base import read_source
 
 from .alignment import LEAST, choose_pairs, mean_recall
 from .own_model import OwnModel
@@ -36,7 +36,9 @@ class Generalisation:
         earlier = model.earlier()
         if earlier is None or recalls[0] < 2 * recalls[1]:
             return cls(pairs, *recalls)
-        before = [recall_of_pairs(load(earlier, **options.request(name)), pairs) for name in ("train", held_out.split)]
+        before = [
+            recall_of_pairs(read_source(earlier, options.request(name)), pairs) for name in ("train", held_out.split)
+        ]
         return cls(pairs, *recalls, before[0] - before[1], before[1])
 
     @property

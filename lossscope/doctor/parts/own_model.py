@@ -13,7 +13,7 @@ from lossscope.datasets.base import Split
 from lossscope.io.run_folder import list_checkpoints
 from lossscope.io.trusted_code import is_trusted
 from lossscope.registry import build
-from lossscope.sources.base import load
+from lossscope.sources.base import read_source
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.sources.checkpoints.reading import complete_data
 
@@ -35,23 +35,23 @@ class OwnModel:
     @cached_property
     def data(self) -> Split:
         """The split of the data set itself, which the embeddings do not hold."""
-        spec, _ = complete_data(self.options.data or self.checkpoint.data, self.checkpoint.reading)
-        split: Split = build("datasets", spec).split(self.options.split)
+        spec, _ = complete_data(self.options.source.data or self.checkpoint.data, self.checkpoint.reading)
+        split: Split = build("datasets", spec).split(self.options.source.split)
         return split
 
     @cached_property
     def held_out(self) -> SplitEmbeddings:
         """Embeddings of a split that training did not see. Raises Missing where its own data are not examined."""
-        options, spec = self.options, self.options.data or self.checkpoint.data
-        if options.split != "train":
-            raise Missing(f"its {options.split} data are examined, not those that it was trained on")
+        options, spec = self.options, self.options.source.data or self.checkpoint.data
+        if options.source.split != "train":
+            raise Missing(f"its {options.source.split} data are examined, not those that it was trained on")
         if options.against or not spec or not is_trusted(spec):
             raise Missing("it has no held-out data")
         splits = build("datasets", complete_data(spec, self.checkpoint.reading)[0]).splits()
         name = next((name for name in _HELD_OUT if name in splits), None)
         if name is None:
             raise Missing("it has no held-out data")
-        return load(self.file, **options.request(name))
+        return read_source(self.file, options.request(name))
 
     def earlier(self) -> Path | None:
         """Return the checkpoint of a third of the epochs of a run folder."""

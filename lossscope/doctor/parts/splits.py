@@ -13,7 +13,7 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing
 from lossscope.core.types import Rows
-from lossscope.sources.base import load
+from lossscope.sources.base import read_source
 
 from .alignment import LEAST
 from .items import Items
@@ -63,11 +63,11 @@ class Splits:
         """Compare embeddings with those of `--against`, else with held-out ones. Raises Missing without any."""
         options, shared = patient.options, []
         for target in options.against:
-            shared += shared_by_embedding(load(target, **options.request("train")), stored, target)
+            shared += shared_by_embedding(read_source(target, options.request("train")), stored, target)
         if options.against and not shared:
             raise Missing("the other sources have no embeddings to compare")
         if not options.against:
-            shared = shared_by_embedding(stored, patient.part(OwnModel).held_out, options.split)
+            shared = shared_by_embedding(stored, patient.part(OwnModel).held_out, options.source.split)
             if not shared:
                 raise Missing("a split has too few embeddings to compare")
         return cls(tuple(shared))

@@ -45,7 +45,7 @@ class TrainMode:
         if not patient.has(OwnModel):
             raise Missing("it has no model that could be run in both modes")
         own = patient.part(OwnModel)
-        model = own.checkpoint.model(patient.options.trust_code)
+        model = own.checkpoint.model(patient.options.source.trust_code)
         layers = [layer for layer in model.modules() if isinstance(layer, _BATCH_NORM)]
         if not layers:
             raise Missing("the model has no batch norm")

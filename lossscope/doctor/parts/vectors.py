@@ -57,7 +57,7 @@ class Vectors:
         """Take those of the source. Raises Missing where it has none."""
         if stored.images is None or stored.captions is None:
             raise Missing(SCORES_PAIRS if stored.similarity is None else "it has similarities and no embeddings")
-        return cls(stored.images, stored.captions, stored.relations, patient.options.progress)
+        return cls(stored.images, stored.captions, stored.relations, patient.options.source.progress)
 
     @cached_property
     def facts(self) -> tuple[SideFacts, ...]:
