@@ -113,7 +113,7 @@ def _examine(module: Any, case: Case, objective: Objective | None, before: list[
     """Yield the verdicts of one check: skipped while one that it depends on fails."""
     name = _name(module)
     failed = {verdict.name for verdict in before if verdict.outcome == "fail"}
-    missing = [one for one in module.AFTER if one in failed]
+    missing = [check for check in module.AFTER if check in failed]
     if missing:
         yield Verdict(name, "skipped", f"not measured while {' and '.join(missing)} fails")
         return

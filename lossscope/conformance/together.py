@@ -49,8 +49,8 @@ class Together:
         if self.tells_sharing:
             return self._has_foreign_weights(self.pulls)
         got = self.runs.results["plain"].tensors
-        whole, shares = (ratios(got, one) for one in (self.case.plain().tensors, self._mean_of_shares()))
-        return max(one.distance for one in whole) <= max(one.distance for one in shares)
+        whole, shares = (ratios(got, expected) for expected in (self.case.plain().tensors, self._mean_of_shares()))
+        return max(each.distance for each in whole) <= max(each.distance for each in shares)
 
     @cached_property
     def tells_sharing(self) -> bool:
@@ -82,8 +82,8 @@ class Together:
     @cached_property
     def is_another_loss(self) -> bool:
         """Whether several processes compute another loss than one with the whole batch, and lose no gradient of it."""
-        every = ratios(self.runs.results["plain"].tensors, self.expected())
-        turned = any(one.cosine < 1 - max(STRAIGHT, 10 * self.case.alone.precision) for one in every)
+        all_ratios = ratios(self.runs.results["plain"].tensors, self.expected())
+        turned = any(each.cosine < 1 - max(STRAIGHT, 10 * self.case.alone.precision) for each in all_ratios)
         return turned and self.keeps_gradients is True
 
     @property

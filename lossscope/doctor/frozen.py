@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
-from .logs.base import TrainingLog
 from .parts.curve import Curve
 from .parts.parameters import Parameters
 from .parts.patient import Patient
@@ -43,7 +42,7 @@ class Frozen(Check):
             looked = parameters.unchanged is not None
             if parameters.unchanged is not None and parameters.unchanged > self.share:
                 return self._of_parameters(parameters, parameters.unchanged)
-        if patient.has(TrainingLog) and patient.has(Curve) and len(patient.part(Curve).column("grad_norm")):
+        if patient.has(Curve) and len(patient.part(Curve).column("grad_norm")):
             return self.of_curve(patient.part(Curve))
         if not looked:
             raise Missing("it has neither checkpoints of two epochs nor a log with the gradient norm")

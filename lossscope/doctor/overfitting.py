@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
-from .logs.base import TrainingLog
 from .parts.alignment import Alignment
 from .parts.curve import Curve, Floats
 from .parts.generalisation import Generalisation
@@ -46,7 +45,7 @@ class Overfitting(Check):
             found = self._of_recall(patient.part(Generalisation), patient)
             if found is not None:
                 return found
-        if patient.has(TrainingLog) and patient.has(Curve):
+        if patient.has(Curve):
             return self._of_log(patient.part(Curve), looked)
         if not looked:
             raise Missing("it has neither training and held-out data nor a log of both")

@@ -43,5 +43,5 @@ class Material(AuditedItems, Facts):
         """
         first: Any = split if split is not None else sources[0]
         items = AuditedItems(first.relations, list(first.image_ids), list(first.caption_ids), progress)
-        views = tuple(ModelView.of(one, items, top) for one in sources)
+        views = tuple(ModelView.of(source, items, top) for source in sources)
         return cls(items.relations, items.image_ids, items.caption_ids, progress, views, split, training)

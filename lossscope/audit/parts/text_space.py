@@ -114,8 +114,8 @@ def _groups(split: Split) -> list[list[str]]:
         order = np.argsort(relations.labels, kind="stable")
         ends = np.nonzero(np.diff(relations.labels[order]))[0] + 1
         return [[split.captions[row] for row in rows] for rows in np.split(order, ends)]
-    own = split.images.texts if isinstance(split.images, Texts) else None
-    groups = [[] if own is None else [own[row]] for row in range(len(split.image_ids))]
+    texts = split.images.texts if isinstance(split.images, Texts) else None
+    groups = [[] if texts is None else [texts[row]] for row in range(len(split.image_ids))]
     for first, second in relations.positives.tolist():
         groups[first].append(split.captions[second])
     alone = np.setdiff1d(np.arange(relations.second), relations.positives[:, 1])

@@ -1,7 +1,7 @@
 """From what the user names to what there is to examine: dumps, models, runs, text data and logs.
 
-What is in a source is decided here: its embeddings as they are stored, its own model, its rows of text, its log. All
-other parts follow from these.
+What is in a source is decided here: its embeddings as they are stored, the model that was trained, its rows of text,
+its log. All other parts follow from these.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from lossscope.training.recipe_files import read_recipe
 
 from ..logs.base import TrainingLog
 from ..logs.read_log import read_log
-from ..parts.own_model import OwnModel
 from ..parts.parameters import Parameters
 from ..parts.patient import Patient
 from ..parts.texts import Texts
+from ..parts.trained_model import TrainedModel
 from .options import Options
 
 
@@ -61,7 +61,7 @@ def open_patient(target: Any, options: Options, log: Path | str | None = None) -
 
 def _open(target: Any, options: Options) -> Patient:
     if target is None:
-        return Patient("log", options, missing=dict.fromkeys((SplitEmbeddings, OwnModel, Texts), "it is a log"))
+        return Patient("log", options, missing=dict.fromkeys((SplitEmbeddings, TrainedModel, Texts), "it is a log"))
     if isinstance(target, str | Path):
         return _open_path(str(target), options)
     if isinstance(target, SplitEmbeddings):
@@ -78,13 +78,13 @@ def _open(target: Any, options: Options) -> Patient:
 
 def _of_captions(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """Return arrays of images and captions as those of any two sides, and what these are called."""
-    own = dict(arrays)
-    owner = own.pop("caption_image", None)
-    if owner is not None and "positives" not in own:
+    by_name = dict(arrays)
+    owner = by_name.pop("caption_image", None)
+    if owner is not None and "positives" not in by_name:
         rows = np.asarray(owner)
-        own["positives"] = np.stack([rows, np.arange(len(rows))], 1)
+        by_name["positives"] = np.stack([rows, np.arange(len(rows))], 1)
     names = {"images": "queries", "captions": "documents"}
-    return {names.get(name, name): array for name, array in own.items()}, "image/caption"
+    return {names.get(name, name): array for name, array in by_name.items()}, "image/caption"
 
 
 def _open_path(target: str, options: Options) -> Patient:
@@ -118,7 +118,7 @@ def _open_run(target: str, path: Path, options: Options) -> Patient:
     file = next((file for file in candidates if file.is_file()), None)
     if file is not None:
         return _add_model(patient, file, path)
-    patient.missing |= dict.fromkeys((SplitEmbeddings, OwnModel), "the run has no checkpoint yet")
+    patient.missing |= dict.fromkeys((SplitEmbeddings, TrainedModel), "the run has no checkpoint yet")
     return patient
 
 
@@ -136,7 +136,7 @@ def _add_model(patient: Patient, file: Path, path: Path) -> Patient:
     checkpoint, options = Checkpoint.load(file), patient.options
     patient.epoch, patient.recipe = checkpoint.epoch, checkpoint.training
     patient.objective_spec = checkpoint.objective or patient.objective_spec
-    patient.given[OwnModel] = OwnModel(checkpoint, file, path, options)
+    patient.given[TrainedModel] = TrainedModel(checkpoint, file, path, options)
     if patient.part(Parameters).not_finite:
         patient.missing[SplitEmbeddings] = "the weights of the model are not finite"
         return patient
@@ -177,4 +177,6 @@ def _open_texts(target: str, options: Options) -> Patient:
     known = {f"{name} of {other}": source for other in options.against for name, source in lint_sources(other).items()}
     texts = Texts(target, lint(sources, known, progress=options.source.progress))
     reason = "it has rows of text and no embeddings"
-    return Patient(target, options, given={Texts: texts}, missing=dict.fromkeys((SplitEmbeddings, OwnModel), reason))
+    return Patient(
+        target, options, given={Texts: texts}, missing=dict.fromkeys((SplitEmbeddings, TrainedModel), reason)
+    )

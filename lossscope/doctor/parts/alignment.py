@@ -117,12 +117,12 @@ class Alignment:
     @property
     def at_chance(self) -> bool:
         """Whether positives are not told from negatives in any direction."""
-        return all(one.at_chance for one in self.directions)
+        return all(direction.at_chance for direction in self.directions)
 
     @property
     def best(self) -> DirectionAlignment:
         """The direction in which positives stand highest."""
-        return max(self.directions, key=lambda one: one.auc)
+        return max(self.directions, key=lambda direction: direction.auc)
 
 
 def align(S: Tensor, valid: Tensor, label: str) -> DirectionAlignment:

@@ -71,7 +71,7 @@ class Batches:
         rows, size = [], 0
         try:
             for directions in batch_rows(patient):
-                rows.append([query_statistics(objective, one) for one in directions])
+                rows.append([query_statistics(objective, direction) for direction in directions])
                 size = max(size, len(directions[0].S))
         except InputError as error:
             raise Missing(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
@@ -89,10 +89,10 @@ class Batches:
     def joined(cls, objective: Objective, size: int, parts: Sequence[QueryStatistics], missing: str) -> Batches:
         """Put the queries of batches together. Raises Missing, for the reason `missing`, where there are none."""
         names = QueryStatistics.__dataclass_fields__
-        every = QueryStatistics(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
-        if not len(every.positive):
+        queries = QueryStatistics(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+        if not len(queries.positive):
             raise Missing(missing)
-        return cls(objective, size, every)
+        return cls(objective, size, queries)
 
     @cached_property
     def is_softmax(self) -> bool:
@@ -158,7 +158,7 @@ def batch_rows(patient: Patient) -> Iterator[tuple[DenseRows, ...]]:
         directions = rows_of_stack(
             split, [batch], recipe.get("same_image", "keep"), needs, any(r.needs in ("keys", "related") for r in rules)
         )
-        yield tuple(hide_by_rules(one, rules) for one in directions) if rules else directions
+        yield tuple(hide_by_rules(direction, rules) for direction in directions) if rules else directions
 
 
 def query_statistics(objective: Objective, rows: DenseRows) -> QueryStatistics:

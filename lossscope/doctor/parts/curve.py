@@ -124,8 +124,8 @@ class Curve:
             tolerance: as a share of the guess.
         """
         near = [
-            one
-            for one in self.guesses
-            if abs(self.level / one.value - 1) <= tolerance or (one.is_exact and self.level > one.value)
+            guess
+            for guess in self.guesses
+            if abs(self.level / guess.value - 1) <= tolerance or (guess.is_exact and self.level > guess.value)
         ]
-        return min(near, key=lambda one: (not one.is_certain, abs(self.level / one.value - 1)), default=None)
+        return min(near, key=lambda guess: (not guess.is_certain, abs(self.level / guess.value - 1)), default=None)

@@ -10,8 +10,8 @@ from lossscope.core.facts import Missing
 from lossscope.sources.base import read_source
 
 from .alignment import LEAST, choose_pairs, mean_recall
-from .own_model import OwnModel
 from .patient import Patient
+from .trained_model import TrainedModel
 
 _MOST_PAIRS = 1000
 
@@ -25,10 +25,10 @@ class Generalisation:
     held_out: float
     earlier_gap: float | None = None  # train − held-out of an earlier epoch, where there is a checkpoint
     earlier_held_out: float | None = None
-    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings, OwnModel)
+    needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings, TrainedModel)
 
     @classmethod
-    def of(cls, patient: Patient, stored: SplitEmbeddings, model: OwnModel) -> Generalisation:
+    def of(cls, patient: Patient, stored: SplitEmbeddings, model: TrainedModel) -> Generalisation:
         """Compare the training data with held-out data, and where they differ an earlier checkpoint's, too."""
         held_out, options = model.held_out, patient.options
         pairs = pairs_of_both(stored, held_out)

@@ -68,9 +68,9 @@ def guesses_of(objective: Objective | None, size: int | None, recipe: object = N
     if objective is None or size is None:
         yield from _guesses_without(objective, size)
         return
-    own = _own_guess(objective, size, recipe)
-    if own is not None:
-        yield Guess(own, f"the loss of equal similarities at batches of {size}", True, True)
+    value = _guess_of_run(objective, size, recipe)
+    if value is not None:
+        yield Guess(value, f"the loss of equal similarities at batches of {size}", True, True)
         return
     per_query = _guess_per_query(objective, size)
     if per_query is None:
@@ -128,7 +128,7 @@ def _equal_loss(objective: Objective, size: int) -> float | None:
     return None if losses is None or not float(losses.mean()) > 0 else float(losses.mean())
 
 
-def _own_guess(objective: Objective, size: int, recipe: object) -> float | None:
+def _guess_of_run(objective: Objective, size: int, recipe: object) -> float | None:
     """Return the loss that an own run logs where all similarities are equal; None where that is not defined."""
     if not isinstance(recipe, dict) or not recipe:
         return None

@@ -107,14 +107,14 @@ def subset_relations(relations: Relations, rows: Pair[Rows]) -> Relations:
     """Return the relations between some items, whose rows are numbered anew."""
     if relations.labels is not None:
         return Relations.of_labels(relations.labels[rows.i2t], relations.sides.first)
-    places = [np.full(size, NONE, np.int64) for size in (relations.first, relations.second)]
-    for place, own in zip(places, rows, strict=True):
-        place[own] = np.arange(len(own))
-    pairs = np.stack([places[side][relations.positives[:, side]] for side in (0, 1)], 1)
+    numbers = [np.full(size, NONE, np.int64) for size in (relations.first, relations.second)]
+    for number, of_side in zip(numbers, rows, strict=True):
+        number[of_side] = np.arange(len(of_side))
+    pairs = np.stack([numbers[side][relations.positives[:, side]] for side in (0, 1)], 1)
     negatives = None
     if relations.negatives is not None:
         old = relations.negatives[rows.i2t]
-        negatives = np.where(old == NONE, NONE, places[1][old])
+        negatives = np.where(old == NONE, NONE, numbers[1][old])
     return Relations(len(rows.i2t), len(rows.t2i), pairs[(pairs >= 0).all(1)], relations.sides, None, negatives)
 
 

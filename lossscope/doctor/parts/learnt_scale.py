@@ -18,8 +18,8 @@ from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from ..logs.base import TrainingLog
 from ..logs.scales import is_logarithm
 from .curve import Curve
-from .own_model import OwnModel
 from .patient import Patient
+from .trained_model import TrainedModel
 
 _SCALES = 10  # epochs of a run whose learnt scale is read
 
@@ -35,8 +35,8 @@ class LearntScale:
     @classmethod
     def of(cls, patient: Patient) -> LearntScale:
         """Take those of the checkpoints of an own model, else of the log. Raises Missing where it has none."""
-        if patient.has(SplitEmbeddings) and patient.has(OwnModel):
-            model = patient.part(OwnModel)
+        if patient.has(SplitEmbeddings) and patient.has(TrainedModel):
+            model = patient.part(TrainedModel)
             start = model.checkpoint.training.get("objective")
             if start and is_trusted(start) and build("objectives", start).learnable:
                 return cls.of_checkpoints(model.path, start, model.checkpoint)

@@ -13,8 +13,8 @@ from torch import Tensor
 from lossscope.io.run_folder import list_checkpoints
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 
-from .own_model import OwnModel
 from .patient import Patient
+from .trained_model import TrainedModel
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Parameters:
     last: Mapping[str, Tensor]
     first: Mapping[str, Tensor] | None = None  # of an earlier epoch, where there is a checkpoint
     epochs: tuple[int, int] = (0, 0)  # of both
-    needs: ClassVar[tuple[type, ...]] = (OwnModel,)
+    needs: ClassVar[tuple[type, ...]] = (TrainedModel,)
 
     @classmethod
-    def of(cls, patient: Patient, model: OwnModel) -> Parameters:
+    def of(cls, patient: Patient, model: TrainedModel) -> Parameters:
         """Take those of a checkpoint, and of a run those of its first epoch beside them."""
         weights, checkpoints = model.checkpoint.weights, list_checkpoints(model.path)
         if len(checkpoints) < 2 or checkpoints[-1][1] != model.file:  # a checkpoint alone, or a run of one epoch

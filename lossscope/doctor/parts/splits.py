@@ -17,8 +17,8 @@ from lossscope.sources.base import read_source
 
 from .alignment import LEAST
 from .items import Items
-from .own_model import OwnModel
 from .patient import Patient
+from .trained_model import TrainedModel
 from .vectors import draw_rows, unit_rows_of
 
 NEAR = 0.01  # of the usual distance between neighbours: an input that is encoded twice has 1e-5 of it
@@ -67,7 +67,7 @@ class Splits:
         if options.against and not shared:
             raise Missing("the other sources have no embeddings to compare")
         if not options.against:
-            shared = shared_by_embedding(stored, patient.part(OwnModel).held_out, options.source.split)
+            shared = shared_by_embedding(stored, patient.part(TrainedModel).held_out, options.source.split)
             if not shared:
                 raise Missing("a split has too few embeddings to compare")
         return cls(tuple(shared))
@@ -82,12 +82,12 @@ def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name:
     first, second = held_out.images, train.images
     if first is None or second is None or first.shape[1] != second.shape[1]:
         return []
-    (own, rows), (theirs, _) = _unit(first, _MOST), _unit(second, None)
-    if min(len(own), len(theirs)) < LEAST:
+    (held_out_rows, rows), (train_rows, _) = _unit(first, _MOST), _unit(second, None)
+    if min(len(held_out_rows), len(train_rows)) < LEAST:
         return []
-    near, usual = near_rows(own, theirs)
+    near, usual = near_rows(held_out_rows, train_rows)
     side, split = held_out.relations.sides.first, held_out.split or held_out.name
-    return [SharedItems(side, name, split, len(own), np.zeros(0, np.int64), rows[near], usual, held_out.image_ids)]
+    return [SharedItems(side, name, split, len(rows), np.zeros(0, np.int64), rows[near], usual, held_out.image_ids)]
 
 
 def _unit(vectors: Tensor, most: int | None) -> tuple[Tensor, Rows]:

@@ -22,8 +22,8 @@ from lossscope.encoders.types import on_device
 from lossscope.sources.checkpoints.captions import CaptionBatcher, with_tokens
 
 from .alignment import mean_recall
-from .own_model import OwnModel
 from .patient import Patient
+from .trained_model import TrainedModel
 
 _BATCH_NORM = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 _BATCHES = 4
@@ -42,17 +42,17 @@ class TrainMode:
     @classmethod
     def of(cls, patient: Patient, _: SplitEmbeddings) -> TrainMode:
         """Run the model in both modes. Raises Missing where there is none, or it has no batch norm."""
-        if not patient.has(OwnModel):
+        if not patient.has(TrainedModel):
             raise Missing("it has no model that could be run in both modes")
-        own = patient.part(OwnModel)
-        model = own.checkpoint.model(patient.options.source.trust_code)
+        trained = patient.part(TrainedModel)
+        model = trained.checkpoint.model(patient.options.source.trust_code)
         layers = [layer for layer in model.modules() if isinstance(layer, _BATCH_NORM)]
         if not layers:
             raise Missing("the model has no batch norm")
         if not model.is_dot_product:
             raise Missing("the model scores pairs and has no embeddings")
-        captions = CaptionBatcher(with_tokens(own.data, own.checkpoint.words()), own.checkpoint.words())
-        size = min(patient.batch_size, len(own.data.relations.positives))
+        captions = CaptionBatcher(with_tokens(trained.data, trained.checkpoint.words()), trained.checkpoint.words())
+        size = min(patient.batch_size, len(trained.data.relations.positives))
         return recall_in_modes(model, captions, layers, size, _BATCHES)
 
 

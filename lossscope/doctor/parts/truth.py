@@ -16,8 +16,8 @@ from lossscope.core.pair import Pair
 from lossscope.core.types import Rows
 
 from .items import Items
-from .own_model import OwnModel
 from .patient import Patient
+from .trained_model import TrainedModel
 
 _MOST_PAIRS = 10**8  # of items of both sides whose truth is computed
 Probabilities = npt.NDArray[np.float32]
@@ -38,9 +38,9 @@ class Truth:
             known = read_known_pairs(patient.options.audit)
             known.require_items(stored.image_ids, stored.caption_ids, stored.read_texts)
             return cls.audited(known, stored, patient.part(Items).rows)
-        if not patient.has(OwnModel):
+        if not patient.has(TrainedModel):
             raise Missing("its data do not know the truth; --audit names an audit")
-        split: Any = patient.part(OwnModel).data
+        split: Any = patient.part(TrainedModel).data
         if not hasattr(split, "truth"):
             raise Missing("its data do not know the truth")
         relations, rows = split.relations, patient.part(Items).rows

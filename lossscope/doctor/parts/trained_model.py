@@ -23,7 +23,7 @@ _HELD_OUT = ("val", "test")
 
 
 @dataclass(frozen=True)
-class OwnModel:
+class TrainedModel:
     """A checkpoint that lossscope wrote, alone or as the newest of a run."""
 
     absent: ClassVar[str] = "it has no weights of a model"
