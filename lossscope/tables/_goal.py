@@ -24,7 +24,7 @@ _UNITS = "R@1 in %. Rows: pair weight P; columns: triplet weight T."
 
 
 @dataclass(frozen=True)
-class Grid:
+class GoalGrids:
     """A printed table of grids, one for each model and direction; best and second are marked in a whole grid."""
 
     number: int  # of the table in the paper

@@ -91,12 +91,24 @@ def select(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
     require_columns(frame, COLUMNS, "summary rows")
     rows = frame[frame["probe"] == probe]
     if rows.empty:
-        command = "eval" if probe == "recall" else probe
-        raise NoRows(
-            f"table {table} must have rows of the probe {probe!r}; got {list_values(frame['probe'])}. "
-            f"Run `lossscope {command}`"
-        )
+        raise no_rows(table, probe, frame)
     return with_weight_unit(rows.drop_duplicates())
+
+
+def no_rows(table: str, probe: str, frame: pd.DataFrame, counted: str = "") -> NoRows:
+    """Return the error of a table whose probe has no rows, with the command that makes them.
+
+    Args:
+        table: its name.
+        probe: whose rows are missing.
+        frame: the rows that there are.
+        counted: how they must be counted: `, counted with the objective of the training`.
+    """
+    command = {"recall": "eval", "recall+judgements": "eval SOURCE --judgements FILE"}.get(probe, probe)
+    return NoRows(
+        f"table {table} must have rows of the probe {probe!r}{counted}; got {list_values(frame['probe'])}. "
+        f"Run `lossscope {command}`"
+    )
 
 
 def select_objectives(rows: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFrame:

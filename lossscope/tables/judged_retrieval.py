@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from lossscope.errors import NoRows
 from lossscope.io.frames import require_columns
 
 from . import _settings, _summary
@@ -36,10 +35,7 @@ def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> T
     whole = _summary.whole_splits(frame)
     judged = whole[whole["probe"] == "recall+judgements"]
     if judged.empty:
-        raise NoRows(
-            "table judged_retrieval must have rows of the probe 'recall+judgements'; got "
-            f"{_summary.list_values(frame['probe'])}. Run `lossscope eval SOURCE --judgements FILE`"
-        )
+        raise _summary.no_rows("judged_retrieval", "recall+judgements", frame)
     own = _summary.select(whole, "recall", "judged_retrieval")
     rows = _summary.with_weight_unit(pd.concat([own, judged]).drop_duplicates())
     rows = rows.assign(positives=rows["probe"].map(_POSITIVES))

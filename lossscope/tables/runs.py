@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lossscope.errors import InputError, NoRows
+from lossscope.errors import InputError
 from lossscope.io.frames import OPTIONAL, SUMMARY, require_columns
 from lossscope.stats.naming import require_distinct_seeds
 
 from ._footnotes import Footnotes, join_marks
-from ._summary import format_value, list_values, name_of, whole_splits
+from ._summary import format_value, name_of, no_rows, whole_splits
 from .cells import Cell
 
 LABELS = ("data", "encoder", "objective_label")
@@ -44,11 +44,7 @@ def select_probe(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
     rows = frame[frame["probe"] == probe]
     rows = whole_splits(rows) if probe == "recall" else _with_own_objective(rows)
     if rows.empty:
-        command = "eval" if probe == "recall" else probe
-        raise NoRows(
-            f"table {table} must have rows of the probe {probe!r}, counted with the objective of the training; got "
-            f"{list_values(frame['probe'])}. Run `lossscope {command}`"
-        )
+        raise no_rows(table, probe, frame, ", counted with the objective of the training")
     return rows.assign(**{column: rows[column].map(_text_or_none) for column in ("dataset", "method", "convention")})
 
 

@@ -33,44 +33,32 @@ def build(frame: pd.DataFrame, probe: str = "cocos") -> list[Table]:
         families.setdefault(tuple(part["statistic"].unique()), []).append(part)
     tables: list[Table] = []
     for names, parts in families.items():
-        own = pd.concat(parts).sort_index()
-        tables += [_table(own, names, probe), *_interval_table(own, names, probe)]
+        tables += _tables(pd.concat(parts).sort_index(), names, probe)
     return tables
 
 
-def _table(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> Table:
-    lines, keys, names = _layout(rows, statistics)
-    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *_cells(line, rows, names)) for line in lines)
-    columns = _columns(keys, names)
-    caption = f"{probe}: " + _settings.settings(rows, "batches", _BY)
-    explained = legend((probe, name) for name in names)
-    return Table(
-        probe, caption, columns, cells, (*_settings.undefined_note(rows), *sample_note(rows)), explained, meaning(rows)
-    )
-
-
-def _interval_table(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> list[Table]:
-    """Return the intervals as a table of the same lines and columns; none where no number has one."""
-    lines, keys, names = _layout(rows, statistics)
-    body = [_interval_cells(line, rows, names) for line in lines]
-    if all(cell.missing for cells in body for cell in cells):
-        return []
-    cells = tuple((*(Cell(text=line.key[key]) for key in keys), *own) for line, own in zip(lines, body, strict=True))
-    caption = f"{probe}, {interval_sentence(rows)}"
-    return [Table(f"{probe}-intervals", caption, _columns(keys, names), cells)]
-
-
-def _layout(rows: pd.DataFrame, statistics: tuple[str, ...]) -> tuple[list[Row], list[str], list[str]]:
-    """Return the lines, the keys that have a column, and the statistics."""
+def _tables(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> list[Table]:
+    """Return the numbers of a family, and in a second table, of the same lines and columns, their intervals, if any."""
     lines = _by_objective(_summary.group_rows(rows, _BY))
     hidden = {"source"} if rows["source"].nunique() == 1 else set[str]()
     hidden |= {"objective"} if rows["objective"].isna().all() else set()
     keys = [key for key in lines[0].key if key not in hidden]
-    return lines, keys, [name for name in statistics if name != "skipped" or _has_positive(rows, name)]
-
-
-def _columns(keys: list[str], names: list[str]) -> tuple[tuple[str, str], ...]:
-    return tuple(("", key.replace("_", " ")) for key in keys) + tuple(("", name) for name in names)
+    names = [name for name in statistics if name != "skipped" or _has_positive(rows, name)]
+    columns = tuple(("", key.replace("_", " ")) for key in keys) + tuple(("", name) for name in names)
+    numbers, intervals = [], []
+    for line in lines:
+        direction, digits = line.key["direction"], _digits_of(line, rows, names)
+        labels = [Cell(text=line.key[key]) for key in keys]
+        numbers.append((*labels, *(line.cell(Column(direction, (name,), digits=digits[name])) for name in names)))
+        intervals.append((*labels, *(cell_of_line(line, direction, name, digits[name]) for name in names)))
+    caption = f"{probe}: " + _settings.settings(rows, "batches", _BY)
+    notes = (*_settings.undefined_note(rows), *sample_note(rows))
+    explained = legend((probe, name) for name in names)
+    table = Table(probe, caption, columns, tuple(numbers), notes, explained, meaning(rows))
+    if all(cell.missing for row in intervals for cell in row[len(keys) :]):
+        return [table]
+    of_intervals = f"{probe}, {interval_sentence(rows)}"
+    return [table, Table(f"{probe}-intervals", of_intervals, columns, tuple(intervals))]
 
 
 def _by_objective(lines: list[Row]) -> list[Row]:
@@ -81,18 +69,8 @@ def _by_objective(lines: list[Row]) -> list[Row]:
     return sorted(lines, key=lambda line: first[line.key["source"], line.key["objective"]])
 
 
-def _cells(line: Row, rows: pd.DataFrame, names: list[str]) -> list[Cell]:
-    """Return the numbers of a line, with the decimals of its objective: scales of objectives differ."""
-    digits = _digits_of(line, rows, names)
-    return [line.cell(Column(line.key["direction"], (name,), digits=digits[name])) for name in names]
-
-
-def _interval_cells(line: Row, rows: pd.DataFrame, names: list[str]) -> list[Cell]:
-    digits = _digits_of(line, rows, names)
-    return [cell_of_line(line, line.key["direction"], name, digits[name]) for name in names]
-
-
 def _digits_of(line: Row, rows: pd.DataFrame, names: list[str]) -> dict[str, int]:
+    """Return the decimals of each statistic of the line's objective: scales of objectives differ."""
     objective = line.rows["objective"].iloc[0]
     own = rows if pd.isna(objective) else rows[rows["objective"] == objective]
     return {name: _digits(own[own["statistic"] == name]) for name in names}

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ._goal import Grid
+from ._goal import GoalGrids
 
-build = Grid(3).build
+build = GoalGrids(3).build

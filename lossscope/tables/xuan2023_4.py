@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ._goal import Grid
+from ._goal import GoalGrids
 
-build = Grid(4).build
+build = GoalGrids(4).build
