@@ -87,6 +87,9 @@ def test_statistics_of_batches_and_coupled_objectives_get_intervals() -> None:
 
 
 def test_too_few_groups_or_no_level_are_refused() -> None:
-    for options in ({"interval_groups": 3}, {"interval_groups": 20, "interval": None}):
-        with pytest.raises(InputError, match="interval_groups must be 10 or more groups"):
-            _ = Sweep(("triplet",), **options).plan  # type: ignore[arg-type]
+    for options, message in (
+        ({"interval_groups": 3}, "--interval-groups must be at least 10; got 3"),
+        ({"interval_groups": 20, "interval": None}, "--interval-groups needs --interval and all queries"),
+    ):
+        with pytest.raises(InputError, match=message):
+            Sweep(("triplet",), **options)  # type: ignore[arg-type]

@@ -26,6 +26,7 @@ from lossscope.errors import Interrupted
 from lossscope.registry import build
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.training.loop import resume, train
+from lossscope.training.observers import Observers
 from lossscope.training.offline_candidates import mine_candidates
 from lossscope.training.recipe import Recipe
 from tests.farm import run_command, run_ranks
@@ -98,7 +99,7 @@ def broken_off(recipe: Recipe, out: Path) -> None:
     stops = here.rank == here.size - 1
     for steps, start in ((3, train), (6, resume)):
         try:
-            start(*([recipe] if start is train else []), out, progress=stop_after(steps) if stops else None)  # type: ignore[operator]
+            start(*([recipe] if start is train else []), out, observers=Observers(stop_after(steps) if stops else None))  # type: ignore[operator]
         except Interrupted:
             continue
         raise AssertionError("it was not interrupted")
