@@ -14,6 +14,7 @@ from lossscope.report.build import write_report
 from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.studies.report import diagrams, read_runs
 from lossscope.studies.report import report as write_study_report
+from lossscope.studies.report_options import ReportOptions
 from lossscope.visible_text import show_text
 from tests.blank_pictures import blank_pictures
 from tests.chromium import in_browser, watch
@@ -121,5 +122,5 @@ def test_the_latex_of_a_report_compiles_and_reads_no_other_file(report: Path, tm
 @pytest.mark.usefixtures("blank_pictures")
 def test_names_in_a_study_are_no_specs(tmp_path: Path) -> None:
     """`VSE++: ours` was read as a spec, and the report ended as for a wrong one."""
-    page = write_study_report([run_study(tmp_path, NAMED).path], tmp_path / "report", resamples=99)
+    page = write_study_report([run_study(tmp_path, NAMED).path], tmp_path / "report", ReportOptions(resamples=99))
     assert "VSE++: ours" in page.read_text(encoding="utf-8")
