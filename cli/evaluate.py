@@ -35,8 +35,8 @@ _TIES = {
 @command("eval", imports="lossscope.retrieval.evaluate")
 def evaluate(
     sources: Sources,
-    options: RetrievalOptions,
     request: Request = OF_TEST,
+    options: RetrievalOptions = RetrievalOptions(),  # noqa: B008 - never changed
     format: Format = "table",
     out: File = None,
 ) -> None:
