@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
-from lossscope.core.choices import OUTPUT, RUNNING, Choice, choice_of, literal_words
+from lossscope.core.choices import OUTPUT, RUNNING, Choice, choice_of, literal_words, option_of
 from lossscope.declarations import DRAWN, declarations
 from lossscope.errors import InputError
 
@@ -73,6 +73,13 @@ class _Option:
     default: Any  # MISSING where it must be typed
 
     @property
+    def word(self) -> str:
+        """What is typed, as the name of a parameter: `mask` of the field `masks`, `no_cache` of `cache`."""
+        if self.choice.argument or not self.choice.flags:
+            return self.name
+        return option_of(self.name, self.choice).strip(" -/").replace("-", "_")
+
+    @property
     def _is_required(self) -> bool:
         return self.default is MISSING
 
@@ -92,11 +99,11 @@ class _Option:
         flags = choice.flags.removeprefix(" /").split(",") if choice.flags else []
         described = typer.Argument(**settings) if choice.argument else typer.Option(*flags, **settings)
         annotation: Any = Annotated[self._typer_type(), described]
-        yield inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        yield inspect.Parameter(self.word, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """Return the value of what was typed, or the default. Raises OptionError for a text that cannot be read."""
-        typed, choice = given[self.name], self.choice
+        typed, choice = given[self.word], self.choice
         if choice.read is not None:
             if typed is None or typed == []:
                 return self.default
@@ -179,7 +186,8 @@ class _TypedAlone:
     def value(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return name -> value of the fields that were typed."""
         members = self.group.members.items()
-        return {name: member.value(given) for name, member in members if isinstance(member, _Option) and is_typed(name)}
+        options = ((name, member) for name, member in members if isinstance(member, _Option))
+        return {name: option.value(given) for name, option in options if is_typed(option.word)}
 
 
 class Form:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SWEEP = "lossscope.engine.sweep"  # module that all of them need
 _ACROSS = 10  # statistics of one probe that stand side by side
-_OF_TRAINING = {"negatives": ("negatives",), "mined": ("mined", "negatives"), "masks": ("masks",)}
+_OF_TRAINING = {"negatives": ("negatives",), "mined": ("mined", "negatives"), "masks": ("mask",)}
 """Option that a recipe states -> those that replace it where they are typed."""
 
 

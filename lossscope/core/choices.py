@@ -54,7 +54,8 @@ def choice_of(hint: Any) -> tuple[Any, Choice] | None:
 
 def option_of(name: str, choice: Choice) -> str:
     """Return the option of a field as it is typed: `--batch-size`."""
-    return choice.flags.strip().split("/")[0].split(",")[0].strip() or f"--{name.replace('_', '-')}"
+    first = choice.flags.strip(" /").split("/")[0].split(",")[0]
+    return first or f"--{name.replace('_', '-')}"
 
 
 def require_choices(options: Any) -> None:

@@ -170,7 +170,7 @@ def test_any_two_sides_are_audited(tmp_path: Path) -> None:
 
 def test_two_views_are_audited(tmp_path: Path) -> None:
     np.savez(tmp_path / "v.npz", view_1=vectors(20, 0), view_2=vectors(20, 0) + 0.3 * vectors(20, 1))
-    assert_sound(run(tmp_path / "v.npz", request={"sides": "view 1/view 2"}))
+    assert_sound(run(tmp_path / "v.npz", sides="view 1/view 2"))
 
 
 def test_passages_with_mined_negatives_are_audited() -> None:

@@ -142,7 +142,7 @@ def test_arrays_are_examined_as_files_are(tmp_path: Path) -> None:
         ((), {}, "must be given a source, or a log"),
         (("a.npz",), {"batch_size": 0}, "batch_size must be a whole number of at least 1; got 0"),
         (("a.npz",), {"batch_size": True}, "batch_size must be"),
-        (("a.npz",), {"batchsize": 3}, "options of doctor must be of objective, data, .*; got 'batchsize'"),
+        (("a.npz",), {"batchsize": 3}, "options of doctor must be of objective, batch_size, .*; got 'batchsize'"),
         (("a.npz",), {}, "there is nothing at 'a.npz'"),
         ((3,), {}, "source must be a path, loaded embeddings, two arrays, or arrays by name; got int"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,6 +51,8 @@ class AuditOptions:
             raise OptionError("--threshold must be above 0: at 0 every negative would be left out")
 
     @classmethod
-    def of(cls, data: str | None = None, split: str = "train", **options: Any) -> AuditOptions:
-        """Return options of the texts, or the sources, of a split of a data set; the others by their names."""
-        return cls(**options, source=Request(data=data, split=split))
+    def of(cls, data: str | None = None, **options: Any) -> AuditOptions:
+        """Return options from their names and those of a request: `AuditOptions.of("scenes", split="val", sheet=20)`."""
+        own = {item.name for item in fields(cls)}
+        source = Request(data=data, **{name: value for name, value in options.items() if name not in own})
+        return cls(**{name: value for name, value in options.items() if name in own}, source=source)
