@@ -14,7 +14,7 @@ from lossscope_cli import app
 from lossscope_cli._options import Form, Only, Typed
 from typer.testing import CliRunner
 
-from lossscope.core.choices import Choice, choices_of, require_choices
+from lossscope.core.choices import Choice, choices_of, option_of, require_choices
 from lossscope.core.request import Request
 from lossscope.engine.options import SweepOptions
 from lossscope.errors import OptionError
@@ -131,6 +131,6 @@ SWEEPING = ("cocos", "probe", "diff", "similarity", "weight-mass")
 @each("command", SWEEPING, "options", [SweepOptions, Request])
 def test_every_option_of_a_sweep_is_one_of_every_command_that_sweeps(command: str, options: Any) -> None:
     whole: Any = tree(app)
-    names = {parameter.name: parameter for parameter in whole.commands[command].params}
+    helps = {option: parameter.help for parameter in whole.commands[command].params for option in parameter.opts}
     for name, (_, choice) in choices_of(options).items():
-        assert names[name].help == choice.help
+        assert helps[option_of(name, choice)] == choice.help

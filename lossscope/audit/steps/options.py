@@ -52,7 +52,7 @@ class AuditOptions:
 
     @classmethod
     def of(cls, data: str | None = None, **options: Any) -> AuditOptions:
-        """Return options from their names and those of a request: `AuditOptions.of("scenes", split="val", sheet=20)`."""
+        """Return options from their names and those of a request: `AuditOptions.of("scenes", sheet=20)`."""
         own = {item.name for item in fields(cls)}
         source = Request(data=data, **{name: value for name, value in options.items() if name not in own})
         return cls(**{name: value for name, value in options.items() if name in own}, source=source)
