@@ -72,7 +72,8 @@ class SweepArguments:
         masks = tuple(spec_of(build_rule(spec)) for spec in self.sweep.masks)
         whole = self.sweep.is_sample and not is_typed("batch_size")
         batch_size = None if whole else self.sweep.batch_size
-        return replace(self.sweep, masks=masks, batch_size=batch_size, per_query=self.per_query, **more)
+        resolved = {"masks": masks, "batch_size": batch_size, "per_query": self.per_query}
+        return replace(self.sweep, **{**resolved, **more})
 
     def sweep_of(self, objectives: tuple[str, ...], **options: Any) -> Sweep:
         """Return the sweep under these objectives.

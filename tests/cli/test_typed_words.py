@@ -18,6 +18,7 @@ from lossscope.audit.steps.options import AuditOptions
 from lossscope.core.request import Request
 from lossscope.doctor.examination.options import Options
 from lossscope.engine.sweep import Sweep
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.studies.report_options import ReportOptions
 from lossscope.training.recipe import Recipe
 from tests.command_line import document, lossscope
@@ -160,6 +161,26 @@ def test_options_of_a_sweep(source: str, options: str, changes: Arguments, sampl
 )
 def test_probes_of_a_sweep(words: str, probes: tuple[str, ...], called: Called) -> None:
     assert called("lossscope.engine.sweep:Sweep.run", words)["self"].probes == probes
+
+
+@each("words, masks, negatives", [
+    ("", ("same_item", "above:margin=0.1"), "none"),
+    ("--mask none", (), "none"),
+    ("--mask above:margin=0.3", ("above:margin=0.3",), "none"),
+    ("--negatives batch", ("same_item", "above:margin=0.1"), "batch"),
+])  # fmt: skip
+def test_batches_are_as_a_run_was_trained_unless_options_say_otherwise(
+    words: str, masks: tuple[str, ...], negatives: str, tiny_run: Path, called: Called
+) -> None:
+    """A run that was trained with a rule was a traceback once, which only damaged files showed."""
+    base = Checkpoint.load(tiny_run / "best.pt")
+    trained = {**base.training, "mask": "same_item;above:margin=0.1", "negatives": "none"}
+    Checkpoint(**{**vars(base), "training": trained}).save("trained.pt")
+    for line in (f"cocos trained.pt {words}", f"similarity trained.pt {words}"):
+        sweep = called("lossscope.engine.sweep:Sweep.run", line)["self"]
+        assert (sweep.masks, sweep.negatives) == (masks, negatives)
+    pair = called("lossscope.engine.paired_sweep:PairedSweep.run", f"diff trained.pt --b-mode train {words}")["self"]
+    assert {(sweep.masks, sweep.negatives) for sweep in (pair.first, pair.second)} == {(masks, negatives)}
 
 
 REQUESTS: list[tuple[str, Arguments]] = [
