@@ -223,7 +223,7 @@ class Form:
 
 
 def _rank(parameter: inspect.Parameter) -> int:
-    """Return 0 for an argument, 2 for an option that says how a command runs, 1 for any other."""
+    """Return where a parameter stands in --help: 0 an argument, 1 an option, 2 an option of the panel Running."""
     described = get_args(parameter.annotation)[1]
     if isinstance(described, typer.models.ArgumentInfo):
         return 0
@@ -278,8 +278,8 @@ def _is_form(hint: Any) -> bool:
     options: Any = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if not is_dataclass(options):
         return False
-    hints: Mapping[str, Any] = get_type_hints(options, include_extras=True)
-    return any(choice_of(field) is not None for field in hints.values())
+    group: Any = options
+    return any(choice_of(field) is not None for field in _hints(group).values())
 
 
 def _is_tuple(type_hint: Any) -> bool:

@@ -115,8 +115,9 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tup
         guide = _load_guide(arguments, report)
         for number, source in enumerate(arguments.sources):
             whole = load_source(source, arguments.source_request, report)
-            silent = not selection.needs_objective
-            objectives = objectives_for(arguments.sweep.objectives, whole.objective, source, silent)
+            objectives = objectives_for(
+                arguments.sweep.objectives, whole.objective, source, silent=not selection.needs_objective
+            )
             trained = trained_choices(whole, arguments.sweep)
             for width in arguments.dims:
                 whole.require_prefix(width)

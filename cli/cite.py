@@ -48,7 +48,8 @@ def cite(
     from lossscope.tables.citing.citation import citations
 
     measured = [read_measurement(frame) for frame in frames]
-    cited = [one for each in measured for one in citations(each, list(statistic) or None, list(direction) or None)]
+    chosen = list(statistic) or None, list(direction) or None
+    cited = [citation for measurement in measured for citation in citations(measurement, *chosen)]
     papers = documents.papers_to_cite(cited)
     if format == "json":
         text = json.dumps(documents.document(cited, papers), indent=1)

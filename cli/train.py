@@ -202,7 +202,7 @@ def train(
 
 
 def _require_nothing_else(choices: Mapping[str, Any]) -> None:
-    """Raise a usage error for an option that a run which is resumed has already, or does not take."""
+    """Raise a usage error for a typed option that --resume does not take: the run has its value already."""
     names = [name for name in choices if name != "epochs"]
     names += [name for name in ("probe", "probe_every", "config", "preset", "encoder_option", "out") if is_typed(name)]
     if names:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from lossscope.core.choices import OUTPUT, Choice
+from lossscope.core.choices import OUTPUT, Choice, require_choices
 from lossscope.errors import OptionError
 
 
@@ -64,6 +64,7 @@ class RetrievalOptions:
     ] = 100
 
     def __post_init__(self) -> None:
+        require_choices(self)
         if self.run_files is not None and (self.ensemble or self.folds > 1):
             raise OptionError(
                 "--run-files writes the ranking of a whole split by one model; leave out --ensemble and --folds"

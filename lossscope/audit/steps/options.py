@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
-from lossscope.core.choices import Choice
+from lossscope.core.choices import Choice, require_choices
 from lossscope.core.request import Request
 from lossscope.core.types import HIDDEN_FROM, LEAST_SUSPECT
 from lossscope.errors import OptionError
@@ -47,6 +47,7 @@ class AuditOptions:
     source: Request = Request()  # noqa: RUF009 - never changed; how sources are read
 
     def __post_init__(self) -> None:
+        require_choices(self)
         if self.threshold == 0:
             raise OptionError("--threshold must be above 0: at 0 every negative would be left out")
 
