@@ -13,7 +13,7 @@ import typer
 
 from lossscope.core.choices import OUTPUT, Choice
 from lossscope.core.request import Request
-from lossscope.errors import InputError, OptionError, Stopped
+from lossscope.errors import InputError, OptionError, Stopped, needing
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
 from ._app import command
@@ -288,8 +288,6 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _tensorboard_writer(folder: Path) -> Any:
-    try:
+    with needing("tb", "--tensorboard needs tensorboard"):
         from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise InputError("--tensorboard needs tensorboard; install lossscope[tb]") from error
     return SummaryWriter(str(folder.parent / f"{folder.name}.tb"))

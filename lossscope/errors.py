@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from .visible_text import show_text
 
 _LONGEST, _END = 1400, 200  # letters of a message, and of its end, where it is cut
@@ -47,3 +50,17 @@ class OptionError(InputError):
 
 class SpecError(InputError):
     """A spec such as ``ntxent:tau=0.1`` cannot be read or names something that does not exist."""
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Raise InputError with the line to type, where what is imported within cannot be.
+
+    Args:
+        extra: of lossscope, which the packages come with.
+        what: the beginning of the message: what needs which package.
+    """
+    try:
+        yield
+    except ImportError as error:
+        raise InputError(f"{what}, which cannot be imported ({error}): pip install 'lossscope[{extra}]'") from error

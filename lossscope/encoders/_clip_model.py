@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.core.similarity import normalise
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 
 from .base import Encoder
 from .released.clip_config import select_configuration
@@ -75,9 +75,7 @@ def _build_layer(width: int, start: str) -> nn.Linear:
 
 def build_clip_config(config: Mapping[str, Any]) -> Any:
     """Return the configuration with all defaults. Raises InputError without transformers, or for an invalid one."""
-    try:
+    with needing("hf", "clip needs transformers"):
         from transformers import CLIPConfig
-    except ImportError as error:
-        raise InputError("clip needs transformers; install lossscope[hf]") from error
     sizes = {name: value for name, value in select_configuration(config).items() if not name.startswith("image_")}
     return build_config(CLIPConfig, sizes, "CLIP")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lossscope.core.similarity import normalise
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.text.subwords import Subwords
 from lossscope.text.tokenizer import Tokeniser
 
@@ -169,10 +169,8 @@ def _select_weights(released: ReleasedFile) -> dict[str, Tensor]:
 
 def _build_config(config: Mapping[str, Any]) -> Any:
     """Return the configuration with all defaults. Raises InputError without transformers, or for an invalid one."""
-    try:
+    with needing("hf", "siglip needs transformers"):
         from transformers import SiglipConfig
-    except ImportError as error:
-        raise InputError("siglip needs transformers; install lossscope[hf]") from error
     filled = build_config(SiglipConfig, select_configs(config, "SigLIP"), "SigLIP")
     fill = filled.text_config.pad_token_id
     if fill >= filled.text_config.vocab_size:

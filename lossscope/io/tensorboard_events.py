@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 
 from .files import require_file
 from .reading import reading, show_path
@@ -73,11 +73,9 @@ def read_scalars(path: Path) -> Scalars:
 
 def _decoder(name: str) -> tuple[Any, Callable[[bytes], int]]:
     """Return the type of events and the checksum. Raises InputError when the package tensorboard is missing."""
-    try:
+    with needing("tb", f"{name} needs tensorboard"):
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.tensorflow_stub.pywrap_tensorflow import masked_crc32c
-    except ImportError as error:
-        raise InputError(f"{name} needs tensorboard to be read; install lossscope[tb]") from error
     return Event, masked_crc32c
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from scipy import sparse
 from lossscope.core.suspects import TextPairs, require_texts, suspects
 from lossscope.core.text_digests import digest_texts
 from lossscope.core.types import HIDDEN_FROM, Rows
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 
 from .apart_batches import apart_batches
 
@@ -274,9 +275,7 @@ def _of_row(matrix: Any, row: int) -> Any:
 
 def _default_sampler() -> Any:
     """Return the class of batch samplers of sentence-transformers. Raises InputError where it is not installed."""
-    for module in ("sentence_transformers.base.sampler", "sentence_transformers.sampler"):  # of version 6, and 5
-        try:
-            return importlib.import_module(module).DefaultBatchSampler
-        except ImportError:
-            continue
-    raise InputError("this sampler needs sentence-transformers; install lossscope[st]")
+    with needing("st", "this sampler needs sentence-transformers"):
+        with contextlib.suppress(ImportError):  # where version 6 has it
+            return importlib.import_module("sentence_transformers.base.sampler").DefaultBatchSampler
+        return importlib.import_module("sentence_transformers.sampler").DefaultBatchSampler

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 
 from .monitor import LossScope
 from .observed import Observed, Row
@@ -248,10 +248,8 @@ def attach(trainer: Any, scope: LossScope, name: str | None = None, prefix: str 
 
 
 def _trainer_callback() -> Any:
-    try:
+    with needing("hf", "this callback needs transformers"):
         from transformers import TrainerCallback
-    except ImportError as error:
-        raise InputError("this callback needs transformers; install lossscope[hf]") from error
     return TrainerCallback
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.io.arrays import open_npy, read_npy, read_npz
 from lossscope.io.column_types import ColumnType
 from lossscope.io.files import fingerprint, fingerprint_of, read_safetensors, require_file, write_atomically
@@ -119,10 +119,8 @@ def _require_one_width(files: list[Path], parts: list[npt.NDArray[Any]]) -> None
 
 def _read_flat_index(path: Path) -> npt.NDArray[np.float32]:
     """Return the vectors of a flat FAISS index, in the order they were added. Raises InputError for another kind."""
-    try:
+    with needing("faiss", f"{path} needs faiss"):
         import faiss
-    except ImportError as error:
-        raise InputError(f"{path} needs faiss to be read; install lossscope[faiss]") from error
     _require_flat_size(path)
     try:
         index = faiss.read_index(str(path))

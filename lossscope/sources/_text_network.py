@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.float32_products import float32_products
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.io.files import require_file
 from lossscope.io.json_files import read_json, shorten
 from lossscope.io.reading import shorten_message
@@ -67,10 +67,8 @@ def open_text_network(folder: Path, device: str) -> TextNetwork:
     Raises InputError without transformers, for a folder that is damaged or lacks weights, and for one that refers to
     files elsewhere.
     """
-    try:
+    with needing("hf", f"{folder} needs transformers"):
         from transformers import AutoModel, AutoTokenizer
-    except ImportError as error:
-        raise InputError(f"{folder} needs transformers; install lossscope[hf]") from error
     require_own_files(folder)
     offline: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
     try:

@@ -14,7 +14,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.request import Request
 from lossscope.core.sides import plural
 from lossscope.datasets.base import Split
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.io.files import fingerprint, require_file
 from lossscope.io.json_files import read_json
 from lossscope.io.reading import reading, shorten_message, show_path
@@ -69,11 +69,9 @@ class SentenceTransformersFolder:
 
     def _open(self, request: Request, first_module: Path) -> Any:
         """Return the model, on the device."""
-        try:
+        with needing("st", f"{self.path} needs sentence-transformers"):
             from sentence_transformers import SentenceTransformer
             from transformers import PreTrainedModel
-        except ImportError as error:
-            raise InputError(f"{self.path} needs sentence-transformers; install lossscope[st]") from error
         try:
             require_no_repository(first_module)
             folder = str(self.path)

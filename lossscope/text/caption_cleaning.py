@@ -6,7 +6,7 @@ import html
 import re
 import string
 
-from lossscope.errors import InputError
+from lossscope.errors import needing
 
 CLEANINGS = ("", "clip", "open_clip", "siglip")  # none; as the tokenisers of OpenAI, open_clip and SigLIP do
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -42,11 +42,6 @@ def clean_for_clip(caption: str) -> str:
 
 
 def _repair(caption: str) -> str:
-    try:
+    with needing("hf", f"captions of OpenAI's CLIP and open_clip's such as {caption[:60]!r} need ftfy"):
         import ftfy
-    except ImportError as error:
-        raise InputError(
-            f"captions of OpenAI's CLIP and open_clip's are repaired by ftfy, which is not installed; {caption[:60]!r} "
-            "needs it: install lossscope[hf]"
-        ) from error
     return ftfy.fix_text(caption)

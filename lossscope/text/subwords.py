@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.io.json_files import parse_json
 from lossscope.io.reading import naming, shorten_message
 from lossscope.io.text_files import read_utf8
@@ -188,8 +188,6 @@ def _build_wordpiece(vocabulary: dict[str, int], lower: bool) -> str:
 
 def require_tokenizers() -> Any:
     """Return the tokenizers library. Raises InputError when it is not installed."""
-    try:
+    with needing("hf", "parts of words need tokenizers"):
         import tokenizers
-    except ImportError as error:
-        raise InputError("parts of words need tokenizers; install lossscope[hf]") from error
     return tokenizers

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from lossscope.encoders.base import Encoder
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 
 from .recipe import Recipe
 
@@ -73,10 +73,8 @@ def set_rates(optimiser: torch.optim.Optimizer, recipe: Recipe, epoch: int, step
 
 def _optimiser(recipe: Recipe, parts: list[dict[str, Any]]) -> torch.optim.Optimizer:
     if recipe.optimiser == "ranger":
-        try:
+        with needing("ranger", "--optimiser ranger needs pytorch-optimizer"):
             from pytorch_optimizer import Ranger
-        except ImportError as error:
-            raise InputError("--optimiser ranger needs pytorch-optimizer; install lossscope[ranger]") from error
         return Ranger(parts, lr=recipe.lr, weight_decay=recipe.weight_decay, use_gc=False)
     kind = torch.optim.AdamW if recipe.optimiser == "adamw" else torch.optim.Adam
     return kind(parts, lr=recipe.lr, betas=(0.9, recipe.beta2), weight_decay=recipe.weight_decay)

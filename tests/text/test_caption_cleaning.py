@@ -21,7 +21,7 @@ def test_plain_captions_need_no_ftfy(caption: str, monkeypatch: pytest.MonkeyPat
 @each("caption", ["fish &amp; chips", "café", "it\u2019s", "\x1b[0m", "🐶"])
 def test_other_captions_are_refused_without_ftfy(caption: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ftfy", None)
-    with pytest.raises(InputError, match=r"repaired by ftfy, which is not installed; .* install lossscope\[hf\]"):
+    with pytest.raises(InputError, match=r"such as '.*' need ftfy, .*: pip install 'lossscope\[hf\]'"):
         clean(caption, "clip")
     assert clean(caption, "") == caption
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from lossscope.core.float32_products import float32_products
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.json_files import member, read_json
 
@@ -66,10 +66,8 @@ class TransformersFolder:
         return folder
 
     def _load_model(self) -> Any:
-        try:
+        with needing("hf", "models in folders need transformers"):
             from transformers import AutoModel
-        except ImportError as error:
-            raise InputError("models in folders need transformers; install lossscope[hf]") from error
         try:
             model, loading = AutoModel.from_pretrained(
                 self._folder, local_files_only=True, trust_remote_code=False, output_loading_info=True

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.io.files import fingerprint_of, require_file
 from lossscope.io.reading import explain_failure, lacks_memory
 
@@ -106,10 +106,8 @@ def _middles(count: int, spans: Floats | None, step: float | None) -> Floats:
 
 def _read_file(path: Path, read: Callable[[Any], T]) -> T:
     """Open an HDF5 file and return what `read` reads of it. Raises InputError naming the file."""
-    try:
+    with needing("video", "files of MMT need h5py"):
         import h5py
-    except ImportError as error:
-        raise InputError("files of MMT need h5py; install lossscope[video]") from error
     require_file(path)
     try:
         with h5py.File(path, "r") as file:

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.io.json_files import parse_json, read_json
 
 SIZES = {"small": (4, 256), "base": (12, 768)}
@@ -81,10 +81,8 @@ def _require_bert(options: dict[str, Any], name: str) -> dict[str, Any]:
 
 def build_bert(configuration: Mapping[str, Any]) -> nn.Module:
     """Return a newly initialised BertModel. Raises InputError without transformers, or for an invalid configuration."""
-    try:
+    with needing("hf", "BERT text towers need transformers"):
         from transformers import BertConfig, BertModel
-    except ImportError as error:
-        raise InputError("BERT text towers need transformers; install lossscope[hf]") from error
     options = {k: v for k, v in configuration.items() if k not in ("architectures", "transformers_version")}
     try:
         model: nn.Module = BertModel(BertConfig(**options))

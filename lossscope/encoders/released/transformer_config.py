@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 from lossscope.io.json_files import parse_json, shorten
 
 from .options import require_tensor
@@ -108,10 +108,8 @@ def _is_model_option(where: str, key: str, value: Any) -> bool:
 
 
 def _require_activation(where: str, value: Any) -> None:
-    try:
+    with needing("hf", "CLIP and SigLIP need transformers"):
         from transformers.activations import ACT2FN
-    except ImportError as error:
-        raise InputError("CLIP and SigLIP need transformers; install lossscope[hf]") from error
     if not isinstance(value, str) or value not in ACT2FN:
         raise InputError(f"{where} must be an activation that transformers has; got {shorten(value)}")
 

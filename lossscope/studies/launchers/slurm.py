@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lossscope.errors import InputError
+from lossscope.errors import InputError, needing
 
 from .base import command, last_line
 
@@ -34,8 +34,8 @@ class Slurm:
         if min(self.jobs, self.minutes, self.cpus) < 1 or self.gpus < 0:
             numbers = f"{self.jobs}, {self.minutes}, {self.cpus} and {self.gpus}"
             raise InputError(f"jobs, minutes and cpus must be at least 1, gpus at least 0; got {numbers}")
-        if importlib.util.find_spec("submitit") is None:
-            raise InputError("slurm needs submitit; install it with `pip install 'lossscope[slurm]'`")
+        with needing("slurm", "slurm needs submitit"):
+            importlib.import_module("submitit")
 
     @property
     def at_once(self) -> int:

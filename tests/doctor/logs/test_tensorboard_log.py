@@ -121,5 +121,5 @@ def test_a_folder_without_events_and_a_file_without_scalars(tmp_path: Path) -> N
 def test_without_the_package_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = write(tmp_path)
     monkeypatch.setitem(sys.modules, "tensorboard.compat.proto.event_pb2", None)
-    with pytest.raises(InputError, match=r"needs tensorboard to be read; install lossscope\[tb\]"):
+    with pytest.raises(InputError, match=r"needs tensorboard, .*: pip install 'lossscope\[tb\]'"):
         read_scalars(file)
