@@ -18,7 +18,8 @@ from typer.models import CommandInfo
 from lossscope.errors import InputError, Interrupted, OptionError
 
 from ._errors import explain, is_memory
-from ._options import Debug, Form, Quiet, Verbose, resolve_device, usage
+from ._form import Form
+from ._options import Debug, Quiet, Verbose, resolve_device, usage
 from ._processes import is_one_of_many, with_rank, writes_results
 from ._running import silent, until_its_end
 from ._sources import with_existing_sources

@@ -120,23 +120,15 @@ def source_paths(options: SweepArguments, epoch: int | None, other: OtherConditi
 
 def epoch_path(run: Path, epoch: int | None) -> Path:
     """Return the checkpoint of an epoch of a run folder; None: what was named itself."""
-    from lossscope.io.run_folder import Run
+    from lossscope.io.run_folder import Run, list_checkpoints
 
     if epoch is None:
         return run
     path = Run(run).epoch(epoch)
     if not path.is_file():
-        known = ", ".join(str(number) for number, _ in epoch_checkpoints(run)) if run.is_dir() else ""
+        known = ", ".join(str(number) for number, _ in list_checkpoints(run))
         raise InputError(f"{run} must be a run folder with a checkpoint of epoch {epoch}; it has {known or 'none'}")
     return path
-
-
-def epoch_checkpoints(run: Path) -> list[tuple[int, Path]]:
-    """Return the epochs of a run folder that have a checkpoint, and its path."""
-    from lossscope.io.run_folder import epoch_of
-
-    numbered = ((epoch_of(path), path) for path in (run / "checkpoints").glob("epoch-*.pt"))
-    return sorted((number, path) for number, path in numbered if number is not None)
 
 
 def load_side(path: Path, options: SweepArguments, report: Progress | None, mode: str | None) -> SplitEmbeddings:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from lossscope.errors import InputError
 
-from ._diff_sides import epoch_checkpoints, load_side
+from ._diff_sides import load_side
 from ._options import usage
 from ._output import notice, print_results
 from ._processes import writes_results
@@ -61,9 +61,10 @@ def epoch_rows(options: SweepArguments, probes: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     from lossscope.core.distributed import process_group
+    from lossscope.io.run_folder import list_checkpoints
 
     run = options.sources[0]
-    checkpoints = epoch_checkpoints(run)
+    checkpoints = list_checkpoints(run)
     if not checkpoints:
         raise InputError(f"{run} must be a run folder with checkpoints/epoch-NN.pt; it has none")
     parts = []

@@ -8,6 +8,7 @@ from . import _processes
 from ._output import message
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
+FOUND = 3  # something was found that --fail-on or --stop-on names
 
 
 def explain(error: BaseException, interrupted: str = "Interrupted.") -> int:

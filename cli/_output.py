@@ -16,7 +16,6 @@ from lossscope.io.reading import show_path
 from lossscope.visible_text import show_text
 
 from . import _processes
-from ._options import require_choice
 from ._running import is_quiet
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from lossscope.tables.base import Table
 
-FORMATS = ("table", "json", "csv", "markdown", "latex")
 _WRITERS = {"markdown": "to_markdown", "latex": "to_latex", "csv": "to_csv"}
 _WIDE = 120  # columns of a pipe that does not say COLUMNS
 _BETWEEN_LINES = "\n\t"
@@ -45,14 +43,13 @@ def print_results(
         rows: the numbers.
         tables: makes the tables.
         command: recorded in the JSON document.
-        format: one of FORMATS.
+        format: table, json, csv, markdown or latex.
         out: file to write instead of stdout.
         schema: of the JSON document, where the rows are no summary rows.
     """
     from lossscope.io.csv_tables import format_csv
     from lossscope.io.frames import SUMMARY_SCHEMA, summary_document
 
-    require_choice(format, FORMATS, "--format")
     if not _processes.writes_results():
         return
     if format == "json":
@@ -66,7 +63,7 @@ def print_results(
 
 def print_tables(tables: Sequence[Table], format: str, out: Path | None = None) -> None:
     """Write tables as text, Markdown, LaTeX or CSV, to a file where `out` is given."""
-    _write(_text_of(tables, require_choice(format, ("table", *_WRITERS), "--format")), out)
+    _write(_text_of(tables, format), out)
 
 
 def print_text(text: str, out: Path | None = None) -> None:

@@ -15,7 +15,7 @@ from lossscope.core.choices import Choice
 
 from ._app import command
 from ._errors import FAILED
-from ._options import Seed, usage
+from ._options import LinesOrJson, Seed, usage
 from ._verdicts import as_json, failed_names, print_verdicts, summarise
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def check(
     step: StepOptions = StepOptions(),
     processes: Annotated[int, Choice(None, "Processes to share a batch; 1: none.", low=1, high=16)] = 2,
     seed: Seed = 0,
-    format: Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")] = "table",
+    format: LinesOrJson = "table",
 ) -> None:
     """Is this objective right, or this trainer: gradients, ties, scale, positives, one process against many.
 

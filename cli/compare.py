@@ -13,7 +13,7 @@ from lossscope.stats.options import Comparison, Resampling
 
 from ._app import command
 from ._options import File, Format, require_choice
-from ._output import FORMATS, notice, print_results
+from ._output import notice, print_results
 from ._progress import progress
 from ._sources import OF_TEST, load_source
 
@@ -60,7 +60,6 @@ def compare(
     from lossscope.stats.per_image import metrics_of
     from lossscope.tables import comparison as tables
 
-    require_choice(format, FORMATS, "--format")
     with progress() as report:
         queries = _queries(runs, request, report, extra_cutoffs(comparison.metric))
     known = metrics_of(queries)

@@ -9,7 +9,8 @@ from lossscope.core.choices import Choice
 from lossscope.core.request import Request
 
 from ._app import command
-from ._options import Only, usage
+from ._form import Only
+from ._options import usage
 from ._output import notice, print_path
 from ._sources import OF_TRAIN
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lossscope.core.choices import Choice
 
 from ._app import command
+from ._errors import FOUND
+from ._options import FailOn, LinesOrJson
 from ._output import fold
 from ._progress import progress
 from .data import data
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from lossscope.datasets.lint.suite import LintReport
 
 SCHEMA = "lossscope.lint/1"
-FOUND = 3  # exit code where --fail-on is met
 COLOURS = {"error": "red", "warning": "yellow"}
 
 
@@ -42,10 +43,8 @@ def lint(
     ] = (),
     columns: Annotated[str, Choice(None, "Names of columns: query=title,positive=body.")] = "",
     max_words: Annotated[int, Choice(None, "Words of a text that is not long.", low=1)] = 512,
-    fail_on: Annotated[
-        Literal["error", "warning"] | None, Choice(None, "Exit with 3 for findings of this severity or above.")
-    ] = None,
-    format: Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")] = "table",
+    fail_on: FailOn = None,
+    format: LinesOrJson = "table",
 ) -> None:
     """What is wrong with text data, seen without a model: copies, positives among negatives, empty texts, leaks.
 

@@ -13,7 +13,8 @@ from lossscope.core.request import Request
 from lossscope.engine.options import read_batch_size
 
 from ._app import command
-from ._options import Only, require_choice, usage
+from ._form import Only
+from ._options import require_choice, usage
 from ._output import print_csv, print_path
 from ._progress import progress
 from ._sources import OF_TRAIN, load_source

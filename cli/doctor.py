@@ -17,7 +17,8 @@ from lossscope.doctor.examination.options import Options
 from lossscope.visible_text import show_text
 
 from ._app import command
-from ._options import resolve_device, usage
+from ._errors import FOUND
+from ._options import FailOn, resolve_device, usage
 from ._output import fold, notice
 from ._progress import progress
 from ._running import is_verbose
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from lossscope.doctor.examination.examine import Diagnosis
     from lossscope.doctor.types import Evidence, Finding
 
-FOUND = 3  # exit code where --fail-on is met
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 _INDENT = 9
 _SCREEN = 40  # lines of a pipe, and of terminals that have fewer
@@ -52,9 +52,7 @@ def doctor(
         ),
     ] = None,
     options: Options = Options(source=OF_TRAIN),  # noqa: B008 - never changed
-    fail_on: Annotated[
-        Literal["error", "warning"] | None, Choice(None, "Exit with 3 for findings of this severity or above.")
-    ] = None,
+    fail_on: FailOn = None,
     format: Annotated[Literal["table", "json", "markdown"], Choice(OUTPUT, "Of the result.")] = "table",
     out: Annotated[Path | None, Choice(OUTPUT, "Folder for a page with the pictures that prove it.")] = None,
 ) -> None:

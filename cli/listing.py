@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from lossscope.core.choices import Choice
 from lossscope.declarations import Declaration, declarations
 
 from ._app import command
-from ._options import require_choice
+from ._options import LinesOrJson, require_choice
 from ._output import fold
 
 KINDS = {
@@ -36,7 +36,7 @@ KINDS = {
 @command("list")
 def listing(
     kind: Annotated[str | None, Choice(None, ", ".join(KINDS), shown=False, words=tuple(KINDS), argument=True)] = None,
-    format: Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")] = "table",
+    format: LinesOrJson = "table",
 ) -> None:
     """What exists of a kind, with its options and where it comes from; alone, the kinds.
 

@@ -10,7 +10,8 @@ from lossscope.core.request import Request
 from lossscope.studies.report_options import ReportOptions
 
 from ._app import command
-from ._options import Only, resolve_device
+from ._form import Only
+from ._options import resolve_device
 from ._output import notice, print_path
 from ._progress import progress
 from ._sources import OF_TRAIN

@@ -12,7 +12,8 @@ from lossscope.core.choices import Choice
 from lossscope.core.request import Device, Request
 
 from ._app import HIDDEN, app, command
-from ._options import Format, Only, resolve_device, usage
+from ._form import Only
+from ._options import Format, resolve_device, usage
 from ._output import fold, message, notice, print_csv, print_path, print_results, print_tables
 from ._progress import progress
 from ._sources import OF_TRAIN

@@ -9,8 +9,8 @@ from lossscope.stats.metric_names import METRICS
 from lossscope.stats.options import PlanOptions, Resampling
 
 from ._app import command
-from ._options import Format, require_choice
-from ._output import FORMATS, notice, print_results
+from ._options import Format
+from ._output import notice, print_results
 from ._progress import progress
 from .study import Out, StudyFile, open_study, study
 
@@ -59,7 +59,6 @@ def power(
     from lossscope.studies.report import read_runs
     from lossscope.tables import power as tables
 
-    require_choice(format, FORMATS, "--format")
     results = read_runs([open_study(file, out).path])
     with progress() as bar:
         rows = plan(results.retrieval, metric or None, baseline, options, resampling, bar, results.rows)

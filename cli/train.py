@@ -17,7 +17,9 @@ from lossscope.errors import InputError, OptionError, Stopped, needing
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
 from ._app import command
-from ._options import Only, Typed, resolve_device, usage
+from ._errors import FOUND
+from ._form import Only, Typed
+from ._options import resolve_device, usage
 from ._output import message, notice, print_path
 from ._processes import writes_results
 from ._progress import progress
@@ -25,7 +27,6 @@ from ._running import is_typed
 from ._sources import OF_TRAIN
 
 _PROBES, _DOCTOR = "Probes", "Doctor"
-_STOPPED = 3  # exit code where --stop-on ends a run, as that of `doctor --fail-on`
 _NAMED = ("data", "encoder", "objective")
 
 
@@ -198,7 +199,7 @@ def train(
                 loop.train(recipe, folder, device, kept.save_every, schedule, observers)
     print_path(folder)
     if watcher is not None and watcher.reason is not None:  # in the last step
-        raise typer.Exit(_STOPPED)
+        raise typer.Exit(FOUND)
 
 
 def _require_nothing_else(choices: Mapping[str, Any]) -> None:
@@ -217,12 +218,12 @@ def _stopped_by(watcher: Any, folder: Path) -> Iterator[None]:
         yield
     except Stopped as stopped:
         message(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
-        raise typer.Exit(_STOPPED) from stopped
+        raise typer.Exit(FOUND) from stopped
     except InputError as error:  # NaN ends a training by itself
         if watcher is None or watcher.reason is None:
             raise
         message(f"Stopped: {watcher.reason}. {error}")
-        raise typer.Exit(_STOPPED) from error
+        raise typer.Exit(FOUND) from error
 
 
 def _watcher(folder: Path, writer: Any, examined: Examined) -> Any:

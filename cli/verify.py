@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -12,7 +12,8 @@ from lossscope.core.choices import Choice
 from lossscope.core.request import Request
 
 from ._app import command
-from ._options import Only
+from ._form import Only
+from ._options import LinesOrJson
 from ._output import fold
 from ._sources import OF_TRAIN
 
@@ -27,7 +28,7 @@ def verify(
             argument=True,
         ),
     ],
-    format: Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")] = "table",
+    format: LinesOrJson = "table",
     request: Annotated[Request, Only("trust_code")] = OF_TRAIN,
 ) -> None:
     """Read all of a file or folder as the other commands would, and compare every checksum with what it is of.

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
-from lossscope.core.choices import Choice
+from lossscope.core.choices import Choice, require_choices
 from lossscope.errors import OptionError
 
 from .metric_names import METRICS, is_metric, is_statistic
@@ -43,10 +43,7 @@ class Resampling:
     level: Annotated[float, Choice(None, "Of the confidence intervals.")] = 0.95
 
     def __post_init__(self) -> None:
-        if self.resamples < 99:
-            raise OptionError(f"--resamples must be at least 99; got {self.resamples}. 9999 is usual")
-        if self.seed < 0:
-            raise OptionError(f"--seed must be at least 0; got {self.seed}")
+        require_choices(self)
         if not 0 < self.level < 1:
             raise OptionError(f"--level must be between 0 and 1; got {self.level}. 0.95 is usual")
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import pytest
 import typer
 from lossscope_cli import app
-from lossscope_cli._options import Form, Only, Typed
+from lossscope_cli._form import Form, Only, Typed
 from typer.testing import CliRunner
 
 from lossscope.core.choices import Choice, choices_of, option_of, require_choices

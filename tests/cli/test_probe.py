@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from lossscope_cli import app
-from lossscope_cli._options import complete_names
 from lossscope_cli._progress import progress_lines
+from typer import Context
 
 from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
@@ -71,9 +71,12 @@ def question_of(name: str) -> str:
 
 
 def test_names_are_completed_from_the_files() -> None:
-    complete = complete_names("probes", "all", "cheap")
-    assert complete("") == ["all", "cheap", *names("probes")]
-    assert complete("c")[:2] == ["cheap", "cocos"]
+    command = tree(app).commands["probe"]  # type: ignore[attr-defined]
+    (option,) = (option for option in command.params if "--probes" in option.opts)
+    context = Context(command)
+    completed = {typed: [item.value for item in option.shell_complete(context, typed)] for typed in ("", "c")}
+    assert completed[""] == ["all", "cheap", *names("probes")]
+    assert completed["c"][:2] == ["cheap", "cocos"]
 
 
 @each("name", OF_SIMILARITIES)
