@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
+from numbers import Integral, Real
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from lossscope.errors import OptionError
@@ -59,7 +60,7 @@ def option_of(name: str, choice: Choice) -> str:
 
 
 def require_choices(options: Any) -> None:
-    """Raise OptionError for a field of a dataclass that is out of its range, or none of its words."""
+    """Raise OptionError for a field of a dataclass that is no number, out of its range, or none of its words."""
     cls: Any = type(options)
     for name, (type_hint, choice) in choices_of(cls).items():
         value = getattr(options, name)
@@ -69,6 +70,11 @@ def require_choices(options: Any) -> None:
         if words and value not in words:
             raise OptionError(f"{option_of(name, choice)} must be one of {', '.join(words)}; got {value!r}")
         low, high = choice.low, choice.high
+        if low is None and high is None:
+            continue
+        whole = int in (type_hint, *get_args(type_hint))
+        if not isinstance(value, Integral if whole else Real):
+            raise OptionError(f"{option_of(name, choice)} must be a {'whole ' * whole}number; got {value!r}")
         if (low is not None and not value >= low) or (high is not None and not value <= high):
             limit = f"at least {low}" if high is None else f"from {low} to {high}"
             raise OptionError(f"{option_of(name, choice)} must be {limit}; got {value}")

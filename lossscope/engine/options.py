@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from lossscope.core.choices import BATCHES, Choice, require_choices
 from lossscope.core.types import LEVEL, MinedNegatives, SameImage, SamplingMode
-from lossscope.errors import OptionError
+from lossscope.errors import InputError, OptionError
 
 SAMPLE, INTERVALS = "Samples of huge sets", "Intervals"
 _SWEPT = ("pairs", "images", "groups", "classes", "views")  # modes that --sampling offers
@@ -206,6 +206,8 @@ def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
     >>> trained_options({"negatives": "own", "mined": 2, "mask": "same_item;above:margin=0.1", "seed": 0})
     {'negatives': 'own', 'mined': 2, 'masks': ('same_item', 'above:margin=0.1')}
+
+    Raises InputError for a value that no run can have been trained with: the recipe is damaged.
     """
     trained: dict[str, Any] = {}
     if recipe.get("negatives") not in (None, "batch"):
@@ -214,4 +216,8 @@ def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
         trained["mined"] = recipe["mined"]
     if recipe.get("mask"):
         trained["masks"] = tuple(str(recipe["mask"]).split(";"))
+    try:
+        SweepOptions(**trained)
+    except OptionError as error:  # of the source, not of what was typed
+        raise InputError(f"the recipe in the source must be one that a run was trained with; {error}") from error
     return trained

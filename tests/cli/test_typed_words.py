@@ -21,7 +21,7 @@ from lossscope.engine.sweep import Sweep
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from lossscope.studies.report_options import ReportOptions
 from lossscope.training.recipe import Recipe
-from tests.command_line import document, lossscope
+from tests.command_line import document, lossscope, message
 from tests.each import each
 
 Arguments = dict[str, Any]
@@ -181,6 +181,25 @@ def test_batches_are_as_a_run_was_trained_unless_options_say_otherwise(
         assert (sweep.masks, sweep.negatives) == (masks, negatives)
     pair = called("lossscope.engine.paired_sweep:PairedSweep.run", f"diff trained.pt --b-mode train {words}")["self"]
     assert {(sweep.masks, sweep.negatives) for sweep in (pair.first, pair.second)} == {(masks, negatives)}
+
+
+@each(
+    "damage",
+    [{"mined": -3}, {"mined": 1.5}, {"mined": "all"}, {"negatives": ["own"]}, {"negatives": "some"}],
+    "line",
+    ["cocos bad.pt", "diff bad.pt --b-mode train", "diff tiny.pt bad.pt", "doctor bad.pt"],
+)
+def test_a_recipe_that_no_run_has_is_the_fault_of_its_source(
+    damage: Arguments, line: str, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--mined must be at least 1` was said, with exit code 2, of an option that nobody typed."""
+    monkeypatch.chdir(tmp_path)
+    base = Checkpoint.load(tiny_run / "best.pt")
+    for name, more in (("tiny.pt", {}), ("bad.pt", damage)):
+        Checkpoint(**{**vars(base), "training": {**base.training, **more}}).save(name)
+    done = lossscope(line)
+    assert done.exit_code == 1
+    assert "the recipe in the source must be one that a run was trained with" in message(done)
 
 
 REQUESTS: list[tuple[str, Arguments]] = [
