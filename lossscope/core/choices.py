@@ -73,7 +73,7 @@ def require_choices(options: Any) -> None:
         if low is None and high is None:
             continue
         whole = int in (type_hint, *get_args(type_hint))
-        if not isinstance(value, Integral if whole else Real):
+        if not issubclass(type(value), Integral if whole else Real):
             raise OptionError(f"{option_of(name, choice)} must be a {'whole ' * whole}number; got {value!r}")
         if (low is not None and not value >= low) or (high is not None and not value <= high):
             limit = f"at least {low}" if high is None else f"from {low} to {high}"

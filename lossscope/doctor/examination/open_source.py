@@ -16,8 +16,9 @@ import numpy as np
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.lint.suite import lint
 from lossscope.datasets.lint.targets import lint_sources
+from lossscope.datasets.rows.row_files import READERS
 from lossscope.errors import InputError
-from lossscope.io.locations import is_url, location_exists
+from lossscope.io.locations import is_url, location_exists, suffix_of
 from lossscope.io.reading import show_path
 from lossscope.io.run_folder import Run, list_checkpoints
 from lossscope.io.shipped import find_shipped
@@ -93,15 +94,15 @@ def _open_path(target: str, options: Options) -> Patient:
         return _open_texts(target, options)
     if path.is_dir() and (path / "config.toml").is_file() and (path / "checkpoints").is_dir():
         return _open_run(target, path, options)
-    if path.is_file() and path.suffix in (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet", ".gz"):
+    if path.is_file() and suffix_of(target) in READERS:
         return _open_texts(target, options)
     try:
         source = find_source(path)
     except InputError as error:
         try:
             return _open_texts(target, options)
-        except InputError:
-            raise error from None
+        except InputError as of_texts:
+            raise InputError(f"{error}; rows of text, for which {of_texts}") from None
     if type(source).__name__ == "Own":
         return _add_model(Patient(target, options), path, path)
     return of_split(read_source(path, options.request()), options)
