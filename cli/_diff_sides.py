@@ -178,8 +178,8 @@ def paired_sweep(
     from lossscope.engine.options import trained_options
     from lossscope.engine.paired_sweep import PairedSweep
 
-    trained = [trained_choices(side, options.sweep, silent=True) for side in (a, b)]
-    if untyped(trained_options(a.recipe)) != untyped(trained_options(b.recipe)):
+    trained = trained_choices(a, options.sweep, silent=True)
+    if untyped(trained_options(a.recipe, a.name)) != untyped(trained_options(b.recipe, b.name)):
         notice(f"Note: both sides have batches as {a.name} was trained; {b.name} was trained with others.")
     typed = options.sweep.objectives
     of_a = objectives_for(typed, a.objective or b.objective, options.sources[0])
@@ -190,7 +190,7 @@ def paired_sweep(
     else:
         of_b = of_a
     first, second = (
-        replace(options.sweep_of(objectives, probes=probes, **trained[0]), per_query=per_query)
+        replace(options.sweep_of(objectives, probes=probes, **trained), per_query=per_query)
         for objectives, probes in ((of_a, compared.specs()), (of_b, compared.specs(other)))
     )
     return PairedSweep(first, second)

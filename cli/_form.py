@@ -260,7 +260,7 @@ def _is_tuple(type_hint: Any) -> bool:
 
 
 def _words_of(choice: Choice) -> Iterator[str]:
-    """Yield what a shell completes; names of a registry are those of its files, of which none is imported."""
+    """Yield the words that a shell completes. The file names of a registry give its names: no file is imported."""
     yield from choice.words
     if choice.completes is not None:
         yield from choice.completes()

@@ -157,7 +157,7 @@ def trained_choices(embedded: SplitEmbeddings, options: SweepOptions, silent: bo
     """
     from lossscope.engine.options import trained_options
 
-    trained = untyped(trained_options(embedded.recipe))
+    trained = untyped(trained_options(embedded.recipe, embedded.name))
     if options.sampling in ("views", "classes"):
         trained = {name: value for name, value in trained.items() if name == "masks"}
     if trained and not silent:

@@ -106,7 +106,7 @@ def diagnose(
         elif not given and selection.needs_objective:
             usual = ", ".join(USUAL_OBJECTIVES)
             notes.append(f"the source does not say what it was trained with: probed under {usual}")
-        trained = trained_options(embedded.recipe)
+        trained = trained_options(embedded.recipe, embedded.name)
         if trained:
             notes.append(f"batches are as it was trained: {', '.join(f'{k} {v}' for k, v in trained.items())}")
         sweep = Sweep(

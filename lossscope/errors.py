@@ -54,7 +54,7 @@ class SpecError(InputError):
 
 @contextmanager
 def needing(extra: str, what: str) -> Iterator[None]:
-    """Raise InputError with the line to type, where what is imported within cannot be.
+    """Turn an ImportError of the lines within into an InputError with the line to type.
 
     Args:
         extra: of lossscope, which the packages come with.

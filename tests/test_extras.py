@@ -1,4 +1,4 @@
-"""What needs an extra says so in one form, and names one that there is."""
+"""An error about a missing package names an extra that exists, always in the same form."""
 
 from __future__ import annotations
 

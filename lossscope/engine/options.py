@@ -201,13 +201,18 @@ class SweepOptions:
         return {**stated, "precision": "float32"}  # of tiles, which frames of earlier versions state
 
 
-def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
+def trained_options(recipe: Mapping[str, Any], source: str) -> dict[str, Any]:
     """Return the options by which a recipe's batches have other negatives than those of most: its own, and its rules.
 
-    >>> trained_options({"negatives": "own", "mined": 2, "mask": "same_item;above:margin=0.1", "seed": 0})
+    >>> trained_options({"negatives": "own", "mined": 2, "mask": "same_item;above:margin=0.1"}, "a.pt")
     {'negatives': 'own', 'mined': 2, 'masks': ('same_item', 'above:margin=0.1')}
 
-    Raises InputError for a value that no run can have been trained with: the recipe is damaged.
+    Args:
+        recipe: of a run; empty where it is not known.
+        source: its name, for messages.
+
+    Raises:
+        InputError: the recipe is damaged: it has a value that no run was trained with.
     """
     trained: dict[str, Any] = {}
     if recipe.get("negatives") not in (None, "batch"):
@@ -219,5 +224,5 @@ def trained_options(recipe: Mapping[str, Any]) -> dict[str, Any]:
     try:
         SweepOptions(**trained)
     except OptionError as error:  # of the source, not of what was typed
-        raise InputError(f"the recipe in the source must be one that a run was trained with; {error}") from error
+        raise InputError(f"the recipe in {source} must be one that a run was trained with; {error}") from error
     return trained

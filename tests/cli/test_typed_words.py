@@ -192,14 +192,14 @@ def test_batches_are_as_a_run_was_trained_unless_options_say_otherwise(
 def test_a_recipe_that_no_run_has_is_the_fault_of_its_source(
     damage: Arguments, line: str, tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--mined must be at least 1` was said, with exit code 2, of an option that nobody typed."""
+    """The message blamed `--mined`, with exit code 2, though nobody had typed it."""
     monkeypatch.chdir(tmp_path)
     base = Checkpoint.load(tiny_run / "best.pt")
     for name, more in (("tiny.pt", {}), ("bad.pt", damage)):
         Checkpoint(**{**vars(base), "training": {**base.training, **more}}).save(name)
     done = lossscope(line)
     assert done.exit_code == 1
-    assert "the recipe in the source must be one that a run was trained with" in message(done)
+    assert "the recipe in bad.pt must be one that a run was trained with" in message(done)
 
 
 REQUESTS: list[tuple[str, Arguments]] = [

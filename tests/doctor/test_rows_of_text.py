@@ -1,4 +1,4 @@
-"""Files of rows are opened by the doctor whatever their format, and what is wrong in them is said of them."""
+"""The doctor opens a file of rows of any format, and its error says what is wrong in that file."""
 
 from __future__ import annotations
 

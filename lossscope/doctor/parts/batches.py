@@ -140,7 +140,7 @@ def batch_rows(patient: Patient) -> Iterator[tuple[DenseRows, ...]]:
     """Yield the rows of both directions of random batches of a sample, made and masked as in training."""
     split, objective = patient.part(Items).split, patient.objective
     size, recipe = patient.batch_size, patient.recipe
-    options = trained_options(recipe)
+    options = trained_options(recipe, patient.name)
     rules: list[NegativeMask] = [build("masks", spec) for spec in options.pop("masks", ())]
     if any(rule.needs == "guide" for rule in rules):
         raise Missing("its rule for false negatives needs a guide, which the doctor does not have")
