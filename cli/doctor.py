@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,10 +28,11 @@ from ._sources import OF_TRAIN
 if TYPE_CHECKING:
     from lossscope.doctor.examination.checks import Examination
     from lossscope.doctor.examination.examine import Diagnosis
-    from lossscope.doctor.types import Evidence, Finding
+    from lossscope.doctor.types import Cure, Evidence, Finding
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 _INDENT = 9
+_NEEDS = 4  # of further checks that are named
 _SCREEN = 40  # lines of a pipe, and of terminals that have fewer
 
 
@@ -102,18 +104,16 @@ def _lines(result: Diagnosis, verbose: bool) -> list[str]:
         return [
             line
             for one in result.examinations
-            for line in (fold(_summary(one)), *(line for found in one.findings for line in _full(found)), *_every(one))
+            for line in (*_summary(one), *(line for found in one.findings for line in _full(found)), *_every(one))
         ]
     height = max(shutil.get_terminal_size((80, _SCREEN)).lines if sys.stdout.isatty() else _SCREEN, _SCREEN) - 2
-    several = len(result.examinations) > 1
     blocks = {
         (source, place): _full(finding)
         for source, one in enumerate(result.examinations)
         for place, finding in enumerate(one.findings)
     }
-    summaries = [fold(_summary(one)) for one in result.examinations]
-    end = ["-v lists what was not looked for, and why."] if several else _rest(result.examinations[0])
-    used = _height([*summaries, *end, *(block[0] for block in blocks.values())])
+    summaries = [_summary(one) if len(result.examinations) == 1 else _short(one) for one in result.examinations]
+    used = _height([line for lines in summaries for line in lines] + [block[0] for block in blocks.values()])
     shown = {key: block[:1] for key, block in blocks.items()}
     for key in sorted(blocks, key=lambda key: (key[1], key[0])):  # the first finding of every source, then the second
         more = _height(blocks[key][1:])
@@ -122,9 +122,9 @@ def _lines(result: Diagnosis, verbose: bool) -> list[str]:
     lines = [
         line
         for source, summary in enumerate(summaries)
-        for line in (summary, *(line for key, block in shown.items() if key[0] == source for line in block))
+        for line in (*summary, *(line for key, block in shown.items() if key[0] == source for line in block))
     ]
-    return [*_cut(lines, height - _height(end)), *end]
+    return _cut(lines, height)
 
 
 def _height(lines: Sequence[str]) -> int:
@@ -141,22 +141,62 @@ def _cut(lines: list[str], height: int) -> list[str]:
     return [*lines[:kept], f"... and {len(lines) - kept} more lines: -v or --format json has them."]
 
 
-def _summary(one: Examination) -> str:
+def _summary(one: Examination) -> list[str]:
+    """Return what is, then the verdict."""
+    from lossscope.doctor.parts.state import state_line
+
+    state = state_line(one.state)
+    return [fold(f"{one.source}: {state or 'nothing of its state is known'}."), fold(_verdict(one))]
+
+
+def _short(one: Examination) -> list[str]:
+    """Return the beginning of what is, and the verdict, in few lines: of several sources."""
+    from lossscope.doctor.parts.state import state_line
+
+    first = state_line(one.state).partition(";")[0]
+    return [fold(f"{one.source}: {f'{first}; ' if first else ''}{_verdict(one).partition(';')[0].rstrip('.')}.")]
+
+
+def _verdict(one: Examination) -> str:
+    """Return what can be said of a source, and what would tell more."""
+    checks, judgement = f"in {len(one.checked)} checks", one.judgement
+    more = f"; {rest}" if (rest := _needs(one)) else ""
+    if judgement.verdict == "too little to judge":
+        little = [missed for missed in one.not_checked if missed.is_too_little] or one.not_checked
+        (reason, _), *_ = Counter(missed.reason for missed in little).most_common(1)
+        possible = len(one.checked) + len(little)
+        return f"Too little to judge: {len(one.checked)} of {possible} checks could run, as {reason}."
+    if judgement.verdict == "cannot explain":
+        bad, bring = "; ".join(judgement.unexplained), "; ".join(judgement.bring)
+        return f"Cannot explain: {bad}. No problem found {checks} says why. Bring: {bring}."
+    if judgement.verdict == "no problem found":
+        notes = _counted(one)
+        return f"No problem found {checks}{f', {notes}' if notes else ''}{more}."
+    return f"{_counted(one)} {checks}{more}."
+
+
+def _counted(one: Examination) -> str:
     counts = [
         (severity, sum(f.severity == severity for f in one.findings)) for severity in ("error", "warning", "note")
     ]
-    each = ", ".join(f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in counts if n)
-    return f"{one.source}: {each or 'nothing wrong was found'}; {len(one.checked)} of {_total(one)} looked for."
+    return ", ".join(f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in counts if n)
 
 
-def _total(one: Examination) -> int:
-    return len(one.checked) + len(one.not_checked)
+def _needs(one: Examination) -> str:
+    """Return what further checks need, that of most of them first."""
+    needs = Counter(missed.need for missed in one.not_checked if missed.need)
+    if not needs:
+        return ""
+    most = [need for need, _ in needs.most_common(_NEEDS)]
+    return f"{sum(needs.values())} more need: {', '.join(most)}{', ...' if len(needs) > _NEEDS else ''} (-v)"
 
 
 def _full(one: Finding) -> list[str]:
     mark = typer.style(f"{one.severity:<7}", fg=_COLOURS[one.severity], bold=one.severity == "error")
     lines = [mark + fold(f"{'':<7}  {one.id}: {one.title}", _INDENT)[7:], _indented(one.why)]
     lines += [_indented(f"{evidence.statistic}: {_evidence(evidence)}") for evidence in one.evidence[:3]]
+    if one.cure is not None:
+        lines.append(_indented(f"undone: {_cure(one.cure)}"))
     if one.explains:
         lines.append(_indented(f"explains: {', '.join(one.explains)}"))
     if one.examples:
@@ -178,6 +218,10 @@ def _evidence(one: Evidence) -> str:
     return f"{one.value:.4g}{interval}{threshold}{healthy}"
 
 
+def _cure(cure: Cure) -> str:
+    return f"{cure.what}, {cure.statistic} goes from {cure.before:.3g} to {cure.after:.3g}"
+
+
 def _range(low: float | None, high: float | None) -> str:
     if low is None:
         return f"up to {high:.3g}"
@@ -186,31 +230,20 @@ def _range(low: float | None, high: float | None) -> str:
     return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 
-def _rest(one: Examination) -> list[str]:
-    """Return what was not looked for, by its most frequent reasons."""
-    reasons: dict[str, list[str]] = {}
-    for id, reason in one.not_checked:
-        reasons.setdefault(reason, []).append(id)
-    if not reasons:
-        return []
-    most = sorted(reasons.items(), key=lambda item: -len(item[1]))[:3]
-    each = "; ".join(f"{len(ids)} as {reason}" for reason, ids in most)
-    return [fold(f"Not looked for: {each}{'; ...' if len(reasons) > len(most) else ''} (-v lists them).")]
-
-
 def _every(one: Examination) -> list[str]:
     """Return every number that was compared with a threshold, and why others were not looked for."""
     lines = [fold(f"  {id}: {value:.4g}", 4) for id, value in sorted(one.signals.items())]
-    return [*lines, *(fold(f"  {id}: not looked for, {reason}", 4) for id, reason in one.not_checked)]
+    return [*lines, *(fold(f"  {missed.id}: not looked for, {missed.reason}", 4) for missed in one.not_checked)]
 
 
 def _markdown(result: Diagnosis) -> list[str]:
     lines = []
     for one in result.examinations:
-        lines += [f"# {_summary(one)}", ""]
+        lines += [f"# {one.source}", "", *_summary(one), ""]
         for finding in one.findings:
             lines += [f"## {finding.severity}: {finding.id}", "", f"**{finding.title}.** {finding.why}", ""]
             lines += [f"- {evidence.statistic}: {_evidence(evidence)}" for evidence in finding.evidence]
+            lines += [f"- undone: {_cure(finding.cure)}"] if finding.cure is not None else []
             lines += [f"- explains: {', '.join(finding.explains)}"] if finding.explains else []
             lines += ["", *(_advice(advice.text, advice.command) for advice in finding.advice)]
             lines += ["", f"Source: {finding.reference}.", ""]

@@ -15,11 +15,16 @@ class Missing(Exception):
 
     Args:
         reason: why, as part of a sentence: `it has no log`.
+        need: what would have it, in a few words: `a training log`; empty where nothing would.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, need: str = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason, self.need = reason, need
+
+
+class TooLittle(Missing):
+    """A part is there, and too small to be judged: `it has 7 pairs; 16 are needed`."""
 
 
 @dataclass(eq=False)
@@ -28,7 +33,8 @@ class Facts:
 
     A part is one of those that are given; else the reason why it is missing is; else its own `of(facts, *needed)`
     computes it from parts of the classes that it `needs`, or raises Missing. Where one of these is missing, it is
-    missing for the same reason. A class without `of` says in `absent` why it is missing where it is not given.
+    missing for the same reason. A class without `of` says in `absent` why it is missing where it is not given, and any
+    class in `need` what would have it.
     """
 
     given: dict[type[Any], Any] = field(default_factory=dict, kw_only=True)  # class -> part, or what reads it
@@ -41,10 +47,10 @@ class Facts:
             try:
                 self._known[kind] = self._compute(kind)
             except Missing as error:
-                self._known[kind] = Missing(error.reason)  # without the frames that raised it
+                self._known[kind] = type(error)(error.reason, error.need)  # without the frames that raised it
         known: T | Missing = self._known[kind]
         if isinstance(known, Missing):
-            raise Missing(known.reason)
+            raise type(known)(known.reason, known.need)
         return known
 
     def has(self, kind: type[Any]) -> bool:
@@ -65,9 +71,9 @@ class Facts:
             given = self.given[kind]
             return given if isinstance(given, kind) else given()
         if kind in self.missing:
-            raise Missing(self.missing[kind])
+            raise Missing(self.missing[kind], getattr(kind, "need", ""))
         needed = [self.part(need) for need in getattr(kind, "needs", ())]
         compute: Callable[..., Any] | None = getattr(kind, "of", None)
         if compute is None:
-            raise Missing(getattr(kind, "absent", NO_REASON))
+            raise Missing(getattr(kind, "absent", NO_REASON), getattr(kind, "need", ""))
         return compute(self, *needed)

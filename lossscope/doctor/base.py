@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from lossscope.core.facts import Missing as Missing
+from lossscope.core.facts import TooLittle as TooLittle
 
 from .parts.patient import Patient
+from .parts.remedies import Remedy as Remedy
 from .types import Advice as Advice
 from .types import Evidence as Evidence
 from .types import Finding as Finding
@@ -28,6 +31,10 @@ class Check:
     def examine(self, patient: Patient) -> Finding | None:
         """Return the finding, or None. Raises Missing where the source does not have what is needed."""
         raise NotImplementedError
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Return ways to undo a finding that there is; none where it cannot be undone on frozen vectors."""
+        return ()
 
     @classmethod
     def id(cls) -> str:

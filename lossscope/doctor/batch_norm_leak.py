@@ -26,6 +26,7 @@ class BatchNormLeak(Check):
     explains: ClassVar[tuple[str, ...]] = (
         "overfitting", "no-learning", "hubness", "complete-collapse", "dead-tower", "misaligned-pairs", "one-direction",
         "dimensional-collapse", "shuffled-share", "temperature-too-low", "no-gradient", "cone", "modality-gap",
+        "anisotropy", "order-lost",
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -19,4 +19,6 @@ class CachedGradientDiffers(Check):
     severity: ClassVar[Severity] = "error"
 
     def examine(self, patient: Patient) -> Finding | None:
-        raise Missing("the step of the trainer tells: lossscope check --trainer FILE.py:step --processes 2")
+        raise Missing(
+            "the step of the trainer tells: lossscope check --trainer FILE.py:step --processes 2", "your training step"
+        )

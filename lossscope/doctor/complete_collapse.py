@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, Severity
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.alignment import Alignment
+from .parts.items import Items
 from .parts.patient import Patient
+from .parts.remedies import centred
 from .parts.spectrum import Spectrum
 
 
@@ -25,7 +28,7 @@ class CompleteCollapse(Check):
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "hubness", "dimensional-collapse", "cone", "modality-gap", "no-gradient", "duplicates",
         "temperature-too-high", "one-direction", "half-precision", "not-finished", "hard-negatives-too-hard", "frozen",
-        "misaligned-pairs", "margin-plateau", "batch-norm-leak",
+        "misaligned-pairs", "margin-plateau", "batch-norm-leak", "anisotropy", "order-lost",
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -57,6 +60,11 @@ class CompleteCollapse(Check):
                 ),
             ),
         )
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Subtract what all items of a side have in common."""
+        split = patient.part(Items).split
+        return () if split.images is None else (Remedy("with the mean of each side subtracted", centred(split)),)
 
 
 def _mines_hardest(patient: Patient) -> bool:

@@ -26,7 +26,7 @@ class DeadTower(Check):
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "one-direction", "hubness", "dimensional-collapse", "cone", "modality-gap", "duplicates",
         "temperature-too-high", "no-gradient", "misaligned-pairs", "margin-plateau", "not-finished", "non-finite",
-        "hard-negatives-too-hard", "half-precision", "not-normalised",
+        "hard-negatives-too-hard", "half-precision", "not-normalised", "anisotropy", "order-lost",
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, Severity
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
+from .parts.items import Items
 from .parts.patient import Patient
+from .parts.remedies import whitened
 from .parts.spectrum import Spectrum
 
 
@@ -47,3 +50,8 @@ class DimensionalCollapse(Check):
                 Advice("Use weaker augmentation, more negatives, or a lower temperature, which spreads items."),
             ),
         )
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Make all directions equally wide."""
+        split = patient.part(Items).split
+        return () if split.images is None else (Remedy("with both sides whitened together", whitened(split)),)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, Severity
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
+from .parts.alignment import LEAST
 from .parts.copies import Copies
+from .parts.items import Items
 from .parts.patient import Patient
+from .parts.remedies import without
 from .parts.texts import Texts
 
 
@@ -52,6 +56,19 @@ class Duplicates(Check):
             ),
             examples=worst.examples,
         )
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Keep one of each."""
+        if not patient.has(Copies):
+            return ()
+        sides, split = patient.part(Copies).sides, patient.part(Items).split
+        worst = max(sides, key=lambda side: side.probability)
+        nothing = worst.again[:0]
+        is_first = worst is sides[0] and (len(sides) > 1 or split.images is not None)
+        rows = (worst.again, nothing) if is_first else (nothing, worst.again)
+        if len(split.relations.positives) - len(worst.again) < LEAST:
+            return ()
+        return (Remedy(f"with one of each of the copied {worst.name}", without(split, *rows)),)
 
     def _of_texts(self, texts: Texts) -> Finding | None:
         found = texts.fault(self.id())

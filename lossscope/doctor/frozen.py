@@ -45,7 +45,10 @@ class Frozen(Check):
         if patient.has(Curve) and len(patient.part(Curve).column("grad_norm")):
             return self.of_curve(patient.part(Curve))
         if not looked:
-            raise Missing("it has neither checkpoints of two epochs nor a log with the gradient norm")
+            raise Missing(
+                "it has neither checkpoints of two epochs nor a log with the gradient norm",
+                "the gradient norm in the log",
+            )
         return None
 
     def _of_parameters(self, parameters: Parameters, unchanged: float) -> Finding:

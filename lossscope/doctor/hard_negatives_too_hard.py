@@ -32,7 +32,7 @@ class HardNegativesTooHard(Check):
     def examine(self, patient: Patient) -> Finding | None:
         split = patient.part(Items).split
         if split.relations.negatives is None:
-            raise Missing("it has no mined negatives")
+            raise Missing("it has no mined negatives", "mined negatives")
         if patient.masks("above", "percent") or patient.recipe.get("negatives") == "none":
             return None
         above = negatives_above(split)

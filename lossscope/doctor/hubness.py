@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, Severity
+from lossscope.core.types import Rows
+
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.alignment import Alignment
 from .parts.hubs import DirectionHubs, Hubs
 from .parts.items import Items
 from .parts.patient import Patient
+from .parts.remedies import centred, without
+
+_CENTRED = "with the mean of each side subtracted"
 
 
 @dataclass(frozen=True)
@@ -43,9 +49,10 @@ class Hubness(Check):
         hub = int(worst.firsts.argmax())
         split, forth = patient.part(Items).split, worst is hubs.directions[0]
         rows, ids = (alignment.rows.t2i, split.caption_ids) if forth else (alignment.rows.i2t, split.image_ids)
-        number = len(worst.candidates)
+        number = len(_heaviest(worst))
+        gathered_by = float(worst.firsts[_heaviest(worst)].sum() / worst.firsts.sum())
         return self.finding(
-            f"{number} of the candidates take {worst.share_of_hubs:.0%} of the queries",
+            f"{number} of {len(worst.firsts):,} candidates are nearest to {gathered_by:.0%} of the queries",
             f"In {worst.label}, neighbours gather on few candidates: the skewness of the {worst.k}-occurrences is "
             f"{worst.skewness:.1f}, by lot it would be at most {worst.null:.1f}.",
             (
@@ -59,6 +66,10 @@ class Hubness(Check):
                 Evidence(f"skewness of N_{worst.k}, {worst.label}", worst.skewness, worst.null + self.skewness, (0, 4)),
             ),
             (
+                Advice("Subtract the mean of each side before retrieval.", remedy=_CENTRED),
+                Advice(
+                    "Look at these candidates: short, empty or cut ones are near everything.", remedy=_without(worst)
+                ),
                 Advice("Normalise scores by the queries of a bank (QB-Norm, inverted softmax) at retrieval."),
                 Advice("Train both directions, with a larger width or a lower temperature."),
             ),
@@ -75,3 +86,29 @@ class Hubness(Check):
         largest, gathered = self._thresholds(one)
         is_hub = one.largest_share >= largest or (is_trained and one.share_of_hubs >= gathered)
         return is_hub and one.skewness >= one.null + self.skewness
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Take the heaviest hubs away; subtract what all items of a side have in common."""
+        split, alignment = patient.part(Items).split, patient.part(Alignment)
+        directions = patient.part(Hubs).directions
+        worst = max(directions, key=lambda one: one.share_of_hubs)
+        rows = _heaviest(worst)
+        nothing = rows[:0]
+        forth = worst is directions[0]
+        second = alignment.rows.t2i[rows] if forth else nothing
+        first = nothing if forth else alignment.rows.i2t[rows]
+        found = [Remedy(_without(worst), without(split, first, second))]
+        if split.images is not None and split.captions is not None:
+            found.append(Remedy(_CENTRED, centred(split)))
+        return found
+
+
+def _heaviest(one: DirectionHubs) -> Rows:
+    """Return the candidates that are the nearest of more queries than chance gives any, at most 1 % of all."""
+    rows: Rows = one.candidates[one.firsts[one.candidates] > one.null_first * len(one.firsts)]
+    return rows if len(rows) else one.candidates[:1]
+
+
+def _without(one: DirectionHubs) -> str:
+    number = len(_heaviest(one))
+    return f"without the {f'{number} candidates' if number > 1 else 'candidate'} nearest to most queries, {one.label}"

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from lossscope.engine.loss_levels import is_margin
+
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.batches import Batches
 from .parts.curve import Curve
-from .parts.guesses import guess_is_margin
 from .parts.patient import Patient
 
 
@@ -38,11 +39,14 @@ class MarginPlateau(Check):
             if found is not None or not patient.has(Curve):
                 return found
         if not patient.has(TrainingLog):
-            raise Missing("it has neither an objective with its batches nor a log")
+            raise Missing(
+                "it has neither an objective with its batches nor a log",
+                "the objective (--objective) or a training log (--log)",
+            )
         return self._of_curve(patient, patient.part(Curve))
 
     def _of_batches(self, patient: Patient, batches: Batches) -> Finding | None:
-        if not guess_is_margin(batches.objective):
+        if not is_margin(batches.objective):
             return None
         positive, hardest = (float(np.mean(x)) for x in (batches.queries.positive, batches.queries.hardest))
         if abs(batches.loss / batches.guess - 1) > self.near or abs(positive - hardest) > self.apart:
@@ -60,7 +64,7 @@ class MarginPlateau(Check):
                 return None
             return self._found(patient, curve.level, curve.level, "the value of equal similarities", positive, hardest)
         guess = curve.nearest_guess(self.near)
-        if not guess_is_margin(curve.objective) or guess is None or abs(curve.level / guess.value - 1) > self.near:
+        if not is_margin(curve.objective) or guess is None or abs(curve.level / guess.value - 1) > self.near:
             return None
         return self._found(patient, curve.level, guess.value, guess.name, positive, hardest)
 

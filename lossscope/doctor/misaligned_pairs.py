@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, Severity
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
+from .order_lost import partners_restored
 from .parts.alignment import Alignment
+from .parts.items import MOST, Items
 from .parts.patient import Patient
+from .parts.remedies import paired_again
 from .parts.restoration import Order, Restoration
 
 
@@ -28,7 +32,7 @@ class MisalignedPairs(Check):
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "shuffled-share", "no-gradient", "temperature-too-low", "hard-negatives-too-hard",
         "one-direction", "hubness", "dimensional-collapse", "margin-plateau", "temperature-too-high", "not-finished",
-        "modality-gap",
+        "modality-gap", "order-lost",
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -66,3 +70,10 @@ class MisalignedPairs(Check):
             (proof, Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, best.auc_by_chance, (0.7, 1))),
             (advice, Advice("Look at a few pairs by eye before anything else.")),
         )
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Put the rows into the order that restores the pairs, else ask the halves of the dimensions."""
+        order = patient.part(Restoration).best
+        if order is None or order.place >= self.restored:
+            return partners_restored(patient)
+        return (Remedy(f"with {order.what}", paired_again(patient.part(Items).source, order.pairs[:MOST])),)

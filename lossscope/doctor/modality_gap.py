@@ -27,7 +27,7 @@ class ModalityGap(Check):
     def examine(self, patient: Patient) -> Finding | None:
         split = patient.part(Items).split
         if split.images is None or split.captions is None or split.captions is split.images:
-            raise Missing("it has no two sides of embeddings")
+            raise Missing("it has no two sides of embeddings", "embeddings")
         gap = float((split.images.double().mean(0) - split.captions.double().mean(0)).norm())
         if gap < self.gap:
             return None

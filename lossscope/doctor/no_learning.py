@@ -28,11 +28,11 @@ class NoLearning(Check):
     """
 
     share: float = 0.98  # of the loss of guessing, at least
-    beyond: float = 1.05  # of it, at most, where the loss of a log has come down from above
-    started: float = 0.95  # level of the loss over its start, at least, where the batch size is not known
+    beyond: float = 1.02  # of it, at most, in a log of another trainer, whose layout is taken to be the usual one
+    started: float = 0.95  # level of the loss over its start, at least, where the layout of the batches is not known
     near_two: float = 0.02  # of the loss to log 2, the soft margin's plateau ln(1 + e⁰), likewise
     noise: float = 0.01  # of the loss at log 2 between neighbouring steps, as a share
-    near: float = 0.005  # of the loss to log 2, log 4, ..., as a share, where the batch size is not known
+    near: float = 0.005  # of the loss to log 2, log 4, ..., as a share, where the layout is not known
     auc: float = 0.7  # of the vectors, below which a log that says so is believed
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 30
@@ -54,7 +54,7 @@ class NoLearning(Check):
                 return found
             return self.of_curve(patient.part(Curve))
         if not patient.has(TrainingLog):
-            raise Missing("it has neither pairs nor a log")
+            raise Missing("it has neither pairs nor a log", "a training log (--log)")
         return self.of_curve(patient.part(Curve))
 
     def _of_vectors(self, patient: Patient, alignment: Alignment) -> Finding | None:
@@ -79,16 +79,10 @@ class NoLearning(Check):
 
     def of_curve(self, curve: Curve) -> Finding | None:
         """Return the finding of a log."""
-        guess = curve.nearest_guess(max(self.beyond - 1, 1 - self.share))
-        if (
-            guess is None
-            or (curve.level > self.beyond * guess.value and not guess.is_exact)
-            or curve.level < self.share * guess.value
-            or not curve.is_flat
-            or curve.recall_rises
-        ):
+        guess = min((x for x in curve.guesses if self._is_reached(curve, x)), key=curve.rank_of_guess, default=None)
+        if guess is None or not curve.is_flat or curve.recall_rises:
             return None
-        if not guess.is_certain and not self._is_flat_from_the_start(curve, guess):
+        if not guess.is_exact and curve.has_learnt_from() is not None:
             return None
         beside = "" if guess.is_certain else _meaning(guess)
         return self.finding(
@@ -102,12 +96,21 @@ class NoLearning(Check):
             _ADVICE,
         )
 
+    def _is_reached(self, curve: Curve, guess: Guess) -> bool:
+        """Return whether the level of the loss is that of guessing, as closely as this is known."""
+        ratio = curve.level / guess.value
+        if guess.is_exact:
+            return ratio >= self.share
+        if guess.is_certain:
+            return self.share <= ratio <= self.beyond
+        return self._is_flat_from_the_start(curve, guess)
+
     def _is_flat_from_the_start(self, curve: Curve, guess: Guess) -> bool:
-        """Return whether the loss is that of guessing among a power of two, and always was.
+        """Return whether the loss is that of guessing in a possible layout, and always was.
 
         At log 2, the plateau ln(1 + e⁰) of a soft margin, a loss without noise says so whatever it was before.
         """
-        is_two = guess.value < 1
+        is_two = guess.name == "log 2"
         if abs(curve.level / guess.value - 1) > (self.near_two if is_two else self.near):
             return False
         always = self.started <= curve.level / curve.start <= 1 / self.started
@@ -115,7 +118,9 @@ class NoLearning(Check):
 
 
 def _meaning(guess: Guess) -> str:
-    """Return what a loss of guessing stands for where the batch size does not say it."""
-    if guess.value < 1:
+    """Return what a loss of guessing stands for where the layout of the batches does not say it."""
+    if guess.name == "log 2":
         return ", of two classes; with a soft margin it is ln(1 + e⁰), where all items have one embedding"
-    return f" if your batches are of {guess.name.removeprefix('log ')}"
+    if not guess.name.startswith("log ") or "(" in guess.name:
+        return ", if that is how your loss is computed"
+    return f" if a query has {guess.name.removeprefix('log ')} candidates"

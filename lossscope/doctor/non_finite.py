@@ -36,6 +36,7 @@ class NonFinite(Check):
         "complete-collapse", "dead-tower", "dimensional-collapse", "diverged", "half-precision", "hubness",
         "loss-spike", "no-gradient", "no-learning", "not-normalised", "temperature-too-high", "temperature-too-low",
         "overfitting", "margin-plateau", "frozen", "misaligned-pairs", "shuffled-share", "scale-falling",
+        "anisotropy", "order-lost",
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -44,7 +45,9 @@ class NonFinite(Check):
         )  # fmt: skip
         found = [look(patient.part(kind)) for kind, look in looks if patient.has(kind)]
         if not found:
-            raise Missing("it has neither numbers of a model nor a log")
+            raise Missing(
+                "it has neither numbers of a model nor a log", "numbers of a model, or a training log (--log)"
+            )
         return next((one for one in found if one is not None), None)
 
     def _vectors(self, vectors: Vectors) -> Finding | None:

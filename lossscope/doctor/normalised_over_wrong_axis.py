@@ -29,7 +29,7 @@ class NormalisedOverWrongAxis(Check):
     place: ClassVar[int] = 2
     explains: ClassVar[tuple[str, ...]] = (
         "not-normalised", "no-learning", "margin-plateau", "dimensional-collapse", "hubness", "temperature-too-high",
-        "no-gradient", "half-precision", "batch-ceiling",
+        "no-gradient", "half-precision", "batch-ceiling", "anisotropy",
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, Missing, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity, TooLittle
 from .parts.curve import Curve
 from .parts.patient import Patient
 
@@ -27,7 +27,8 @@ class NotFinished(Check):
     def examine(self, patient: Patient) -> Finding | None:
         recall = patient.part(Curve).evaluations("val_recall")
         if len(recall) < 4:
-            raise Missing("its log has fewer than 4 evaluations of recall")
+            kind = TooLittle if len(recall) else Missing
+            raise kind("its log has fewer than 4 evaluations of recall", "4 evaluations of recall")
         quarter = max(len(recall) // 4, 1)
         before, last = float(np.max(recall[:-quarter])), float(recall[-1])
         gain = (last - before) / max(float(recall.max()), 1e-12)

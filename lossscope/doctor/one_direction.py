@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import torch
 
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
-from .parts.alignment import Alignment, DirectionAlignment, align
+from .parts.alignment import Alignment
 from .parts.curve import Curve
-from .parts.hubs import Hubs
 from .parts.patient import Patient
 
 
@@ -33,7 +31,7 @@ class OneDirection(Check):
         if patient.has(Alignment):
             return self._of_alignment(patient, patient.part(Alignment))
         if not patient.has(TrainingLog):
-            raise Missing("it has neither pairs nor a log")
+            raise Missing("it has neither pairs nor a log", "a training log (--log)")
         return self._of_log(patient.part(Curve))
 
     def _of_alignment(self, patient: Patient, alignment: Alignment) -> Finding | None:
@@ -45,25 +43,12 @@ class OneDirection(Check):
         fails = at_chance or low.recall < self.ratio * high.recall
         if not fails or high.recall < self.higher * high.chance or high.auc < 0.7 or high.recall < 0.05:
             return None
-        if self._recall_without_hubs(patient, alignment, low) > 0.5 * high.recall:
-            return None  # a few candidates are the reason, which is hubness
         return self._found(low.label, low.recall, high.label, high.recall, f"chance is {low.chance:.3g}")
-
-    @staticmethod
-    def _recall_without_hubs(patient: Patient, alignment: Alignment, low: DirectionAlignment) -> float:
-        """Return recall of a direction without the 1 % of the candidates that are the nearest most often."""
-        place = alignment.labels.index(low.label)
-        hubs = patient.part(Hubs).directions[place].candidates
-        _, S, valid = alignment.rows_of_directions[place]
-        kept = valid.clone()
-        kept[:, torch.from_numpy(hubs.copy())] = False
-        kept |= torch.eye(len(S), dtype=torch.bool)
-        return align(S, kept, low.label).recall
 
     def _of_log(self, curve: Curve) -> Finding | None:
         first, second = curve.evaluations("val_recall_first"), curve.evaluations("val_recall_second")
         if not len(first) or not len(second):
-            raise Missing("its log has no recall of both directions")
+            raise Missing("its log has no recall of both directions", "recall of both directions in the log")
         low, high = sorted(((first[-1], "the first"), (second[-1], "the second")))
         scale = 100.0 if max(first.max(), second.max()) > 1 else 1.0
         if high[0] < self.higher / 100 * scale or low[0] > self.ratio * high[0]:
@@ -78,10 +63,5 @@ class OneDirection(Check):
                 Evidence(f"recall@1 of {low} / of {high}", low_recall / high_recall, self.ratio, (0.5, 2)),
                 Evidence(f"recall@1 of {high}", high_recall, None, (None, None)),
             ),
-            (
-                Advice("Add the loss of both directions: (loss(S) + loss(S.T)) / 2."),
-                Advice(
-                    "Where a few candidates win every ranking, normalise their scores (QB-Norm): it may be only that."
-                ),
-            ),
+            (Advice("Add the loss of both directions: (loss(S) + loss(S.T)) / 2."),),
         )

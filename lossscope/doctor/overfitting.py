@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, Missing, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity, TooLittle
 from .parts.alignment import Alignment
 from .parts.curve import Curve, Floats
 from .parts.generalisation import Generalisation
@@ -48,7 +48,7 @@ class Overfitting(Check):
         if patient.has(Curve):
             return self._of_log(patient.part(Curve), looked)
         if not looked:
-            raise Missing("it has neither training and held-out data nor a log of both")
+            raise Missing("it has neither training and held-out data nor a log of both", "a training log (--log)")
         return None
 
     def _of_recall(self, one: Generalisation, patient: Patient) -> Finding | None:
@@ -80,7 +80,8 @@ class Overfitting(Check):
         if len(losses) < 4:
             if looked:
                 return None
-            raise Missing("its log has fewer than 4 evaluations")
+            kind = TooLittle if len(losses) else Missing
+            raise kind("its log has fewer than 4 evaluations", "4 evaluations")
         best, last = float(losses.min()), float(np.median(losses[-max(len(losses) // 5, 1) :]))
         rise = last / best - 1 if best > 0 else 0.0
         if rise < self.loss or curve.drift > -0.02 or int(losses.argmin()) > 0.8 * len(losses):

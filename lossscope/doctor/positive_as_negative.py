@@ -37,7 +37,7 @@ class PositiveAsNegative(Check):
             return self._of_texts(patient.part(Texts))
         split = patient.part(Items).split
         if split.relations.negatives is None:
-            raise Missing("it has no mined negatives")
+            raise Missing("it has no mined negatives", "mined negatives")
         if patient.masks("same_item") or patient.recipe.get("negatives") == "none":
             return None
         wrong = own_positives(split)

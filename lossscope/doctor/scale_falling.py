@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, Missing, Severity
+from .base import Advice, Check, Evidence, Finding, Severity, TooLittle
 from .parts.curve import Curve
 from .parts.learnt_scale import LearntScale
 from .parts.patient import Patient
@@ -31,7 +31,7 @@ class ScaleFalling(Check):
     def examine(self, patient: Patient) -> Finding | None:
         scale = patient.part(LearntScale).scale
         if len(scale) < 3:
-            raise Missing("the scale is known at fewer than 3 places")
+            raise TooLittle("the scale is known at fewer than 3 steps", "a log of the learnt scale")
         curve = patient.part(Curve)
         tail = max(len(scale) // 10, 1)
         first, last = float(scale[0]), float(np.median(scale[-tail:]))

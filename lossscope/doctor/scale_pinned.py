@@ -27,7 +27,7 @@ class ScalePinned(Check):
     def examine(self, patient: Patient) -> Finding | None:
         scale = patient.part(LearntScale).scale
         if not len(scale):
-            raise Missing("no learnt scale is known")
+            raise Missing("no learnt scale is known", "a log of the learnt scale")
         tail = scale[-max(len(scale) // 5, 1) :]
         patient.signals[self.id()] = float(np.median(tail))
         if not np.all(np.abs(tail / self.clamp - 1) < self.near):

@@ -51,7 +51,10 @@ class SiglipStart(Check):
         if not spec and patient.has(TrainingLog):
             spec = patient.part(TrainingLog).objective
         if not spec:
-            raise Missing("it has neither a recipe nor a log of the bias: that at the start is not known")
+            raise Missing(
+                "it has neither a recipe nor a log of the bias: that at the start is not known",
+                "a log of the learnt bias",
+            )
         objective = build_objective(str(spec))
         if "bias" not in objective.learnable:
             raise Missing(f"{spec} has no learnt bias")
@@ -63,5 +66,5 @@ class SiglipStart(Check):
         if size is None and patient.has(TrainingLog):
             size = patient.part(TrainingLog).batch_size
         if size is None or size < 2:
-            raise Missing("the batch size is not known; --batch-size says it")
+            raise Missing("the batch size is not known; --batch-size says it", "the batch size (--batch-size)")
         return size

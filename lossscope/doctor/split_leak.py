@@ -32,7 +32,9 @@ class SplitLeak(Check):
             return self._of_items(patient, patient.part(Splits))
         if patient.has(Texts):
             return self._of_texts(patient.part(Texts))
-        raise Missing("it has no held-out data beside the training data; --against names it")
+        raise Missing(
+            "it has no held-out data beside the training data; --against names it", "the training data (--against)"
+        )
 
     def _of_items(self, patient: Patient, splits: Splits) -> Finding | None:
         worst = max(splits.shared, key=lambda one: one.share - self._threshold(one))
@@ -56,7 +58,7 @@ class SplitLeak(Check):
 
     def _of_texts(self, texts: Texts) -> Finding | None:
         if self.id() not in texts.report.checked:
-            raise Missing("it is one split; --against names the training data")
+            raise Missing("it is one split; --against names the training data", "the training data (--against)")
         found = texts.fault(self.id())
         if found is None or found.share <= self.share:
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -11,9 +12,10 @@ import torch
 from lossscope.core.similarity import pair_mask
 from lossscope.objectives.base import Objective
 
-from .base import Advice, Check, Evidence, Finding, Severity
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.batches import Batches
 from .parts.patient import Patient
+from .temperature_too_low import weighed_again
 
 _PAIRS = 2048  # of perfect embeddings, from which larger batches follow
 
@@ -58,6 +60,10 @@ class TemperatureTooHigh(Check):
                 ),
             ),
         )
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Weigh the same batches at the temperature that fits them best."""
+        return weighed_again(patient)
 
     @staticmethod
     def _floor(objective: Objective, size: int) -> float:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, Severity
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.batches import Batches, finite_mean
+from .parts.other_temperatures import OtherTemperatures
 from .parts.patient import Patient
+from .types import Cure
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class TemperatureTooLow(Check):
 
     effective: float = 2.0  # number of negatives that carry the weight, N_eff, below it
     top: float = 0.9  # mean share of the heaviest negative
-    recall: float = 0.5  # in the batch, below which it is far from done
+    recall: float = 0.5  # in the batch, below which it is far from done; above it the loss is beyond that of guessing
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 31
     explains: ClassVar[tuple[str, ...]] = ("no-gradient", "half-precision")
@@ -32,8 +35,9 @@ class TemperatureTooLow(Check):
         weighed = batches.queries.effective[np.isfinite(batches.queries.effective)]
         effective = float(np.median(weighed)) if len(weighed) else float("nan")
         top = finite_mean(batches.queries.top)
-        patient.signals[self.id()] = top if batches.recall < self.recall else 0.0
-        if not effective < self.effective or not top > self.top or batches.recall >= self.recall:
+        patient.signals[self.id()] = top if batches.recall < self.recall or batches.loss > batches.guess else 0.0
+        is_worse = batches.loss > batches.guess  # than guessing, although positives are found
+        if not effective < self.effective or not top > self.top or not (is_worse or batches.recall < self.recall):
             return None
         return self.finding(
             "the temperature is too low: one negative carries the weight of a query",
@@ -50,6 +54,28 @@ class TemperatureTooLow(Check):
                     "See N_eff for other temperatures.",
                     f"lossscope cocos {patient.name} --objective ntxent:tau=0.01..0.2/6",
                 ),
+                *_fitting(patient),
                 Advice("Begin at tau 0.07, or learn the scale and clamp it at 100."),
             ),
         )
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Weigh the same batches at the temperature that fits them best."""
+        return weighed_again(patient)
+
+
+def weighed_again(patient: Patient) -> Sequence[Remedy]:
+    """Return N_eff at the temperature that fits the batches best; none for an objective without a temperature."""
+    if not patient.has(OtherTemperatures):
+        return ()
+    taus = patient.part(OtherTemperatures)
+    what = f"with tau = {taus.best:.2g} on the same batches"
+    cure = Cure(what, "N_eff", taus.effective, taus.effective_at_best, taus.effective_at_best)
+    return (Remedy(what, cure=cure),)
+
+
+def _fitting(patient: Patient) -> tuple[Advice, ...]:
+    if not patient.has(OtherTemperatures):
+        return ()
+    best = patient.part(OtherTemperatures).best
+    return (Advice(f"Train at tau = {best:.2g}, at which the loss of these batches is lowest."),)

@@ -28,6 +28,24 @@ class Advice:
 
     text: str
     command: str | None = None
+    remedy: str = ""  # what must restore something, word for word as in `Remedy.what`; empty: it is given in any case
+
+
+@dataclass(frozen=True)
+class Cure:
+    """The fault undone on the frozen vectors: what was done, and a statistic before and after it."""
+
+    what: str  # `without the 3 candidates that win most rankings`
+    statistic: str  # `recall@1 i2t`
+    before: float
+    after: float
+    possible: float  # what the same vectors could do at best, as far as it is known
+
+    @property
+    def restored(self) -> float:
+        """Share of the way from before to possible that the cure restores, 0 to 1."""
+        way = self.possible - self.before
+        return min(max((self.after - self.before) / way, 0.0), 1.0) if abs(way) > 1e-9 else 0.0
 
 
 @dataclass(frozen=True)
@@ -44,6 +62,7 @@ class Finding:
     can_explain: tuple[str, ...] = ()  # ids of its symptoms
     explains: tuple[str, ...] = ()  # those of them that there are, and that are not listed beside it
     examples: tuple[str, ...] = field(default=())  # rows or items that show it
+    cure: Cure | None = None  # None: nothing was undone
 
     @property
     def is_alarm(self) -> bool:

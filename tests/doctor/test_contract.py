@@ -24,8 +24,8 @@ from tests.planted.base import SIZES, Size, aligned, healthy_dump, healthy_log, 
 
 from .planted_modules import CONTRACT, NOTES, OF_TEXT_ROWS, OF_TRAINERS, planted
 
-DOCUMENT = {"schema", "source", "objective", "findings", "checked", "not_checked"}
-FINDING = {"id", "severity", "title", "why", "evidence", "advice", "reference", "explains"}
+DOCUMENT = {"schema", "source", "objective", "state", "verdict", "unexplained", "findings", "checked", "not_checked"}
+FINDING = {"id", "severity", "title", "why", "evidence", "advice", "reference", "explains", "cure"}
 MAY_HAVE = {"examples", "source"}
 EVIDENCE = {"statistic", "value", "low", "high", "threshold", "healthy"}
 IDS = {*CONTRACT, *OF_TEXT_ROWS}

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import lossscope
-from lossscope.doctor.parts import guesses
-from lossscope.doctor.parts.guesses import guess_is_margin, guesses_of
+from lossscope.doctor.parts.guesses import guesses_of
+from lossscope.engine import loss_levels
+from lossscope.engine.loss_levels import is_margin
 from lossscope.objectives.base import Objective
 from lossscope.registry import build, names
 from tests.planted.base import SIZES, log, pairs, unit
@@ -23,13 +24,13 @@ def _build(spec: str) -> Objective:
 
 @pytest.mark.parametrize("spec", ["triplet:margin=0.3", "triplet-sh:margin=0.2"])
 def test_equal_similarities_cost_the_margin_of_triplets(spec: str) -> None:
-    assert guess_is_margin(_build(spec))
+    assert is_margin(_build(spec))
 
 
 @pytest.mark.parametrize("spec", ["circle", "lifted-structure", "contrastive", "contrastive:distance=cosine", "ntxent"])
 def test_the_margin_of_other_losses_is_not_what_guessing_costs(spec: str) -> None:
     objective = _build(spec)
-    assert not guess_is_margin(objective) and not guess_is_margin(None)
+    assert not is_margin(objective) and not is_margin(None)
     for size in (None, 64):
         assert not any("margin" in one.name for one in guesses_of(objective, size))
 
@@ -53,7 +54,7 @@ def test_the_guess_of_a_large_batch_follows_from_a_small_one(
 ) -> None:
     objective, recipe = _build(spec), {"reduction": reduction}
     (whole,) = guesses_of(objective, 96, recipe)
-    monkeypatch.setattr(guesses, "_ROWS", 32)
+    monkeypatch.setattr(loss_levels, "_ROWS", 32)
     (extrapolated,) = guesses_of(objective, 96, recipe)
     assert extrapolated.value == pytest.approx(whole.value, rel=1e-5)
     assert next(guesses_of(objective, 10**6, recipe)).value > 0
@@ -67,9 +68,9 @@ def test_the_guess_of_a_large_batch_is_that_of_computing_it_or_not_known(
     """Neither a sum, a logarithm nor constant: cmpm, lifted-structure and smoothap. dcl is log(n - 1)."""
     objective = _build(spec)
     for recipe in (None, {"reduction": "mean"}):
-        monkeypatch.setattr(guesses, "_ROWS", 2048)
+        monkeypatch.setattr(loss_levels, "_ROWS", 2048)
         direct = [one for one in guesses_of(objective, 1024, recipe) if one.is_certain]
-        monkeypatch.setattr(guesses, "_ROWS", 512)
+        monkeypatch.setattr(loss_levels, "_ROWS", 512)
         followed = [one for one in guesses_of(objective, 1024, recipe) if one.is_certain]
         if spec in ("cmpm", "lifted_structure", "smoothap"):
             assert direct and not followed

@@ -6,33 +6,58 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ..types import SEVERITIES, Finding
+from .proof import Proofs
 
 
-def fold(found: Sequence[Finding], places: Mapping[str, int]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+def fold(
+    found: Sequence[Finding], places: Mapping[str, int], proofs: Proofs | None = None
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Return the findings that no other one explains, the most likely cause first, and the others.
 
-    A cause is as severe in the order as the worst of its symptoms.
+    Where a cure was tried, it decides: what is gone with a finding is its symptom, and what stays has another cause.
+    Elsewhere a check says what it can explain. A cause is as severe in the order as the worst of its symptoms; causes
+    that are equally severe have the order of their places, in which those that were undone are sorted by what it
+    restored.
 
     Args:
         found: in any order.
         places: id -> place among the causes.
+        proofs: what went and stayed with each of them; None: nothing was tried.
     """
-    by_id = {one.id: one for one in found}
-    ordered = sorted(found, key=lambda one: places.get(one.id, 50))
+    proofs = proofs or Proofs(tuple(found))
+    by_id = {finding.id: finding for finding in proofs.findings}
+
+    ordered = _order(proofs, places)
+    rank = {finding.id: position for position, finding in enumerate(ordered)}
     under: dict[str, str] = {}
     for cause in ordered:
-        for symptom in cause.can_explain:
+        gone, stayed = proofs.gone.get(cause.id, frozenset()), proofs.stayed.get(cause.id, frozenset())
+        can_explain = [id for id in cause.can_explain if id not in stayed]
+        for symptom in (*can_explain, *sorted(gone - {*can_explain})):
             if symptom in by_id and symptom not in under and _root(cause.id, under) != symptom:
                 under[symptom] = cause.id
     root = {id: _root(id, under) for id in by_id}
-    symptoms = {cause: tuple(one.id for one in ordered if one.id != cause and root[one.id] == cause) for cause in by_id}
-    tops = [replace(one, explains=symptoms[one.id]) for one in ordered if one.id not in under]
+    symptoms = {
+        cause: tuple(finding.id for finding in ordered if finding.id != cause and root[finding.id] == cause)
+        for cause in by_id
+    }
+    tops = [replace(finding, explains=symptoms[finding.id]) for finding in ordered if finding.id not in under]
 
-    def worst(one: Finding) -> int:
-        return max(SEVERITIES.index(by_id[id].severity) for id in (one.id, *symptoms[one.id]))
+    def worst(finding: Finding) -> int:
+        return max(SEVERITIES.index(by_id[id].severity) for id in (finding.id, *symptoms[finding.id]))
 
-    tops.sort(key=lambda one: (-worst(one), places.get(one.id, 50)))
-    return tuple(tops), tuple(one for one in ordered if one.id in under)
+    tops.sort(key=lambda finding: (-worst(finding), rank[finding.id]))
+    return tuple(tops), tuple(finding for finding in ordered if finding.id in under)
+
+
+def _order(proofs: Proofs, places: Mapping[str, int]) -> list[Finding]:
+    """Return findings by their places; those that were undone take each other's places by what it restored."""
+    ordered = sorted(proofs.findings, key=lambda finding: (places.get(finding.id, 50), finding.id))
+    undone = sorted(
+        (f for f in ordered if f.id in proofs.gone), key=lambda f: -round(f.cure.restored, 1) if f.cure else 0
+    )
+    following = iter(undone)
+    return [next(following) if finding.id in proofs.gone else finding for finding in ordered]
 
 
 def _root(id: str, under: Mapping[str, str]) -> str:

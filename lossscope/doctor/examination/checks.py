@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lossscope.core.facts import Missing
+from lossscope.core.facts import Missing, TooLittle
 from lossscope.registry import build, names
 
 from ..base import Check
 from ..parts.items import Items
 from ..parts.patient import Patient
+from ..parts.state import Quantity, state_of
 from ..types import SEVERITIES, Finding
 from .causes import fold
+from .proof import prove
+from .verdict import Judgement, NotChecked, judge
 
 
 @dataclass(frozen=True)
@@ -24,14 +27,18 @@ class Examination:
     findings: tuple[Finding, ...]  # the most likely cause first, symptoms folded under it
     folded: tuple[Finding, ...]  # the symptoms
     checked: tuple[str, ...]  # ids
-    not_checked: tuple[tuple[str, str], ...]  # ids, with the reason
+    not_checked: tuple[NotChecked, ...]
     notices: tuple[str, ...] = ()
     signals: Mapping[str, float] = field(default_factory=dict)  # id -> the number that is compared with a threshold
     patient: Patient | None = field(default=None, repr=False)  # what was examined, for pictures
+    state: Mapping[str, Quantity] = field(default_factory=dict)  # what is, before any verdict
+    judgement: Judgement = field(default_factory=lambda: Judgement("no problem found"))
 
     def reaches(self, severity: str) -> bool:
-        """Return whether a finding is at least that severe."""
+        """Return whether a finding is at least that severe; what cannot be explained is a warning."""
         order = [str(one) for one in SEVERITIES]
+        if self.judgement.verdict == "cannot explain" and order.index(severity) <= order.index("warning"):
+            return True
         return any(order.index(one.severity) >= order.index(severity) for one in self.findings)
 
 
@@ -60,17 +67,19 @@ def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Exami
     """
     found: list[Finding] = []
     checked: list[str] = []
-    not_checked: list[tuple[str, str]] = []
-    for check in all_checks() if checks is None else checks:
+    not_checked: list[NotChecked] = []
+    by_id = {check.id(): check for check in (all_checks() if checks is None else checks)}
+    for id, check in by_id.items():
         try:
             finding = check.examine(patient)
         except Missing as error:
-            not_checked.append((check.id(), error.reason))
+            not_checked.append(NotChecked(id, error.reason, error.need, isinstance(error, TooLittle)))
             continue
-        checked.append(check.id())
+        checked.append(id)
         if finding is not None:
             found.append(finding)
-    top, folded = fold(found, {check.id(): check.place for check in (checks or all_checks())})
+    top, folded = fold(found, {id: check.place for id, check in by_id.items()}, prove(patient, found, by_id))
+    state = state_of(patient)
     return Examination(
         patient.name,
         patient.objective_spec,
@@ -81,4 +90,6 @@ def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Exami
         (*patient.notices, *_sampled(patient)),
         patient.signals,
         patient,
+        state,
+        judge(patient, top, checked, not_checked, bool(state)),
     )

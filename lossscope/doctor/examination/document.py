@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..types import Evidence, Finding
+from ..parts.state import Quantity
+from ..types import Cure, Evidence, Finding
 from .checks import Examination
 
 SCHEMA = "lossscope.doctor/1"
@@ -25,11 +26,24 @@ def document_of(examinations: Sequence[Examination]) -> dict[str, Any]:
         "findings": [
             _finding(finding, one.source if several else None) for one in examinations for finding in one.findings
         ],
+        **(
+            {"state": _state(examinations[0].state), "verdict": examinations[0].judgement.verdict}
+            if not several
+            else {
+                "state": {one.source: _state(one.state) for one in examinations},
+                "verdict": {one.source: one.judgement.verdict for one in examinations},
+            }
+        ),
+        "unexplained": [
+            {"text": text, "bring": list(one.judgement.bring), **({"source": one.source} if several else {})}
+            for one in examinations
+            for text in one.judgement.unexplained
+        ],
         "checked": list(dict.fromkeys(checked)),
         "not_checked": [
-            {"id": id, "reason": reason, **({"source": one.source} if several else {})}
+            {"id": missed.id, "reason": missed.reason, **({"source": one.source} if several else {})}
             for one in examinations
-            for id, reason in one.not_checked
+            for missed in one.not_checked
         ],
     }
 
@@ -44,6 +58,7 @@ def _finding(one: Finding, source: str | None) -> dict[str, Any]:
         "advice": [{"text": advice.text, "command": advice.command} for advice in one.advice],
         "reference": one.reference,
         "explains": list(one.explains),
+        "cure": None if one.cure is None else _cure(one.cure),
         **({"examples": list(one.examples)} if one.examples else {}),
         **({"source": source} if source is not None else {}),
     }
@@ -57,6 +72,23 @@ def _evidence(one: Evidence) -> dict[str, Any]:
         "high": _number(one.high),
         "threshold": _number(one.threshold),
         "healthy": [_number(bound) for bound in one.healthy],
+    }
+
+
+def _cure(cure: Cure) -> dict[str, Any]:
+    numbers = {name: _number(getattr(cure, name)) for name in ("before", "after", "restored")}
+    return {"what": cure.what, "statistic": cure.statistic, **numbers}
+
+
+def _state(state: Mapping[str, Quantity]) -> dict[str, Any]:
+    return {
+        statistic: {
+            "value": _number(quantity.value),
+            "chance": _number(quantity.chance),
+            "possible": _number(quantity.possible),
+            "text": quantity.text,
+        }
+        for statistic, quantity in state.items()
     }
 
 

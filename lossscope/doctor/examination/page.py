@@ -91,7 +91,10 @@ def _looked_for(result: Diagnosis) -> Section:
     rows = [
         (Cell(text=one.source), Cell(text=id), Cell(text=reason or "looked for"))
         for one in result.examinations
-        for id, reason in [*((id, "") for id in one.checked), *one.not_checked]
+        for id, reason in [
+            *((id, "") for id in one.checked),
+            *((missed.id, missed.reason) for missed in one.not_checked),
+        ]
     ]
     columns = (("", "source"), ("", "id"), ("", "what was done"))
     table = Table("looked-for", "What was looked for, and what could not be.", columns, tuple(rows))

@@ -29,6 +29,7 @@ class TrainingLog:
     """What a trainer logged, in the order of its steps."""
 
     absent: ClassVar[str] = "it has no log; --log names one"
+    need: ClassVar[str] = "a training log (--log)"
     name: str  # of the file, for messages
     steps: pd.DataFrame  # step, and those of STEP_COLUMNS that there are; float64, NaN where a row has none
     evaluations: pd.DataFrame  # step, and those of EVALUATION_COLUMNS that there are

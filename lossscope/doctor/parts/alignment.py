@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -9,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.special import log_ndtr, ndtri
 from torch import Tensor
 
-from lossscope.core.facts import Missing
+from lossscope.core.facts import TooLittle
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask
@@ -26,6 +28,9 @@ from .vectors import draw_rows
 
 MOST = 2048  # pairs
 LEAST = 16  # pairs, below which chance cannot be told from learning
+_FAR_BELOW = 0.25  # of the recall that the AUC implies; trained models of the wall have 0.3 and more
+_LEAST_FALL = 0.05  # of recall@1
+_NODES = 80  # of the quadrature over the positive
 Floats = npt.NDArray[np.float64]
 
 
@@ -52,6 +57,21 @@ class DirectionAlignment:
     def chance(self) -> float:
         """Recall of guessing."""
         return float((1 / (1 + self.negatives)).mean())
+
+    @cached_property
+    def implied_recall(self) -> float:
+        """Recall that the AUC implies where positives and negatives are normal, of one variance: `normal_recall`."""
+        return normal_recall(self.auc, float(self.negatives.mean()))
+
+    @property
+    def is_far_below_auc(self) -> bool:
+        """Whether recall is below a quarter of what the AUC implies, by more than an error of it and a twentieth.
+
+        Trained models have 0.3 to 1.4 times it; what is below ranks groups and not items.
+        """
+        implied, m = self.implied_recall, len(self.place)
+        error = 3 * float(np.sqrt(max(self.recall, 1 / m) / m))
+        return self.recall + error < _FAR_BELOW * implied and implied - self.recall > _LEAST_FALL
 
     @property
     def error(self) -> float:
@@ -88,7 +108,7 @@ class Alignment:
         relations = split.relations
         first, second = choose_pairs(relations)
         if len(first) < LEAST:
-            raise Missing(f"it has {len(first)} pairs; chance is told from learning with {LEAST} or more")
+            raise TooLittle(f"it has {len(first)} pairs; chance is told from learning with {LEAST} or more")
         S = split.similarities(first, second).map(lambda x: x.detach().float().cpu())
         eye = np.eye(len(first), dtype=bool)
         valid = torch.from_numpy(~relations.is_positive(first, second) & ~_same(first, second, relations) | eye)
@@ -123,6 +143,18 @@ class Alignment:
     def best(self) -> DirectionAlignment:
         """The direction in which positives stand highest."""
         return max(self.directions, key=lambda direction: direction.auc)
+
+
+def normal_recall(auc: float, negatives: float) -> float:
+    """Return E[Φ(z + d)^n], z normal and d = √2 Φ⁻¹(AUC): recall@1 among n negatives of one normal distribution.
+
+    Args:
+        auc: probability that a positive is above a negative.
+        negatives: n.
+    """
+    shift = math.sqrt(2) * float(ndtri(np.clip(auc, 1e-12, 1 - 1e-12)))
+    z, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    return float((weights / weights.sum() * np.exp(negatives * log_ndtr(z + shift))).sum())
 
 
 def align(S: Tensor, valid: Tensor, label: str) -> DirectionAlignment:

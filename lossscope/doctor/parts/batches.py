@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from lossscope.core.batches import Sampling
-from lossscope.core.facts import Missing
+from lossscope.core.facts import Missing, TooLittle
 from lossscope.core.masks.base import NegativeMask
 from lossscope.core.similarity import Mask
 from lossscope.engine.false_negatives import hide_by_rules
+from lossscope.engine.loss_levels import is_logarithm
 from lossscope.engine.options import trained_options
 from lossscope.engine.small_batches import rows_of_stack
 from lossscope.errors import InputError
@@ -27,7 +28,6 @@ from lossscope.probes.views.view import DenseRows
 from lossscope.registry import build
 
 from .alignment import probability_of_first
-from .guesses import guess_is_logarithm
 from .items import Items
 from .patient import Patient, TrainedWith
 
@@ -67,7 +67,7 @@ class Batches:
         """Compute them on a sample. Raises Missing where the objective does not take the batches."""
         objective = trained.objective
         if patient.batch_size < 2:
-            raise Missing("a batch of one pair has no negatives")
+            raise TooLittle("a batch of one pair has no negatives")
         rows, size = [], 0
         try:
             for directions in batch_rows(patient):
@@ -76,7 +76,7 @@ class Batches:
         except InputError as error:
             raise Missing(f"{patient.objective_spec} cannot be computed on its batches: {error}") from None
         if not rows:
-            raise Missing("it has no batch")
+            raise TooLittle("it has no batch")
         parts = [part for direction in zip(*rows, strict=True) for part in direction]
         batches = cls.joined(objective, size, parts, "no query of its batches has a positive and a negative")
         if size < (wanted := patient.batch_size):
@@ -97,7 +97,7 @@ class Batches:
     @cached_property
     def is_softmax(self) -> bool:
         """Whether guessing costs the logarithm of the number of candidates, as in every cross-entropy over them."""
-        return guess_is_logarithm(self.objective)
+        return is_logarithm(self.objective)
 
     def require_softmax(self, spec: str | None) -> None:
         """Raise Missing for an objective that is no softmax, by its spec."""

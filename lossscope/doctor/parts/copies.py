@@ -25,6 +25,7 @@ class SideCopies:
     copied: float  # share of the pairs whose item has a copy
     examples: tuple[str, ...]  # ids of copies
     by: str  # what is equal: inputs or embeddings
+    again: Rows  # items that repeat an earlier one
 
     def expected(self, batch_size: int) -> float:
         """Return how many copies of its positive a query has among the other pairs of a batch."""
@@ -57,7 +58,7 @@ class Copies:
                 side_copies(numbers, relations.positives, side, name, ids, "embedding" if own is None else "input")
             )
         if not found:
-            raise Missing("neither its inputs nor its embeddings are known")
+            raise Missing("neither its inputs nor its embeddings are known", "embeddings")
         return cls(tuple(found))
 
 
@@ -82,7 +83,9 @@ def side_copies(numbers: Rows, pairs: Rows, side: int, name: str, ids: list[str]
     copied = float(np.isin(key, repeated).mean())
     first = unique_items[np.isin(numbers[unique_items], repeated[:1])][:2] if len(repeated) else ()
     examples = (f"{' = '.join(ids[row] for row in first)}",) if len(first) else ()
-    return SideCopies(name, twins / max(n * (n - 1), 1), copied, examples, by)
+    order = np.argsort(numbers, kind="stable")
+    again = np.sort(order[1:][numbers[order][1:] == numbers[order][:-1]])
+    return SideCopies(name, twins / max(n * (n - 1), 1), copied, examples, by, again)
 
 
 def _equal(*columns: Rows) -> float:

@@ -11,13 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from lossscope.core.facts import Missing
+from lossscope.core.facts import TooLittle
 from lossscope.objectives.base import Objective
 
 from ..logs.base import TrainingLog
 from .guesses import Guess, guesses_of
 from .patient import Patient, build_objective
 
+_AT = 0.03  # of the first losses to that of guessing, as a share
+_LEFT = 0.9  # of the loss of guessing, below which a training has left it
 LEAST = 20  # steps with a loss, below which a curve says nothing
 Floats = npt.NDArray[np.float64]
 
@@ -40,7 +42,7 @@ class Curve:
         size = patient.stated_batch_size or log.batch_size
         curve = cls(log, objective, size, tuple(guesses_of(objective, size, patient.recipe)))
         if len(curve.loss) < LEAST:
-            raise Missing(f"its log has {len(curve.loss)} steps with a loss; {LEAST} are needed")
+            raise TooLittle(f"its log has {len(curve.loss)} steps with a loss; {LEAST} are needed")
         return curve
 
     @cached_property
@@ -118,7 +120,7 @@ class Curve:
     def nearest_guess(self, tolerance: float) -> Guess | None:
         """Return the loss of guessing that the level is within a tolerance of, or above it; None without any.
 
-        Above it means something of own runs alone: others may add losses, or have candidates beyond their batch.
+        Above it means something of runs of lossscope alone: others may add losses, or have further candidates.
 
         Args:
             tolerance: as a share of the guess.
@@ -128,4 +130,23 @@ class Curve:
             for guess in self.guesses
             if abs(self.level / guess.value - 1) <= tolerance or (guess.is_exact and self.level > guess.value)
         ]
-        return min(near, key=lambda guess: (not guess.is_certain, abs(self.level / guess.value - 1)), default=None)
+        return min(near, key=self.rank_of_guess, default=None)
+
+    def rank_of_guess(self, guess: Guess) -> tuple[bool, float]:
+        """Return what guesses are ordered by: those that follow from what is known first, then the nearest."""
+        return not guess.is_certain, abs(self.level / guess.value - 1)
+
+    @property
+    def level_of_guessing(self) -> Guess | None:
+        """The loss of guessing that follows from what is known; of several the nearest to the first losses."""
+        certain = [guess for guess in self.guesses if guess.is_certain]
+        return min(certain, key=lambda guess: abs(self.initial / guess.value - 1), default=None)
+
+    def has_learnt_from(self) -> Guess | None:
+        """Return a loss of guessing that the training began at, and has left downwards for good; None without any."""
+        begun = [
+            guess
+            for guess in self.guesses
+            if guess.is_certain and abs(self.initial / guess.value - 1) <= _AT and self.level < _LEFT * guess.value
+        ]
+        return begun[0] if begun and self.objective is not None else None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.facts import Missing
+from lossscope.core.facts import TooLittle
 from lossscope.sources.base import read_source
 
 from .alignment import LEAST, choose_pairs, mean_recall
@@ -58,5 +58,5 @@ def pairs_of_both(train: SplitEmbeddings, held_out: SplitEmbeddings) -> int:
     """Return how many pairs can be compared in both. Raises Missing where they are too few."""
     pairs = min(len(choose_pairs(split.relations)[0]) for split in (train, held_out))
     if pairs < 4 * LEAST:
-        raise Missing(f"a split has {pairs} pairs; {4 * LEAST} are needed")
+        raise TooLittle(f"a split has {pairs} pairs; {4 * LEAST} are needed")
     return min(pairs, _MOST_PAIRS)

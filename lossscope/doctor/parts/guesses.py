@@ -1,150 +1,130 @@
-"""What does guessing cost: the loss where all similarities are equal, of which objective, at which batch size?"""
+"""Which losses can guessing give a training, of which objective, in which layout of its batches?"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
-import torch
-from torch import Tensor
-
-from lossscope.core.pair import Pair
-from lossscope.core.similarity import pair_mask
-from lossscope.core.weights import reduce_weights
-from lossscope.errors import InputError
+from lossscope.engine.loss_levels import Layout, equal_losses, guess_of_query, guess_of_run, is_logarithm, is_margin
 from lossscope.objectives.base import Objective
 
 _POWERS = range(1, 18)  # batch sizes 2 to 131,072, where the batch size is not known
-_ROWS = 2048  # of a batch whose loss of guessing is computed; that of larger ones follows from it
-_LINEAR, _LOGARITHM = 1e-3, 5e-3  # share by which growth of the loss may differ from that of its form
-_NOISE = 2e-6  # of a loss in float32, as a share of it
+_QUEUES = range(8, 18)  # powers of two of a queue
+_MINED = range(1, 16)  # negatives of each query
+_BASE = 0.07  # temperature that SupContrast's code divides its loss by: its loss is T / 0.07 times the mean of logs
+_TAUS = (0.05, 0.1, 0.2, 0.5)  # T of that code where none is known; 0.07 changes nothing
+Trust = Literal["exact", "certain", "possible"]
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A loss that guessing gives, and what it is called."""
+    """A loss that guessing gives, what it is called, and how far it can be trusted.
+
+    `exact` is of a run of lossscope, whose reduction is known, too; `certain` follows from an objective or a batch
+    size that the user or the source states; `possible` from a layout that others train with.
+    """
 
     value: float
     name: str
-    is_certain: bool  # whether it follows from the objective and the batch size, which are known
-    is_exact: bool = False  # whether it is of an own run, whose reduction is known, too
+    trust: Trust
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether objective, layout and reduction are known."""
+        return self.trust == "exact"
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it follows from what is known."""
+        return self.trust != "possible"
 
 
-def equal_losses(objective: Objective, pairs: int, similarity: float = 0.0) -> Tensor | None:
-    """(B,) losses of a batch of pairs whose similarities are equal; None where it has none, or states its gradient."""
-    try:
-        return objective(torch.full((pairs, pairs), similarity), pair_mask(torch.arange(pairs))).values
-    except (InputError, RuntimeError):
-        return None
-
-
-def guess_is_logarithm(objective: Objective) -> bool:
-    """Return whether guessing among 4 and 8 candidates costs log 4 and log 8."""
-    losses = {pairs: equal_losses(objective, pairs) for pairs in (4, 8)}
-    return all(x is not None and bool(((x - math.log(pairs)).abs() < 1e-3).all()) for pairs, x in losses.items())
-
-
-def guess_is_margin(objective: Objective | None) -> bool:
-    """Return whether equal similarities cost the margin, once or per negative, whatever they are: a triplet loss."""
-    margin = getattr(objective, "margin", None)
-    if objective is None or not isinstance(margin, float) or not margin > 0:
-        return False
-    for pairs, similarity in ((4, 0.0), (8, 0.0), (8, 0.9)):
-        losses, costs = equal_losses(objective, pairs, similarity), (margin, margin * (pairs - 1))
-        if losses is None or all(float((losses - cost).abs().max()) > 1e-3 * cost for cost in costs):
-            return False
-    return True
-
-
-def guesses_of(objective: Objective | None, size: int | None, recipe: object = None) -> Iterator[Guess]:
-    """Yield the losses that guessing can give: of mean or sum, of one direction or both.
+def guesses_of(
+    objective: Objective | None,
+    size: int | None,
+    recipe: Mapping[str, Any] | None = None,
+    counts_candidates: bool = True,
+) -> Iterator[Guess]:
+    """Yield the losses that guessing can give, the ones to trust first.
 
     Args:
         objective: None where it is not known.
         size: pairs of a batch; None where it is not known.
-        recipe: of an own run, whose loss is reduced in a known way.
+        recipe: of a run of lossscope, whose loss is reduced in a known way.
+        counts_candidates: whether a query has as many candidates as its batch has pairs, as far as the source tells.
     """
-    if objective is None or size is None:
-        yield from _guesses_without(objective, size)
+    if objective is not None and is_margin(objective):
+        yield from _of_margin(objective, size, recipe)
         return
-    value = _guess_of_run(objective, size, recipe)
-    if value is not None:
-        yield Guess(value, f"the loss of equal similarities at batches of {size}", True, True)
+    if objective is not None and size is not None and recipe:
+        value = guess_of_run(objective, size, recipe.get("reduction"))
+        if value is not None:
+            yield Guess(value, f"the loss of equal similarities at batches of {size}", "exact")
+            return
+    if size is None:
+        yield from _without_size(objective)
         return
-    per_query = _guess_per_query(objective, size)
+    is_softmax = objective is None or is_logarithm(objective)
+    per_query = math.log(size) if objective is None else guess_of_query(objective, size)
     if per_query is None:
         return
-    name = f"log {size}" if abs(per_query - math.log(size)) < 1e-3 else "the loss of equal similarities"
-    yield Guess(per_query, name, True)
-    yield Guess(2 * per_query, f"2 × {name}", True)
-    if guess_is_margin(objective):
-        yield from _margins(objective)
+    name = f"log {size:,}" if abs(per_query - math.log(size)) < 1e-3 else "the loss of equal similarities"
+    trust: Trust = "certain" if counts_candidates else "possible"
+    yield Guess(per_query, name, trust)
+    yield Guess(2 * per_query, f"2 × {name}", trust)
+    if is_softmax:
+        yield from _of_layouts(objective, size)
+        yield Guess(size * per_query, f"{size:,} × {name}", "possible")
+        yield Guess(2 * size * per_query, f"2 × {size:,} × {name}", "possible")
+    if objective is None:
+        yield Guess(math.log(2), "log 2", "possible")
 
 
-def _guesses_without(objective: Objective | None, size: int | None) -> Iterator[Guess]:
+def _of_margin(objective: Objective, size: int | None, recipe: Mapping[str, Any] | None) -> Iterator[Guess]:
+    """Yield the margin, of one direction or both, of each negative or of the hardest, as a mean or a sum."""
+    if size is not None and recipe:
+        value = guess_of_run(objective, size, recipe.get("reduction"))
+        if value is not None:
+            yield Guess(value, f"the loss of equal similarities at batches of {size}", "exact")
+            return
+    margin: float = getattr(objective, "margin")  # noqa: B009 - objectives in general have none
+    per_query = None if size is None else guess_of_query(objective, size)
+    if per_query is not None and not math.isclose(per_query, margin, rel_tol=1e-3):
+        yield Guess(per_query, "the margin of every negative", "certain")
+        yield Guess(2 * per_query, "2 × the margin of every negative", "certain")
+    yield Guess(margin, "the margin", "certain")
+    yield Guess(2 * margin, "2 × the margin", "certain")
     if size is not None:
-        yield Guess(math.log(size), f"log {size}", True)
-        yield Guess(2 * math.log(size), f"2 × log {size}", True)
-    if guess_is_margin(objective):
-        yield from _margins(objective)
-    elif size is None and not hasattr(objective, "margin"):
-        for power in _POWERS:
-            yield Guess(power * math.log(2), f"log {2**power:,}", False)
-    if objective is None and size is not None:
-        yield Guess(math.log(2), "log 2", False)
+        yield Guess(size * margin, f"{size:,} × the margin", "possible")
+        yield Guess(2 * size * margin, f"2 × {size:,} × the margin", "possible")
 
 
-def _margins(objective: Objective | None) -> Iterator[Guess]:
-    margin: float = getattr(objective, "margin")  # noqa: B009
-    yield Guess(margin, "the margin", True)
-    yield Guess(2 * margin, "2 × the margin", True)
+def _of_layouts(objective: Objective | None, size: int) -> Iterator[Guess]:
+    """Yield the losses of a softmax in batches that have other candidates than their pairs."""
+    views = Layout(size, views=True)
+    trust: Trust = "certain" if objective is not None and objective.traits.positives == "many" else "possible"
+    yield Guess(_loss(objective, views), views.name, trust)
+    tau = getattr(objective, "tau", None)
+    taus = (tau,) if isinstance(tau, float) else _TAUS if objective is None else ()
+    for layout in (views, Layout(size)):
+        for temperature in taus:
+            name = f"{temperature:g} / {_BASE:g} × {layout.name}, as SupContrast's code scales it"
+            yield Guess(temperature / _BASE * _loss(objective, layout), name, "possible")
+    layouts = [*(Layout(size, mined=mined) for mined in _MINED), *(Layout(1, queue=2**power) for power in _QUEUES)]
+    for layout in layouts:
+        yield Guess(_loss(objective, layout), layout.name, "possible")
 
 
-def _guess_per_query(objective: Objective, size: int) -> float | None:
-    """Return the mean loss of a query where all similarities are equal; None where that is not known.
-
-    That of a large batch follows from smaller ones, each twice the one before, where it grows by twice as much from
-    one to the next (a sum over negatives) or by as much (a logarithm), or is the same. Else it is not known.
-    """
-    if size <= _ROWS:
-        return _equal_loss(objective, size)
-    losses = [_equal_loss(objective, rows) for rows in (_ROWS // 4, _ROWS // 2, _ROWS)]
-    if None in losses:
-        return None
-    quarter, half, whole = (float(loss or 0.0) for loss in losses)
-    before, growth = half - quarter, whole - half
-    if math.isclose(growth, 2 * before, rel_tol=_LINEAR, abs_tol=_NOISE * whole):
-        return whole + growth * (size - _ROWS) / (_ROWS - _ROWS // 2)
-    if math.isclose(growth, before, rel_tol=_LOGARITHM):
-        bend = growth - before  # c log(a + b n) is not yet straight in log n; half as bent at each doubling
-        return whole + (growth + bend) * math.log2(size / _ROWS) - bend * (1 - _ROWS / size)
-    return None
+def _loss(objective: Objective | None, layout: Layout) -> float:
+    """Return the mean loss of equal similarities; of an objective that does not take the layout that of a softmax."""
+    losses = None if objective is None else equal_losses(objective, layout)
+    return math.log(layout.candidates) if losses is None else float(losses.mean())
 
 
-def _equal_loss(objective: Objective, size: int) -> float | None:
-    """Return their mean; None where it is not defined."""
-    losses = equal_losses(objective, size)
-    return None if losses is None or not float(losses.mean()) > 0 else float(losses.mean())
-
-
-def _guess_of_run(objective: Objective, size: int, recipe: object) -> float | None:
-    """Return the loss that an own run logs where all similarities are equal; None where that is not defined."""
-    if not isinstance(recipe, dict) or not recipe:
-        return None
-    reduction, rows = recipe.get("reduction") or objective.traits.reduction, min(size, _ROWS)
-    S, mask = torch.zeros(rows, rows), pair_mask(torch.arange(rows))
-    try:
-        both = Pair(objective(S, mask), objective(S, mask.t()))
-    except InputError:
-        return None
-    value = reduce_weights(both, objective.traits.directions, reduction, rows).value
-    if value is None or not float(value) > 0:
-        return None
-    if rows == size:
-        return float(value)
-    small, large = _guess_per_query(objective, rows), _guess_per_query(objective, size)
-    if small is None or large is None:
-        return None
-    factor = {"sum": size / rows, "cells": (rows - 1) / (size - 1)}.get(reduction, 1.0)  # of R, see reduce_weights
-    return float(value) * factor * large / small
+def _without_size(objective: Objective | None) -> Iterator[Guess]:
+    if hasattr(objective, "margin"):
+        return
+    for power in _POWERS:
+        yield Guess(power * math.log(2), f"log {2**power:,}", "possible")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.facts import Missing
+from lossscope.core.facts import TooLittle
 from lossscope.core.pair import Pair
 from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Rows
@@ -37,7 +37,7 @@ class Items:
         """Draw the sample. Raises Missing where most rows of a side are not finite, or zero."""
         usable = _usable(patient, stored)
         if any(int(flags.sum()) < max(2, 0.5 * min(map(len, usable))) for flags in usable):
-            raise Missing("too few of its rows are finite")
+            raise TooLittle("too few of its rows are finite")
         rows = sample_rows(stored.relations, usable)
         return cls(subset(stored, rows), stored, rows)
 

@@ -41,12 +41,12 @@ class LearntScale:
             if start and is_trusted(start) and build("objectives", start).learnable:
                 return cls.of_checkpoints(model.path, start, model.checkpoint)
         if not patient.has(TrainingLog):
-            raise Missing("it has no log of a learnt scale")
+            raise Missing("it has no log of a learnt scale", "a log of the learnt scale")
         log, curve = patient.part(TrainingLog), patient.part(Curve)
         steps, biases = curve.column("step"), curve.column("logit_bias")
         scale, bias = (x[np.isfinite(x)] for x in (curve.column("logit_scale"), biases))
         if not len(scale) and not len(bias):
-            raise Missing("its log has no learnt scale")
+            raise Missing("its log has no learnt scale", "a log of the learnt scale")
         if "logit_scale" not in log.columns and is_logarithm(scale):  # of a running loop; files are read as factors
             scale = np.exp(scale)
         begins = steps[: len(biases)][np.isfinite(biases)][:1]

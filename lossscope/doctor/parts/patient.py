@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lossscope.core.facts import Facts, Missing
+from lossscope.core.facts import Facts, Missing, TooLittle
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
@@ -53,7 +53,9 @@ class Patient(Facts):
     def require_trained(self) -> None:
         """Raise Missing for a model whose training has hardly begun: its state is that of its initial weights."""
         if self.epoch == 0 or (self.steps is not None and self.steps < LEAST_STEPS):
-            raise Missing(f"it was trained for {self.steps or 0} steps; its state says something from {LEAST_STEPS} on")
+            raise TooLittle(
+                f"it was trained for {self.steps or 0} steps; its state says something from {LEAST_STEPS} on"
+            )
 
     def masks(self, *names: str) -> bool:
         """Return whether it was trained with a rule of one of these names that leaves out negatives."""
@@ -89,7 +91,9 @@ class TrainedWith:
     def of(cls, patient: Patient) -> TrainedWith:
         """Build it. Raises Missing where neither the source nor the user says it."""
         if patient.objective_spec is None:
-            raise Missing("it is not known what it was trained with; --objective says it")
+            raise Missing(
+                "it is not known what it was trained with; --objective says it", "the objective (--objective)"
+            )
         return cls(build_objective(patient.objective_spec))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -33,6 +33,7 @@ class Order:
 
     what: str  # `the second side shifted by 1 row`
     place: float  # mean share of the items above the positive; 0.5 by chance
+    pairs: Rows = field(repr=False)  # (n, 2) positives in that order, perhaps of the first items alone
 
 
 @dataclass(frozen=True)
@@ -56,13 +57,13 @@ class Restoration:
         """Try shifts, both layouts of several captions, and orders by id. Raises Missing without embeddings."""
         source, relations = items.source, items.source.relations
         if source.images is None or source.captions is None or relations.one_set:
-            raise Missing("it has no two sides of embeddings")
+            raise Missing("it has no two sides of embeddings", "embeddings")
         vectors = patient.part(Vectors)
         tried = list(best_shift(vectors, _usable(vectors, relations.positives)))
         if max(items.whole) <= _MANY:  # orders are of all rows: the others move where one is left out
             orders = _orders(relations.positives, *items.whole, source.image_ids, source.caption_ids)
             usable = [(what, _usable(vectors, pairs)) for what, pairs in orders]
-            tried += [Order(what, _place(vectors, pairs)) for what, pairs in usable if len(pairs) >= LEAST]
+            tried += [Order(what, _place(vectors, pairs), pairs) for what, pairs in usable if len(pairs) >= LEAST]
         structure = cross_structure(vectors, items.is_sample and max(items.whole) > MOST)
         return cls(min(tried, key=lambda one: one.place, default=None), structure)
 
@@ -113,7 +114,7 @@ def best_shift(vectors: Vectors, pairs: Rows) -> Iterator[Order]:
     shift = int(product.argmax())
     moved = np.stack([pairs[:n, 0], np.roll(pairs[:n, 1], -shift)], 1)
     shown = shift if shift <= n // 2 else shift - n
-    yield Order(f"the second side shifted by {shown} row{'s' if abs(shown) > 1 else ''}", _place(vectors, moved))
+    yield Order(f"the second side shifted by {shown} row{'s' if abs(shown) > 1 else ''}", _place(vectors, moved), moved)
 
 
 def _orders(positives: Rows, n: int, m: int, first_ids: list[str], second_ids: list[str]) -> Iterator[tuple[str, Rows]]:

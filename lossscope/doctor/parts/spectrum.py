@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from lossscope.core.facts import Missing
+from lossscope.core.facts import Missing, TooLittle
 from lossscope.core.sides import plural
 from lossscope.core.singular_values import effective_rank, singular_values
 
@@ -60,9 +60,9 @@ class Spectrum:
         """Compute the spectra of a sample. Raises Missing where no embeddings are known."""
         split = items.split
         if split.images is None or split.captions is None:
-            raise Missing("it has similarities and no embeddings")
+            raise Missing("it has similarities and no embeddings", "embeddings")
         if min(len(split.images), len(split.captions)) < LEAST:
-            raise Missing(f"a side has fewer than {LEAST} items")
+            raise TooLittle(f"a side has fewer than {LEAST} items")
         sides = split.relations.sides
         classes = split.relations.number_of_classes
         spectra = [side_spectrum(split.images, plural(sides.first), classes)]

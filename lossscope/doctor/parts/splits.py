@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.facts import Missing
+from lossscope.core.facts import Missing, TooLittle
 from lossscope.core.types import Rows
 from lossscope.sources.base import read_source
 
@@ -65,11 +65,11 @@ class Splits:
         for target in options.against:
             shared += shared_by_embedding(read_source(target, options.request("train")), stored, target)
         if options.against and not shared:
-            raise Missing("the other sources have no embeddings to compare")
+            raise Missing("the other sources have no embeddings to compare", "embeddings")
         if not options.against:
             shared = shared_by_embedding(stored, patient.part(TrainedModel).held_out, options.source.split)
             if not shared:
-                raise Missing("a split has too few embeddings to compare")
+                raise TooLittle("a split has too few embeddings to compare")
         return cls(tuple(shared))
 
 

@@ -15,6 +15,7 @@ class Texts:
     """What rows of text data have of each fault, without any model."""
 
     absent: ClassVar[str] = "it has no rows of text"
+    need: ClassVar[str] = "rows of text"
     target: str  # file or spec
     report: LintReport
 

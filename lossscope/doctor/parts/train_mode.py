@@ -43,7 +43,7 @@ class TrainMode:
     def of(cls, patient: Patient, _: SplitEmbeddings) -> TrainMode:
         """Run the model in both modes. Raises Missing where there is none, or it has no batch norm."""
         if not patient.has(TrainedModel):
-            raise Missing("it has no model that could be run in both modes")
+            raise Missing("it has no model that could be run in both modes", "a checkpoint or run of lossscope")
         trained = patient.part(TrainedModel)
         model = trained.checkpoint.model(patient.options.source.trust_code)
         layers = [layer for layer in model.modules() if isinstance(layer, _BATCH_NORM)]

@@ -27,6 +27,7 @@ class TrainedModel:
     """A checkpoint that lossscope wrote, alone or as the newest of a run."""
 
     absent: ClassVar[str] = "it has no weights of a model"
+    need: ClassVar[str] = "a checkpoint or run of lossscope"
     checkpoint: Checkpoint
     file: Path  # of the checkpoint
     path: Path  # that the user named: the file, or the run folder
@@ -46,11 +47,11 @@ class TrainedModel:
         if options.source.split != "train":
             raise Missing(f"its {options.source.split} data are examined, not those that it was trained on")
         if options.against or not spec or not is_trusted(spec):
-            raise Missing("it has no held-out data")
+            raise Missing("it has no held-out data", "held-out data")
         splits = build("datasets", complete_data(spec, self.checkpoint.reading)[0]).splits()
         name = next((name for name in _HELD_OUT if name in splits), None)
         if name is None:
-            raise Missing("it has no held-out data")
+            raise Missing("it has no held-out data", "held-out data")
         return read_source(self.file, options.request(name))
 
     def earlier(self) -> Path | None:

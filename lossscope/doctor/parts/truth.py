@@ -39,10 +39,10 @@ class Truth:
             known.require_items(stored.image_ids, stored.caption_ids, stored.read_texts)
             return cls.audited(known, stored, patient.part(Items).rows)
         if not patient.has(TrainedModel):
-            raise Missing("its data do not know the truth; --audit names an audit")
+            raise Missing("its data do not know the truth; --audit names an audit", "an audit (--audit)")
         split: Any = patient.part(TrainedModel).data
         if not hasattr(split, "truth"):
-            raise Missing("its data do not know the truth")
+            raise Missing("its data do not know the truth", "an audit (--audit)")
         relations, rows = split.relations, patient.part(Items).rows
         if relations.first * relations.second > _MOST_PAIRS:
             raise Missing("there are too many items to compare all with all")

@@ -56,7 +56,9 @@ class Vectors:
     def of(cls, patient: Patient, stored: SplitEmbeddings) -> Vectors:
         """Take those of the source. Raises Missing where it has none."""
         if stored.images is None or stored.captions is None:
-            raise Missing(SCORES_PAIRS if stored.similarity is None else "it has similarities and no embeddings")
+            raise Missing(
+                SCORES_PAIRS if stored.similarity is None else "it has similarities and no embeddings", "embeddings"
+            )
         return cls(stored.images, stored.captions, stored.relations, patient.options.source.progress)
 
     @cached_property

@@ -1,0 +1,75 @@
+"""Do a few dimensions carry the variance, and hide the others from retrieval?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
+from .parts.alignment import Alignment, DirectionAlignment
+from .parts.items import Items
+from .parts.patient import Patient
+from .parts.remedies import whitened
+from .parts.spectrum import Spectrum
+
+_WHITE = "both sides whitened together"
+
+
+@dataclass(frozen=True)
+class Anisotropy(Check):
+    """Does recall return when the vectors are whitened, so that a few wide directions had hidden the others?
+
+    Whitening lowers the recall of trained models, whose wide directions are those that matter.
+    Source: Mu & Viswanath 2018, all but the top; Su et al. 2021, whitening of sentence embeddings.
+    """
+
+    gain: float = 1.5  # recall@1 after whitening over that before; at most 1 in trained models of the wall
+    points: float = 0.05  # of recall@1 that it adds, at least
+    rank: float = 0.5  # effective rank over its null, up to which directions are few
+    severity: ClassVar[Severity] = "warning"
+    place: ClassVar[int] = 38
+    explains: ClassVar[tuple[str, ...]] = ("hubness", "cone", "dimensional-collapse", "modality-gap")
+
+    def examine(self, patient: Patient) -> Finding | None:
+        patient.require_trained()
+        side = min(patient.part(Spectrum).sides, key=lambda side: side.share)
+        before = patient.part(Alignment)
+        if side.share > self.rank or before.at_chance:
+            patient.signals[self.id()] = 1.0
+            return None
+        after = _whitened(patient).part(Alignment)
+        pairs = list(zip(before.directions, after.directions, strict=True))
+        low, white = max(pairs, key=lambda pair: pair[1].recall - pair[0].recall)
+        patient.signals[self.id()] = white.recall / max(low.recall, 1 / before.pairs)
+        if white.recall < max(self.gain * low.recall, low.recall + self.points):
+            return None
+        return self._found(side.name, side.rank, side.d, side.share, low, white)
+
+    def _found(
+        self, name: str, rank: float, d: int, share: float, low: DirectionAlignment, white: DirectionAlignment
+    ) -> Finding:
+        return self.finding(
+            f"the {name} spread over {rank:.0f} of {d} directions, and the narrow ones know the pairs",
+            f"Recall@1 {low.label} is {low.recall:.1%}, and {white.recall:.1%} when all directions are made equally "
+            "wide: a few of them decide every cosine.",
+            (
+                Evidence("recall@1 after whitening / before", white.recall / max(low.recall, 1e-3), self.gain, (0, 1)),
+                Evidence("effective rank / that of isotropic vectors", share, None, (0.06, 1)),
+            ),
+            (
+                Advice("Whiten both sides with one map before retrieval, or subtract the widest directions.",
+                       remedy=_WHITE),
+                Advice("Look for a few input features or units of another scale: standardise them before training."),
+            ),
+        )  # fmt: skip
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Whiten both sides."""
+        return (Remedy(_WHITE, whitened(patient.part(Items).split)),)
+
+
+def _whitened(patient: Patient) -> Patient:
+    from .examination.proof import patient_after  # it needs Check
+
+    return patient_after(patient, whitened(patient.part(Items).split))

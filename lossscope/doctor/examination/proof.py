@@ -1,0 +1,114 @@
+"""Proof by cure: each finding is undone on the frozen vectors, and what is still found then has another cause."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import Missing
+
+from ..base import Check
+from ..parts.alignment import Alignment, DirectionAlignment
+from ..parts.patient import Patient
+from ..parts.remedies import Remedy
+from ..types import Cure, Finding
+from .open_source import of_split
+
+_SMALL = 0.02  # of recall@1: what a cure restores below it is nothing
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """Findings with their cures, and which others went and stayed with them."""
+
+    findings: tuple[Finding, ...]
+    gone: Mapping[str, frozenset[str]] = field(default_factory=dict)  # id of the cause -> ids that are not found then
+    stayed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # -> ids that still are
+
+
+def prove(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check]) -> Proofs:
+    """Undo each finding that can be undone, and look for the others again.
+
+    Args:
+        patient: that was examined.
+        found: in it.
+        checks: id -> check that found it.
+    """
+    proven: list[Finding] = []
+    gone, stayed = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
+    for finding in found:
+        tried = [_try(patient, remedy) for remedy in checks[finding.id].remedies(patient)]
+        tried = [trial for trial in tried if trial.cure is not None]
+        best = max(tried, key=lambda trial: trial.gain, default=None)
+        useful = {trial.what for trial in tried if trial.gain > _SMALL}
+        advice = tuple(one for one in finding.advice if not one.remedy or one.remedy in useful)
+        proven.append(replace(finding, cure=None if best is None else best.cure, advice=advice))
+        if best is not None and best.cured is not None and best.what in useful:
+            again = {other.id: _is_found(checks[other.id], best.cured) for other in found if other.id != finding.id}
+            gone[finding.id] = frozenset(id for id, is_found in again.items() if is_found is False)
+            stayed[finding.id] = frozenset(id for id, is_found in again.items() if is_found)
+    most = max((finding.cure.after for finding in proven if finding.cure is not None), default=0.0)
+    return Proofs(tuple(_with_possible(finding, most) for finding in proven), gone, stayed)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A remedy that was tried."""
+
+    what: str
+    cure: Cure | None
+    cured: Patient | None
+
+    @property
+    def gain(self) -> float:
+        """Share that it restores; of recall@1 the gain itself."""
+        if self.cure is None:
+            return 0.0
+        return self.cure.after - self.cure.before if self.cure.statistic.startswith("recall@1") else self.cure.restored
+
+
+def _try(patient: Patient, remedy: Remedy) -> _Trial:
+    cured = None if remedy.split is None else patient_after(patient, remedy.split)
+    cure = remedy.cure
+    if cure is None and cured is not None:
+        cure = _recall_restored(patient, cured, remedy.what)
+    return _Trial(remedy.what, cure, cured)
+
+
+def patient_after(patient: Patient, split: SplitEmbeddings) -> Patient:
+    """Return a patient of other vectors or pairs that was trained in the same way."""
+    cured = Patient(
+        patient.name, patient.options, patient.objective_spec, patient.stated_batch_size, patient.sides,
+        patient.recipe, is_held_out=patient.is_held_out, epoch=patient.epoch, steps=patient.steps,
+    )  # fmt: skip
+    return of_split(replace(split, warnings=(), notices=()), patient.options, cured)
+
+
+def _is_found(check: Check, patient: Patient) -> bool | None:
+    """Return whether a check finds it; None where it cannot look."""
+    try:
+        return check.examine(patient) is not None
+    except Missing:
+        return None
+
+
+def _recall_restored(patient: Patient, cured: Patient, what: str) -> Cure | None:
+    """Return recall@1 before and after, of the direction that gains most; None where either is not known."""
+    if not patient.has(Alignment) or not cured.has(Alignment):
+        return None
+    pairs = zip(patient.part(Alignment).directions, cured.part(Alignment).directions, strict=True)
+    before, after = max(pairs, key=lambda pair: pair[1].recall - pair[0].recall)
+    return Cure(what, f"recall@1 {before.label}", before.recall, after.recall, _possible(before, after.recall))
+
+
+def _possible(direction: DirectionAlignment, after: float) -> float:
+    return max(direction.implied_recall, direction.recall, after)
+
+
+def _with_possible(finding: Finding, best: float) -> Finding:
+    """Return a finding whose cure is compared with the best of all cures of the same statistic."""
+    cure = finding.cure
+    if cure is None or not cure.statistic.startswith("recall@1"):
+        return finding
+    return replace(finding, cure=replace(cure, possible=max(cure.possible, min(best, 1.0))))

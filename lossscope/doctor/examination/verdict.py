@@ -1,0 +1,105 @@
+"""What can be said of a source: findings, no problem found, cannot explain, or too little to judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ..logs.base import TrainingLog
+from ..parts.alignment import Alignment
+from ..parts.curve import Curve
+from ..parts.patient import Patient, TrainedWith
+from ..parts.texts import Texts
+from ..types import Finding
+
+Verdict = Literal["findings", "no problem found", "cannot explain", "too little to judge"]
+_TIMES_CHANCE = 5.0  # of recall@1, up to which a model has learnt next to nothing
+_AUC = 0.7  # below which positives are hardly above negatives; trained models of the wall have 0.8 and more
+_BELOW_START = 0.9  # of a validation recall to its first one
+_UNMOVED = 0.98  # of the loss at the end to that at the start
+
+
+class NotChecked(NamedTuple):
+    """A finding that could not be looked for."""
+
+    id: str
+    reason: str
+    need: str = ""  # what would have it, in a few words; empty where nothing would
+    is_too_little: bool = False  # whether the source has it, and too little of it
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, what is bad without an explanation, and what could explain it."""
+
+    verdict: Verdict
+    unexplained: tuple[str, ...] = ()
+    bring: tuple[str, ...] = ()
+
+
+def judge(
+    patient: Patient,
+    findings: Sequence[Finding],
+    checked: Sequence[str],
+    not_checked: Sequence[NotChecked],
+    is_state_known: bool,
+) -> Judgement:
+    """Return what can be said of a source.
+
+    Args:
+        patient: that was examined.
+        findings: those that are listed.
+        checked: ids that were looked for.
+        not_checked: those that were not.
+        is_state_known: whether anything can be said before a verdict: recall, a loss, rows.
+    """
+    if any(finding.is_alarm for finding in findings):
+        return Judgement("findings")
+    if not is_state_known or sum(missed.is_too_little for missed in not_checked) > len(checked):
+        return Judgement("too little to judge")
+    is_rising = any(finding.id == "not-finished" for finding in findings)
+    unexplained = () if is_rising else tuple(_unexplained(patient))
+    if unexplained:
+        return Judgement("cannot explain", unexplained, tuple(_bring(patient)))
+    return Judgement("no problem found")
+
+
+def _unexplained(patient: Patient) -> Iterator[str]:
+    """Yield what is wrong with the state itself."""
+    if patient.has(Alignment):
+        best = patient.part(Alignment).best
+        is_low = best.recall <= _TIMES_CHANCE * best.chance and best.recall < 0.5
+        if best.at_chance or best.auc < _AUC or is_low:
+            yield f"recall@1 {best.label} is {best.recall:.1%}, and guessing gives {best.chance:.2%}"
+        elif best.is_far_below_auc:
+            yield (
+                f"recall@1 {best.label} is {best.recall:.1%}, and an AUC of {best.auc:.3f} usually comes with "
+                f"{best.implied_recall:.0%}: items are told from most others, and not from those near them"
+            )
+    if patient.has(Curve):
+        yield from _of_curve(patient.part(Curve), patient.has(Alignment))
+
+
+def _of_curve(curve: Curve, has_pairs: bool) -> Iterator[str]:
+    recall = curve.evaluations("val_recall")
+    if len(recall) > 1 and recall[-1] < _BELOW_START * recall[0]:
+        name = curve.log.columns.get("val_recall", "validation recall")
+        yield f"{name} has fallen from {recall[0]:.4g} to {recall[-1]:.4g}"
+    if not (has_pairs or curve.recall_rises) and curve.is_flat and curve.level >= _UNMOVED * curve.start > 0:
+        yield f"the loss has not moved: {curve.start:.4g} at the start, {curve.level:.4g} at the end"
+
+
+def _bring(patient: Patient) -> Iterator[str]:
+    """Yield what could explain it, as far as the source lacks it."""
+    if not patient.has(TrainingLog):
+        yield "the log of its training (--log)"
+    if not patient.has(TrainedWith):
+        yield "what it was trained with (--objective, --batch-size)"
+    if not patient.has(Alignment):
+        yield "the embeddings of both sides (a dump)"
+    else:
+        yield "a dump of the model before this training, of the same items"
+    if not patient.has(Texts):
+        yield "the rows that it was trained on (a file of texts)"
+    yield "the step of your trainer (lossscope check --trainer)"

@@ -1,0 +1,124 @@
+"""Is the order of the rows lost within groups, or in a matrix?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
+from .parts.alignment import Alignment
+from .parts.half_spaces import HalfSpaces, Partners
+from .parts.items import Items
+from .parts.patient import Patient
+from .parts.remedies import paired_again
+from .parts.row_maxima import RowMaxima
+from .types import Cure
+
+_AGAIN = "with each query paired with the candidate that is nearest by the first half of the dimensions"
+
+
+@dataclass(frozen=True)
+class OrderLost(Check):
+    """Are the right partners of queries there, under other rows than the stated ones?
+
+    The candidate that is nearest by half of the dimensions is the nearest by the other half, too, and it is not the
+    stated positive: pairs were shuffled within topics, files or batches. Of vectors that know no more than the topic
+    the halves agree by chance. In a matrix alone, the highest similarity of a row stands apart from its second one,
+    which by chance is only twice as far from it as the second from the third.
+    Source: a permutation keeps every cosine; gaps of extremes of a normal sample are 1 to 1/2 (Weissman 1978).
+    """
+
+    agreement: float = 0.3  # of the nearest candidates by both halves
+    stated: float = 0.25  # of it: share of the queries whose stated positive is the nearest, at most
+    distinct: float = 0.7  # nearest candidates over queries, at least: hubs agree, too
+    gap: float = 4.0  # from the first to the second of a row over that to the third; 2 by chance, 3 in trained models
+    mutual: float = 0.8  # share of the rows whose nearest has them as its nearest; 0.5 by chance
+    severity: ClassVar[Severity] = "error"
+    place: ClassVar[int] = 12
+    explains: ClassVar[tuple[str, ...]] = (
+        "no-learning", "shuffled-share", "no-gradient", "temperature-too-low", "hard-negatives-too-hard", "hubness",
+        "one-direction", "temperature-too-high", "not-finished", "overfitting",
+    )  # fmt: skip
+
+    def examine(self, patient: Patient) -> Finding | None:
+        patient.require_trained()
+        alignment = patient.part(Alignment)
+        if patient.has(RowMaxima):
+            return self._of_matrix(patient, alignment, patient.part(RowMaxima))
+        partners = patient.part(HalfSpaces).best
+        patient.signals[self.id()] = partners.agreement - partners.recall if self._are_distinct(partners) else 0.0
+        if alignment.at_chance or not self._is_lost(partners):
+            return None  # where all is at chance, a shift or a sort is looked for: misaligned-pairs
+        split = patient.part(Items).source
+        ids = (split.image_ids, split.caption_ids)
+        ids = ids if partners.direction == split.relations.sides.labels[0] else ids[::-1]
+        rows = np.flatnonzero(partners.agree & ~partners.paired)[:5]
+        return self._found(
+            f"{partners.agreement:.0%} of the queries have a partner that both halves of the dimensions name, and for "
+            f"{partners.recall:.0%} it is the stated positive: pairs were shuffled within groups.",
+            (
+                Evidence("nearest candidates that both halves name", partners.agreement, self.agreement, (None, None)),
+                Evidence(f"stated positives that are nearest, {partners.direction}", partners.recall,
+                         self.stated * partners.agreement, (0.5 * partners.agreement, None)),
+            ),
+            tuple(
+                f"{partners.direction}: {ids[0][partners.queries[row]]} belongs with {ids[1][partners.nearest[row]]}"
+                for row in rows
+            ),
+        )  # fmt: skip
+
+    def _are_distinct(self, partners: Partners) -> bool:
+        return partners.distinct >= self.distinct
+
+    def _is_lost(self, partners: Partners) -> bool:
+        lost = partners.agreement >= self.agreement and partners.recall <= self.stated * partners.agreement
+        return lost and self._are_distinct(partners)
+
+    def _of_matrix(self, patient: Patient, alignment: Alignment, maxima: RowMaxima) -> Finding | None:
+        patient.signals[self.id()] = maxima.gap
+        best = alignment.best
+        if maxima.gap < self.gap or maxima.mutual < self.mutual or best.recall > self.stated * maxima.mutual:
+            return None
+        return self._found(
+            f"In {maxima.mutual:.0%} of the rows the highest similarity is that of its column, too, and stands apart "
+            f"from the second one, yet recall@1 is {best.recall:.1%}: the columns are in another order than the rows.",
+            (
+                Evidence("gap to the second similarity over that to the third", maxima.gap, self.gap, (0.5, 3.5)),
+                Evidence(f"recall@1 {best.label}", best.recall, self.stated * maxima.mutual, (0.3, 1)),
+            ),
+            (),
+        )
+
+    def _found(self, why: str, evidence: tuple[Evidence, ...], examples: tuple[str, ...]) -> Finding:
+        return self.finding(
+            "the right partners are there, under other rows",
+            why,
+            evidence,
+            (
+                Advice("Keep both sides of a pair in one record when you sort, shuffle or group; look at ids by eye."),
+                Advice("Look at samplers that draw queries and positives of a topic on their own."),
+            ),
+            examples=examples,
+        )
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Pair each query with the candidate that one half names, and ask the other half."""
+        return partners_restored(patient)
+
+
+def partners_restored(patient: Patient) -> Sequence[Remedy]:
+    """Return the source with the partners that half of the dimensions names; none without embeddings of two sides."""
+    if not patient.has(HalfSpaces):
+        return ()
+    partners, split = patient.part(HalfSpaces).best, patient.part(Items).source
+    pairs = np.stack([partners.queries, partners.nearest], 1)[partners.agree]
+    pairs = pairs[np.unique(pairs[:, 1], return_index=True)[1]]
+    if len(pairs) < 2:
+        return ()
+    pairs = pairs if partners.direction == split.relations.sides.labels[0] else pairs[:, ::-1]
+    statistic = f"recall@1 {partners.direction} by the second half"
+    cure = Cure(_AGAIN, statistic, partners.recall, partners.agreement, max(partners.agreement, partners.recall))
+    return (Remedy(_AGAIN, paired_again(split, pairs), cure),)

@@ -1,0 +1,147 @@
+"""Are the right partners there, under other rows? Candidates nearest by half of the dimensions, and by the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from lossscope.core.facts import Missing, TooLittle
+from lossscope.core.types import Rows
+
+from .items import Items
+from .patient import Patient
+from .remedies import embeddings_of
+from .vectors import Vectors, draw_rows, unit_rows_of
+
+_QUERIES = 512  # that look for their partner among all candidates
+_TILE = 1 << 14  # candidates at a time
+_LEAST_DIMENSIONS = 8
+_USED = 1e-6  # of the variance of the widest direction; a thousandth of its width
+LEAST = 16  # queries
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Partners:
+    """Of a sample of queries: which candidate is the nearest by either half of the dimensions.
+
+    Halves are every other principal direction of both sides together, so that neither knows the other: of vectors
+    without pairs they agree by chance.
+    """
+
+    direction: str
+    queries: Rows  # (q,) rows
+    nearest: Rows  # (q,) row of the nearest candidate by the first half
+    agree: Flags  # (q,) whether it is the nearest by the second half, too
+    paired: Flags  # (q,) whether a stated positive is the nearest by the second half
+
+    @property
+    def agreement(self) -> float:
+        """Share of the queries whose nearest candidates agree."""
+        return float(self.agree.mean())
+
+    @property
+    def recall(self) -> float:
+        """Share of the queries whose stated positive is the nearest, by the same half."""
+        return float(self.paired.mean())
+
+    @property
+    def distinct(self) -> float:
+        """Number of different nearest candidates over that of queries: below 1 where a few win every ranking."""
+        return len(np.unique(self.nearest)) / len(self.nearest)
+
+
+@dataclass(frozen=True)
+class HalfSpaces:
+    """Partners in both directions."""
+
+    directions: tuple[Partners, ...]
+    needs: ClassVar[tuple[type, ...]] = (Items,)
+
+    @classmethod
+    def of(cls, patient: Patient, items: Items) -> HalfSpaces:
+        """Compare the halves. Raises Missing without embeddings of two sides, TooLittle of few rows or dimensions."""
+        source, relations = items.source, items.source.relations
+        if source.images is None or source.captions is None or relations.one_set:
+            raise Missing("it has no two sides of embeddings", "embeddings")
+        vectors = patient.part(Vectors)
+        usable = vectors.finite_rows()
+        directions = _directions(items)
+        if directions.shape[1] < _LEAST_DIMENSIONS:
+            raise TooLittle(f"its sides spread over {directions.shape[1]} directions; {_LEAST_DIMENSIONS} are needed")
+        pairs = relations.positives
+        pairs = pairs[usable[0][pairs[:, 0]] & usable[1][pairs[:, 1]]]
+        if min(len(np.unique(pairs[:, 0])), len(np.unique(pairs[:, 1]))) < LEAST:
+            raise TooLittle(f"it has fewer than {LEAST} pairs")
+        sides = (vectors.first, vectors.second)
+        labels = relations.sides.labels
+        found = [partners_of(sides, pairs, directions, labels[0])]
+        found.append(partners_of(sides[::-1], pairs[:, ::-1], directions, labels[1]))
+        return cls(tuple(found))
+
+    @property
+    def best(self) -> Partners:
+        """The direction whose halves agree more often: of several captions of an image that of the captions."""
+        return max(self.directions, key=lambda partners: partners.agreement)
+
+
+def partners_of(sides: tuple[Tensor, ...], pairs: Rows, directions: Tensor, label: str) -> Partners:
+    """Return the partners of queries of the first of two sides.
+
+    Args:
+        sides: (N, d) queries, (M, d) candidates.
+        pairs: (n, 2) stated positives, whose rows are finite and not zero.
+        directions: (d, k) principal ones, the widest first.
+        label: from queries to candidates.
+    """
+    rng = np.random.default_rng(0)
+    queries = draw_rows(np.unique(pairs[:, 0]), _QUERIES, rng)
+    halves = directions[:, ::2], directions[:, 1::2]
+    of_queries = _unit(sides[0], queries)
+    nearest = [_Nearest(len(queries)), _Nearest(len(queries))]
+    candidates = np.unique(pairs[:, 1])  # a permutation is one of stated positives, not of mined negatives
+    for start in range(0, len(candidates), _TILE):
+        rows = candidates[start : start + _TILE]
+        tile = _unit(sides[1], rows)
+        for part, half in zip(nearest, halves, strict=True):
+            part.see(of_queries @ half @ torch.nn.functional.normalize(tile @ half, dim=1).T, rows)
+    by_first, by_second = (part.rows for part in nearest)
+    number = int(pairs.max()) + 1
+    stated = np.isin(queries * number + by_second.clip(max=number - 1), pairs[:, 0] * number + pairs[:, 1])
+    return Partners(label, queries, by_first, by_first == by_second, stated & (by_second < number))
+
+
+class _Nearest:
+    """The nearest candidate of each query over tiles."""
+
+    def __init__(self, queries: int) -> None:
+        self.best = torch.full((queries,), -torch.inf)
+        self.rows: Rows = np.zeros(queries, np.int64)
+
+    def see(self, S: Tensor, rows: Rows) -> None:
+        """Take a tile (queries, candidates) whose columns are these rows."""
+        best, columns = S.max(1)
+        is_nearer = (best > self.best).numpy()
+        self.rows[is_nearer] = rows[columns.numpy()[is_nearer]]
+        self.best = torch.maximum(self.best, best)
+
+
+def _directions(items: Items) -> Tensor:
+    """Return the principal directions (d, k) of both sides of the sample together, those that carry next to nothing
+    left out.
+    """
+    first, second = embeddings_of(items.split)
+    both = torch.cat([first - first.mean(0), second - second.mean(0)]).double()
+    values, directions = torch.linalg.eigh(both.T @ both)
+    used = values.flip(0) > _USED * values[-1]
+    wide: Tensor = directions.flip(1)[:, used].float()
+    return wide
+
+
+def _unit(side: Tensor, rows: Rows) -> Tensor:
+    return unit_rows_of(side, rows).float()

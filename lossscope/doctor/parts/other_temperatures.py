@@ -1,0 +1,48 @@
+"""Which temperature would fit the frozen batches best, and how many negatives would carry the weight then?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from lossscope.core.facts import Missing
+from lossscope.errors import InputError
+
+from .batches import Batches, batch_rows, finite_mean, query_statistics
+from .patient import Patient
+
+_TAUS = np.geomspace(0.005, 1.0, 24)
+_BATCHES = 4
+
+
+@dataclass(frozen=True)
+class OtherTemperatures:
+    """N_eff at the objective's own temperature and at that with the lowest loss of the same batches."""
+
+    tau: float
+    best: float  # of a grid from 0.005 to 1
+    effective: float  # mean N_eff of the queries at tau
+    effective_at_best: float
+    needs: ClassVar[tuple[type, ...]] = (Batches,)
+
+    @classmethod
+    def of(cls, patient: Patient, batches: Batches) -> OtherTemperatures:
+        """Weigh some batches at other temperatures. Raises Missing for an objective without `tau`."""
+        objective: Any = batches.objective
+        if "tau" not in {item.name for item in fields(objective)} or not isinstance(objective.tau, float):
+            raise Missing("its objective has no temperature")
+        rows = [direction for batch in islice(batch_rows(patient), _BATCHES) for direction in batch]
+        losses, counts = dict[float, float](), dict[float, float]()
+        for tau in (*map(float, _TAUS), objective.tau):
+            try:
+                other = replace(objective, tau=tau)
+            except InputError:
+                continue
+            statistics = [query_statistics(other, direction) for direction in rows]
+            losses[tau] = float(np.mean(np.concatenate([queries.loss for queries in statistics])))
+            counts[tau] = finite_mean(np.concatenate([queries.effective for queries in statistics]))
+        best = min(losses, key=lambda tau: losses[tau])
+        return cls(objective.tau, best, counts[objective.tau], counts[best])

@@ -1,0 +1,127 @@
+"""What is, before any verdict: recall, ranks, loss, gradient, effective ranks, beside chance and what is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from ..logs.base import TrainingLog
+from .alignment import Alignment, DirectionAlignment
+from .batches import Batches
+from .curve import Curve
+from .patient import Patient
+from .spectrum import Spectrum
+from .texts import Texts
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number of the state, beside chance and what the same vectors could do, and its words."""
+
+    value: float
+    name: str  # `recall@1`
+    figure: str  # `64.6%`
+    which: str = ""  # direction or side, `i2t`
+    beside: str = ""  # `among 1,000 (chance 0.10%)`
+    chance: float | None = None
+    possible: float | None = None  # None: not known
+
+    @property
+    def text(self) -> str:
+        """Return it as a part of a sentence."""
+        return " ".join(filter(None, (self.name, self.which, self.figure, self.beside)))
+
+
+State = dict[str, Quantity]
+
+
+def state_of(patient: Patient) -> State:
+    """Return what is known of a source before it is judged: statistic -> number, those that people ask for first."""
+    quantities: list[Quantity] = []
+    if patient.has(Alignment):
+        quantities += _recalls(patient.part(Alignment))
+    if patient.has(Batches):
+        quantities += _batches(patient.part(Batches))
+    if patient.has(Curve):
+        quantities += _curve(patient.part(Curve))
+    elif patient.has(TrainingLog):
+        quantities += _short_log(patient.part(TrainingLog))
+    if patient.has(Spectrum):
+        quantities += _ranks(patient.part(Spectrum))
+    if patient.has(Texts):
+        report = patient.part(Texts).report
+        beside = f"with {report.queries:,} queries and {report.documents:,} positives"
+        quantities.append(Quantity(report.rows, "rows", f"{report.rows:,}", beside=beside))
+    return {" ".join(filter(None, (quantity.name, quantity.which))): quantity for quantity in quantities}
+
+
+def state_line(state: Mapping[str, Quantity]) -> str:
+    """Return all of it in one line, both directions and both sides together."""
+    parts = []
+    for (name, beside), group in groupby(state.values(), lambda quantity: (quantity.name, quantity.beside)):
+        figures = ", ".join(" ".join(filter(None, (quantity.which, quantity.figure))) for quantity in group)
+        parts.append(" ".join(filter(None, (name, figures, beside))))
+    return "; ".join(parts)
+
+
+def _recalls(alignment: Alignment) -> Iterator[Quantity]:
+    for direction in alignment.directions:
+        yield _recall(direction, alignment.pairs)
+    for direction in alignment.directions:
+        rank = float(np.median(1 + direction.place * direction.negatives))
+        middle = float(np.median(1 + 0.5 * direction.negatives))
+        yield Quantity(rank, "median rank", f"{rank:,.0f}", direction.label, chance=middle, possible=1.0)
+
+
+def _recall(direction: DirectionAlignment, pairs: int) -> Quantity:
+    implied = f"; its AUC {direction.auc:.3f} would give {direction.implied_recall:.0%}"
+    far = implied if direction.is_far_below_auc else ""
+    return Quantity(
+        direction.recall,
+        "recall@1",
+        f"{direction.recall:.1%}",
+        direction.label,
+        f"among {pairs:,} (chance {direction.chance:.2%}{far})",
+        direction.chance,
+        max(direction.implied_recall, direction.recall),
+    )
+
+
+def _batches(batches: Batches) -> Iterator[Quantity]:
+    if np.isfinite(batches.loss):
+        beside = f"in batches of {batches.batch_size:,} (guessing {batches.guess:.3g})"
+        yield Quantity(batches.loss, "loss", f"{batches.loss:.3g}", beside=beside, chance=batches.guess)
+    share = 1 - float(batches.queries.without.mean())
+    yield Quantity(share, "queries with a gradient", f"{share:.0%}")
+
+
+def _curve(curve: Curve) -> Iterator[Quantity]:
+    guess = curve.level_of_guessing
+    known = "its guessing level is not known" if guess is None else f"guessing {guess.value:.3g}, {guess.name}"
+    figure = f"{curve.start:.4g} at the start, {curve.level:.4g} at the end"
+    yield Quantity(
+        curve.level, "logged loss", figure, beside=f"({known})", chance=None if guess is None else guess.value
+    )
+    recall = curve.evaluations("val_recall")
+    if len(recall):
+        name = curve.log.columns.get("val_recall", "validation recall")
+        figure = f"{recall[0]:.4g} at first, {recall[-1]:.4g} at the end, {recall.max():.4g} at best"
+        yield Quantity(float(recall[-1]), name, figure, possible=float(recall.max()))
+
+
+def _short_log(log: TrainingLog) -> Iterator[Quantity]:
+    losses = log.steps["loss"].dropna().to_numpy(dtype=np.float64) if "loss" in log.steps else np.zeros(0)
+    if len(losses):
+        figure = f"{losses[0]:.4g} at first, {losses[-1]:.4g} after {len(losses)} logged steps"
+        yield Quantity(float(losses[-1]), "logged loss", figure)
+
+
+def _ranks(spectrum: Spectrum) -> Iterator[Quantity]:
+    for side in spectrum.sides:
+        largest = min(side.null, side.largest)
+        yield Quantity(
+            side.rank, "effective rank", f"{side.rank:.1f}", side.name, f"of {side.d} dimensions", possible=largest
+        )

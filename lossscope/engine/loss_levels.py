@@ -1,0 +1,165 @@
+"""What does an objective cost where all similarities are equal, and where they are perfect? By evaluating it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lossscope.core.pair import Pair
+from lossscope.core.similarity import Mask, pair_mask
+from lossscope.core.types import Reduction
+from lossscope.core.weights import reduce_weights
+from lossscope.errors import InputError
+from lossscope.objectives.base import Objective
+
+_ROWS = 2048  # of a batch whose loss of guessing is computed; that of larger ones follows from it
+_QUERIES = 8  # of layouts other than pairs, in which all queries are alike
+_CANDIDATES = 1 << 17  # of a query in these, at most
+_LINEAR, _LOGARITHM = 1e-3, 5e-3  # share by which growth of the loss may differ from that of its form
+_NOISE = 2e-6  # of a loss in float32, as a share of it
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How many candidates a query of a batch has: its positive and the positives of others, and what is added."""
+
+    pairs: int
+    mined: int = 0  # negatives of each query, which are candidates of all
+    queue: int = 0  # candidates of earlier batches
+    views: bool = False  # two views of each item in one set: both are queries, and all others candidates
+
+    @property
+    def candidates(self) -> int:
+        """B, or B (1 + mined) + queue; 2 B − 1 of two views."""
+        return (2 * self.pairs - 1 if self.views else self.pairs * (1 + self.mined)) + self.queue
+
+    @property
+    def name(self) -> str:
+        """The number of candidates, and where they come from."""
+        where = "two views of each item" if self.views else ""
+        where = f"{self.mined} mined negatives a query" if self.mined else where
+        where = f"a queue of {self.queue:,}" if self.queue else where
+        return f"log {self.candidates:,}" + (f" ({where})" if where else "")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Mean losses of a query."""
+
+    guess: float  # all similarities are 0
+    collapse: float  # all are 1
+    perfection: float  # the positive has 1, others 0
+    apart: float  # the positive has 1, others −1: no vectors can do more
+
+
+def loss_levels(objective: Objective, layout: Layout) -> Levels | None:
+    """Return what an objective costs in a layout; None where it has no loss, or does not take the layout."""
+    guess = collapse = perfection = apart = None
+    if layout.candidates <= _CANDIDATES:
+        guess, collapse = (_mean(equal_losses(objective, layout, value)) for value in (0.0, 1.0))
+        perfection, apart = (_mean(_perfect_losses(objective, layout, value)) for value in (0.0, -1.0))
+    if guess is None or collapse is None or perfection is None or apart is None:
+        return None
+    return Levels(guess, collapse, perfection, apart)
+
+
+def equal_losses(objective: Objective, layout: Layout, similarity: float = 0.0) -> Tensor | None:
+    """Return the loss of each query where all similarities are equal; None where it has none."""
+    return _losses(objective, layout, lambda match: torch.full(match.shape, similarity))
+
+
+def _perfect_losses(objective: Objective, layout: Layout, others: float) -> Tensor | None:
+    return _losses(objective, layout, lambda match: torch.where(match, 1.0, others))
+
+
+def _losses(objective: Objective, layout: Layout, fill: object) -> Tensor | None:
+    mask = _mask(layout)
+    try:
+        return objective(fill(mask.match), mask).values  # type: ignore[operator]
+    except (InputError, RuntimeError):
+        return None
+
+
+def _mask(layout: Layout) -> Mask:
+    """Return the batch itself where it is one of pairs, else a few of its queries with all their candidates."""
+    if layout.candidates == layout.pairs:
+        return pair_mask(torch.arange(layout.pairs))
+    queries = min(_QUERIES, layout.candidates)
+    match = torch.eye(queries, layout.candidates, dtype=torch.bool)
+    return Mask(match, torch.ones_like(match))
+
+
+def _mean(losses: Tensor | None) -> float | None:
+    return None if losses is None else float(losses.mean())
+
+
+def is_logarithm(objective: Objective) -> bool:
+    """Return whether guessing among 4 and 8 candidates costs log 4 and log 8, as in a softmax over candidates."""
+    losses = {pairs: equal_losses(objective, Layout(pairs)) for pairs in (4, 8)}
+    return all(x is not None and bool(((x - math.log(pairs)).abs() < 1e-3).all()) for pairs, x in losses.items())
+
+
+def is_margin(objective: Objective | None) -> bool:
+    """Return whether equal similarities cost the margin, once or per negative, whatever they are: a triplet loss."""
+    margin = getattr(objective, "margin", None)
+    if objective is None or not isinstance(margin, float) or not margin > 0:
+        return False
+    for pairs, similarity in ((4, 0.0), (8, 0.0), (8, 0.9)):
+        losses, costs = equal_losses(objective, Layout(pairs), similarity), (margin, margin * (pairs - 1))
+        if losses is None or all(float((losses - cost).abs().max()) > 1e-3 * cost for cost in costs):
+            return False
+    return True
+
+
+def guess_of_query(objective: Objective, size: int) -> float | None:
+    """Return the mean loss of a query among pairs whose similarities are equal; None where that is not known.
+
+    That of a large batch follows from smaller ones, each twice the one before, where it grows by twice as much from
+    one to the next (a sum over negatives) or by as much (a logarithm), or is the same. Else it is not known.
+    """
+    if size <= _ROWS:
+        return _positive(_mean(equal_losses(objective, Layout(size))))
+    losses = [_positive(_mean(equal_losses(objective, Layout(rows)))) for rows in (_ROWS // 4, _ROWS // 2, _ROWS)]
+    if None in losses:
+        return None
+    quarter, half, whole = (float(loss or 0.0) for loss in losses)
+    before, growth = half - quarter, whole - half
+    if math.isclose(growth, 2 * before, rel_tol=_LINEAR, abs_tol=_NOISE * whole):
+        return whole + growth * (size - _ROWS) / (_ROWS - _ROWS // 2)
+    if math.isclose(growth, before, rel_tol=_LOGARITHM):
+        bend = growth - before  # c log(a + b n) is not yet straight in log n; half as bent at each doubling
+        return whole + (growth + bend) * math.log2(size / _ROWS) - bend * (1 - _ROWS / size)
+    return None
+
+
+def _positive(loss: float | None) -> float | None:
+    return loss if loss is not None and loss > 0 else None
+
+
+def guess_of_run(objective: Objective, size: int, reduction: Reduction | None) -> float | None:
+    """Return the loss that a run of lossscope logs where all similarities are equal; None where that is not defined.
+
+    Args:
+        objective: that it trains with.
+        size: pairs of a batch.
+        reduction: of its recipe; None: that of the objective.
+    """
+    reduction, rows = reduction or objective.traits.reduction, min(size, _ROWS)
+    S, mask = torch.zeros(rows, rows), pair_mask(torch.arange(rows))
+    try:
+        both = Pair(objective(S, mask), objective(S, mask.t()))
+    except InputError:
+        return None
+    value = reduce_weights(both, objective.traits.directions, reduction, rows).value
+    if value is None or not float(value) > 0:
+        return None
+    if rows == size:
+        return float(value)
+    small, large = guess_of_query(objective, rows), guess_of_query(objective, size)
+    if small is None or large is None:
+        return None
+    factor = {"sum": size / rows, "cells": (rows - 1) / (size - 1)}.get(reduction, 1.0)  # of R, see reduce_weights
+    return float(value) * factor * large / small
