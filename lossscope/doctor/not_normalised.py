@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import torch
 
-from .base import Advice, Check, Evidence, Finding, Severity
+from .base import Advice, Check, Evidence, Finding, Remedy, Severity
+from .parts.alignment import Alignment, align
+from .parts.items import Items
 from .parts.patient import Patient
 from .parts.vectors import SideFacts, Vectors
+from .types import Cure
 
 
 @dataclass(frozen=True)
 class NotNormalised(Check):
     """Are there rows whose length is not 1, where the objective wants cosines?
 
-    Every objective here takes cosines: margins, temperatures and eps are of them.
+    Every objective here takes cosines: margins, temperatures and eps are of them. Many trainers normalise in the loss,
+    so that rows of a dump need not be of unit length: a note. It is a warning where some rows of a side are of unit
+    length and others are not, and in a running loop whose loss takes products of the rows as they are.
     Source: Wang et al. 2017, NormFace; Wang & Isola 2020, section 2.
     """
 
     tolerance: float = 1e-3  # of a length; rounding to bfloat16 moves one by at most 4e-3, which is added there
-    severity: ClassVar[Severity] = "warning"
+    mixed: float = 0.9  # share of the rows off 1 below which the others were normalised
+    severity: ClassVar[Severity] = "note"
     place: ClassVar[int] = 8
     explains: ClassVar[tuple[str, ...]] = ()
 
@@ -41,8 +48,25 @@ class NotNormalised(Check):
                 Evidence(f"share of {worst.name} off 1 by more than {self._tolerance(worst):g}", share, 0.0, (0, 0)),
                 Evidence("median length", float(np.median(norms)), None, (1 - self.tolerance, 1 + self.tolerance)),
             ),
-            (Advice("Normalise both sides before the loss: x = torch.nn.functional.normalize(x, dim=-1)."),),
+            (Advice("Normalise both sides before the loss, or let the loss do it: normalize(x, dim=-1)."),),
+            "warning" if share < self.mixed or patient.takes_products else None,
         )
+
+    def remedies(self, patient: Patient) -> Sequence[Remedy]:
+        """Rank by cosines in place of products."""
+        if not patient.has(Alignment):
+            return ()
+        vectors, alignment = patient.part(Vectors), patient.part(Alignment)
+        rows = patient.part(Items).rows
+        first = vectors.first[torch.from_numpy(rows.i2t[alignment.rows.i2t])].float()
+        second = vectors.second[torch.from_numpy(rows.t2i[alignment.rows.t2i])].float()
+        products = first @ second.T
+        valid = zip((products, products.T), (alignment.valid, alignment.valid.T), alignment.directions, strict=False)
+        before = [(align(S, mask, one.label), one) for S, mask, one in valid]
+        by_product, by_cosine = max(before, key=lambda pair: pair[1].recall - pair[0].recall)
+        what, statistic = "ranked by cosines in place of products", f"recall@1 {by_cosine.label}"
+        possible = max(by_cosine.recall, by_product.recall)
+        return (Remedy(what, cure=Cure(what, statistic, by_product.recall, by_cosine.recall, possible)),)
 
     def _tolerance(self, side: SideFacts) -> float:
         narrow = {torch.bfloat16: 4e-3, torch.float16: 5e-4}

@@ -14,6 +14,7 @@ from .parts.patient import Patient
 class TemperatureTwice(Check):
     """Are there similarities outside [−1, 1], as logits divided by tau or multiplied by a learnt scale are?
 
+    Of an objective that is not known they may be products of rows of any length, and it is a note.
     Source: a cosine is at most 1; every objective here scales cosines itself.
     """
 
@@ -41,4 +42,5 @@ class TemperatureTwice(Check):
                 Advice("Pass cosines: the product of normalised embeddings, without logit_scale and without / tau."),
                 Advice(f"If that was one scale, divide by it: with {matrix.largest:.3g} this matrix is at most 1."),
             ),
+            None if patient.objective_spec is not None else "note",
         )

@@ -18,6 +18,7 @@ from lossscope.objectives.base import Objective
 _ROWS = 2048  # of a batch whose loss of guessing is computed; that of larger ones follows from it
 _QUERIES = 8  # of layouts other than pairs, in which all queries are alike
 _CANDIDATES = 1 << 17  # of a query in these, at most
+_FAR = -100.0  # a similarity that no cosine has
 _LINEAR, _LOGARITHM = 1e-3, 5e-3  # share by which growth of the loss may differ from that of its form
 _NOISE = 2e-6  # of a loss in float32, as a share of it
 
@@ -112,6 +113,19 @@ def is_margin(objective: Objective | None) -> bool:
         if losses is None or all(float((losses - cost).abs().max()) > 1e-3 * cost for cost in costs):
             return False
     return True
+
+
+def is_unreachable(objective: Objective) -> bool:
+    """Return whether a hinge stays active whatever vectors do: positives at 1 and all negatives at −1.
+
+    A hinge costs as much for each negative, or for the hardest alone, and nothing where negatives are far enough.
+    """
+    few, many = (loss_levels(objective, Layout(pairs)) for pairs in (8, 16))
+    if not isinstance(getattr(objective, "margin", None), float) or few is None or many is None or few.apart <= 0:
+        return False
+    is_per_negative = math.isclose(many.apart / few.apart, 15 / 7, rel_tol=1e-3)
+    far = _mean(_perfect_losses(objective, Layout(8), _FAR))
+    return far == 0 and (is_per_negative or math.isclose(many.apart, few.apart, rel_tol=1e-3))
 
 
 def guess_of_query(objective: Objective, size: int) -> float | None:

@@ -146,8 +146,9 @@ class LiveDoctor:
         spec = None if objective is None or not is_known(objective) else spec_of(objective)
         log = kind.history.log(spec, size, with_broken=is_broken)
         patient = patient_of(step.batch, objective, log)
-        if _OF_LENGTHS in ids and not uses_lengths(patient, step.batch.first):
-            ids -= {_OF_LENGTHS}
+        if _OF_LENGTHS in ids:
+            patient.takes_products = uses_lengths(patient, step.batch.first)
+            ids = ids if patient.takes_products else ids - {_OF_LENGTHS}
         absent: frozenset[str] = frozenset()  # without an examination
         if any(id in kind.open for id in OF_SCALE):
             ids -= OF_LOG | OF_LEARNING

@@ -81,8 +81,9 @@ def test_what_is_wrong_has_its_number_its_threshold_and_what_to_do(plant: Words)
     [
         (no_learning.vectors, "error", 3),
         (no_learning.vectors, "warning", 3),
-        (not_normalised.lengths, "error", 0),
-        (not_normalised.lengths, "warning", 3),
+        (not_normalised.a_share, "error", 0),
+        (not_normalised.a_share, "warning", 3),
+        (not_normalised.lengths, "warning", 0),
         (modality_gap.gap, "warning", 0),
         (healthy_dump, "warning", 0),
     ],

@@ -9,7 +9,7 @@ from types import ModuleType
 import tests.planted
 
 CONTRACT = {
-    "non-finite": "error", "not-normalised": "warning", "normalised-over-wrong-axis": "error",
+    "non-finite": "error", "not-normalised": "note", "normalised-over-wrong-axis": "error",
     "complete-collapse": "error", "dead-tower": "error", "dimensional-collapse": "warning", "misaligned-pairs": "error",
     "shuffled-share": "warning", "no-learning": "error", "margin-plateau": "error", "no-gradient": "warning",
     "temperature-too-low": "warning", "temperature-too-high": "warning", "temperature-twice": "error",
@@ -20,7 +20,7 @@ CONTRACT = {
     "loss-spike": "warning", "frozen": "error", "overfitting": "warning", "not-finished": "note",
     "batch-norm-leak": "warning", "half-precision": "warning", "gather-without-gradient": "error",
     "labels-without-offset": "error", "cached-gradient-differs": "error", "order-lost": "error",
-    "anisotropy": "warning",
+    "anisotropy": "warning", "margin-unreachable": "error",
 }  # fmt: skip
 """Id -> severity of every finding that the design promises; others read the ids."""
 OF_TEXT_ROWS = {
@@ -29,7 +29,12 @@ OF_TEXT_ROWS = {
 """Those that `lossscope data lint` counts in rows of text, beside them."""
 OF_TRAINERS = frozenset({"cached-gradient-differs", "gather-without-gradient", "labels-without-offset"})
 """Those that only a replay of the trainer finds."""
-NOTES = frozenset({"batch-ceiling", "cone", "modality-gap", "not-finished", "same-item-negatives", "scale-pinned"})
+NOTES = frozenset(
+    {
+        "batch-ceiling", "cone", "modality-gap", "not-finished", "not-normalised", "same-item-negatives",
+        "scale-pinned",
+    }
+)  # fmt: skip
 """Ids that are found in good trainings too."""
 
 

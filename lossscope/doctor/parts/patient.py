@@ -33,6 +33,7 @@ class Patient(Facts):
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, of an own checkpoint or run
     run: Path | None = None  # folder of an own run, whose recipe a command can train again
     is_held_out: bool = False  # whether its items are known not to be those that it was trained on
+    takes_products: bool = False  # whether its loss is known to take products of the rows, whatever their length
     epoch: int | None = None  # of training, where it is known: 0 is a model that was not trained
     steps: int | None = None  # of training, where they are known
     notices: list[str] = field(default_factory=list)  # what was assumed
