@@ -40,8 +40,8 @@ class MarginUnreachable(Check):
         best = levels.apart / levels.guess
         return self.finding(
             f"no vectors reach the margin {margin:g}",
-            f"With every positive at cosine 1 and every negative at −1 the loss is still {best:.0%} of that of guessing: "
-            "all negatives are active for ever, the easy ones, too.",
+            f"With positives at cosine 1 and all negatives at −1 the loss is still {best:.0%} of that of guessing, "
+            "so that all negatives are active for ever, easy ones, too.",
             (Evidence("loss of the best possible vectors / loss of guessing", best, 0.0, (0, 0)),),
             (
                 Advice("Use a margin of 0.2 to 0.5 of cosines, or of 0.5 to 1 of Euclidean distances of unit vectors."),

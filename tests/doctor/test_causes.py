@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 import lossscope
 from lossscope.doctor.examination.causes import fold
 from lossscope.doctor.examination.checks import all_checks
-from lossscope.doctor.types import SEVERITIES, Finding
-from tests.planted import complete_collapse, non_finite, scale_falling
-from tests.planted.base import SIZES, Plant
+from lossscope.doctor.examination.proof import Proofs
+from lossscope.doctor.types import SEVERITIES, Cure, Finding
+from tests.planted import complete_collapse, non_finite, one_direction, scale_falling
+from tests.planted.base import SIZES, Plant, aligned, pairs, unit
 
 CHECKS = {check.id(): check for check in all_checks()}
 PLACES = {id: check.place for id, check in CHECKS.items()}
@@ -123,3 +125,46 @@ def test_the_order_in_which_files_are_found_does_not_matter(found: list[Finding]
 def test_folding_holds_for_what_the_files_explain(ids: list[str]) -> None:
     found = folded(*map(of_check, ids))
     assert sorted([*found, *(id for explained in found.values() for id in explained)]) == sorted(ids)
+
+
+def undone(finding_: Finding, restored: float) -> Finding:
+    """Return a finding whose cure restored a share."""
+    return replace(finding_, cure=Cure("undone", "recall@1 i2t", 0.0, restored, 1.0))
+
+
+def test_what_goes_with_a_cure_is_its_symptom_and_what_stays_is_not() -> None:
+    cause, symptom, other = finding("cause", "other"), finding("symptom"), finding("other")
+    proofs = Proofs(
+        (undone(cause, 0.9), symptom, other), {"cause": frozenset({"symptom"})}, {"cause": frozenset({"other"})}
+    )
+    top, _ = fold((cause, symptom, other), {"cause": 2, "other": 1}, proofs)
+    assert {one.id: one.explains for one in top} == {"cause": ("symptom",), "other": ()}
+
+
+def test_of_two_causes_that_were_undone_the_one_that_restores_more_comes_first() -> None:
+    little, much = undone(finding("little"), 0.3), undone(finding("much"), 0.8)
+    proofs = Proofs((little, much), {"little": frozenset(), "much": frozenset()}, {})
+    top, _ = fold((little, much), {"little": 1, "much": 2}, proofs)
+    assert [one.id for one in top] == ["much", "little"]
+
+
+def test_two_that_cure_each_other_are_once_on_top() -> None:
+    first, second = undone(finding("first"), 0.8), undone(finding("second"), 0.8)
+    proofs = Proofs((first, second), {"first": frozenset({"second"}), "second": frozenset({"first"})}, {})
+    top, under = fold((first, second), {"first": 1, "second": 2}, proofs)
+    assert [one.id for one in top] == ["first"] and [one.id for one in under] == ["second"]
+
+
+def test_three_candidates_that_win_every_ranking_are_the_cause_and_one_direction_the_symptom(tmp_path: Path) -> None:
+    rng = SIZES[0].rng
+    first, second = aligned(SIZES[0], noise=1.0)
+    centre = unit(rng.normal(size=(1, SIZES[0].d)))
+    second[[5, 80, 300]] = unit(0.2 * second[[5, 80, 300]] + centre)
+    (cause, *others) = lossscope.doctor(pairs(tmp_path, unit(first + 0.9 * centre), second), cache=False).findings
+    assert cause.id == "hubness" and "one-direction" in cause.explains and not any(one.is_alarm for one in others)
+    assert cause.cure is not None and cause.cure.before < 0.05 and cause.cure.restored > 0.8
+
+
+def test_a_loss_of_one_direction_is_not_cured_by_taking_hubs_away(tmp_path: Path) -> None:
+    case = one_direction.SICK[0](SIZES[0], tmp_path)
+    assert lossscope.doctor(*case.sources, cache=False, **case.options).ids[:1] == ("one-direction",)

@@ -10,6 +10,7 @@ import pytest
 
 import lossscope
 from lossscope.doctor.parts.alignment import normal_recall
+from lossscope.errors import InputError
 from tests.planted.base import SIZES, Size, aligned, healthy_dump, healthy_log, log, pairs, unit
 
 
@@ -92,3 +93,23 @@ def test_rows_of_text_say_that_no_recall_is_known(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text(rows, encoding="utf-8")
     document = examine(str(tmp_path / "train.jsonl"))
     assert document["verdict"] == "no problem found" and set(document["state"]) == {"rows"}
+
+
+def test_recall_below_the_model_before_training_is_no_clean_bill(tmp_path: Path) -> None:
+    """The training undid what the model knew; its vectors alone look like those of a weak model."""
+    (tmp_path / "before").mkdir()
+    before = pairs(tmp_path / "before", *aligned(SIZES[0], noise=0.5))
+    after = pairs(tmp_path, *aligned(SIZES[0], noise=1.6))
+    alone, beside = examine(after), examine(after, before=before)
+    assert alone["verdict"] == "no problem found" and beside["verdict"] == "cannot explain"
+    assert "before this training" in beside["unexplained"][0]["text"]
+    recall = beside["state"]["recall@1 i2t"]
+    assert recall["possible"] > 0.9 > recall["value"] and "before this training" in recall["text"]
+    assert examine(before, before=after)["verdict"] == "no problem found"
+
+
+def test_a_dump_of_other_items_is_no_start(tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    before = pairs(tmp_path / "before", *aligned(Size(500)))
+    with pytest.raises(InputError, match="must be a dump of the same items, 600 and 600 of both sides; got 500"):
+        examine(pairs(tmp_path, *aligned(SIZES[0])), before=before)

@@ -30,12 +30,12 @@ def fold(
     ordered = _order(proofs, places)
     rank = {finding.id: position for position, finding in enumerate(ordered)}
     under: dict[str, str] = {}
-    for cause in ordered:
-        gone, stayed = proofs.gone.get(cause.id, frozenset()), proofs.stayed.get(cause.id, frozenset())
-        can_explain = [id for id in cause.can_explain if id not in stayed]
-        for symptom in (*can_explain, *sorted(gone - {*can_explain})):
-            if symptom in by_id and symptom not in under and _root(cause.id, under) != symptom:
-                under[symptom] = cause.id
+    claims = [(cause.id, sorted(proofs.gone.get(cause.id, ()))) for cause in ordered]  # what is proven, before the rest
+    claims += [(cause.id, _can_explain(cause, proofs)) for cause in ordered]
+    for cause_id, claimed in claims:
+        for symptom in claimed:
+            if symptom in by_id and symptom not in under and _root(cause_id, under) != symptom:
+                under[symptom] = cause_id
     root = {id: _root(id, under) for id in by_id}
     symptoms = {
         cause: tuple(finding.id for finding in ordered if finding.id != cause and root[finding.id] == cause)
@@ -48,6 +48,12 @@ def fold(
 
     tops.sort(key=lambda finding: (-worst(finding), rank[finding.id]))
     return tuple(tops), tuple(finding for finding in ordered if finding.id in under)
+
+
+def _can_explain(cause: Finding, proofs: Proofs) -> list[str]:
+    """Return what a check says that it can explain, without what stayed when it was undone."""
+    stayed = proofs.stayed.get(cause.id, frozenset())
+    return [id for id in cause.can_explain if id not in stayed]
 
 
 def _order(proofs: Proofs, places: Mapping[str, int]) -> list[Finding]:

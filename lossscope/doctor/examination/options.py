@@ -42,6 +42,11 @@ class Options:
         tuple[str, ...],
         Choice(None, "Training data, or a dump of it, that may not share an item with a source; repeat."),
     ] = ()
+    # the same items as the model before this training has them
+    before: Annotated[
+        str | None,
+        Choice(None, "Dump of the same items by the model before this training; recall below its is said."),
+    ] = None
     # which items of the split probably match
     audit: Annotated[
         Path | None,

@@ -10,6 +10,7 @@ from ..logs.base import TrainingLog
 from ..parts.alignment import Alignment
 from ..parts.curve import Curve
 from ..parts.patient import Patient, TrainedWith
+from ..parts.start import Start
 from ..parts.texts import Texts
 from ..types import Finding
 
@@ -77,6 +78,12 @@ def _unexplained(patient: Patient) -> Iterator[str]:
                 f"recall@1 {best.label} is {best.recall:.1%}, and an AUC of {best.auc:.3f} usually comes with "
                 f"{best.implied_recall:.0%}: items are told from most others, and not from those near them"
             )
+    if patient.has(Start):
+        starts = patient.part(Start).recalls
+        for direction in patient.part(Alignment).directions:
+            if direction.recall < _BELOW_START * starts[direction.label]:
+                before = starts[direction.label]
+                yield f"recall@1 {direction.label} is {direction.recall:.1%}, and was {before:.1%} before this training"
     if patient.has(Curve):
         yield from _of_curve(patient.part(Curve), patient.has(Alignment))
 
@@ -98,8 +105,8 @@ def _bring(patient: Patient) -> Iterator[str]:
         yield "what it was trained with (--objective, --batch-size)"
     if not patient.has(Alignment):
         yield "the embeddings of both sides (a dump)"
-    else:
-        yield "a dump of the model before this training, of the same items"
+    elif not patient.has(Start):
+        yield "a dump of the same items by the model before this training (--before)"
     if not patient.has(Texts):
         yield "the rows that it was trained on (a file of texts)"
     yield "the step of your trainer (lossscope check --trainer)"

@@ -14,6 +14,7 @@ from .batches import Batches
 from .curve import Curve
 from .patient import Patient
 from .spectrum import Spectrum
+from .start import Start
 from .texts import Texts
 
 
@@ -42,7 +43,8 @@ def state_of(patient: Patient) -> State:
     """Return what is known of a source before it is judged: statistic -> number, those that people ask for first."""
     quantities: list[Quantity] = []
     if patient.has(Alignment):
-        quantities += _recalls(patient.part(Alignment))
+        start = patient.part(Start).recalls if patient.has(Start) else {}
+        quantities += _recalls(patient.part(Alignment), start)
     if patient.has(Batches):
         quantities += _batches(patient.part(Batches))
     if patient.has(Curve):
@@ -67,16 +69,17 @@ def state_line(state: Mapping[str, Quantity]) -> str:
     return "; ".join(parts)
 
 
-def _recalls(alignment: Alignment) -> Iterator[Quantity]:
+def _recalls(alignment: Alignment, start: Mapping[str, float]) -> Iterator[Quantity]:
     for direction in alignment.directions:
-        yield _recall(direction, alignment.pairs)
+        yield _recall(direction, alignment.pairs, start.get(direction.label))
     for direction in alignment.directions:
         rank = float(np.median(1 + direction.place * direction.negatives))
         middle = float(np.median(1 + 0.5 * direction.negatives))
         yield Quantity(rank, "median rank", f"{rank:,.0f}", direction.label, chance=middle, possible=1.0)
 
 
-def _recall(direction: DirectionAlignment, pairs: int) -> Quantity:
+def _recall(direction: DirectionAlignment, pairs: int, start: float | None) -> Quantity:
+    before = "" if start is None else f"; {start:.1%} before this training"
     implied = f"; its AUC {direction.auc:.3f} would give {direction.implied_recall:.0%}"
     far = implied if direction.is_far_below_auc else ""
     return Quantity(
@@ -84,9 +87,9 @@ def _recall(direction: DirectionAlignment, pairs: int) -> Quantity:
         "recall@1",
         f"{direction.recall:.1%}",
         direction.label,
-        f"among {pairs:,} (chance {direction.chance:.2%}{far})",
+        f"among {pairs:,} (chance {direction.chance:.2%}{far}{before})",
         direction.chance,
-        max(direction.implied_recall, direction.recall),
+        max(direction.implied_recall, direction.recall, start or 0.0),
     )
 
 
