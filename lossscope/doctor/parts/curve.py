@@ -37,8 +37,10 @@ class Curve:
         """Take the log. Raises Missing where it is short."""
         spec = patient.objective_spec or log.objective
         objective = build_objective(spec) if spec else None
-        size = patient.stated_batch_size or log.batch_size
+        size = patient.stated_batch_size or log.candidates
         curve = cls(log, objective, size, tuple(guesses_of(objective, size, patient.recipe)))
+        if not log.has_loss:
+            raise Missing("its log has evaluations alone, and no loss of training")
         if len(curve.loss) < LEAST:
             raise Missing(f"its log has {len(curve.loss)} steps with a loss; {LEAST} are needed")
         return curve
