@@ -20,6 +20,7 @@ CONTRACT = {
     "loss-spike": "warning", "frozen": "error", "overfitting": "warning", "not-finished": "note",
     "batch-norm-leak": "warning", "half-precision": "warning", "gather-without-gradient": "error",
     "labels-without-offset": "error", "cached-gradient-differs": "error",
+    "zero-loss": "error", "seam": "warning", "equal-evaluations": "warning", "metric-ceiling": "note",
 }  # fmt: skip
 """Id -> severity of every finding that the design promises; others read the ids."""
 OF_TEXT_ROWS = {
@@ -28,7 +29,9 @@ OF_TEXT_ROWS = {
 """Those that `lossscope data lint` counts in rows of text, beside them."""
 OF_TRAINERS = frozenset({"cached-gradient-differs", "gather-without-gradient", "labels-without-offset"})
 """Those that only a replay of the trainer finds."""
-NOTES = frozenset({"batch-ceiling", "cone", "modality-gap", "not-finished", "same-item-negatives", "scale-pinned"})
+NOTES = frozenset({
+    "batch-ceiling", "cone", "metric-ceiling", "modality-gap", "not-finished", "same-item-negatives", "scale-pinned",
+})  # fmt: skip
 """Ids that are found in good trainings too."""
 
 
