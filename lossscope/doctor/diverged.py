@@ -29,9 +29,7 @@ class Diverged(Check):
     rise: float = 0.05  # above the best level, as a share of the loss at the start
     learnt: float = 0.1  # fall to the best level, as a share of the loss at the start
     fell: float = 0.05  # of it, as a share of the rise that follows
-    queue: float = (
-        3.5  # loss at the end over that of guessing in a batch, which no queue has: log 65,537 / log 32 = 3.2
-    )
+    queue: float = 3.5  # loss at the end over that of guessing in a batch; of a queue at most log 65,537 / log 32 = 3.2
     near: float = 0.005  # of the loss at the end to that of guessing, where it began below it, as a share
     still: float = 0.002  # noise of it there, as a share: all embeddings are one
     severity: ClassVar[Severity] = "error"

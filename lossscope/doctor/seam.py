@@ -50,10 +50,8 @@ class Seam(Check):
 
     def jump_of(self, curve: Curve) -> Jump | None:
         """Return the jump that is a finding; None without any."""
-        jump = find_seam(curve)
+        jump = find_seam(curve, max(self.deviations * curve.noise, self.lost * 0.05 * abs(curve.initial)))
         if jump is None or jump.lasts < self.lasts or self._lost(curve, jump) < self.lost:
-            return None
-        if jump.after - jump.before < self.deviations * curve.noise:
             return None
         if jump.has_lr_jump(self.rate):
             return None if self._rises_of_rate(curve) >= self.restarts else jump

@@ -29,15 +29,21 @@ class Seam:
         return self.lr is not None and self.lr[1] >= ratio * self.lr[0] and self.lr[1] > 0
 
 
-def find_seam(curve: Curve) -> Seam | None:
-    """Return the largest sudden rise of the loss behind the first tenth of its rows; None without any."""
+def find_seam(curve: Curve, least: float) -> Seam | None:
+    """Return the largest sudden rise of the loss behind the first tenth of its rows; None without any.
+
+    Args:
+        curve: the loss.
+        least: of the rise.
+    """
     loss, window = curve.loss, max(len(curve.loss) // 40, 5)
     rises = np.full(len(loss), -np.inf)
-    for row in range(max(len(loss) // 10, window), len(loss) - 2 * window):
+    steps = (loss[1:-1] + loss[2:]) / 2 - loss[:-2]  # from row - 1, at its place, to row and row + 1
+    candidates = np.flatnonzero(steps >= _SUDDEN * least) + 1
+    for row in candidates[(candidates >= max(len(loss) // 10, window)) & (candidates < len(loss) - 2 * window)]:
         before, after = (float(np.median(part)) for part in (loss[row - window : row], loss[row : row + window]))
         sudden = np.median(loss[row : row + _NEAR]) - np.median(loss[row - _NEAR : row])
-        step = np.mean(loss[row : row + 2]) - loss[row - 1]
-        if sudden >= _SUDDEN * (after - before) > 0 and step >= _SUDDEN * (after - before):
+        if after - before >= max(least, 1e-12) and min(sudden, steps[row - 1]) >= _SUDDEN * (after - before):
             rises[row] = after - before
     if not np.isfinite(rises).any():
         return None
