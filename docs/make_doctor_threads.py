@@ -80,12 +80,12 @@ def section(name: str, sick: Answer, mended: Answer) -> str:
         _paragraph(f"**{escape(seen)}** {escape(rest)} ({source})"),
         _paragraph(f"**The mistake**, in [{name}.py](../tests/threads/{name}.py): {escape(thread.mistake)}"),
         f"Typed: `{thread.command}`\n",
-        _block(sick.first or [sick.summary]),
+        _block([*sick.summary, *sick.first]),
     ]
     if thread.miss:
         wanted = f"`{thread.first}` is the answer" if thread.first else "no finding is the answer"
         parts.append(_paragraph(f"**Missed**: {wanted}; {escape(thread.miss)}"))
-    parts += [_paragraph(f"**Mended**: {escape(thread.mended)}"), _block([mended.summary, *_notes(mended)])]
+    parts += [_paragraph(f"**Mended**: {escape(thread.mended)}"), _block([*mended.summary, *_notes(mended)])]
     return "\n".join(parts)
 
 

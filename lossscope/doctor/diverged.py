@@ -10,7 +10,10 @@ import numpy as np
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.curve import Curve, Floats
 from .parts.patient import Patient
+from .parts.seams import falls_again
+from .seam import Seam
 
+_MANY = 3.0  # times of the progress, above which its share says nothing
 _INSIDE = 0.1  # of the rise above the best level, up to which the loss is in its band
 
 
@@ -24,6 +27,11 @@ class Diverged(Check):
     noise: float = 6.0  # robust deviations of the loss above the best level
     lost: float = 0.3  # of the way from the start to the best level that is lost again
     rise: float = 0.05  # above the best level, as a share of the loss at the start
+    learnt: float = 0.1  # fall to the best level, as a share of the loss at the start
+    fell: float = 0.05  # of it, as a share of the rise that follows
+    queue: float = 3.5  # loss at the end over that of guessing in a batch; of a queue at most log 65,537 / log 32 = 3.2
+    near: float = 0.005  # of the loss at the end to that of guessing, where it began below it, as a share
+    still: float = 0.002  # noise of it there, as a share: all embeddings are one
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 4
     explains: ClassVar[tuple[str, ...]] = (
@@ -45,10 +53,16 @@ class Diverged(Check):
             return None
         if above < self.noise or lost < self.lost or not stays or (curve.recall_rises and lost < 1):
             return None
-        step = self._step(curve, smooth, window, low + _INSIDE * (last - low))
+        if falls_after_peak(curve, best * window, last - low) or not self._had_learnt(curve, smooth, best, last):
+            return None
+        jump, row = Seam().jump_of(curve), self._row(curve, smooth, window, low + _INSIDE * (last - low))
+        if jump is not None and abs(row - jump.row) <= 2 * window:
+            return None  # the seam says it
+        step = int(curve.steps_of_loss[row])
+        why = f"{lost:.0%} of the way back to its start" if lost < _MANY else f"above {curve.initial:.4g} at its start"
         return self.finding(
             f"the loss left its band at step {step:,} and did not come back",
-            f"The loss had reached {low:.4g} and is {last:.4g} at the end, {lost:.0%} of the way back to its start.",
+            f"The loss had reached {low:.4g} and is {last:.4g} at the end, {why}.",
             (
                 Evidence("share of the progress that is lost", lost, self.lost, (0, 0.1)),
                 Evidence("loss above its best level, in deviations", float(above), self.noise, (0, 4)),
@@ -59,11 +73,39 @@ class Diverged(Check):
             ),
         )
 
+    def _had_learnt(self, curve: Curve, smooth: Floats, best: int, last: float) -> bool:
+        """Return whether the best level was reached by learning, or the end is what nothing but a collapse explains.
+
+        Where a queue of keys fills, as MoCo's, the loss rises from a low start to that of many candidates.
+        """
+        low = float(smooth[best])
+        fall = max(float(np.median(curve.loss[:3])), float(smooth[: best + 1].max())) - low
+        if fall >= self.learnt * abs(curve.initial) and fall >= self.fell * (last - low):
+            return True
+        if any(guess.is_exact or (guess.is_certain and last > self.queue * guess.value) for guess in curve.guesses):
+            return True
+        guess = curve.nearest_guess(self.near)
+        return guess is not None and curve.has_settled and curve.tail_noise < self.still * curve.level
+
     @staticmethod
-    def _step(curve: Curve, smooth: Floats, window: int, band: float) -> int:
-        """Return the first step of the first window from which all windows are above the band."""
-        first = (int(np.flatnonzero(smooth <= band)[-1]) + 1) * window
-        return int(curve.column("step")[np.isfinite(curve.column("loss"))][min(first, len(curve.loss) - 1)])
+    def _row(curve: Curve, smooth: Floats, window: int, band: float) -> int:
+        """Return the first row of the first window from which all windows are above the band."""
+        return min((int(np.flatnonzero(smooth <= band)[-1]) + 1) * window, len(curve.loss) - 1)
+
+
+def falls_after_peak(curve: Curve, first: int, rise: float) -> bool:
+    """Return whether the loss still falls, slowly, from the highest level that it has behind a row.
+
+    Args:
+        curve: the loss.
+        first: row from which on the highest level is looked for.
+        rise: of the loss, that its fall is compared with.
+    """
+    smooth, window = smoothed(curve.loss[first:])
+    if not len(smooth):
+        return False
+    peak = first + int(smooth.argmax()) * window
+    return falls_again(curve.loss[peak:], rise)
 
 
 def smoothed(loss: Floats) -> tuple[Floats, int]:

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.curve import Curve, Floats
 from .parts.patient import Patient
+from .seam import Seam
+
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class LossSpike(Check):
     deviations: float = 10.0  # above the median of the steps around, in robust deviations
     rise: float = 0.25  # above it, as a share of the loss at the start
     above: float = 0.6  # above it, as a share of itself
+    huge: float = 1e4  # above the loss around, as a ratio: no unstable training makes such steps and returns
+    same: float = 0.5  # spread of such spikes in powers of ten, at most
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 50
 
@@ -33,12 +39,16 @@ class LossSpike(Check):
         is_spike = (height > self.deviations * noise) & (height > self.rise * abs(curve.initial))
         is_spike &= (height > self.above * np.abs(base)) & (base < curve.initial)
         is_spike[:warm] = False
+        if (seam := Seam().jump_of(curve)) is not None:
+            is_spike[max(seam.row - _half(curve.loss), 0) : seam.row + _half(curve.loss)] = False  # the seam says it
         patient.signals[self.id()] = float((height / max(abs(curve.initial), 1e-12))[warm:].max(initial=0.0))
         if not is_spike.any():
             return None
         at = int(np.argmax(np.where(is_spike, height, -np.inf)))
         steps = curve.column("step")[np.isfinite(curve.column("loss"))]
         number = int(np.sum(np.diff(np.concatenate([[0], is_spike.astype(int)])) == 1))
+        if (constant := self._of_division(curve, is_spike, base)) is not None:
+            return constant
         return self.finding(
             f"the loss jumps up {number} time{'s' if number > 1 else ''}",
             f"At step {int(steps[at]):,} it is {curve.loss[at]:.4g}, and {base[at]:.4g} around it.",
@@ -54,10 +64,37 @@ class LossSpike(Check):
             ),
         )
 
+    def _of_division(self, curve: Curve, is_spike: Bools, base: Floats) -> Finding | None:
+        """Return the finding of spikes of one value, orders of magnitude above the others: a division by nearly 0."""
+        ratios = curve.loss[is_spike] / np.maximum(np.abs(base[is_spike]), 1e-12)
+        values = np.log10(np.abs(curve.loss[is_spike]))
+        ratio, spread = float(np.median(ratios)), float(np.ptp(values))
+        if ratio < self.huge or spread > self.same:
+            return None
+        value, number = float(np.median(curve.loss[is_spike])), int(is_spike.sum())
+        return self.finding(
+            f"the loss is {value:.3g} in {number} step{'s' if number > 1 else ''} and {np.median(base):.3g} around",
+            "It is larger by many orders of magnitude and nearly the same each time, as a sum that is divided by "
+            "almost 0 where a batch has no active pair or no positive: its mean over steps says nothing.",
+            (
+                Evidence("loss of these steps / loss around them", ratio, self.huge, (0, 100)),
+                Evidence("number of these steps", float(number), 0, (0, 0)),
+            ),
+            (
+                Advice("Divide by max(number of active pairs, 1), and let a batch without any have a loss of 0."),
+                Advice("Log the number of active pairs or of positives of each batch: it is 0 in these steps."),
+            ),
+        )
+
 
 def heights(loss: Floats) -> tuple[Floats, Floats]:
     """Return how far each loss is above the median of the steps around it, and that median."""
-    half = max(min(len(loss) // 40, 50), 5)
+    half = _half(loss)
     padded = np.pad(loss, half, mode="edge")
     base = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
     return loss - base, base
+
+
+def _half(loss: Floats) -> int:
+    """Return how many steps on either side of a step are those around it."""
+    return max(min(len(loss) // 40, 50), 5)

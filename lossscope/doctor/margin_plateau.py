@@ -25,7 +25,9 @@ class MarginPlateau(Check):
     """
 
     near: float = 0.01  # of the loss to the margin, as a share
+    above: float = 0.03  # of a loss that has come down to the margin and settled in the last quarter, likewise
     apart: float = 0.02  # of the mean similarities of positives and hardest negatives, at most
+    together: float = 0.9  # similarity of both, where the loss is not known: equal ones of a hard task lie below
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 9
     explains: ClassVar[tuple[str, ...]] = (
@@ -56,15 +58,19 @@ class MarginPlateau(Check):
 
     def _of_curve(self, patient: Patient, curve: Curve) -> Finding | None:
         positive, hardest = (self._last(curve, name) for name in ("positive", "hardest_negative"))
+        is_known = positive is not None and hardest is not None
         equal = positive is not None and hardest is not None and abs(positive - hardest) <= self.apart
-        if not curve.is_flat or (positive is not None and hardest is not None and not equal):
+        if not (curve.is_flat or curve.has_settled) or (is_known and not equal) or curve.recall_rises:
             return None
         if curve.objective is None:
-            if not equal or not curve.level > 0:
+            if positive is None or not equal or positive < self.together or not curve.level > 0:
                 return None
             return self._found(patient, curve.level, curve.level, "the value of equal similarities", positive, hardest)
-        guess = curve.nearest_guess(self.near)
-        if not is_margin(curve.objective) or guess is None or abs(curve.level / guess.value - 1) > self.near:
+        guess = curve.nearest_guess(self.above)
+        tolerance = self.near if curve.is_flat else self.above
+        if not is_margin(curve.objective) or guess is None:
+            return None
+        if not -self.near <= curve.level / guess.value - 1 <= tolerance:
             return None
         return self._found(patient, curve.level, guess.value, guess.name, positive, hardest)
 

@@ -43,10 +43,11 @@ class NonFinite(Check):
         looks: tuple[tuple[type[Any], Callable[[Any], Finding | None]], ...] = (
             (Vectors, self._vectors), (Matrix, self._matrix), (Parameters, self._parameters), (TrainingLog, self._log),
         )  # fmt: skip
-        found = [look(patient.part(kind)) for kind, look in looks if patient.has(kind)]
+        found = [look(patient.part(kind)) for kind, look in looks if patient.has(kind) and not _is_empty(patient, kind)]
         if not found:
             raise Missing(
-                "it has neither numbers of a model nor a log", "numbers of a model, or a training log (--log)"
+                "it has neither numbers of a model nor a log with a loss",
+                "numbers of a model, or a training log (--log)",
             )
         return next((one for one in found if one is not None), None)
 
@@ -104,6 +105,11 @@ class NonFinite(Check):
 
     def _found(self, title: str, why: str, evidence: Evidence) -> Finding:
         return self.finding(title, why, (evidence,), _ADVICE)
+
+
+def _is_empty(patient: Patient, kind: type[Any]) -> bool:
+    """Return whether a part is a log without a loss, as that of an evaluator."""
+    return kind is TrainingLog and not patient.part(TrainingLog).has_loss
 
 
 def _expected(log: TrainingLog, loss: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:

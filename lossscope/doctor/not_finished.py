@@ -25,7 +25,8 @@ class NotFinished(Check):
     place: ClassVar[int] = 85
 
     def examine(self, patient: Patient) -> Finding | None:
-        recall = patient.part(Curve).evaluations("val_recall")
+        curve = patient.part(Curve)
+        recall, name = curve.evaluations("val_recall"), curve.name_of_recall
         if len(recall) < 4:
             kind = TooLittle if len(recall) else Missing
             raise kind("its log has fewer than 4 evaluations of recall", "4 evaluations of recall")
@@ -35,7 +36,7 @@ class NotFinished(Check):
         if last < float(recall.max()) or gain < self.gain:
             return None
         return self.finding(
-            f"validation recall is still rising, by {gain:.0%} in the last quarter",
+            f"{name} is still rising, by {gain:.0%} in the last quarter",
             f"It was {before:.4g} at best before the last quarter, and is {last:.4g}.",
             (Evidence("gain of the last quarter", gain, self.gain, (0, self.gain)),),
             (Advice("Train for more epochs.", _more_epochs(patient)),),

@@ -13,10 +13,13 @@ from .parts.curve import Curve, Floats
 from .parts.generalisation import Generalisation
 from .parts.patient import Patient
 
-_ADVICE = (
-    Advice("Stop at the best validation recall: `best.pt` of a run is that epoch."),
-    Advice("Augment, use more data, a smaller learning rate or weight decay."),
-)
+
+def _advice(patient: Patient, score: str = "validation recall") -> tuple[Advice, ...]:
+    best = f"Stop at the best {score}"
+    return (
+        Advice(f"{best}: `best.pt` of the run is that epoch." if patient.run is not None else f"{best}."),
+        Advice("Augment, use more data, a smaller learning rate or weight decay."),
+    )
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Overfitting(Check):
             if found is not None:
                 return found
         if patient.has(Curve):
-            return self._of_log(patient.part(Curve), looked)
+            return self._of_log(patient, patient.part(Curve), looked)
         if not looked:
             raise Missing("it has neither training and held-out data nor a log of both", "a training log (--log)")
         return None
@@ -69,14 +72,14 @@ class Overfitting(Check):
                 Evidence("recall@1 train − held-out", one.gap, self.gap, (-0.1, 0.3)),
                 Evidence("recall@1 held-out", one.held_out, None, (None, None)),
             ),
-            _ADVICE,
+            _advice(patient),
         )
 
-    def _of_log(self, curve: Curve, looked: bool) -> Finding | None:
+    def _of_log(self, patient: Patient, curve: Curve, looked: bool) -> Finding | None:
         recall, train = curve.evaluations("val_recall"), curve.evaluations("val_train_recall")
         losses = curve.evaluations("val_loss")
         if len(recall) >= 4:
-            return self._of_recalls(recall, train, curve)
+            return self._of_recalls(patient, recall, train, curve)
         if len(losses) < 4:
             if looked:
                 return None
@@ -90,10 +93,10 @@ class Overfitting(Check):
             f"the validation loss has risen by {rise:.0%} from its best while the training loss falls",
             f"The validation loss was {best:.4g} and is {last:.4g}; the log has no recall, which may still rise.",
             (Evidence("rise of the validation loss from its best", rise, self.loss, (0, 0.1)),),
-            _ADVICE,
+            _advice(patient, "validation loss"),
         )
 
-    def _of_recalls(self, recall: Floats, train: Floats, curve: Curve) -> Finding | None:
+    def _of_recalls(self, patient: Patient, recall: Floats, train: Floats, curve: Curve) -> Finding | None:
         best, last = float(recall.max()), float(np.median(recall[-max(len(recall) // 5, 1) :]))
         fall = 1 - last / best if best > 0 else 0.0
         training = float(train[-1]) if len(train) else None
@@ -102,9 +105,10 @@ class Overfitting(Check):
             return None
         if training is not None and training < 1.5 * last:
             return None
+        name = curve.name_of_recall
         return self.finding(
-            f"validation recall has fallen by {fall:.0%} from its best while the training loss falls",
-            f"Validation recall was {best:.4g} and is {last:.4g} at the end.",
-            (Evidence("fall of validation recall from its best", fall, 2 * self.fall, (0, 2 * self.fall)),),
-            _ADVICE,
+            f"{name} has fallen by {fall:.0%} from its best while the training loss falls",
+            f"The best {name} was {best:.4g}; it is {last:.4g} at the end.",
+            (Evidence(f"fall of {name} from its best", fall, 2 * self.fall, (0, 2 * self.fall)),),
+            _advice(patient, name),
         )

@@ -52,7 +52,7 @@ class TemperatureTooLow(Check):
             (
                 Advice(
                     "See N_eff for other temperatures.",
-                    f"lossscope cocos {patient.name} --objective ntxent:tau=0.01..0.2/6",
+                    patient.source_command("cocos", "--objective", "ntxent:tau=0.01..0.2/6"),
                 ),
                 *_fitting(patient),
                 Advice("Begin at tau 0.07, or learn the scale and clamp it at 100."),

@@ -24,5 +24,12 @@ def many(size: Size, folder: Path) -> Case:
     return Case((), {"log": log(folder, loss=_spiked(size, (120, 200, 280, 330), 4)), "batch_size": size.batch})
 
 
-SICK = (one, many)
+def division(size: Size, folder: Path) -> Case:
+    """Batches without an active pair, whose loss is a sum over almost 0."""
+    loss = curve(size, 1.0, 0.3)
+    loss[100::37] = 997187911680.0
+    return Case((), {"log": log(folder, loss=loss), "batch_size": size.batch})
+
+
+SICK = (one, many, division)
 healthy = healthy_log

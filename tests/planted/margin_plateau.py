@@ -32,7 +32,13 @@ def similarities(size: Size, folder: Path) -> Case:
     return Case((), {"log": path})
 
 
-SICK = (vectors, mean_loss, all_negatives, similarities)
+def from_above(size: Size, folder: Path) -> Case:
+    """Unnormalised vectors shrink into one point: the loss comes down to its margin from above."""
+    loss = 0.2 + 4 * np.exp(-np.arange(480) / 40) + 0.002 * np.abs(size.rng.normal(size=480))
+    return Case((), {"log": log(folder, loss=loss), "objective": "triplet-sh:margin=0.2", "batch_size": size.batch})
+
+
+SICK = (vectors, mean_loss, all_negatives, similarities, from_above)
 
 
 def healthy(size: Size, folder: Path) -> Case:

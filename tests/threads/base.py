@@ -47,15 +47,19 @@ class Answer:
         return [(match[1], match[2]) for line in self.lines if (match := _FINDING.match(line))]
 
     @property
-    def summary(self) -> str:
-        """The first line, without the number of checks."""
-        return self.lines[0].partition(";")[0]
+    def summary(self) -> list[str]:
+        """What is, and the verdict."""
+        return list(self.lines[: self._starts[2]])
 
     @property
     def first(self) -> list[str]:
         """The lines of the first finding."""
-        starts = [i for i, line in enumerate(self.lines) if not line.startswith(" ")]  # summary, findings, not checked
-        return list(self.lines[starts[1] : starts[2]]) if self.findings else []
+        return list(self.lines[self._starts[2] : self._starts[3]]) if self.findings else []
+
+    @property
+    def _starts(self) -> list[int]:
+        """The first lines of the state, of the verdict, of each finding, and the end."""
+        return [*(row for row, line in enumerate(self.lines) if not line.startswith(" ")), len(self.lines)]
 
 
 def names() -> list[str]:

@@ -12,10 +12,9 @@ from .empty_cells import with_nan_losses
 from .evaluation_steps import average_directions, epochs_to_steps
 from .find_columns import find_columns
 from .log_table import Floats, LogTable
-from .running_steps import running_steps
+from .running_steps import running_steps, steps_of_evaluations
 from .scales import as_scale, explain_negative
-
-Curve = tuple[Floats, Floats]  # steps, ascending and each once, and values
+from .score_columns import Curve, latest, score_curves
 
 
 def assemble_log(
@@ -35,12 +34,17 @@ def assemble_log(
         notices: what was assumed before.
 
     Raises:
-        InputError: no column of the loss, a choice that does not exist, or a cell that is no number.
+        InputError: neither a loss nor an evaluation, a choice that does not exist, or a cell that is no number.
     """
     names = find_columns(table.names, table.name, columns)
-    table, of_cells = with_nan_losses(table, names["loss"])
-    steps, of_steps = running_steps(table, names.get("step"), names.get("epoch"))
-    said = [*notices, *of_cells, *of_steps, *_explain_order(steps[table.cells[names["loss"]].rows], table.name)]
+    said = list(notices)
+    if "loss" in names:
+        table, of_cells = with_nan_losses(table, names["loss"])
+        steps, of_steps = running_steps(table, names.get("step"), names.get("epoch"))
+        said += [*of_cells, *of_steps, *_explain_order(steps[table.cells[names["loss"]].rows], table.name)]
+    else:
+        steps, of_steps = steps_of_evaluations(table, names.get("step"), names.get("epoch"))
+        said += [*of_steps, f"{table.name} has no training loss: its evaluations are read; --column loss=NAME names it"]
     curves: dict[str, Curve] = {}
     for field in (*STEP_COLUMNS, *EVALUATION_COLUMNS):
         if field in names:
@@ -51,20 +55,13 @@ def assemble_log(
         curves["logit_scale"] = (curves["logit_scale"][0], values)
         said += of_scale
     said += explain_negative(names)
-    trained = step_frame({field: curves[field] for field in STEP_COLUMNS if field in curves})
+    trained = step_frame({field: curves[field] for field in STEP_COLUMNS if field in curves} if "loss" in names else {})
     evaluated = evaluation_frame({field: curves[field] for field in EVALUATION_COLUMNS if field in curves})
     evaluated, of_epochs = epochs_to_steps(evaluated, trained)
+    scores, _ = epochs_to_steps(evaluation_frame(score_curves(table, steps, names)), trained)
     evaluated, of_directions = average_directions(evaluated)
     said += [*of_epochs, *of_directions]
-    return TrainingLog(table.name, trained, evaluated, names, objective, batch_size, tuple(said))
-
-
-def latest(steps: Floats, values: Floats) -> Curve:
-    """Return steps in ascending order, each once, with the value that was logged last."""
-    order = np.argsort(steps, kind="stable")
-    steps, values = steps[order], values[order]
-    is_last = np.append(steps[1:] != steps[:-1], True) if len(steps) else np.empty(0, bool)
-    return steps[is_last], values[is_last]
+    return TrainingLog(table.name, trained, evaluated, names, objective, batch_size, tuple(said), scores=scores)
 
 
 def step_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
@@ -73,8 +70,10 @@ def step_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
     A loss of NaN is one that was logged so; in other columns NaN may also mean that nothing was.
 
     Args:
-        curves: `loss` and other columns of training steps.
+        curves: `loss` and other columns of training steps; empty: none has a loss.
     """
+    if not curves:
+        return pd.DataFrame({"step": np.empty(0, np.float64), "loss": np.empty(0, np.float64)})
     steps, losses = curves["loss"]
     frame = pd.DataFrame({"step": steps, "loss": losses})
     for field, (own, values) in curves.items():

@@ -17,8 +17,10 @@ STEP_COLUMNS = (
     "positive",
     "hardest_negative",
     "train_recall",
+    "counted_negatives",
 )
-"""Columns of a training step: positive and hardest_negative are mean similarities, train_recall a recall of batches."""
+"""Columns of a training step: positive and hardest_negative are mean similarities, train_recall a recall of batches,
+counted_negatives the mean number of negatives of a query whose weight is counted, C_neg."""
 EVALUATION_COLUMNS = ("val_loss", "val_recall", "val_recall_first", "val_recall_second", "val_train_recall")
 """Columns of an evaluation: val_recall of either or both directions, _first and _second of one direction each (image to
 text, query to document; and back), val_train_recall of the training split, evaluated in the same way."""
@@ -31,9 +33,24 @@ class TrainingLog:
     absent: ClassVar[str] = "it has no log; --log names one"
     need: ClassVar[str] = "a training log (--log)"
     name: str  # of the file, for messages
-    steps: pd.DataFrame  # step, and those of STEP_COLUMNS that there are; float64, NaN where a row has none
+    steps: (
+        pd.DataFrame
+    )  # step, and those of STEP_COLUMNS that there are; float64, NaN where a row has none; may be empty
     evaluations: pd.DataFrame  # step, and those of EVALUATION_COLUMNS that there are
     columns: Mapping[str, str] = field(default_factory=dict)  # name of the field -> name in the file
     objective: str | None = None  # spec that it trained with, where the log says it
     batch_size: int | None = None  # pairs of a step, where the log says it
     notices: tuple[str, ...] = ()  # what was assumed
+    pairs_are_candidates: bool = True  # False: candidates of a query may be more than the pairs of a step, by an
+    # unknown number: a trainer's file counts neither the negatives of a row nor those of other devices
+    scores: pd.DataFrame = field(default_factory=pd.DataFrame)  # step, and all that was evaluated, named as in the file
+
+    @property
+    def candidates(self) -> int | None:
+        """Candidates of a query, where the log says them."""
+        return self.batch_size if self.pairs_are_candidates else None
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether a step has a loss, be it NaN: files of evaluators have none."""
+        return len(self.steps) > 0

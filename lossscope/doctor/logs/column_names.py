@@ -20,10 +20,29 @@ _LOSSES = (
 _ACCURACIES = (
     *("acc", "accuracy", "acc@1", "accuracy@1", "top@1", "contrastive_acc", "contrastive_accuracy", "clip_acc"),
     *("clip_accuracy", "in_batch_acc", "in_batch_accuracy", "batch_acc", "batch_accuracy"),
+    *(r"top@\d+_categorical_accuracy", "categorical_accuracy", "sparse_categorical_accuracy"),
+    *(r"accuracy_cos\w*", "triplet_accuracy", "prec@1", "precision@1", "rank_1", "rank@1"),
 )
 _RECALLS = ("r@1", "recall@1", "recall", "mean_recall", "r_mean", "rmean", "r@5", "recall@5", "r@10", "recall@10")
 _OTHER_TASKS = frozenset({"zeroshot", "imagenet"})  # of a validation, beside retrieval
-_SCORES = ("rsum", "r_sum", "recall_sum", "ndcg@10", "ndcg", *_RECALLS, "mrr@10", "mrr", "map@100", "map@10", "map")
+_SCORES = (
+    *(
+        "rsum",
+        "r_sum",
+        "recall_sum",
+        "ndcg@10",
+        "ndcg",
+        "ap",
+        "average_precision",
+        *_RECALLS,
+        "mrr@10",
+        "mrr",
+        "map@100",
+        "map@10",
+        "map",
+    ),
+    *("spearman", r"spearman_\w+", "pearson", r"pearson_\w+"),
+)
 
 
 @dataclass(frozen=True)
@@ -82,6 +101,7 @@ _NAMES: Mapping[str, ColumnNames] = {
         direction=None,
     ),
     "train_recall": ColumnNames((*_RECALLS, *_ACCURACIES), ("train",), None),
+    "counted_negatives": ColumnNames(("c_neg",), direction=None),
     "val_loss": ColumnNames(_LOSSES, ("val",), with_prefix=True),
     "val_recall": ColumnNames((*_SCORES, *_ACCURACIES), ("val",), with_prefix=True),
     "val_recall_first": ColumnNames((*_RECALLS, *_ACCURACIES), ("val", ""), "first", with_prefix=True),

@@ -48,9 +48,14 @@ def read_parquet_log(path: Path, columns: Mapping[str, str] | None = None) -> Tr
     return assemble_log(table, columns)
 
 
+def delimiter_of(header: str) -> str:
+    """Return what separates the names of a header."""
+    return max(_DELIMITERS, key=header.count)
+
+
 def _decode(text: str, name: str) -> tuple[list[str], list[CsvRow], list[str]]:
     """Return the header, the rows, and a notice where a last line without its end is cut off. Raises InputError."""
-    delimiter, notices = max(_DELIMITERS, key=text.partition("\n")[0].count), list[str]()
+    delimiter, notices = delimiter_of(text.partition("\n")[0]), list[str]()
     names, rows = decode_csv(io.StringIO(text, newline=""), name, delimiter, skips_blanks=True)
     before, _, last = text.rpartition("\n")
     if before and last and '"' not in last and last.count(delimiter) + 1 < len(names):

@@ -9,10 +9,11 @@ from lossscope.errors import InputError
 
 from .base import EVALUATION_COLUMNS, STEP_COLUMNS
 from .column_names import PLACES, names_of, rank_name
-from .name_parts import normal_name
+from .name_parts import normal_name, parse_name
 
 FIELDS = (*PLACES, *STEP_COLUMNS, *EVALUATION_COLUMNS)
 _BOUNDS = ("__MIN", "__MAX")  # of smoothed charts that W&B exports
+_OF_EVALUATION = "val/"
 _MOST = 20  # names that a message lists
 
 
@@ -25,18 +26,37 @@ def find_columns(names: Sequence[str], file: str, columns: Mapping[str, str] | N
         columns: the user's own choice, {"loss": "train/loss"}.
 
     Raises:
-        InputError: a choice of an unknown field or column, a log without a loss, or of several runs.
+        InputError: a choice of an unknown field or column, a log without a loss and evaluations, or of several runs.
     """
     chosen = dict(columns or {})
     for field, name in chosen.items():
         require_choice(field, name, names, file)
     found = {field: chosen.get(field) or _best(field, names, file) for field in FIELDS}
-    if found["loss"] is None:
+    if found["loss"] is None and is_of_evaluations(names):
+        of_names = {f"{_OF_EVALUATION}{name}": name for name in names}
+        for field in EVALUATION_COLUMNS:
+            found[field] = found[field] or of_names.get(_best(field, tuple(of_names), file) or "")
+        found |= {field: None for field in STEP_COLUMNS if field not in chosen}
+    if found["loss"] is None and not any(found[field] for field in EVALUATION_COLUMNS):
         raise InputError(
             f"{file} must have a column of the training loss, such as {', '.join(names_of('loss')[:6])}, train/loss; "
             f"got {_listed(names)}. Name it: --column loss=NAME"
         )
     return {field: name for field, name in found.items() if name is not None}
+
+
+def is_of_evaluations(names: Sequence[str]) -> bool:
+    """Return whether a file without a known loss is that of an evaluator, whose names do not say their split.
+
+    Args:
+        names: of all columns. One that is called a loss, a rate or a norm is of a training.
+    """
+    of_steps = ("lr", "grad_norm", "logit_scale")
+    return not any(
+        (parse_name(name).split != "val" and "loss" in parse_name(name).quantity.split("_"))
+        or any(rank_name(field, name) is not None for field in of_steps)
+        for name in names
+    )
 
 
 def require_choice(field: str, name: str, names: Sequence[str], file: str) -> None:

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lossscope.errors import InputError
 from lossscope.io.files import require_file
+from lossscope.io.json_files import shorten
 from lossscope.io.reading import show_path
 from lossscope.io.tensorboard_events import is_event_file
 from lossscope.io.text_files import read_utf8
 
 from .base import TrainingLog
-from .csv_log import read_csv_log, read_parquet_log
+from .csv_log import delimiter_of, read_csv_log, read_parquet_log
 from .open_clip_log import is_open_clip_log, read_open_clip_log
+from .printed_log import has_pairs, read_printed_log
 from .run_log import read_run_log
 from .tensorboard_log import read_tensorboard_log
 from .trainer_state import read_json_lines_log, read_trainer_state
 
 Reader = Callable[[Path, Mapping[str, str] | None], TrainingLog]
-_TEXTS = (".csv", ".tsv", ".txt", ".log", ".jsonl")
+_TABLES = (".csv", ".tsv")
+_TEXTS = (*_TABLES, ".txt", ".log", ".out", ".err", ".jsonl")
 _KINDS = (
     "a table (.csv, .tsv, .parquet), trainer_state.json, JSON lines (.jsonl), events.out.tfevents.*, out.log of "
-    "open_clip, or a run folder"
+    "open_clip, what a trainer prints (.log, .out, .txt), or a run folder"
 )
+_LOOKED_AT = 20  # first lines of a text, by which tables are told from printed lines
 _STATE = "trainer_state.json"
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|[-+]?inf(inity)?", re.IGNORECASE)
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 _OF_FOLDERS = (_STATE, "metrics.csv", "out.log")  # logs that trainers write into a folder
 
@@ -74,11 +79,43 @@ def _reader_of(file: Path) -> Reader:
     if suffix == ".json":
         return read_trainer_state
     if suffix in _TEXTS:
-        return _reader_of_text(read_utf8(file))
+        return _reader_of_text(read_utf8(file), file)
     raise InputError(f"a log must be {_KINDS}; got {show_path(file)}. Give it one of these names")
 
 
-def _reader_of_text(text: str) -> Reader:
+def _reader_of_text(text: str, file: Path) -> Reader:
+    """Return what reads a text. Raises InputError where no line has a number with a name."""
+    lines = [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
     if is_open_clip_log(text):
         return read_open_clip_log
-    return read_json_lines_log if text.removeprefix("\ufeff").lstrip().startswith("{") else read_csv_log
+    if lines and all(line.lstrip().startswith("{") for line in lines[:_LOOKED_AT]) and _begins_as_json(lines[0]):
+        return read_json_lines_log
+    if is_table(lines):
+        return read_csv_log
+    if has_pairs(text):
+        return read_printed_log
+    if file.suffix.lower() in _TABLES:
+        return read_csv_log
+    first = shorten(lines[0]) if lines else "empty"
+    raise InputError(
+        f"a log must be {_KINDS}; no line of {show_path(file)} has a number with its name, such as `loss: 4.2`, "
+        f"`loss 4.2 (4.3)` or {{'loss': 4.2}}. Its first line is {first}. Print the loss so, or write a table"
+    )
+
+
+def _begins_as_json(line: str) -> bool:
+    """Return whether an object has double quotes, not those of a dictionary that Python printed."""
+    return line.lstrip()[1:].lstrip()[:1] != "'"
+
+
+def is_table(lines: Sequence[str]) -> bool:
+    """Return whether lines below a header have a cell that is nothing but a number.
+
+    Args:
+        lines: of a text, without empty ones.
+    """
+    if len(lines) < 2:
+        return False
+    delimiter = delimiter_of(lines[0])
+    cells = (cell.strip().strip('"') for line in lines[1:_LOOKED_AT] for cell in line.split(delimiter))
+    return any(_NUMBER.fullmatch(cell) for cell in cells)

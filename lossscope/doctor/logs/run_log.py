@@ -27,6 +27,7 @@ _STEPS = {
     "hardest_negative": "neg_mean",
 }
 _PLACES = ("epoch", "step")
+_NOT_SCORES = (*_PLACES, "seconds", "lr")
 
 
 def read_run_log(path: Path) -> TrainingLog:
@@ -40,10 +41,10 @@ def read_run_log(path: Path) -> TrainingLog:
     """
     run = Run(path, writes=False)
     steps, ends, length = _read_steps(run)
-    evaluations, names = _read_evaluations(run, ends, length)
+    evaluations, names, scores = _read_evaluations(run, ends, length)
     columns = {field: name for field, name in _STEPS.items() if field in steps}
     objective, batch_size = _read_config(run)
-    return TrainingLog(show_path(path), steps, evaluations, {**columns, **names}, objective, batch_size)
+    return TrainingLog(show_path(path), steps, evaluations, {**columns, **names}, objective, batch_size, scores=scores)
 
 
 def _read_steps(run: Run) -> tuple[pd.DataFrame, dict[int, float], float]:
@@ -61,10 +62,12 @@ def _read_steps(run: Run) -> tuple[pd.DataFrame, dict[int, float], float]:
     return frame, ends, length
 
 
-def _read_evaluations(run: Run, ends: dict[int, float], length: float) -> tuple[pd.DataFrame, dict[str, str]]:
-    """Return a row for each epoch that was evaluated, and name of the field -> name in metrics.csv."""
+def _read_evaluations(
+    run: Run, ends: dict[int, float], length: float
+) -> tuple[pd.DataFrame, dict[str, str], pd.DataFrame]:
+    """Return a row for each epoch that was evaluated, name of the field -> name in metrics.csv, and all its scores."""
     if not run.metrics.is_file():
-        return pd.DataFrame({"step": np.empty(0, np.float64)}), {}
+        return pd.DataFrame({"step": np.empty(0, np.float64)}), {}, pd.DataFrame()
     rows = _read_table(run.metrics, ("epoch",))
     recalls = [name for name in map(str, rows) if name.endswith(("_R@1", "_recall@1"))]
     score = score_column(rows.columns)[0]
@@ -73,7 +76,14 @@ def _read_evaluations(run: Run, ends: dict[int, float], length: float) -> tuple[
     steps = [ends.get(int(epoch), epoch * length) for epoch in rows["epoch"]]
     frame = pd.DataFrame({field: rows[name].astype(np.float64) for field, name in names.items()})
     frame.insert(0, "step", np.array(steps, np.float64))
-    return frame.drop_duplicates("step", keep="last").sort_values("step", ignore_index=True), names
+    scores = rows.select_dtypes("number").drop(columns=[name for name in _NOT_SCORES if name in rows])
+    scores.insert(0, "step", frame["step"])
+    return _in_order(frame), names, _in_order(scores)
+
+
+def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return rows by their steps, of each step the last."""
+    return frame.drop_duplicates("step", keep="last").sort_values("step", ignore_index=True)
 
 
 def _read_table(path: Path, required: tuple[str, ...]) -> pd.DataFrame:

@@ -31,6 +31,25 @@ def running_steps(table: LogTable, step: str | None, epoch: str | None) -> tuple
     return run, (f"{step} begins anew in each epoch: steps are counted through",)
 
 
+def steps_of_evaluations(table: LogTable, step: str | None, epoch: str | None) -> tuple[Floats, tuple[str, ...]]:
+    """Return the step of each row of a file of evaluations alone, (length,), and what was assumed.
+
+    sentence-transformers writes a step of -1 at the end of an epoch, and an epoch of -1 outside of a training.
+
+    Args:
+        table: the file.
+        step: its column of steps, if there is one.
+        epoch: its column of epochs, if there is one.
+    """
+    if step is not None and (table.column(step).values >= 0).all():
+        return running_steps(table, step, epoch)
+    if epoch is not None:
+        epochs = table.column(epoch).values
+        if (epochs >= 0).all() and len(np.unique(epochs)) == table.length:
+            return running_steps(table, None, epoch)
+    return running_steps(table, None, None)
+
+
 def steps_of_epoch(steps: Floats) -> float:
     """Return the number of steps of an epoch, from the steps in it of logged rows, counted from 0 or 1."""
     if steps.min() > 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ _HISTORY = "log_history"
 def read_trainer_state(path: Path, columns: Mapping[str, str] | None = None) -> TrainingLog:
     """Read the `log_history` of a trainer_state.json, or a list of such rows.
 
+    Its `train_batch_size` is that of one device, in rows, each of which may bring negatives: not the candidates.
+
     Args:
         path: the file.
         columns: the user's own choice of columns.
@@ -37,7 +40,8 @@ def read_trainer_state(path: Path, columns: Mapping[str, str] | None = None) -> 
     table = table_of_records(records, name, lambda row: f"row {row + 1} of {_HISTORY}")
     if not records:
         raise InputError(f"{_HISTORY} of {name} must have rows; it has none. Set logging_steps, and train again")
-    return assemble_log(table, columns, batch_size=size if is_size else None)
+    log = assemble_log(table, columns, batch_size=size if is_size else None)
+    return replace(log, pairs_are_candidates=False)
 
 
 def read_json_lines_log(path: Path, columns: Mapping[str, str] | None = None) -> TrainingLog:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from lossscope.core.facts import TooLittle
+from lossscope.core.facts import Missing, TooLittle
 from lossscope.objectives.base import Objective
 
 from ..logs.base import TrainingLog
@@ -39,8 +39,12 @@ class Curve:
         """Take the log. Raises Missing where it is short."""
         spec = patient.objective_spec or log.objective
         objective = build_objective(spec) if spec else None
-        size = patient.stated_batch_size or log.batch_size
-        curve = cls(log, objective, size, tuple(guesses_of(objective, size, patient.recipe)))
+        known = patient.stated_batch_size or log.candidates
+        size = known or log.batch_size
+        guesses = guesses_of(objective, size, patient.recipe, counts_candidates=known is not None)
+        curve = cls(log, objective, size, tuple(guesses))
+        if not log.has_loss:
+            raise Missing("its log has evaluations alone, and no loss of training")
         if len(curve.loss) < LEAST:
             raise TooLittle(f"its log has {len(curve.loss)} steps with a loss; {LEAST} are needed")
         return curve
@@ -61,6 +65,11 @@ class Curve:
         finite: Floats = loss[np.isfinite(loss)]
         return finite
 
+    @cached_property
+    def steps_of_loss(self) -> Floats:
+        """(n,) the steps of the finite losses."""
+        return self.column("step")[np.isfinite(self.column("loss"))]
+
     def column(self, name: str) -> Floats:
         """Return a column of the steps; empty where the log has none."""
         if name not in self.steps:
@@ -74,6 +83,11 @@ class Curve:
         values = self.log.evaluations[name].to_numpy(dtype=np.float64)
         finite: Floats = values[np.isfinite(values)]
         return finite
+
+    @property
+    def name_of_recall(self) -> str:
+        """What val_recall is called: by its column in a foreign log, whatever score that is."""
+        return self.log.columns.get("val_recall", "validation recall")
 
     @cached_property
     def level(self) -> float:
@@ -100,8 +114,19 @@ class Curve:
     @cached_property
     def noise(self) -> float:
         """Robust standard deviation of the loss between neighbouring steps."""
-        steps = np.diff(self.loss)
-        return float(1.4826 * np.median(np.abs(steps - np.median(steps))) / math.sqrt(2))
+        return noise_of(self.loss)
+
+    @property
+    def tail_noise(self) -> float:
+        """That of the last quarter."""
+        return noise_of(self.loss[-max(len(self.loss) // 4, 5) :])
+
+    @property
+    def has_settled(self) -> bool:
+        """Whether the loss has not moved within the last quarter, though it may have before."""
+        eighth = max(len(self.loss) // 8, 3)
+        before, after = (float(np.median(part)) for part in (self.loss[-2 * eighth : -eighth], self.loss[-eighth:]))
+        return abs(after - before) < 0.01 * abs(before)
 
     @property
     def is_flat(self) -> bool:
@@ -150,3 +175,15 @@ class Curve:
             if guess.is_certain and abs(self.initial / guess.value - 1) <= _AT and self.level < _LEFT * guess.value
         ]
         return begun[0] if begun and self.objective is not None else None
+
+
+def finite_median(values: Floats) -> float | None:
+    """Return the median of the finite values; None without any."""
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if len(finite) else None
+
+
+def noise_of(loss: Floats) -> float:
+    """Return the robust standard deviation of losses between neighbouring ones."""
+    steps = np.diff(loss)
+    return float(1.4826 * np.median(np.abs(steps - np.median(steps))) / math.sqrt(2))

@@ -11,6 +11,7 @@ from typing import Any
 from lossscope.core.facts import Facts, Missing, TooLittle
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.errors import InputError
+from lossscope.io.shipped import find_shipped
 from lossscope.objectives.base import Objective
 from lossscope.registry import build
 
@@ -75,6 +76,17 @@ class Patient(Facts):
             return None
         own = ("--config", self.run / "config.toml", *changes, "--out", f"{self.run}-again")
         return "lossscope train " + shlex.join(str(part) for part in own)
+
+    def source_command(self, verb: str, *options: object) -> str | None:
+        """Return a command of lossscope on the source; None where it is no file that can be named, as a running loop.
+
+        Args:
+            verb: `cocos`, ...
+            options: and their values.
+        """
+        if not find_shipped("checkpoints", Path(self.name).expanduser()).exists():
+            return None
+        return f"lossscope {verb} " + shlex.join(str(part) for part in (self.name, *options))
 
     def warmup_command(self) -> str | None:
         """Return the command that trains the run again, half of its epochs with all negatives."""

@@ -25,6 +25,10 @@ HUGGING_FACE = ["loss", "grad_norm", "learning_rate", "epoch", "step", "train_lo
         ("logit_bias", ["logit_bias", "bias", "train/logit_bias"]),
         ("positive", ["pos_mean", "pos_sim", "positive_similarity", "i2t/s_pos", "lossscope/q2d/s_pos"]),
         ("hardest_negative", ["neg_mean", "neg_sim", "hardest_negative", "i2t/s_neg"]),
+        ("counted_negatives", ["i2t/C_neg", "lossscope/q2d/C_neg"]),
+        ("train_recall", ["batch_top_100_categorical_accuracy", "categorical_accuracy"]),
+        ("val_recall", ["val_factorized_top_k/top_100_categorical_accuracy", "eval_sts-dev_spearman_cosine"]),
+        ("val_loss", ["val/loss_epoch", "val_loss_step"]),
         ("train_recall", ["train_recall", "train/R@1", "train_acc", "train/accuracy", "accuracy", "train_acc_epoch"]),
         (
             "val_loss",
@@ -69,7 +73,7 @@ def test_the_best_name_wins() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["aux_loss", "loss_scale", "s_pos_q10", "val_runtime", "rescale", "i2t/C_neg", "runtime"]
+    "name", ["aux_loss", "loss_scale", "s_pos_q10", "val_runtime", "rescale", "i2t/C_B", "runtime"]
 )
 def test_other_names_are_no_column(name: str) -> None:
     assert find_columns(["loss", name], "x") == {"loss": "loss"}

@@ -44,6 +44,23 @@ def test_a_real_trainer_writes_what_is_read(tmp_path: Path) -> None:
     assert len(log.steps) == 2 and log.batch_size == 8
 
 
+def test_rows_of_a_batch_are_not_the_candidates_of_a_query(tmp_path: Path) -> None:
+    """Four rows of eight passages are 32 candidates, and several devices gather theirs: the file says neither."""
+    log = read(tmp_path, STATE)
+    assert log.batch_size == 64 and not log.pairs_are_candidates and log.candidates is None
+
+
+def test_what_lossscope_logged_into_the_history_is_read_back(tmp_path: Path) -> None:
+    values = {"lossscope/q2d/C_neg": 31.0, "lossscope/q2d/s_pos": 0.996, "lossscope/q2d/s_neg": 0.997}
+    log = read(tmp_path, {"log_history": [{"loss": 3.466, "step": 10, **values, "lossscope/q2d/N_eff": 30.0}]})
+    assert log.steps[["positive", "hardest_negative", "counted_negatives"]].values.tolist() == [[0.996, 0.997, 31.0]]
+
+
+def test_a_history_of_evaluations_alone_says_so(tmp_path: Path) -> None:
+    log = read(tmp_path, {"log_history": [{"step": 1, "eval_loss": 1}]})
+    assert not log.has_loss and log.evaluations["val_loss"].tolist() == [1] and "--column loss=NAME" in log.notices[-1]
+
+
 def test_the_newest_checkpoint_of_a_folder_is_read(tmp_path: Path) -> None:
     for number in (5, 20, 100):
         (tmp_path / f"checkpoint-{number}").mkdir()
@@ -72,7 +89,7 @@ def test_a_list_and_lines_of_objects(tmp_path: Path) -> None:
         ({"log_history": [{"step": 1, "loss": "bad"}]}, "loss in row 1 of log_history of .* must be a number"),
         ({"log_history": [{"step": 1, "loss": True}]}, "must be a number, nan, inf or empty; got True"),
         ({"log_history": [{"step": 1, "loss": [1]}]}, r"got \[1\]"),
-        ({"log_history": [{"step": 1, "eval_loss": 1}]}, "--column loss=NAME"),
+        ({"log_history": [{"step": 1, "my_value": 1}]}, "--column loss=NAME"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, content: object, says: str) -> None:

@@ -1,0 +1,91 @@
+"""Is the loss exactly 0 in most steps?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from .base import Advice, Check, Evidence, Finding, Missing, Severity
+from .logs.base import TrainingLog
+from .parts.batches import Batches
+from .parts.curve import Curve
+from .parts.patient import Patient
+
+_ADVICE = (
+    Advice("Count the positives of a batch: labels that are all different leave none, and classes must come twice."),
+    Advice(
+        "Look at the margins: of cosines, a contrastive loss needs pos_margin = 1 and neg_margin = 0; the defaults 0 "
+        "and 1 are those of distances."
+    ),
+    Advice("Look whether both views are the same tensor, and whether the distance is one that the loss means."),
+)
+
+
+@dataclass(frozen=True)
+class ZeroLoss(Check):
+    """Is the loss exactly 0 in most steps, from early on, so that there is no gradient, although nothing is learnt?
+
+    A loss with a margin that falls to 0, step by step, has converged.
+    Source: pytorch-metric-learning issues 504 and 549.
+    """
+
+    share: float = 0.5  # of the steps
+    early: float = 0.05  # of the log, within which it is 0 in as many steps: no training converges as fast
+    least: int = 20  # steps of that
+    recall: float = 0.9  # that is logged, from which on there is nothing left to learn
+    perfect: float = 0.99  # recall in the batches of a dump, likewise
+    severity: ClassVar[Severity] = "error"
+    place: ClassVar[int] = 8
+    explains: ClassVar[tuple[str, ...]] = (
+        "no-gradient", "frozen", "no-learning", "not-finished", "margin-plateau", "hard-negatives-too-hard",
+        "loss-spike",
+    )  # fmt: skip
+
+    def examine(self, patient: Patient) -> Finding | None:
+        if patient.has(Batches):
+            found = self._of_batches(patient, patient.part(Batches))
+            if found is not None or not patient.has(Curve):
+                return found
+        if not patient.has(TrainingLog):
+            raise Missing("it has neither an objective with its batches nor a log")
+        return self._of_curve(patient, patient.part(Curve))
+
+    def _of_batches(self, patient: Patient, batches: Batches) -> Finding | None:
+        zeros = float((batches.queries.loss == 0).mean())
+        if zeros < 1 or batches.recall >= self.perfect:
+            return None
+        return self.finding(
+            "the loss of every query is exactly 0",
+            f"{patient.objective_spec or 'The loss'} costs nothing in batches of {batches.batch_size}, although only "
+            f"{batches.recall:.0%} of the queries find their positive there: it has no gradient.",
+            (
+                Evidence("share of queries whose loss is 0", zeros, 1.0, (0, 0.99)),
+                Evidence("recall@1 in a batch", batches.recall, self.perfect, (None, None)),
+            ),
+            _ADVICE[1:],
+        )
+
+    def _of_curve(self, patient: Patient, curve: Curve) -> Finding | None:
+        is_zero = curve.loss == 0
+        first = is_zero[: max(int(self.early * len(is_zero)), self.least)]
+        patient.signals[self.id()] = float(min(is_zero.mean(), first.mean()))
+        if is_zero.mean() < self.share or first.mean() < self.share or self._is_done(curve):
+            return None
+        return self.finding(
+            f"the loss is exactly 0 in {is_zero.mean():.0%} of the steps, from the beginning",
+            f"{int(is_zero.sum()):,} of {len(is_zero):,} steps have a loss of 0, and {int(first.sum())} of the first "
+            f"{len(first)}: they have no gradient, as without a positive in the batch, or with margins that every "
+            "pair meets.",
+            (Evidence("share of steps whose loss is 0", float(is_zero.mean()), self.share, (0, self.share)),),
+            _ADVICE,
+        )
+
+    def _is_done(self, curve: Curve) -> bool:
+        """Return whether a recall that is logged says that there is nothing left to learn."""
+        for values in (curve.evaluations("val_recall"), curve.column("train_recall")):
+            finite = values[np.isfinite(values)]
+            if len(finite) and float(np.median(finite[-5:])) >= self.recall * (100 if finite.max() > 1 else 1):
+                return True
+        return False
