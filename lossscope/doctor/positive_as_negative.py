@@ -28,9 +28,7 @@ class PositiveAsNegative(Check):
     share: float = 0.001  # of the queries; one row in a thousand is a slip, more is a procedure
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 13
-    explains: ClassVar[tuple[str, ...]] = (
-        "false-negatives", "hard-negatives-too-hard", "other-positive-as-negative", "duplicates",
-    )  # fmt: skip
+    explains: ClassVar[tuple[str, ...]] = ("false-negatives", "hard-negatives-too-hard")
 
     def examine(self, patient: Patient) -> Finding | None:
         if patient.has(Texts):

@@ -25,7 +25,6 @@ class SplitLeak(Check):
     usual: float = 2.0  # times the share of training items that are as near to another one, which is added
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 14
-    explains: ClassVar[tuple[str, ...]] = ("duplicates", "other-positive-as-negative")
 
     def examine(self, patient: Patient) -> Finding | None:
         if patient.has(Splits):
