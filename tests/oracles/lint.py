@@ -33,9 +33,8 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
                 "duplicates": key in seen,
                 "positive-as-negative": any(text in mine for text in negatives),
                 "other-positive-as-negative": any(
-                    text not in mine and (
-                        text in plain[strip(query) or query] or (query and text and query in positives.get(text, ()))
-                    )
+                    text not in mine
+                    and (text in plain[strip(query) or query] or (query and text and query in positives.get(text, ())))
                     for text in negatives
                 ),
                 "near-copies": any(is_near(text, other) for text in own for other in negatives),
@@ -53,7 +52,10 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
     return {id: number for id, number in numbers.items() if number}
 
 
-MARKS = ".,;:!?\u2026\u3002\uff0e\uff0c\u3001\uff1b\uff1a\uff01\uff1f\u00b7\u2022\"'`\u201c\u201d\u2018\u2019\u201e\u00ab\u00bb"
+MARKS = (
+    ".,;:!?\u2026\u3002\uff0e\uff0c\u3001\uff1b\uff1a\uff01\uff1f\u00b7\u2022\"'`\u201c\u201d\u2018\u2019"
+    + "\u201e\u00ab\u00bb"
+)
 """Marks of sentences and quotes."""
 
 

@@ -167,9 +167,8 @@ class RowHashes:
         Such a row has a query that differs in marks at its ends alone, or the document as query of this positive.
         """
         hashes = text_hashes(documents)
-        plain = hash(without_edges(normal_form(query)))
-        queries = (np.broadcast_to(np.int64(own), hashes.shape) for own in (text_hashes([query])[0], plain))
-        return self._classify(*queries, hashes)
+        plain = np.full(len(hashes), hash(without_edges(normal_form(query))), np.int64)
+        return self._classify(np.broadcast_to(text_hashes([query]), hashes.shape), plain, hashes)
 
     def close(self) -> None:
         """Remove the temporary file."""

@@ -58,10 +58,11 @@ class TextLengths:
 
 def _codes(lengths: Lengths) -> npt.NDArray[np.int64]:
     """Return 1 for one character, and 8 more for each doubling; empty texts have 1, too."""
-    return 1 + (_STEPS * np.log2(lengths.clip(min=1))).astype(np.int64).clip(max=_CODES - 2)
+    steps: Lengths = (_STEPS * np.log2(lengths.clip(min=1))).astype(np.int64)
+    return 1 + steps.clip(max=_CODES - 2)
 
 
 def _median(histogram: npt.NDArray[np.int64]) -> int:
     """Return the median code; 0 of no texts."""
-    total = int(histogram.sum())
-    return int(np.searchsorted(np.cumsum(histogram), (total + 1) // 2)) if total else 0
+    counts = np.cumsum(histogram)
+    return int(np.searchsorted(counts, (counts[-1] + 1) // 2)) if counts[-1] else 0

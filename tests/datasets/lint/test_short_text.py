@@ -14,7 +14,6 @@ PASSAGE = "a passage of many words that answers the question number"
 LONG = "x" * 40
 
 
-
 def short(rows: Sequence[Row]) -> int:
     return counts(lint({"a": ListedRows(rows)})).get("short-text", 0)
 

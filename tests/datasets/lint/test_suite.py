@@ -158,8 +158,9 @@ def test_rows_of_an_earlier_split_leak(tmp_path: Path) -> None:
 
 SENTENCE = "a sentence of fifty letters that is not a title now"
 texts = st.sampled_from([
-    "a", "A", "b", " c\n", "é", "e\u0301", "", "  ", "d d d d", "d  D\td", "\u00df", "SS", "x\0y", "a?", "?", "word " * 6,
-    "word " * 6 + "!", "Title: " + "word " * 6, SENTENCE, SENTENCE + " end", "no, " + SENTENCE, SENTENCE[2:], "x" * 60,
+    "a", "A", "b", " c\n", "é", "e\u0301", "", "  ", "d d d d", "d  D\td", "\u00df", "SS", "x\0y", "a?", "?",
+    "word " * 6, "word " * 6 + "!", "Title: " + "word " * 6, SENTENCE, SENTENCE + " end", "no, " + SENTENCE,
+    SENTENCE[2:], "x" * 60,
 ])  # fmt: skip
 rows = st.lists(st.tuples(texts, st.lists(texts, max_size=3), st.lists(texts, max_size=4)), max_size=12)
 
