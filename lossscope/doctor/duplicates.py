@@ -61,8 +61,8 @@ class Duplicates(Check):
             return None
         return self.finding(
             f"{found.share:.1%} of the rows repeat an earlier one",
-            f"{found.count:,} rows of {texts.target} have the query and the positives of an earlier row: in a batch the "
-            "copy is a negative of its own query.",
+            f"{found.count:,} rows of {texts.target} have the query and the positives of an earlier row: in a batch "
+            "the copy is a negative of its own query.",
             (Evidence("share of rows that repeat another", found.share, self.rows, (0, self.rows)),),
             found.advice,
             examples=found.examples,

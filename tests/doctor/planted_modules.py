@@ -19,7 +19,8 @@ CONTRACT = {
     "split-leak": "error", "modality-gap": "note", "cone": "note", "hubness": "warning", "diverged": "error",
     "loss-spike": "warning", "frozen": "error", "overfitting": "warning", "not-finished": "note",
     "batch-norm-leak": "warning", "half-precision": "warning", "gather-without-gradient": "error",
-    "labels-without-offset": "error", "cached-gradient-differs": "error",
+    "labels-without-offset": "error", "batch-dependent": "error", "identical-views": "error",
+    "cached-gradient-differs": "error",
 }  # fmt: skip
 """Id -> severity of every finding that the design promises; others read the ids."""
 OF_TEXT_ROWS = {
