@@ -23,9 +23,7 @@ class BatchDependent(Check):
     Source: ReProver issue 34, LightRAG pull request 3675 and model2vec pull request 358, where padding is in the mean.
     """
 
-    angle: float = (
-        0.001  # 1 - cosine of an item in both encodings; BERT of 24 layers: 1e-11 in float32, 6e-4 in bfloat16
-    )
+    angle: float = 0.001  # 1 - cosine of an item in both; of BERT with 24 layers 1e-11, in bfloat16 6e-4
     of_cone: float = 0.02  # of 1 - the mean cosine of different items, where that is less
     share: float = 0.02  # of the items; dropout and batch norm change all, padding all but the longest of a batch
     severity: ClassVar[Severity] = "error"

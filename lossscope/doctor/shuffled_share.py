@@ -13,9 +13,7 @@ from .parts.encodings import Encodings
 from .parts.items import Items
 from .parts.patient import Patient
 
-_TELL_APART = (
-    "To tell wrong pairs from the encoder, encode the same items one at a time, and compare both encodings: --same-items."
-)
+_TELL_APART = "To tell wrong pairs from the encoder, encode the same items one at a time, and compare the encodings (--same-items)."
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+
+from lossscope.core.pair import Pair
+from lossscope.core.types import Rows
+from lossscope.sources.base import load
 
 from .base import Case, Floats, Size, aligned, pairs, unit
 
@@ -22,6 +30,21 @@ def _padded(x: Floats, size: Size) -> Floats:
     longest = np.array([lengths[start : start + 32].max() for start in range(0, len(x), 32)]).repeat(32)[: len(x)]
     padding = unit(size.rng.normal(size=(1, x.shape[1])))
     return unit(x * (lengths / longest)[:, None] + padding * (1 - lengths / longest)[:, None])
+
+
+def model(size: Size, folder: Path) -> Case:
+    """A model that counts padding: what an item is depends on the longest of its batch."""
+    first, second = (torch.from_numpy(x) for x in aligned(size))
+    lengths = torch.from_numpy(size.rng.integers(4, 40, size.n))
+
+    def encode(vectors: torch.Tensor, batches: Sequence[Rows]) -> torch.Tensor:
+        shares = [(lengths[rows] / lengths[rows].max())[:, None] for rows in batches]
+        padded = [vectors[rows] * share + (1 - share) for rows, share in zip(batches, shares, strict=True)]
+        return torch.nn.functional.normalize(torch.cat(padded), dim=1)
+
+    split = load(pairs(folder, first.numpy(), second.numpy()), raw=True)
+    encode_rows = Pair(partial(encode, first), partial(encode, second))
+    return Case((replace(split, encode_rows=encode_rows),), {"batch_size": size.batch})
 
 
 def padding(size: Size, folder: Path) -> Case:
@@ -41,7 +64,7 @@ def dropout(size: Size, folder: Path) -> Case:
     return _case(size, folder, "dropout", unit(first), unit(second))
 
 
-SICK = (padding, batch_norm, dropout)
+SICK = (model, padding, batch_norm, dropout)
 
 
 def healthy(size: Size, folder: Path) -> Case:
