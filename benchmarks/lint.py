@@ -32,6 +32,8 @@ EVERY = {  # fault -> rows between two that have it
     "no-positive": 80,
     "long-text": 1000,
     "duplicates": 90,
+    "near-copies": 110,
+    "short-text": 130,
 }
 COLUMNS = ("query", "positive", "negative")
 BATCH = 1024
@@ -105,7 +107,7 @@ def draw_rows(planted: dict[str, int]) -> Iterator[Row]:
         if fault == "positive-as-negative":
             yield query, positive, f"  {positive.upper()}"
         elif fault == "other-positive-as-negative":
-            yield query, positive, earlier[1]
+            yield f"{earlier[0]}!", positive, earlier[1]
         elif fault == "empty-text":
             yield query, positive, " "
         elif fault == "no-positive":
@@ -114,6 +116,10 @@ def draw_rows(planted: dict[str, int]) -> Iterator[Row]:
             yield query, f"{positive} " * 20, negative
         elif fault == "duplicates":
             yield earlier[0].title(), earlier[1], negative
+        elif fault == "near-copies":
+            yield query, positive, f"Answer: {positive}"
+        elif fault == "short-text":
+            yield query, positive, "x"
         else:
             earlier = query, positive, negative
             yield earlier

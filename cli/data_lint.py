@@ -57,8 +57,8 @@ def lint(
     `lossscope data lint beir:root=scifact,run=bm25.trec --fail-on error`
 
     Counts are of rows. Texts are equal when they are after NFC, casefold and collapsing white space. Errors are
-    positive-as-negative, no-positive, empty-text and split-leak; warnings duplicates, other-positive-as-negative and
-    long-text. Any size: the file is read once, with about 70 bytes of memory a row.
+    positive-as-negative, no-positive, empty-text, short-text and split-leak; warnings duplicates, near-copies,
+    other-positive-as-negative and long-text. Any size: the file is read once, with about 70 bytes of memory a row.
     """
     from lossscope.datasets.lint.suite import lint as run_lint
     from lossscope.datasets.lint.targets import lint_sources

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,8 @@ class SplitEmbeddings:
     read_texts: Callable[[], Pair[Mapping[str, str] | None]] | None = None
     # rows of a batch -> in each direction dL/dS -> gradient norm of each layer; None where there is no model
     layer_gradients: Callable[[Rows, Rows], Pair[Callable[[Tensor], Mapping[str, Tensor]]]] | None = None
+    # of each side, rows of batches -> vectors (n, d), encoded anew batch by batch; None where there is no model
+    encode_rows: Pair[Callable[[Sequence[Rows]], Tensor]] | None = None
     mode: str = "eval"  # of the model that computed it, or `train`
     recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained; empty where the source has no recipe
     floors_median_rank: bool = True  # whether its authors round the median rank down
@@ -153,7 +155,7 @@ class SplitEmbeddings:
             second, _ = unit_rows(self.captions[:, :width].contiguous(), f"the first {width} dimensions", 0.0)
         return replace(
             self, name=f"{self.name} dims={width}", images=first, captions=second, layer_gradients=None,
-            fingerprint=f"{self.fingerprint}-{width}",
+            encode_rows=None, fingerprint=f"{self.fingerprint}-{width}",
         )  # fmt: skip
 
     def require_prefix(self, width: int | None) -> None:
@@ -189,7 +191,8 @@ class SplitEmbeddings:
         vectors, ids = torch.cat([self.images, self.captions]), [*self.image_ids, *self.caption_ids]
         return replace(
             self, images=vectors, captions=vectors, image_ids=ids, caption_ids=ids, caption_image=None,
-            relations=self.relations, read_input_keys=None, layer_gradients=None, is_joined=True,
+            relations=self.relations, read_input_keys=None, layer_gradients=None, encode_rows=None,
+            is_joined=True,
         )  # fmt: skip
 
     def to(self, device: torch.device) -> SplitEmbeddings:

@@ -1,27 +1,62 @@
-"""Findings of `lossscope data lint` as those of the doctor."""
+"""Findings of `lossscope data lint` as those of the doctor, alone or beside those of a model's embeddings."""
 
 from __future__ import annotations
 
-from .base import Check, Evidence, Finding
+from collections.abc import Callable
+
+from .base import Check, Evidence, Finding, Missing
+from .parts.patient import Patient
 from .parts.texts import Texts
 
 
-def finding_of_rows(check: Check, texts: Texts, share: float, words: str) -> Finding | None:
+def finding_of_rows(check: Check, patient: Patient, share: float, words: str) -> Finding | None:
     """Return a finding of `data lint` as one of the doctor.
 
     Args:
         check: of the same id.
-        texts: the rows.
+        patient: with rows of text.
         share: of the rows, above which it is one.
         words: what such a row has, `no positive`.
+
+    Raises:
+        Missing: it has no rows of text.
     """
+    texts = patient.part(Texts)
     found = texts.fault(check.id())
+    patient.signals.setdefault(check.id(), found.share if found else 0.0)
     if found is None or found.share <= share:
         return None
     return check.finding(
         f"{found.share:.1%} of the rows have {words}",
-        f"{found.count:,} of {texts.report.rows:,} rows have {words}.",
+        f"{found.count:,} of {texts.report.rows:,} rows of {texts.target} have {words}.",
         (Evidence(f"share of rows with {words}", found.share, share, (0, share)),),
         found.advice,
         examples=found.examples,
     )
+
+
+def worst_of(*looks: Callable[[], Finding | None]) -> Finding | None:
+    """Look at each of the parts that may show one fault, and return the finding that is furthest beyond its threshold.
+
+    Args:
+        looks: return a finding or None, or raise Missing where their part is; the first evidence has a threshold.
+
+    Raises:
+        Missing: every part is missing; the reason is that of the first.
+    """
+    found, missing = [], []
+    for look in looks:
+        try:
+            found.append(look())
+        except Missing as error:
+            missing.append(error)
+    if not found:
+        raise missing[0]
+    return max((finding for finding in found if finding is not None), key=_excess, default=None)
+
+
+def _excess(finding: Finding) -> float:
+    """Return how many times its threshold the number of a finding is."""
+    proof = finding.evidence[0]
+    assert proof.threshold
+    return proof.value / proof.threshold

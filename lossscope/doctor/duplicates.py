@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ._text_rows import worst_of
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.alignment import LEAST
 from .parts.copies import Copies
@@ -31,8 +32,9 @@ class Duplicates(Check):
     explains: ClassVar[tuple[str, ...]] = ("false-negatives",)
 
     def examine(self, patient: Patient) -> Finding | None:
-        if patient.has(Texts) and not patient.has(Copies):
-            return self._of_texts(patient.part(Texts))
+        return worst_of(lambda: self._of_items(patient), lambda: self._of_texts(patient.part(Texts)))
+
+    def _of_items(self, patient: Patient) -> Finding | None:
         worst = max(patient.part(Copies).sides, key=lambda side: side.probability)
         if patient.masks("same_text"):
             return None
@@ -76,8 +78,8 @@ class Duplicates(Check):
             return None
         return self.finding(
             f"{found.share:.1%} of the rows repeat an earlier one",
-            f"{found.count:,} rows have the query and the positives of an earlier row: in a batch the copy is a "
-            "negative of its own query.",
+            f"{found.count:,} rows of {texts.target} have the query and the positives of an earlier row: in a batch "
+            "the copy is a negative of its own query.",
             (Evidence("share of rows that repeat another", found.share, self.rows, (0, self.rows)),),
             found.advice,
             examples=found.examples,

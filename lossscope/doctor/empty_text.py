@@ -8,7 +8,6 @@ from typing import ClassVar
 from ._text_rows import finding_of_rows
 from .base import Check, Finding, Severity
 from .parts.patient import Patient
-from .parts.texts import Texts
 
 
 @dataclass(frozen=True)
@@ -23,4 +22,4 @@ class EmptyText(Check):
     place: ClassVar[int] = 15
 
     def examine(self, patient: Patient) -> Finding | None:
-        return finding_of_rows(self, patient.part(Texts), self.share, "a text that is empty")
+        return finding_of_rows(self, patient, self.share, "a text that is empty")

@@ -12,6 +12,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
+from ._text_rows import worst_of
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.items import Items
 from .parts.patient import Patient
@@ -28,13 +29,12 @@ class PositiveAsNegative(Check):
     share: float = 0.001  # of the queries; one row in a thousand is a slip, more is a procedure
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 13
-    explains: ClassVar[tuple[str, ...]] = (
-        "false-negatives", "hard-negatives-too-hard", "other-positive-as-negative", "duplicates",
-    )  # fmt: skip
+    explains: ClassVar[tuple[str, ...]] = ("false-negatives", "hard-negatives-too-hard")
 
     def examine(self, patient: Patient) -> Finding | None:
-        if patient.has(Texts):
-            return self._of_texts(patient.part(Texts))
+        return worst_of(lambda: self._of_items(patient), lambda: self._of_texts(patient.part(Texts)))
+
+    def _of_items(self, patient: Patient) -> Finding | None:
         split = patient.part(Items).split
         if split.relations.negatives is None:
             raise Missing("it has no mined negatives", "mined negatives")
@@ -53,7 +53,7 @@ class PositiveAsNegative(Check):
         found = texts.fault(self.id())
         if found is None or found.share <= self.share:
             return None
-        count = f"{found.count:,} of {texts.report.rows:,} rows"
+        count = f"{found.count:,} of {texts.report.rows:,} rows of {texts.target}"
         return self._found(found.share, "rows", count, found.examples)
 
     def _found(self, share: float, what: str, count: str, examples: tuple[str, ...]) -> Finding:

@@ -9,8 +9,11 @@ import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.alignment import Alignment, DirectionAlignment, Floats
+from .parts.encodings import Encodings
 from .parts.items import Items
 from .parts.patient import Patient
+
+_TELL_APART = "To tell wrong pairs from the encoder, encode the items one at a time, and compare (--same-items)."
 
 
 @dataclass(frozen=True)
@@ -43,15 +46,17 @@ class ShuffledShare(Check):
         split = patient.part(Items).split
         first, second = split.sides.first, split.sides.second or split.sides.first
         return self.finding(
-            f"about {share:.0%} of the pairs are wrong",
+            f"about {share:.0%} of the pairs rank at chance level",
             f"{share:.0%} of the positives stand anywhere among their candidates, as by guessing, and the others near "
-            "the top: pairs that do not belong together.",
+            "the top: pairs that do not belong together, or an encoder that loses some items (padding that counts in "
+            "their mean). One encoding cannot tell these apart.",
             (
                 Evidence("share of positives at chance", share, self.share, (0, 0.04), low, high),
                 Evidence("flatness of their density", self._flatness(lowest.place), self.flatness, (None, None)),
             ),
             (
                 Advice("Look at the pairs with the lowest similarity and drop those that are wrong."),
+                *(() if patient.has(Encodings) else (Advice(_TELL_APART),)),
                 Advice("Train with a loss that expects them: --objective ncr."),
             ),
             examples=tuple(

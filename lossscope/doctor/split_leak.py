@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from lossscope.core.sides import plural
 
+from ._text_rows import worst_of
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .parts.patient import Patient
 from .parts.splits import SharedItems, Splits
@@ -25,15 +26,14 @@ class SplitLeak(Check):
     usual: float = 2.0  # times the share of training items that are as near to another one, which is added
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 14
-    explains: ClassVar[tuple[str, ...]] = ("duplicates", "other-positive-as-negative")
 
     def examine(self, patient: Patient) -> Finding | None:
-        if patient.has(Splits):
-            return self._of_items(patient, patient.part(Splits))
-        if patient.has(Texts):
-            return self._of_texts(patient.part(Texts))
-        raise Missing(
-            "it has no held-out data beside the training data; --against names it", "the training data (--against)"
+        if not patient.has(Splits) and not patient.has(Texts):
+            raise Missing(
+                "it has no held-out data beside the training data; --against names it", "the training data (--against)"
+            )
+        return worst_of(
+            lambda: self._of_texts(patient.part(Texts)), lambda: self._of_items(patient, patient.part(Splits))
         )
 
     def _of_items(self, patient: Patient, splits: Splits) -> Finding | None:
@@ -64,7 +64,8 @@ class SplitLeak(Check):
             return None
         return self.finding(
             f"{found.share:.1%} of the rows share a text with an earlier split",
-            f"{found.count:,} rows have a query or a positive of an earlier split, which was trained on.",
+            f"{found.count:,} rows of {texts.target} have a query or a positive of an earlier split, which was trained "
+            "on.",
             (Evidence("share of rows that are in both", found.share, self.share, (0, self.share)),),
             found.advice,
             examples=found.examples,

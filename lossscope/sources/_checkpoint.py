@@ -23,6 +23,7 @@ from lossscope.spec import Spec
 
 from .checkpoints.checkpoint import Checkpoint
 from .checkpoints.embedding_cache import cache_folder, read_cache, write_cache
+from .checkpoints.encode_rows import ItemEncoder
 from .checkpoints.input_keys import input_keys
 from .checkpoints.layer_gradients import LayerGradients
 
@@ -84,6 +85,7 @@ def embed_checkpoint(
             from .checkpoints.pair_scores import PairScorer
 
             scorer = PairScorer(model, captions, request.batch_size, request.progress)
+    gradients = LayerGradients(load_model if scorer is None else lambda: (model, captions))
     return SplitEmbeddings(
         name=name if training is None else f"{name} in train mode",
         images=vectors[0] if vectors else None,
@@ -101,7 +103,8 @@ def embed_checkpoint(
         pair_scorer=scorer,
         read_input_keys=partial(input_keys, split, request.progress),
         read_texts=split.texts_by_id,
-        layer_gradients=LayerGradients(load_model if scorer is None else lambda: (model, captions)),
+        layer_gradients=gradients,
+        encode_rows=ItemEncoder(lambda: gradients.model_and_captions).sides if vectors is not None else None,
         recipe=checkpoint.training,
         relations=split.relations,
         floors_median_rank=_floors_median_rank(checkpoint.encoder),

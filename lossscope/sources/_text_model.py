@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.pair import Pair
 from lossscope.core.sides import plural
+from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
 from lossscope.datasets.base import Split, Texts
 from lossscope.errors import InputError
@@ -61,6 +63,10 @@ class TextModel:
             notices=(*one, *other, *notices, *split.notices),
             read_input_keys=partial(input_keys, split),
             read_texts=split.texts_by_id,
+            encode_rows=Pair(
+                partial(self._encode_rows, texts, sides.first),
+                partial(self._encode_rows, split.captions, str(sides.second)),
+            ),
             relations=split.relations,
         )
 
@@ -77,6 +83,10 @@ class TextModel:
             images=rows[torch.from_numpy(first)],
             captions=rows[torch.from_numpy(rest)],
             similarity=None,
+            encode_rows=Pair(
+                partial(self._encode_rows, [split.captions[row] for row in first], "caption"),
+                partial(self._encode_rows, [split.captions[row] for row in rest], "caption"),
+            ),
             caption_image=np.array([place[int(image)] for image in owners[rest]], dtype=np.int64),
             image_ids=[split.caption_ids[row] for row in first],
             caption_ids=[split.caption_ids[row] for row in rest],
@@ -90,6 +100,10 @@ class TextModel:
                 "a text model: the first caption of each image takes its place (rows named i2t)",
             ),
         )
+
+    def _encode_rows(self, texts: Sequence[str], side: str, batches: Sequence[Rows]) -> Tensor:
+        """Return the vectors of some texts of a side, each batch encoded on its own."""
+        return torch.cat([self.encode([texts[row] for row in rows], side)[0] for rows in batches])
 
     def _unit_rows(self, texts: Sequence[str], side: str) -> EncodedTexts:
         what = "vectors" if side == "caption" else f"vectors of {plural(side)}"

@@ -22,10 +22,12 @@ CONTRACT = {
     "labels-without-offset": "error", "cached-gradient-differs": "error", "order-lost": "error",
     "anisotropy": "warning", "margin-unreachable": "error",
     "zero-loss": "error", "seam": "warning", "equal-evaluations": "warning", "metric-ceiling": "note",
+    "batch-dependent": "error", "identical-views": "error",
 }  # fmt: skip
 """Id -> severity of every finding that the design promises; others read the ids."""
 OF_TEXT_ROWS = {
     "empty-text": "error", "long-text": "warning", "no-positive": "error", "other-positive-as-negative": "warning",
+    "short-text": "error", "near-copies": "warning",
 }  # fmt: skip
 """Those that `lossscope data lint` counts in rows of text, beside them."""
 OF_TRAINERS = frozenset({"cached-gradient-differs", "gather-without-gradient", "labels-without-offset"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections.abc import Sequence
 
@@ -18,6 +19,10 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
         positives: dict[str, set[str]] = {}
         for query, own, _ in normal:
             positives.setdefault(query, set()).update(filter(None, own))
+        plain: dict[str, set[str]] = {}
+        for query, own in positives.items():
+            plain.setdefault(strip(query) or query, set()).update(own)
+        all_own, all_other = ([t for row in normal for t in row[side]] for side in (1, 2))
         documents = set().union(*positives.values()) if positives else set()
         seen: set[tuple[str, tuple[str, ...]]] = set()
         for query, own, negatives in normal:
@@ -27,7 +32,13 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
             faults = {
                 "duplicates": key in seen,
                 "positive-as-negative": any(text in mine for text in negatives),
-                "other-positive-as-negative": any(text in documents and text not in mine for text in negatives),
+                "other-positive-as-negative": any(
+                    text not in mine
+                    and (text in plain[strip(query) or query] or (query and text and query in positives.get(text, ())))
+                    for text in negatives
+                ),
+                "near-copies": any(is_near(text, other) for text in own for other in negatives),
+                "short-text": is_cut(own) or is_short(negatives, documents, all_own, all_other),
                 "empty-text": "" in texts,
                 "long-text": any(len(text.split()) > max_words for text in texts),
                 "no-positive": not own,
@@ -39,6 +50,61 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
         seen_queries |= {query for query, _, _ in normal if query}
         seen_documents |= documents
     return {id: number for id, number in numbers.items() if number}
+
+
+MARKS = (
+    ".,;:!?\u2026\u3002\uff0e\uff0c\u3001\uff1b\uff1a\uff01\uff1f\u00b7\u2022\"'`\u201c\u201d\u2018\u2019"
+    + "\u201e\u00ab\u00bb"
+)
+"""Marks of sentences and quotes."""
+
+
+def strip(text: str) -> str:
+    """Return a text without marks, quotes, brackets and blanks at its ends."""
+    return text.strip(MARKS + " ()[]")
+
+
+def is_near(text: str, other: str) -> bool:
+    """Whether two texts are near copies: what remains of the longer one is a mark, a title or a few words."""
+    short, long = sorted((strip(text), strip(other)), key=len)
+    share = len(short) / max(len(long), 1)
+    if text == other or len(short) < 20 or share < 0.5:
+        return False
+    if short == long:
+        return True
+    behind = long.removeprefix(short)
+    if behind != long and share >= 0.9 and behind.lstrip(MARKS)[:1] == " ":
+        return True
+    before = long.removesuffix(short)
+    if before == long or len(short) == len(long):
+        return False
+    before = before.rstrip("\"'`\u201c\u2018\u201e\u00ab([")
+    if before[-1:] in ("\uff1a", "\uff5c"):
+        return True
+    return before[-1:] == " " and (share >= 0.9 or before.rstrip()[-1:] in (":", "|", "-", "\u2013", "\u2014"))
+
+
+def is_cut(positives: Sequence[str]) -> bool:
+    """Whether positives are the characters of a text."""
+    return len(positives) >= 4 and max(map(len, positives)) <= 1
+
+
+def is_short(
+    negatives: Sequence[str], documents: set[str], all_positives: Sequence[str], all_negatives: Sequence[str]
+) -> bool:
+    """Whether negatives of a row are characters or far shorter than the positives of all rows."""
+    if not negatives or not all_positives:
+        return False
+    usual = code(sorted(map(len, all_positives))[(len(all_positives) - 1) // 2])
+    if usual >= 1 + 35 and any(len(text) == 1 and text not in documents for text in negatives):
+        return True
+    other = code(sorted(map(len, all_negatives))[(len(all_negatives) - 1) // 2])
+    return other <= usual - 35 and code(max(map(len, negatives))) <= usual - 35
+
+
+def code(length: int) -> int:
+    """Return the step of a length, eight of which double it."""
+    return 1 + int(8 * math.log2(max(length, 1)))
 
 
 def form(text: str) -> str:

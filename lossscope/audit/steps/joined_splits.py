@@ -51,6 +51,7 @@ def joined_sources(parts: Sequence[SplitEmbeddings]) -> SplitEmbeddings:
         whole, images=torch.cat(images), captions=torch.cat(captions), caption_image=None, image_ids=first,
         caption_ids=second, relations=_joined_relations([one.relations for one in parts]), read_input_keys=None,
         layer_gradients=None,
+        encode_rows=None,
     )  # fmt: skip
 
 

@@ -12,21 +12,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lossscope.core.normal_form import normal_forms, numbers_of_words
+from lossscope.core.normal_form import normal_form, normal_forms, numbers_of_words
 
 from ..rows.row_block import RowBlock, TextLists
 from .hashes import EMPTY, PART, Flags, Hashes, is_in, pair_hashes, text_hashes
+from .near_text import rows_of_near_copies, without_edges
+from .text_lengths import TextLengths
 
-_IS_EMPTY, _IS_LONG = 1, 2
+_IS_EMPTY, _IS_LONG, _IS_NEAR_COPY, _IS_CUT = 1, 2, 4, 8
+_CUT = 4  # positives of a row that are all one character: a text that was read as a list
 _OF_POSITIVE, _PER_POSITIVE = np.int64(0x2545F4914F6CDD1D), np.int64(0x9E3779B9)
 
 
 class RowHashes:
-    """Hashes of the rows of one split, and which rows have empty or long texts; to be closed."""
+    """Hashes of the rows of one split, and which rows have faults that their texts alone show; to be closed."""
 
     def __init__(self, max_words: int) -> None:
         self._max_words = max_words
-        self._queries, self._positives = array("q"), array("q")
+        self._queries, self._plain_queries, self._positives = array("q"), array("q"), array("q")
+        self._lengths = TextLengths()
         self._positive_counts, self._negative_counts, self._faults = array("I"), array("I"), bytearray()
         self._negatives: Any = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as this object lives
 
@@ -40,16 +44,30 @@ class RowHashes:
         hashes = np.fromiter(map(hash, forms), np.int64, len(forms))
         first, last = len(block), len(block) + len(block.positives.texts)
         self._queries.frombytes(hashes[:first].tobytes())
+        self._plain_queries.extend(map(hash, map(without_edges, forms[:first])))
         self._positives.frombytes(hashes[first:last].tobytes())
         self._negatives.write(hashes[last:].tobytes())
         self._positive_counts.extend(block.positives.counts)
         self._negative_counts.extend(block.negatives.counts)
-        self._faults += self._faults_of(forms, hashes, lists).tobytes()
+        lengths = np.fromiter(map(len, forms), np.int64, len(forms))
+        negatives = np.array(block.negatives.counts, np.int64)
+        self._lengths.add(lengths[first:last], lengths[last:], hashes[last:], negatives)
+        faults = self._faults_of(forms, hashes, lengths, lists)
+        parts = TextLists(forms[first:last], block.positives.counts), TextLists(forms[last:], block.negatives.counts)
+        faults[rows_of_near_copies(*parts)] |= _IS_NEAR_COPY
+        cut = [row for row, own in enumerate(parts[0]) if len(own) >= _CUT and self.is_cut(own)]
+        faults[cut] |= _IS_CUT
+        self._faults += faults.tobytes()
 
     @cached_property
     def queries(self) -> Hashes:
         """(n,) hash of each query."""
         return np.frombuffer(self._queries, np.int64)
+
+    @cached_property
+    def plain_queries(self) -> Hashes:
+        """(n,) hash of each query without marks at its ends."""
+        return np.frombuffer(self._plain_queries, np.int64)
 
     @cached_property
     def sorted_queries(self) -> Hashes:
@@ -76,10 +94,17 @@ class RowHashes:
     @cached_property
     def pairs(self) -> Hashes:
         """Sorted hashes of (query, positive), of all rows."""
+        return self._pairs_of(self.queries)
+
+    @cached_property
+    def plain_pairs(self) -> Hashes:
+        """Sorted hashes of (query without marks at its ends, positive), of all rows."""
+        return self._pairs_of(self.plain_queries)
+
+    def _pairs_of(self, queries: Hashes) -> Hashes:
         pairs = np.empty(len(self.positives), np.int64)
         for rows, own in self._parts():
-            queries = np.repeat(self.queries[rows], self.positive_counts[rows])
-            pairs[own] = pair_hashes(queries, self.positives[own])
+            pairs[own] = pair_hashes(np.repeat(queries[rows], self.positive_counts[rows]), self.positives[own])
         pairs.sort()
         return pairs
 
@@ -92,6 +117,26 @@ class RowHashes:
     def has_long(self) -> Flags:
         """(n,) whether one of these texts has more words than the limit."""
         return (np.frombuffer(self._faults, np.uint8) & _IS_LONG).astype(bool)
+
+    @property
+    def has_near_copy(self) -> Flags:
+        """(n,) whether a negative is a near copy of a positive of its row."""
+        return (np.frombuffer(self._faults, np.uint8) & _IS_NEAR_COPY).astype(bool)
+
+    @property
+    def has_short(self) -> Flags:
+        """(n,) whether positives are the characters of a text, or negatives are far too short to be texts."""
+        short = (np.frombuffer(self._faults, np.uint8) & _IS_CUT).astype(bool) | self._lengths.only_fragments
+        letters = self._lengths.letters
+        letters = letters[~is_in(letters, self.documents)]  # labels and answers are texts
+        for rows, negatives in self._iter_negatives() if len(letters) else ():
+            short[rows[is_in(negatives, letters)]] = True
+        return short
+
+    @staticmethod
+    def is_cut(positives: Sequence[str]) -> bool:
+        """Return whether the positives of a row are the characters of one text."""
+        return len(positives) >= _CUT and all(len(text.strip()) <= 1 for text in positives)
 
     @property
     def row_hashes(self) -> Hashes:
@@ -113,13 +158,17 @@ class RowHashes:
 
     @cached_property
     def others_as_negative(self) -> Flags:
-        """(n,) whether a negative is a positive of another query, and none of its own."""
+        """(n,) whether a negative answers the query by another row, see `are_positives`, and none is its own."""
         return self._known_negatives[1]
 
     def are_positives(self, query: str, documents: Sequence[str]) -> tuple[Flags, Flags]:
-        """Return which documents are positives of a query, and which are positives of other queries only."""
+        """Return which documents are positives of a query, and which others are by a row that says so in other words.
+
+        Such a row has a query that differs in marks at its ends alone, or the document as query of this positive.
+        """
         hashes = text_hashes(documents)
-        return self._classify(np.broadcast_to(text_hashes([query]), hashes.shape), hashes)
+        plain = np.full(len(hashes), hash(without_edges(normal_form(query))), np.int64)
+        return self._classify(np.broadcast_to(text_hashes([query]), hashes.shape), plain, hashes)
 
     def close(self) -> None:
         """Remove the temporary file."""
@@ -129,15 +178,18 @@ class RowHashes:
     def _known_negatives(self) -> tuple[Flags, Flags]:
         flags = np.zeros((2, len(self)), dtype=bool)
         for rows, negatives in self._iter_negatives():
-            for flag, wrong in zip(flags, self._classify(self.queries[rows], negatives), strict=True):
+            classes = self._classify(self.queries[rows], self.plain_queries[rows], negatives)
+            for flag, wrong in zip(flags, classes, strict=True):
                 flag[rows[wrong]] = True
         return flags[0], flags[1]
 
-    def _classify(self, queries: Hashes, documents: Hashes) -> tuple[Flags, Flags]:
+    def _classify(self, queries: Hashes, plain: Hashes, documents: Hashes) -> tuple[Flags, Flags]:
         known = is_in(documents, self.documents)
-        own = known.copy()
+        own, other = known.copy(), known.copy()
         own[known] = is_in(pair_hashes(queries[known], documents[known]), self.pairs)
-        return own, known & ~own
+        other[known] = is_in(pair_hashes(plain[known], documents[known]), self.plain_pairs)
+        reverse = is_in(pair_hashes(documents, queries), self.pairs) & (documents != EMPTY) & (queries != EMPTY)
+        return own, (other | reverse) & ~own
 
     def _parts(self) -> Iterator[tuple[slice, slice]]:
         """Yield rows and their positives, some thousand rows at a time."""
@@ -156,10 +208,11 @@ class RowHashes:
             rows = np.repeat(np.arange(start, start + len(own)), own)
             yield rows, np.frombuffer(self._negatives.read(8 * len(rows)), np.int64)
 
-    def _faults_of(self, forms: Sequence[str], hashes: Hashes, lists: Sequence[TextLists]) -> npt.NDArray[np.uint8]:
+    def _faults_of(
+        self, forms: Sequence[str], hashes: Hashes, lengths: npt.NDArray[np.int64], lists: Sequence[TextLists]
+    ) -> npt.NDArray[np.uint8]:
         """Return the faults of rows, from the normal forms of all their texts."""
         faulty = np.where(hashes == EMPTY, _IS_EMPTY, 0).astype(np.uint8)
-        lengths = np.fromiter(map(len, forms), np.int64, len(forms))
         long = np.flatnonzero(lengths > 2 * self._max_words)  # words have a letter, and a blank between them
         if len(long):
             words = numbers_of_words([forms[place] for place in long.tolist()])

@@ -18,9 +18,11 @@ from . import (
     duplicates,
     empty_text,
     long_text,
+    near_copies,
     no_positive,
     other_positive_as_negative,
     positive_as_negative,
+    short_text,
     split_leak,
 )
 from .base import EXAMPLES, SEVERITIES, Check, Example, Finding, Severity, Tables
@@ -33,8 +35,10 @@ CHECKS = cast(
         positive_as_negative,
         no_positive,
         empty_text,
+        short_text,
         split_leak,
         duplicates,
+        near_copies,
         other_positive_as_negative,
         long_text,
     ),

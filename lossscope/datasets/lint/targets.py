@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from lossscope.errors import InputError
-from lossscope.io.locations import is_url, join_location, location_exists
+from lossscope.io.locations import is_url, join_location, location_exists, suffix_of
 from lossscope.registry import build, names
 from lossscope.spec import Spec, format_value
 
 from ..rows.column_names import ColumnNames
-from ..rows.row_files import RowFiles
+from ..rows.row_files import READERS, RowFiles
 from ..rows.row_source import RowDataset, RowSource, SplitRows
 
 _FOLDERS = {"corpus.jsonl": "beir", "dataset_dict.json": "saved", "state.json": "saved"}  # a file in it -> data set
@@ -38,6 +38,11 @@ def lint_sources(target: str, columns: str = "") -> dict[str, RowSource]:
     if isinstance(dataset, RowDataset):
         return {name: dataset.row_source(name) for name in splits}
     return {name: SplitRows(dataset.split(name)) for name in splits}
+
+
+def is_rows(target: str) -> bool:
+    """Return whether a target names rows of text, by its suffix or as a spec, and no embeddings."""
+    return suffix_of(target) in READERS or _spec_of(target) is not None
 
 
 def _spec_of(target: str) -> Spec | None:

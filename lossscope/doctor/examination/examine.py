@@ -16,6 +16,7 @@ from .checks import Examination, run_checks
 from .document import document_of
 from .open_source import open_patient
 from .options import Options
+from .same_items import compare_patients
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def examine(*sources: Any, log: Path | str | None = None, **options: Any) -> Dia
             arrays by name. With none of them the log is examined alone.
         log: of the training: CSV, TensorBoard events, trainer_state.json, or a folder of them.
         options: fields of `examination.options.Options`, as objective="ntxent:tau=0.05", batch_size=256, split="test",
-            against="train.jsonl", columns={"loss": "train/contrastive"}, sides="user/item" or trust_code=True.
+            against="train.jsonl", columns={"loss": "train/contrastive"}, sides="user/item", trust_code=True, or
+            same_items=True of two sources that are two encodings of the same items.
 
     Raises:
         InputError: there is nothing to examine, a source cannot be read, or an option that there is none of.
@@ -99,4 +101,8 @@ def examine_sources(sources: Sequence[Any], options: Options, log: Path | str | 
         targets: list[tuple[Any, Path | str | None]] = [(one, log if len(sources) == 1 else None) for one in sources]
         if len(sources) != 1 and log is not None:
             targets.append((None, log))
-        return Diagnosis(tuple(run_checks(open_patient(target, options, of_it)) for target, of_it in targets))
+        if not options.same_items:
+            return Diagnosis(tuple(run_checks(open_patient(target, options, of_it)) for target, of_it in targets))
+        patients = [open_patient(target, options, of_it) for target, of_it in targets]
+        compare_patients(patients[: len(sources)])
+        return Diagnosis(tuple(map(run_checks, patients)))

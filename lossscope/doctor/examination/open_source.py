@@ -34,6 +34,7 @@ from ..parts.patient import Patient
 from ..parts.texts import Texts
 from ..parts.trained_model import TrainedModel
 from .options import Options
+from .rows_beside import add_rows
 
 
 def open_patient(target: Any, options: Options, log: Path | str | None = None) -> Patient:
@@ -105,7 +106,9 @@ def _open_path(target: str, options: Options) -> Patient:
             raise InputError(f"{error}; rows of text, for which {of_texts}") from None
     if type(source).__name__ == "Own":
         return _add_model(Patient(target, options), path, path)
-    return of_split(read_source(path, options.request()), options)
+    patient = of_split(read_source(path, options.request()), options)
+    add_rows(patient, options.source.data)
+    return patient
 
 
 def _open_run(target: str, path: Path, options: Options) -> Patient:
@@ -146,7 +149,9 @@ def _add_model(patient: Patient, file: Path, path: Path) -> Patient:
     if isinstance(size, int) and options.source.split == "train" and options.source.data is None:
         patient.steps = checkpoint.epoch * max(pairs // size, 1) + checkpoint.step
     patient.is_held_out = options.source.split != "train"
-    return of_split(replace(split, name=patient.name), options, patient)
+    of_split(replace(split, name=patient.name), options, patient)
+    add_rows(patient, options.source.data or checkpoint.data or None)
+    return patient
 
 
 def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None = None) -> Patient:

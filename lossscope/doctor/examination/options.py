@@ -47,6 +47,15 @@ class Options:
         str | None,
         Choice(None, "Dump of the same items by the model before this training; recall below its is said."),
     ] = None
+    # whether two sources are two encodings of the same items
+    same_items: Annotated[
+        bool,
+        Choice(
+            None,
+            "The two sources are encodings of the same items, as alone and in batches: compare them.",
+            flags="--same-items",
+        ),
+    ] = False
     # which items of the split probably match
     audit: Annotated[
         Path | None,
@@ -88,4 +97,5 @@ class Options:
         Args:
             split: None: the one of the options.
         """
-        return replace(self.source, split=split or self.source.split, raw=True)
+        cache = self.source.cache and not self.same_items  # a cache has one encoding of an item
+        return replace(self.source, split=split or self.source.split, raw=True, cache=cache)

@@ -142,5 +142,5 @@ def subset(split: SplitEmbeddings, rows: Pair[Rows]) -> SplitEmbeddings:
         read_input_keys=lambda: Pair(
             None if keys.i2t is None else keys.i2t[rows.i2t], None if keys.t2i is None else keys.t2i[rows.t2i]
         ),
-        layer_gradients=None,
+        layer_gradients=None, encode_rows=None,
     )  # fmt: skip

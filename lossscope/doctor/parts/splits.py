@@ -13,6 +13,7 @@ from torch import Tensor
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing, TooLittle
 from lossscope.core.types import Rows
+from lossscope.datasets.lint.targets import is_rows
 from lossscope.sources.base import read_source
 
 from .alignment import LEAST
@@ -62,7 +63,7 @@ class Splits:
     def of(cls, patient: Patient, stored: SplitEmbeddings, _: Items) -> Splits:
         """Compare embeddings with those of `--against`, else with held-out ones. Raises Missing without any."""
         options, shared = patient.options, []
-        for target in options.against:
+        for target in (target for target in options.against if not is_rows(target)):  # rows of text are a part apart
             shared += shared_by_embedding(read_source(target, options.request("train")), stored, target)
         if options.against and not shared:
             raise Missing("the other sources have no embeddings to compare", "embeddings")

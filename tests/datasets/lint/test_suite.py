@@ -58,6 +58,10 @@ def planted(folder: Path, rows: int = 3000) -> tuple[str, dict[str, int]]:
         clean[n]["negatives"][1] = f"the  ANSWER {n}."
     for n in range(11, rows, 150):
         clean[n]["negatives"][0] = f"The answer {n + 1}."
+        clean[n]["query"] = f"Query {n + 1}?"
+    for n in range(79, rows, 350):
+        clean[n]["positive"] = f"The answer {n} is what a longer passage states."
+        clean[n]["negatives"][0] = f"Passage: {clean[n]['positive']}"
     for n in range(23, rows, 200):
         clean[n]["negatives"].append(" \n")
     for n in range(37, rows, 250):
@@ -72,6 +76,7 @@ def planted(folder: Path, rows: int = 3000) -> tuple[str, dict[str, int]]:
         "no-positive": len(range(37, rows, 250)),
         "long-text": len(range(41, rows, 300)),
         "duplicates": len(copies),
+        "near-copies": len(range(79, rows, 350)),
     }
     return write(folder / "train.jsonl", [*clean, *copies]), numbers
 
@@ -97,6 +102,7 @@ def test_planted_faults_are_all_counted(tmp_path: Path) -> None:
         "no-positive": (38, "Query 37"),
         "long-text": (42, "513 words: word" + " word" * 12 + " w..."),
         "duplicates": (3001, "QUERY 53"),
+        "near-copies": (80, "Passage: The answer 79 is what a longer passage states."),
     }
 
 
@@ -150,7 +156,12 @@ def test_rows_of_an_earlier_split_leak(tmp_path: Path) -> None:
     assert {row.split for row in whole.findings[0].examples} == {"test"}
 
 
-texts = st.sampled_from(["a", "A", "b", " c\n", "é", "e\u0301", "", "  ", "d d d d", "d  D\td", "\u00df", "SS", "x\0y"])
+SENTENCE = "a sentence of fifty letters that is not a title now"
+texts = st.sampled_from([
+    "a", "A", "b", " c\n", "é", "e\u0301", "", "  ", "d d d d", "d  D\td", "\u00df", "SS", "x\0y", "a?", "?",
+    "word " * 6, "word " * 6 + "!", "Title: " + "word " * 6, SENTENCE, SENTENCE + " end", "no, " + SENTENCE,
+    SENTENCE[2:], "x" * 60,
+])  # fmt: skip
 rows = st.lists(st.tuples(texts, st.lists(texts, max_size=3), st.lists(texts, max_size=4)), max_size=12)
 
 

@@ -1,0 +1,59 @@
+"""Rows of text beside a model: those of its data set, as they are in their files and not as a reader cleaned them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from lossscope.core.facts import Missing
+from lossscope.datasets.base import Texts as TextsOfSplit
+from lossscope.datasets.lint.suite import lint
+from lossscope.datasets.lint.targets import is_rows, lint_sources
+from lossscope.datasets.rows.row_source import RowDataset, RowSource, SplitRows
+from lossscope.errors import InputError
+from lossscope.io.trusted_code import is_trusted
+from lossscope.registry import build
+
+from ..parts.patient import Patient
+from ..parts.texts import Texts
+
+_NONE = "its data set has no rows of text"
+_WHOLE = "all"  # the split of a file that is cut by a hash: its rows are looked at together, as they are in the file
+
+
+def add_rows(patient: Patient, spec: str | None) -> None:
+    """Add the rows of the data set of a model, which are read when they are first needed.
+
+    Args:
+        patient: with a model.
+        spec: of its data; None where it has no data set.
+    """
+    if spec is None or patient.sides.is_image_text:
+        patient.missing[Texts] = _NONE
+        return
+    patient.given[Texts] = partial(_read, patient, spec)
+
+
+def _read(patient: Patient, spec: str) -> Texts:
+    """Return what the rows have of each fault. Raises Missing where they are no texts, or cannot be read."""
+    if not is_trusted(spec):
+        raise Missing("its data set is Python code that is not trusted; --trust-code reads it")
+    options = patient.options
+    try:
+        rows = _rows_of(build("datasets", spec), options.source.split)
+        others = (other for other in options.against if is_rows(other))
+        known = {f"{name} of {other}": source for other in others for name, source in lint_sources(other).items()}
+        return Texts(spec, lint({spec: rows}, known, progress=options.source.progress))
+    except InputError as error:
+        patient.notices.append(f"the rows of {spec} were not looked at: {error}")
+        raise Missing(f"the rows of its data set cannot be read: {error}") from None
+
+
+def _rows_of(dataset: Any, name: str) -> RowSource:
+    """Return the rows of a split; of a file that is cut all of them. Raises Missing where they are no texts."""
+    if isinstance(dataset, RowDataset):
+        return dataset.row_source(_WHOLE if _WHOLE in dataset.splits() else name)  # type: ignore[attr-defined]
+    split = dataset.split(name)
+    if not isinstance(split.images, TextsOfSplit):
+        raise Missing(_NONE)
+    return SplitRows(split)
