@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, Remedy, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Remedy, Severity
+from .logs.base import TrainingLog
 from .parts.alignment import Alignment
 from .parts.items import Items
-from .parts.patient import Patient
+from .parts.patient import LEAST_STEPS, Patient
 from .parts.remedies import centred
 from .parts.spectrum import Spectrum
 
@@ -23,6 +24,9 @@ class CompleteCollapse(Check):
     """
 
     mean_cosine: float = 0.9  # of different items; nothing at chance in the calibration that was trained had 0.6
+    apart: float = 0.02  # of the mean similarities of positives and hardest negatives of a log, at most
+    counted: float = 0.9  # of the other pairs of a batch, that count as negatives: all of them weigh the same
+    rows: int = 2  # last ones of a log that have these numbers
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 10
     explains: ClassVar[tuple[str, ...]] = (
@@ -33,6 +37,8 @@ class CompleteCollapse(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         patient.require_trained()
+        if not patient.has(Alignment) and patient.has(TrainingLog):
+            return self._of_log(patient, patient.part(TrainingLog))
         sides, alignment = patient.part(Spectrum).sides, patient.part(Alignment)
         lowest = min(side.mean_cosine for side in sides)
         patient.signals[self.id()] = lowest if alignment.at_chance else min(lowest, 0.0)
@@ -65,6 +71,31 @@ class CompleteCollapse(Check):
         """Subtract what all items of a side have in common."""
         split = patient.part(Items).split
         return () if split.images is None else (Remedy("with the mean of each side subtracted", centred(split)),)
+
+    def _of_log(self, patient: Patient, log: TrainingLog) -> Finding | None:
+        names = ["positive", "hardest_negative", "counted_negatives"]
+        size = patient.stated_batch_size or log.batch_size
+        if size is None or not {*names} <= {*log.steps}:
+            raise Missing("its log has no similarities and counts of negatives, with the batch size")
+        rows = log.steps[log.steps["step"] >= LEAST_STEPS][names].dropna().tail(self.rows)
+        if len(rows) < self.rows:
+            raise Missing(f"its log has fewer than {self.rows} rows with similarities from step {LEAST_STEPS} on")
+        lowest = float(rows[names[:2]].to_numpy().min())
+        gap = float((rows["positive"] - rows["hardest_negative"]).abs().max())
+        share = float(rows["counted_negatives"].min()) / max(size - 1, 1)
+        if lowest < self.mean_cosine or gap > self.apart or share < self.counted:
+            return None
+        return self.finding(
+            "all items have nearly the same embedding",
+            f"At the end of the log the similarity of positives and of hardest negatives is at least {lowest:.3f}, and "
+            f"{share:.0%} of the other pairs of a batch count as negatives: the model does not tell its inputs apart.",
+            (
+                Evidence("similarity of positives and hardest negatives", lowest, self.mean_cosine, (-0.1, 0.8)),
+                Evidence("positive − hardest negative similarity, its size", gap, self.apart, (0.05, None)),
+                Evidence("counted negatives / other pairs of a batch", share, self.counted, (0, 0.5)),
+            ),
+            (Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),),
+        )
 
 
 def _mines_hardest(patient: Patient) -> bool:

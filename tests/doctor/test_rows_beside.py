@@ -80,7 +80,7 @@ def test_rows_of_the_training_data_leak(model: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_of_pictures_has_no_rows_of_text(tiny_run: Path) -> None:
-    reasons = dict(examine(tiny_run).not_checked)
+    reasons = examine(tiny_run).reasons
     assert reasons["no-positive"] == "its data set has no rows of text"
 
 
@@ -94,7 +94,7 @@ def test_rows_that_are_gone_are_said(model: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(rows_beside, "lint", damaged)
     spec = f"texts:file={rows_file(tmp_path, 0)}"
     found = examine(model, data=spec)
-    assert dict(found.not_checked)["no-positive"].endswith("cannot be read: line 3 of rows must be whole JSON")
+    assert found.reasons["no-positive"].endswith("cannot be read: line 3 of rows must be whole JSON")
     assert f"the rows of {spec} were not looked at: line 3 of rows must be whole JSON" in found.notices
 
 

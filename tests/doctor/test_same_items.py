@@ -51,7 +51,7 @@ def test_recall_of_both_encodings_is_said(tmp_path: Path) -> None:
     numbers = {one.statistic: one.value for one in finding.evidence}
     alone, batches = (f"in {source}" for source in case.sources)
     assert numbers[f"recall@1 {alone}"] > numbers[f"recall@1 {batches}"] and len(finding.examples) == 5
-    assert dict(second.not_checked)["batch-dependent"].startswith(f"it is compared with {case.sources[0]}")
+    assert second.reasons["batch-dependent"].startswith(f"it is compared with {case.sources[0]}")
 
 
 @pytest.mark.parametrize("scale", [0.0, 0.2, 0.05])
@@ -123,9 +123,7 @@ def test_the_cache_is_passed_by() -> None:
 
 def test_a_dump_has_one_encoding(tmp_path: Path) -> None:
     examined = run_checks(open_patient(pairs(tmp_path, *aligned(SIZE)), Options()), [BatchDependent()])
-    assert dict(examined.not_checked) == {
-        "batch-dependent": "it has one encoding of its items; --same-items compares two"
-    }
+    assert examined.reasons == {"batch-dependent": "it has one encoding of its items; --same-items compares two"}
 
 
 def test_a_run_is_encoded_alone_and_in_a_batch(tiny_run: Path) -> None:

@@ -24,7 +24,7 @@ def test_the_bias_of_a_typed_objective_is_not_taken_for_the_initial_one(tmp_path
     losses = log(tmp_path, loss=curve(SIZES[0], 3.0, 0.5))
     for sources, options in (((pairs(tmp_path, *arrays),), {}), ((arrays,), {}), ((), {"log": losses})):
         found = lossscope.doctor(*sources, objective=FAR, batch_size=64, cache=False, **options)
-        assert "siglip-start" in {missed.id for missed in found.examinations[0].not_checked}
+        assert "siglip-start" in found.examinations[0].reasons
 
 
 def test_the_bias_of_a_recipe_is_the_initial_one() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,15 @@ def with_objective(size: Size, folder: Path) -> Case:
     return Case((pairs(folder, *_collapsed(size, 0.05)),), options)
 
 
+def few_rows_of_a_trainer(size: Size, folder: Path) -> Case:
+    """What lossscope added to the history of a trainer, which logged four losses."""
+    numbers = {"lossscope/q2d/s_pos": 0.996, "lossscope/q2d/s_neg": 0.997, "lossscope/q2d/C_neg": 31}
+    rows = [{"step": step, "loss": 3.466, **numbers} for step in (10, 20, 30, 40)]
+    path = folder / "trainer_state.json"
+    path.write_text(json.dumps({"log_history": rows, "train_batch_size": 32}), encoding="utf-8")
+    return Case((), {"log": str(path)})
+
+
 def healthy(size: Size, folder: Path) -> Case:
     """A cone of mean cosine 0.97 that tells its items apart, as an untrained network does."""
     first, second = aligned(size)
@@ -39,4 +49,4 @@ def healthy(size: Size, folder: Path) -> Case:
     return Case((pairs(folder, unit(first + 6 * centre), unit(second + 6 * centre), "healthy.npz"),))
 
 
-SICK = (slightly, hard, exactly, with_objective)
+SICK = (slightly, hard, exactly, with_objective, few_rows_of_a_trainer)

@@ -34,6 +34,11 @@ class Examination:
     state: Mapping[str, Quantity] = field(default_factory=dict)  # what is, before any verdict
     judgement: Judgement = field(default_factory=lambda: Judgement("no problem found"))
 
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        """Why findings were not looked for, by their ids."""
+        return {missed.id: missed.reason for missed in self.not_checked}
+
     def reaches(self, severity: str) -> bool:
         """Return whether a finding is at least that severe; what cannot be explained is a warning."""
         order = [str(one) for one in SEVERITIES]

@@ -10,6 +10,7 @@ from lossscope.core.facts import Missing
 
 from ..base import Check
 from ..parts.alignment import Alignment, DirectionAlignment
+from ..parts.items import Items
 from ..parts.patient import Patient
 from ..parts.remedies import Remedy
 from ..types import Cure, Finding
@@ -37,19 +38,29 @@ def prove(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check
     """
     proven: list[Finding] = []
     gone, stayed = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
+    shown: Sequence[str] | None = None  # computed where a cure has restored something
     for finding in found:
-        tried = [_try(patient, remedy) for remedy in checks[finding.id].remedies(patient)]
+        tried = [_try(patient, remedy) for remedy in _remedies(checks[finding.id], patient)]
         tried = [trial for trial in tried if trial.cure is not None]
         best = max(tried, key=lambda trial: trial.gain, default=None)
         useful = {trial.what for trial in tried if trial.gain > _SMALL}
         advice = tuple(one for one in finding.advice if not one.remedy or one.remedy in useful)
         proven.append(replace(finding, cure=None if best is None else best.cure, advice=advice))
         if best is not None and best.cured is not None and best.what in useful:
-            again = {other.id: _is_found(checks[other.id], best.cured) for other in found if other.id != finding.id}
+            shown = shown if shown is not None else _shown_by_sample(patient, found, checks)
+            again = {id: _is_found(checks[id], best.cured) for id in shown if id != finding.id}
             gone[finding.id] = frozenset(id for id, is_found in again.items() if is_found is False)
             stayed[finding.id] = frozenset(id for id, is_found in again.items() if is_found)
     most = max((finding.cure.after for finding in proven if finding.cure is not None), default=0.0)
     return Proofs(tuple(_with_possible(finding, most) for finding in proven), gone, stayed)
+
+
+def _remedies(check: Check, patient: Patient) -> Sequence[Remedy]:
+    """Return ways to undo a finding; none where the source has no vectors, as of a log."""
+    try:
+        return check.remedies(patient)
+    except Missing:
+        return ()
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,14 @@ def patient_after(patient: Patient, split: SplitEmbeddings) -> Patient:
         patient.recipe, is_held_out=patient.is_held_out, epoch=patient.epoch, steps=patient.steps,
     )  # fmt: skip
     return of_split(replace(split, warnings=(), notices=()), patient.options, cured)
+
+
+def _shown_by_sample(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check]) -> Sequence[str]:
+    """Return the ids that the sample shows on which cures are tried: its rows are finite, and of unit length."""
+    if not patient.has(Items):
+        return ()
+    sample = patient_after(patient, patient.part(Items).split)
+    return [finding.id for finding in found if _is_found(checks[finding.id], sample)]
 
 
 def _is_found(check: Check, patient: Patient) -> bool | None:

@@ -34,7 +34,7 @@ def test_every_form_and_every_way_to_count_is_read(
     assert not log.has_loss and log.columns["val_recall"] == chosen
     assert log.evaluations["val_recall"].tolist() == [0.5, 0.6] and log.evaluations["step"].is_monotonic_increasing
     assert log.scores.columns.tolist() == ["step", *names] and len(log.scores) == 2
-    reasons = dict(lossscope.doctor(log=path).examinations[0].not_checked)
+    reasons = lossscope.doctor(log=path).examinations[0].reasons
     assert reasons["diverged"] == reasons["loss-spike"] == "its log has evaluations alone, and no loss of training"
     assert "with a loss" in reasons["non-finite"]
 
