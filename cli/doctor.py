@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 _COLOURS = {"error": "red", "warning": "yellow", "note": "blue"}
 _INDENT = 9
-_NEEDS = 4  # of further checks that are named
 _SCREEN = 40  # lines of a pipe, and of terminals that have fewer
 
 
@@ -145,52 +143,20 @@ def _cut(lines: list[str], height: int) -> list[str]:
 
 def _summary(one: Examination) -> list[str]:
     """Return what is, then the verdict."""
+    from lossscope.doctor.examination.wording import verdict_of
     from lossscope.doctor.parts.state import state_line
 
     state = state_line(one.state)
-    return [fold(f"{one.source}: {state or 'nothing of its state is known'}."), fold(_verdict(one))]
+    return [fold(f"{one.source}: {state or 'nothing of its state is known'}."), fold(verdict_of(one))]
 
 
 def _short(one: Examination) -> list[str]:
     """Return the beginning of what is, and the verdict, in few lines: of several sources."""
+    from lossscope.doctor.examination.wording import verdict_of
     from lossscope.doctor.parts.state import state_line
 
     first = state_line(one.state).partition(";")[0]
-    return [fold(f"{one.source}: {f'{first}; ' if first else ''}{_verdict(one).partition(';')[0].rstrip('.')}.")]
-
-
-def _verdict(one: Examination) -> str:
-    """Return what can be said of a source, and what would tell more."""
-    checks, judgement = f"in {len(one.checked)} checks", one.judgement
-    more = f"; {rest}" if (rest := _needs(one)) else ""
-    if judgement.verdict == "too little to judge":
-        little = [missed for missed in one.not_checked if missed.is_too_little] or one.not_checked
-        (reason, _), *_ = Counter(missed.reason for missed in little).most_common(1)
-        possible = len(one.checked) + len(little)
-        return f"Too little to judge: {len(one.checked)} of {possible} checks could run, as {reason}."
-    if judgement.verdict == "cannot explain":
-        bad, bring = "; ".join(judgement.unexplained), "; ".join(judgement.bring)
-        return f"Cannot explain: {bad}. No problem found {checks} says why. Bring: {bring}."
-    if judgement.verdict == "no problem found":
-        notes = _counted(one)
-        return f"No problem found {checks}{f', {notes}' if notes else ''}{more}."
-    return f"{_counted(one)} {checks}{more}."
-
-
-def _counted(one: Examination) -> str:
-    counts = [
-        (severity, sum(f.severity == severity for f in one.findings)) for severity in ("error", "warning", "note")
-    ]
-    return ", ".join(f"{n} {severity}{'s' if n > 1 else ''}" for severity, n in counts if n)
-
-
-def _needs(one: Examination) -> str:
-    """Return what further checks need, that of most of them first."""
-    needs = Counter(missed.need for missed in one.not_checked if missed.need)
-    if not needs:
-        return ""
-    most = [need for need, _ in needs.most_common(_NEEDS)]
-    return f"{sum(needs.values())} more need: {', '.join(most)}{', ...' if len(needs) > _NEEDS else ''} (-v)"
+    return [fold(f"{one.source}: {f'{first}; ' if first else ''}{verdict_of(one).partition(';')[0].rstrip('.')}.")]
 
 
 def _full(one: Finding) -> list[str]:

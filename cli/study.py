@@ -154,26 +154,34 @@ def status(
         cells = ["unreadable" if key in damaged else _cell(own) for key, own in alarms.items()]
         print_csv(pd.DataFrame(rows).assign(findings=cells))
         return
-    _print_ill(alarms)
+    _print_ill(alarms, [_recall(work, one) for one in statuses if alarms[one.run.key] is not None])
     print_tables([_status_table(statuses)], "table")
 
 
 def _alarms(work: Study, one: RunStatus) -> list[str] | None:
-    """Return the errors and warnings of the doctor in a run, `error:no-learning`; None where it was not examined."""
-    from lossscope.io.evaluation_folder import read_findings
+    """Return what the doctor found in a run, `error:no-learning`, notes left out; None where it was not examined."""
+    from lossscope.io.evaluation_folder import read_findings, unexplained
 
     document = read_findings(work.folder(one.run) / "run")
     if document is None:
         return None
-    return [f"{own['severity']}:{own['id']}" for own in document["findings"] if own["severity"] != "note"]
+    alarms = [f"{own['severity']}:{own['id']}" for own in document["findings"] if own["severity"] != "note"]
+    return [*alarms, "warning:cannot-explain"] if unexplained(document) else alarms
+
+
+def _recall(work: Study, one: RunStatus) -> float | None:
+    """Return the lower recall@1 of both directions that the doctor stated of a run that it has examined."""
+    from lossscope.io.evaluation_folder import examined_recall, read_findings
+
+    return examined_recall(read_findings(work.folder(one.run) / "run") or {})
 
 
 def _cell(alarms: list[str] | None) -> str:
     """Return the errors and warnings of a run as a cell of a CSV file, which is never empty."""
-    return "not examined" if alarms is None else " ".join(alarms) or "healthy"
+    return "not examined" if alarms is None else " ".join(alarms) or "no problem found"
 
 
-def _print_ill(alarms: Mapping[str, list[str] | None]) -> None:
+def _print_ill(alarms: Mapping[str, list[str] | None], recalls: Sequence[float | None]) -> None:
     """Print which runs are ill, of what, above the table."""
     examined = {run: own for run, own in alarms.items() if own is not None}
     if not examined:
@@ -184,7 +192,9 @@ def _print_ill(alarms: Mapping[str, list[str] | None]) -> None:
             ill.setdefault(what, []).append(run)
     number = f"{len(examined)} examined run{'s' if len(examined) > 1 else ''}"
     if not ill:
-        typer.echo(fold(f"Doctor: nothing wrong in {number}."))
+        from lossscope.report.chapters.doctor import recall_range
+
+        typer.echo(fold(f"Doctor: no problem found in {number} ({recall_range(recalls)})."))
     for what, runs in sorted(ill.items()):
         severity, _, id = what.partition(":")
         typer.echo(fold(f"Doctor: {severity} {id} in {len(runs)} of {number}: {', '.join(runs)}."))

@@ -41,6 +41,7 @@ def page(source: str) -> str:
         "table": table(checks, planted),
         "wall": wall_text(wall),
         "roc": roc(wall, planted),
+        "cures": cures(planted),
         "advice": advice(pd.read_csv(RESULTS / "advice.csv")),
         "sections": "\n".join(section(name, check) for name, check in checks.items()).rstrip("\n"),
     }
@@ -137,6 +138,19 @@ def auc(sick: np.ndarray, healthy: np.ndarray) -> float:
     """Return the probability that a sick number is above a healthy one, ties by half."""
     above = (sick[:, None] > healthy[None, :]).mean() + 0.5 * (sick[:, None] == healthy[None, :]).mean()
     return float(above)
+
+
+def cures(planted: pd.DataFrame) -> str:
+    """Return what undoing each finding restored on its planted cases, one row a statistic."""
+    lines = ["| finding | statistic | cases | before | after | undone |", "|---|---|---|---|---|---|"]
+    undone = planted[(planted["planted"] == "sick") & planted["before"].notna()]
+    undone = undone.assign(what=undone["cure"].str.replace(r"\d[\d,.]*", "#", regex=True).str.split(",").str[0])
+    undone = undone.assign(cured=undone["cured"].str.replace(r" [a-z]\d?2[a-z]", "", regex=True))
+    for (id, statistic), rows in undone.groupby(["id", "cured"]):
+        before, after = (f"{rows[name].min():.3g} to {rows[name].max():.3g}" for name in ("before", "after"))
+        what = "; ".join(sorted(rows["what"].unique()))
+        lines.append(f"| `{id}` | {statistic} | {len(rows)} | {before} | {after} | {escape(what)} |")
+    return "\n".join(lines)
 
 
 def advice(rows: pd.DataFrame) -> str:

@@ -145,5 +145,22 @@ def read_findings(run: Path) -> dict[str, Any] | None:
     return document
 
 
+def unexplained(document: Mapping[str, Any]) -> list[str]:
+    """Return what the doctor's document of a run says of its state and cannot explain; none of earlier versions."""
+    return [str(entry.get("text")) for entry in document.get("unexplained", ()) if isinstance(entry, dict)]
+
+
+def examined_recall(document: Mapping[str, Any]) -> float | None:
+    """Return the lower recall@1 of both directions that the doctor's document states; None where it has none."""
+    state = document.get("state")
+    quantities = state.items() if isinstance(state, dict) else ()
+    values = [
+        quantity.get("value")
+        for name, quantity in quantities
+        if name.startswith("recall@1") and isinstance(quantity, dict)
+    ]
+    return min((float(value) for value in values if isinstance(value, int | float)), default=None)
+
+
 def _manifest_file(run: Path) -> Path:
     return run / "evaluation" / "manifest.json"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lossscope.core.sides import IMAGE_TEXT
 from lossscope.errors import InputError
-from lossscope.io.evaluation_folder import frames_of, read_findings, read_frame
+from lossscope.io.evaluation_folder import examined_recall, frames_of, read_findings, read_frame, unexplained
 from lossscope.io.frames import SIDES, SUMMARY
 from lossscope.io.run_folder import Run
 from lossscope.stats.naming import require_distinct_seeds
@@ -20,6 +20,7 @@ from lossscope.visible_text import show_text
 INTERVAL_METHOD = "interval_method"  # how the interval of a row was made, `method` elsewhere
 _SUMMARY = tuple(INTERVAL_METHOD if name == "method" else name for name in SUMMARY)
 LABELS = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method")
+CANNOT_EXPLAIN = "cannot-explain"  # id of a bad state that no finding explains
 FINDINGS = ("run", "severity", "id", "title", "explains", "advice", "command")
 FRAMES = ("rows", "retrieval", "curves", "what_if", "per_query", "hardest_negative_counts")
 
@@ -59,7 +60,8 @@ class Results:
     name: str  # of the study, or the number of runs
     paper: str | None = None  # whose tables are wanted
     findings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(FINDINGS)))  # of the doctor
-    examined: frozenset[str] = frozenset()  # runs that the doctor has examined
+    # runs that the doctor has examined -> the lower recall@1 of both directions; None where it is not known
+    examined: Mapping[str, float | None] = field(default_factory=dict)
 
     @property
     def gaps(self) -> pd.DataFrame:
@@ -104,7 +106,7 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
         name=name or ("1 run" if len(done) == 1 else f"{len(done)} runs"),
         paper=paper,
         findings=pd.DataFrame(_findings(documents), columns=list(FINDINGS)),
-        examined=frozenset(documents),
+        examined={run: examined_recall(document) for run, document in documents.items()},
     )
 
 
@@ -120,6 +122,9 @@ def _findings(documents: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]
                 "advice": show_text(str(advice.get("text") or "")),
                 "command": show_text(str(advice.get("command") or "")),
             })  # fmt: skip
+        for text in unexplained(document):
+            of_state = {"severity": "warning", "id": CANNOT_EXPLAIN, "title": show_text(text)}
+            rows.append({"run": run, **of_state, "explains": "", "advice": "", "command": ""})
     return rows
 
 

@@ -76,6 +76,7 @@ def row_of(name: str, planted: str, function: Any, size: Size) -> dict[str, Any]
         seconds = time.perf_counter() - begun
     id = name.replace("_", "-")
     alarms = [one.id for one in result.findings if one.is_alarm]
+    cure = next((one.cure for one in result.findings if one.id == id), None)
     return {
         "id": id,
         "planted": planted,
@@ -87,6 +88,11 @@ def row_of(name: str, planted: str, function: Any, size: Size) -> dict[str, Any]
         "first": result.ids[0] if result.ids else "",
         "alarms": " ".join(alarms),
         "signal": result.examinations[0].signals.get(id),
+        "verdict": result.examinations[0].judgement.verdict,
+        "cure": "" if cure is None else cure.what,
+        "cured": "" if cure is None else cure.statistic,
+        "before": None if cure is None else cure.before,
+        "after": None if cure is None else cure.after,
         "seconds": round(seconds, 2),
     }
 

@@ -101,7 +101,7 @@ def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
     assert [of_run[key] for key in keys] == [["error:no-learning", "warning:hubness"], [], ["error:no-learning"], None]
     frame = pd.read_csv(io.StringIO(lossscope("study status tiny.toml --format csv").stdout)).set_index("run")
     assert frame.loc[keys[0], "findings"] == "error:no-learning warning:hubness"
-    assert frame.loc[keys[1:], "findings"].tolist() == ["healthy", "error:no-learning", "not examined"]
+    assert frame.loc[keys[1:], "findings"].tolist() == ["no problem found", "error:no-learning", "not examined"]
     text = " ".join(lossscope("study status tiny.toml").stdout.split())
     assert f"Doctor: error no-learning in 2 of 3 examined runs: {keys[0]}, {keys[2]}." in text
     assert f"Doctor: warning hubness in 1 of 3 examined runs: {keys[0]}." in text and "cone" not in text
@@ -110,7 +110,7 @@ def test_status_says_which_runs_are_ill_and_which_were_not_examined() -> None:
 def test_status_of_well_runs_says_so_and_of_runs_not_examined_nothing() -> None:
     for key in _run_folders():
         write_manifest(findings_file(key / "run"), findings(("note", "cone")))
-    assert "Doctor: nothing wrong in 4 examined runs." in lossscope("study status tiny.toml").stdout
+    assert "Doctor: no problem found in 4 examined runs" in lossscope("study status tiny.toml").stdout
     for key in _run_folders():
         findings_file(key / "run").unlink()
     result = lossscope("study status tiny.toml")

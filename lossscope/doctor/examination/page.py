@@ -12,10 +12,12 @@ from lossscope.report.sections import Finding as Sentence
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
 
+from ..parts.state import state_line
 from ..types import Finding
 from .checks import Examination
 from .examine import Diagnosis
 from .pictures import draw
+from .wording import verdict_of
 
 
 def write(result: Diagnosis, out: Path) -> Path:
@@ -41,8 +43,11 @@ def write(result: Diagnosis, out: Path) -> Path:
         )
     )
     if not result.findings:
-        answer = Answer((Sentence("Nothing wrong was found.", ""),))
-    lead = "What is wrong, with proof, and what to do: the likeliest cause first, its symptoms under it."
+        answer = Answer(tuple(Sentence(verdict_of(one), "") for one in result.examinations))
+    states = " ".join(
+        f"{one.source}: {state_line(one.state) or 'nothing of its state is known'}." for one in result.examinations
+    )
+    lead = f"{states} What is wrong, with proof, and what to do: the likeliest cause first, its symptoms under it."
     provenance = {"lossscope": versions()["lossscope"], "sources": names}
     return write_page(out, f"Doctor: {names}", lead, sections, provenance, answer)
 
@@ -54,6 +59,9 @@ def _title(finding: Finding, examination: Examination, result: Diagnosis) -> str
 
 def _section(finding: Finding, examination: Examination, title: str, suffix: str) -> Section:
     paragraphs = [f"{finding.title[0].upper()}{finding.title[1:]}. {finding.why}"]
+    if finding.cure is not None:
+        cure = finding.cure
+        paragraphs.append(f"Undone, {cure.what}: {cure.statistic} goes from {cure.before:.3g} to {cure.after:.3g}.")
     if finding.explains:
         paragraphs.append(f"It explains: {', '.join(finding.explains)}.")
     if finding.examples:

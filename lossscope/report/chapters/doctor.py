@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from lossscope.tables.base import Table
 from lossscope.tables.cells import Cell
@@ -29,6 +29,15 @@ def build(data: ReportData) -> Sequence[Section]:
     alarms = data.results.findings["severity"].isin(["error", "warning"])
     look = "A run is ill." if alarms.any() else ""
     if not rows:
-        text = f"Nothing wrong was found in {len(data.results.examined)} runs."
-        return [Section(TITLE, text, ())]
+        number = len(data.results.examined)
+        runs = f"{number} run{'s' if number > 1 else ''}"
+        return [Section(TITLE, f"No problem was found in {runs} ({recall_range(data.results.examined.values())}).", ())]
     return [Section(TITLE, _TEXT, (Table("doctor", f"{len(rows)} findings.", columns, rows),), look=look)]
+
+
+def recall_range(recalls: Iterable[float | None]) -> str:
+    """Return the lowest and the highest recall@1 of runs, beside which they are called well."""
+    known = sorted(recall for recall in recalls if recall is not None)
+    if not known:
+        return "their recall is not known"
+    return f"recall@1 {known[0]:.1%}" + (f" to {known[-1]:.1%}" if len(known) > 1 else "")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from ..chapters.base import ReportData
-from ..chapters.doctor import TITLE
+from ..chapters.doctor import TITLE, recall_range
 from ..sections import Finding
 
 _NAMED = 3  # runs that are named for each finding
@@ -21,7 +21,7 @@ def ill_runs(data: ReportData) -> Sequence[Finding]:
     alarms = results.findings[results.findings["severity"].isin(["error", "warning"])]
     runs = f"{len(results.examined)} run{'s' if len(results.examined) > 1 else ''}"
     if alarms.empty:
-        return [Finding(f"The doctor finds nothing wrong in {runs}.", TITLE)]
+        return [Finding(f"The doctor finds no problem in {runs} ({recall_range(results.examined.values())}).", TITLE)]
     errors_first = alarms.sort_values("severity", kind="stable")
     groups = errors_first.groupby(["severity", "id"], sort=False, observed=True)
     return [

@@ -25,7 +25,12 @@ def found(examined: str, *rows: tuple[str, str, str]) -> ReportData:
         ],
         columns=list(FINDINGS),
     )
-    return replace(data, results=replace(data.results, findings=frame, examined=frozenset(examined)))
+    return replace(
+        data,
+        results=replace(
+            data.results, findings=frame, examined={run: 0.2 + 0.1 * number for number, run in enumerate(examined)}
+        ),
+    )
 
 
 def test_runs_that_were_not_examined_have_no_sentence() -> None:
@@ -34,8 +39,8 @@ def test_runs_that_were_not_examined_have_no_sentence() -> None:
 
 def test_runs_that_are_well_have_one() -> None:
     (well,) = ill_runs(found("abcd", ("a", "note", "cone")))
-    assert well.text == "The doctor finds nothing wrong in 4 runs." and not well.warning
-    assert [one.text for one in ill_runs(found("a"))] == ["The doctor finds nothing wrong in 1 run."]
+    assert well.text == "The doctor finds no problem in 4 runs (recall@1 20.0% to 50.0%)." and not well.warning
+    assert [one.text for one in ill_runs(found("a"))] == ["The doctor finds no problem in 1 run (recall@1 20.0%)."]
 
 
 def test_errors_come_before_warnings_each_once() -> None:
