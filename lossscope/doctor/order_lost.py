@@ -34,6 +34,7 @@ class OrderLost(Check):
     agreement: float = 0.3  # of the nearest candidates by both halves
     stated: float = 0.25  # of it: share of the queries whose stated positive is the nearest, at most
     distinct: float = 0.7  # nearest candidates over queries, at least: hubs agree, too
+    found: float = 0.5  # recall@1 among all items, above which the stated positives are the right ones
     gap: float = 4.0  # from the first to the second of a row over that to the third; 2 by chance, 3 in trained models
     mutual: float = 0.8  # share of the rows whose nearest has them as its nearest; 0.5 by chance
     severity: ClassVar[Severity] = "error"
@@ -48,6 +49,8 @@ class OrderLost(Check):
         alignment = patient.part(Alignment)
         if patient.has(RowMaxima):
             return self._of_matrix(patient, alignment, patient.part(RowMaxima))
+        if not patient.part(Items).is_sample and alignment.best.recall > self.found:
+            return None  # among all candidates most stated positives are the nearest
         partners = patient.part(HalfSpaces).best
         patient.signals[self.id()] = partners.agreement - partners.recall if self._are_distinct(partners) else 0.0
         if alignment.at_chance or not self._is_lost(partners):

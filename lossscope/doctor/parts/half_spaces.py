@@ -18,9 +18,10 @@ from .patient import Patient
 from .remedies import embeddings_of
 from .vectors import Vectors, draw_rows, unit_rows_of
 
-_QUERIES = 512  # that look for their partner among all candidates
+_QUERIES, _FEW = 512, 128  # that look for their partner among all candidates; among many, fewer
 _TILE = 1 << 14  # candidates at a time
 _LEAST_DIMENSIONS = 8
+_MANY, _WIDEST = 1 << 15, 128  # of more candidates, only so many of the widest directions are compared
 _USED = 1e-6  # of the variance of the widest direction; a thousandth of its width
 LEAST = 16  # queries
 Flags = npt.NDArray[np.bool_]
@@ -72,6 +73,7 @@ class HalfSpaces:
         vectors = patient.part(Vectors)
         usable = vectors.finite_rows()
         directions = _directions(items)
+        directions = directions[:, :_WIDEST] if max(items.whole) > _MANY else directions
         if directions.shape[1] < _LEAST_DIMENSIONS:
             raise TooLittle(f"its sides spread over {directions.shape[1]} directions; {_LEAST_DIMENSIONS} are needed")
         pairs = relations.positives
@@ -100,11 +102,11 @@ def partners_of(sides: tuple[Tensor, ...], pairs: Rows, directions: Tensor, labe
         label: from queries to candidates.
     """
     rng = np.random.default_rng(0)
-    queries = draw_rows(np.unique(pairs[:, 0]), _QUERIES, rng)
+    candidates = np.unique(pairs[:, 1])  # a permutation is one of stated positives, not of mined negatives
+    queries = draw_rows(np.unique(pairs[:, 0]), _FEW if len(candidates) > _MANY else _QUERIES, rng)
     halves = directions[:, ::2], directions[:, 1::2]
     of_queries = _unit(sides[0], queries)
     nearest = [_Nearest(len(queries)), _Nearest(len(queries))]
-    candidates = np.unique(pairs[:, 1])  # a permutation is one of stated positives, not of mined negatives
     for start in range(0, len(candidates), _TILE):
         rows = candidates[start : start + _TILE]
         tile = _unit(sides[1], rows)
