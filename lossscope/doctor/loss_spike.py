@@ -20,7 +20,7 @@ class LossSpike(Check):
     """
 
     deviations: float = 10.0  # above the median of the steps around, in robust deviations
-    rise: float = 0.25  # above it, as a share of the loss at the start
+    rise: float = 0.25  # above it, as a share of the loss at the start, or of guessing where that is known and higher
     above: float = 0.6  # above it, as a share of itself
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 50
@@ -28,12 +28,13 @@ class LossSpike(Check):
     def examine(self, patient: Patient) -> Finding | None:
         curve = patient.part(Curve)
         height, base = heights(curve.loss)
-        noise = max(1.4826 * float(np.median(np.abs(height))), 1e-9)
+        noise = max(_deviation(np.abs(height)), 1e-9)
+        unit = max(abs(curve.initial), min((guess.value for guess in curve.guesses if guess.is_certain), default=0.0))
         warm = len(curve.loss) // 10
-        is_spike = (height > self.deviations * noise) & (height > self.rise * abs(curve.initial))
-        is_spike &= (height > self.above * np.abs(base)) & (base < curve.initial)
+        is_spike = (height > self.deviations * noise) & (height > self.rise * unit)
+        is_spike &= (height > self.above * np.abs(base)) & (base < unit)
         is_spike[:warm] = False
-        patient.signals[self.id()] = float((height / max(abs(curve.initial), 1e-12))[warm:].max(initial=0.0))
+        patient.signals[self.id()] = float((height / max(unit, 1e-12))[warm:].max(initial=0.0))
         if not is_spike.any():
             return None
         at = int(np.argmax(np.where(is_spike, height, -np.inf)))
@@ -53,6 +54,14 @@ class LossSpike(Check):
                 Advice("Clip the gradient (1.0); look at the batch of that step: LossScope(recorder=100) keeps it."),
             ),
         )
+
+
+def _deviation(sizes: Floats) -> float:
+    """Return a robust standard deviation, from the median or from nine tenths of the heights, whichever is more.
+
+    Losses of few queries that are nearly solved have long tails, of which the median knows nothing.
+    """
+    return max(1.4826 * float(np.median(sizes)), float(np.quantile(sizes, 0.9)) / 1.6449)
 
 
 def heights(loss: Floats) -> tuple[Floats, Floats]:

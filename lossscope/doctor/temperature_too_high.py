@@ -51,7 +51,7 @@ class TemperatureTooHigh(Check):
             (
                 Advice(
                     "See N_eff for other temperatures.",
-                    f"lossscope cocos {patient.name} --objective ntxent:tau=0.02..0.5/6",
+                    patient.cocos_command("ntxent:tau=0.02..0.5/6"),
                 ),
                 Advice(
                     "Train at tau 0.05 to 0.1, or learn it.", patient.train_command("--objective", "ntxent:tau=0.07")

@@ -48,7 +48,7 @@ class TemperatureTooLow(Check):
             (
                 Advice(
                     "See N_eff for other temperatures.",
-                    f"lossscope cocos {patient.name} --objective ntxent:tau=0.01..0.2/6",
+                    patient.cocos_command("ntxent:tau=0.01..0.2/6"),
                 ),
                 Advice("Begin at tau 0.07, or learn the scale and clamp it at 100."),
             ),

@@ -47,7 +47,7 @@ def patient_of(observed: Observed, objective: Objective | None, log: TrainingLog
         fingerprint="", relations=relations,
     )  # fmt: skip
     patient = of_split(split, Options(batch_size=len(S)))
-    patient.name, patient.stated_batch_size = split.name, len(S)
+    patient.name, patient.stated_batch_size, patient.is_live = split.name, len(S), True
     patient.notices, patient.given[TrainingLog] = [], log
     _add_similarities(patient, S, vectors, objective)
     if objective is None or isinstance(objective, Gradient):

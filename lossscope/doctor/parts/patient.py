@@ -35,6 +35,7 @@ class Patient(Facts):
     is_held_out: bool = False  # whether its items are known not to be those that it was trained on
     epoch: int | None = None  # of training, where it is known: 0 is a model that was not trained
     steps: int | None = None  # of training, where they are known
+    is_live: bool = False  # whether it is of a running loop, which is no file that a command could open
     notices: list[str] = field(default_factory=list)  # what was assumed
     signals: dict[str, float] = field(default_factory=dict)  # id -> the number that its check compares with a threshold
 
@@ -61,6 +62,10 @@ class Patient(Facts):
             rule.partition(":")[0].strip().replace("-", "_") for rule in str(self.recipe.get("mask") or "").split(";")
         )
         return not set(rules).isdisjoint(names)
+
+    def cocos_command(self, objectives: str) -> str | None:
+        """Return the command that counts the source under objectives; None of a running loop, which is no file."""
+        return None if self.is_live else f"lossscope cocos {self.name} --objective {objectives}"
 
     def train_command(self, *changes: object) -> str | None:
         """Return the command that trains the run again with other choices; None where it is no run of lossscope.
