@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _OF_LENGTHS = "not-normalised"
 _SPIKED = 50  # steps with a loss, below which a single high one is no spike
+_FOUND = 0.7  # AUC, healthy from there on, below which what is open of learning does not end
 _APART = 0.9  # mean cosine of different items of a side, from which complete-collapse and dead-tower may be found
 
 
@@ -72,7 +73,7 @@ def examine_batch(
         result.judged |= absent if state != "warms up" else set()
     ids = _without_short_curves(kind, newest, ids, schedule, log, result)
     found = _examine(_patients(ids, patient, kind, newest), result)
-    if patient.has(Alignment) and patient.part(Alignment).at_chance:  # what is open ends where positives are found
+    if patient.has(Alignment) and patient.part(Alignment).best.auc < _FOUND:
         result.untold |= OF_LEARNING & set(kind.open.ids)
     _note_apart(kind, patient)
     if collapse:

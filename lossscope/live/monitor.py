@@ -321,7 +321,9 @@ class LossScope:
                 self._hook = CrashHook(self)
             objective = self._objective or examined.objective
             is_trained = self._objective is None
-            watched = WatchedStep(step, examined, objective, bool(row["finite"]), dict(row), said, ids, is_trained)
+            watched = WatchedStep(
+                step, examined, objective, bool(row["finite"]), dict(row), said, ids, is_trained=is_trained
+            )
             row |= dict(event.column for event in self._safeguards.see(watched))
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
