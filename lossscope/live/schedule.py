@@ -53,7 +53,7 @@ class Schedule:
         half = min(_BY, known // 2) if start != "unknown" and known >= 2 * _FEWEST else _BY
         settled = options.settled or min(1000, max(_FEWEST, 3 * known // 4))
         return cls(
-            options.every or min(50, max(2, known // 16)),
+            options.every or min(50, max(2, known // 8)),
             options.first or min(100, max(5, known // 8)),
             options.learning_by or half,
             settled,
