@@ -197,6 +197,9 @@ def train(
             else:
                 schedule = ProbeSchedule(probed.probe, probed.probe_every or 100) if probed.probe else None
                 loop.train(recipe, folder, device, kept.save_every, schedule, observers)
+            if watcher is not None:
+                watcher.close()
+                _note_examined(watcher.examined)
     print_path(folder)
     if watcher is not None and watcher.reason is not None:  # in the last step
         raise typer.Exit(FOUND)
@@ -238,6 +241,12 @@ def _watcher(folder: Path, writer: Any, examined: Examined) -> Any:
             writer.add_scalar(*event.column, event.step)
 
     return TrainingDoctor(on_event, examined.stop_on, recorder=recorder_of(folder, examined.recorder))
+
+
+def _note_examined(examined: Any) -> None:
+    """Say what the doctor did not look for, as the training was too short for it."""
+    if examined.not_yet:
+        notice(f"Doctor: not examined in {examined.watched:,} steps: {', '.join(examined.not_yet)}.")
 
 
 def _name(recipe: Recipe) -> str:

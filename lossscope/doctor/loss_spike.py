@@ -24,7 +24,7 @@ class LossSpike(Check):
     """
 
     deviations: float = 10.0  # above the median of the steps around, in robust deviations
-    rise: float = 0.25  # above it, as a share of the loss at the start
+    rise: float = 0.25  # above it, as a share of the loss at the start, or of guessing where that is known and higher
     above: float = 0.6  # above it, as a share of itself
     huge: float = 1e4  # above the loss around, as a ratio: no unstable training makes such steps and returns
     same: float = 0.5  # spread of such spikes in powers of ten, at most
@@ -34,14 +34,15 @@ class LossSpike(Check):
     def examine(self, patient: Patient) -> Finding | None:
         curve = patient.part(Curve)
         height, base = heights(curve.loss)
-        noise = max(1.4826 * float(np.median(np.abs(height))), 1e-9)
+        noise = max(_deviation(np.abs(height)), 1e-9)
+        unit = max(abs(curve.initial), min((guess.value for guess in curve.guesses if guess.is_certain), default=0.0))
         warm = len(curve.loss) // 10
-        is_spike = (height > self.deviations * noise) & (height > self.rise * abs(curve.initial))
-        is_spike &= (height > self.above * np.abs(base)) & (base < curve.initial)
+        is_spike = (height > self.deviations * noise) & (height > self.rise * unit)
+        is_spike &= (height > self.above * np.abs(base)) & (base < unit)
         is_spike[:warm] = False
         if (seam := Seam().jump_of(curve)) is not None:
             is_spike[max(seam.row - _half(curve.loss), 0) : seam.row + _half(curve.loss)] = False  # the seam says it
-        patient.signals[self.id()] = float((height / max(abs(curve.initial), 1e-12))[warm:].max(initial=0.0))
+        patient.signals[self.id()] = float((height / max(unit, 1e-12))[warm:].max(initial=0.0))
         if not is_spike.any():
             return None
         at = int(np.argmax(np.where(is_spike, height, -np.inf)))
@@ -85,6 +86,14 @@ class LossSpike(Check):
                 Advice("Log the number of active pairs or of positives of each batch: it is 0 in these steps."),
             ),
         )
+
+
+def _deviation(sizes: Floats) -> float:
+    """Return a robust standard deviation, from the median or from nine tenths of the heights, whichever is more.
+
+    Losses of few queries that are nearly solved have long tails, of which the median knows nothing.
+    """
+    return max(1.4826 * float(np.median(sizes)), float(np.quantile(sizes, 0.9)) / 1.6449)
 
 
 def heights(loss: Floats) -> tuple[Floats, Floats]:

@@ -65,9 +65,10 @@ class BatchNumbers:
         if objective is None or isinstance(objective, Gradient):
             return None if observed.value is None else observed.value.detach()
         if not (objective.coupled or objective.traits.square or objective.traits.needs_embeddings):
-            if "both" in objective.counted_directions or not isinstance(objective, Loss) or not len(S):
+            if "both" in objective.counted_directions or not isinstance(objective, Loss):
                 return None if observed.value is None else observed.value.detach()
-            return objective.values(S, mask).mean()
+            # a batch in which no query has a positive and a negative trains nothing, and costs exactly 0
+            return objective.values(S, mask).mean() if len(S) else S.new_zeros(())
         if (self._calls - 1) % EVERY:
             return None
         whole = observed.first.detach()

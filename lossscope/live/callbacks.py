@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -45,6 +46,10 @@ class LightningHooks:
         self.scope, self.name, self.prefix = scope, name, prefix
         self._last_step: int | None = None
 
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        """Say how many optimiser steps the training has, where the trainer knows it."""
+        self.scope.begin(_steps_of(trainer), int(trainer.global_step))
+
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Watch once per optimiser step, also where several batches are accumulated to one step."""
         step = int(trainer.global_step)
@@ -55,7 +60,7 @@ class LightningHooks:
         if arguments is None:
             names = _required_names(self.name)
             raise InputError(f"training_step must return, or leave on the module, {names}; it does not")
-        row = self.scope.watch(**arguments, step=step, log=_rate_of(trainer))
+        row = self.scope.watch(**arguments, step=step, log=_rate_of(getattr(trainer, "optimizers", None) or ()))
         if row is not None:
             pl_module.log_dict(_with_prefix(row, self.prefix))
 
@@ -79,7 +84,17 @@ class TrainerLogs:
     def __init__(self, scope: LossScope, prefix: str) -> None:
         self.scope, self.prefix = scope, prefix
         self._pending: Row = {}  # for the next logs
+        self._rate: Row = {}  # of the present step, `lr`, where it is known
         self._stack = ExitStack()  # takes away what looks at a training
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Say how many steps the training has, and how many of them were done before it was resumed."""
+        steps = int(getattr(state, "max_steps", 0) or getattr(args, "max_steps", 0) or 0)
+        self.scope.begin(steps if steps > 0 else None, int(getattr(state, "global_step", 0)))
+
+    def on_step_begin(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
+        """Note the learning rate of the step, which logs have of few steps: while it warms up, no guessing is ill."""
+        self._rate = _rate_of([objects.get("optimizer")])
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Add what is pending to the logs of training and to `state.log_history`; tell the doctor what is in them."""
@@ -114,8 +129,10 @@ class TrainerHooks(TrainerLogs):
         self.name = name
         self._arguments: dict[str, Any] | None = None  # of `watch`, from the last forward pass
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module, **_: Any) -> None:
-        """Register a forward hook on the model."""
+    def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module | None = None, **_: Any) -> None:
+        """Register a forward hook on the model, which a Trainer always gives."""
+        assert model is not None
+        super().on_train_begin(args, state, control)
         self._stack.close()
         self._stack.callback(self._forget)
         self._stack.callback(model.register_forward_hook(self._on_forward).remove)
@@ -124,7 +141,8 @@ class TrainerHooks(TrainerLogs):
         """Watch the batch of the step."""
         if self._arguments is None:
             raise InputError(f"the model must return {_required_names(self.name)} when it trains; it does not")
-        self._pending |= self.scope.watch(**self._arguments, step=int(state.global_step)) or {}  # None: it was skipped
+        row = self.scope.watch(**self._arguments, step=int(state.global_step), log=self._rate)
+        self._pending |= row or {}  # None: it was skipped
         self._arguments = None
 
     def _forget(self) -> None:
@@ -157,14 +175,16 @@ class SentenceTransformersHooks(TrainerLogs):
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Begin to look at each loss. Raises InputError for one that cannot be watched."""
+        super().on_train_begin(args, state, control)
         self._stack.close()
         self._stack.callback(self._forget)
         losses = self._loss() if callable(self._loss) and not isinstance(self._loss, nn.Module) else self._loss
         for name, loss in _by_name(losses):
             self._register(name, loss)
 
-    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Note whether the step is watched."""
+    def on_step_begin(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
+        """Note whether the step is watched, and its learning rate."""
+        super().on_step_begin(args, state, control, **objects)
         self._step, self._observed = self.scope.next_step(int(state.global_step) + 1), ()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -175,7 +195,7 @@ class SentenceTransformersHooks(TrainerLogs):
                     "the loss must be called in a step that is watched; it was not. The trainer has another loss than "
                     "the callback: use attach(trainer, scope)"
                 )
-            self._pending |= self.scope.record(self._observed, self._step)
+            self._pending |= self.scope.record(self._observed, self._step, log=self._rate)
         self._forget()
 
     def _forget(self) -> None:
@@ -275,10 +295,16 @@ def watch_arguments(outputs: Any, name: str | None = None) -> dict[str, Any] | N
     return None
 
 
-def _rate_of(trainer: Any) -> dict[str, float]:
-    """Return the learning rate of the first optimiser of a Lightning trainer, where it has any."""
-    optimisers = getattr(trainer, "optimizers", None) or ()
-    return {"lr": float(optimisers[0].param_groups[0]["lr"])} if optimisers else {}
+def _rate_of(optimisers: Sequence[Any]) -> dict[str, float]:
+    """Return the learning rate of the first parameters of the first optimiser, where there is any."""
+    groups = getattr(optimisers[0], "param_groups", None) if len(optimisers) else None
+    return {"lr": float(groups[0]["lr"])} if groups else {}
+
+
+def _steps_of(trainer: Any) -> int | None:
+    """Return the optimiser steps of a whole Lightning training; None where it ends by itself, or after a time."""
+    steps = getattr(trainer, "estimated_stepping_batches", None)
+    return int(steps) if steps is not None and 0 < steps < math.inf else None
 
 
 def _required_names(name: str | None) -> str:

@@ -1,8 +1,8 @@
-"""When the findings of a running loop are looked for."""
+"""What is looked for in a running loop, and what the user says of when."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from lossscope.errors import InputError
 
@@ -14,7 +14,7 @@ AT_START = frozenset({"siglip-start"})
 """Facts of the start, which are looked for on the first step of a training alone, and not where one is resumed."""
 OF_BATCH = frozenset({"not-normalised", "positive-as-negative"})
 """Facts of a batch that may be those of an odd one."""
-OF_LOG = frozenset({"diverged", "frozen", "loss-spike", "overfitting", "scale-falling"})
+OF_LOG = frozenset({"diverged", "frozen", "loss-spike", "overfitting", "scale-falling", "zero-loss"})
 """Of the numbers of past steps."""
 OF_RISE = frozenset({"diverged"})
 """Of a loss that has risen by more than its noise."""
@@ -22,45 +22,33 @@ OF_NEWEST = frozenset({"loss-spike"})
 """Of the first and the newest steps, so that it ends."""
 OF_LEARNING = frozenset({"complete-collapse", "dead-tower", "margin-plateau", "misaligned-pairs", "no-learning"})
 """Positives are found as by guessing: not looked for while loss or recall get better, or the learning rate warms up."""
-OF_STATE = frozenset(
-    {
-        "dimensional-collapse",
-        "hard-negatives-too-hard",
-        "no-gradient",
-        "one-direction",
-        "temperature-too-high",
-        "temperature-too-low",
-    }
-)
+OF_COLLAPSE = frozenset({"complete-collapse", "dead-tower"})
+"""Of these, what a model that has told its items apart does not do while it learns: looked for from there on."""
+OF_PAIRS = frozenset({"misaligned-pairs"})
+"""Of these, what has a proof of its own: looked for also while the loss falls, from above that of guessing to it."""
+OF_TEMPERATURE = frozenset({"temperature-too-high", "temperature-too-low"})
+"""Of the weights of a batch, late in a training."""
+OF_GEOMETRY = frozenset({"dimensional-collapse", "hard-negatives-too-hard", "no-gradient", "one-direction"})
 """Of a model that has learnt for a while."""
+LOOKED_FOR = AT_ONCE | AT_START | OF_BATCH | OF_LOG | OF_LEARNING | OF_TEMPERATURE | OF_GEOMETRY
+"""All that is looked for in a running loop."""
 
 
 @dataclass(frozen=True)
 class DoctorOptions:
-    """When a running loop is examined, in watched steps. Raises InputError for numbers below 1."""
+    """When a running loop is examined, in watched steps. Raises InputError for numbers below 1.
 
-    every: int = 50  # steps from one examination to the next
-    first: int = 100  # steps before the first one of the log
-    learning_by: int = 200  # steps before a model that guesses is one that does not learn
-    settled: int = 1000  # steps before geometry, temperature and directions are looked at
+    What is not given follows from the number of steps of the training, where that is known: trainers say it.
+    """
+
+    every: int | None = None  # steps from one examination to the next; else 50, of a short training fewer
+    first: int | None = None  # steps before the first one of the log; else 100, of a short training fewer
+    learning_by: int | None = None  # steps before a model that guesses is one that does not learn; else 200, or half
+    settled: int | None = None  # steps before geometry, temperature and directions are looked at; else 1,000, or ¾
+    max_steps: int | None = None  # steps of the whole training, watched or not; None: the trainer says it, if any
 
     def __post_init__(self) -> None:
-        for name in ("every", "first", "learning_by", "settled"):
+        for name in (field.name for field in fields(self)):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise InputError(f"{name} of DoctorOptions must be a whole number of at least 1; got {value!r}")
-
-    def ids(self, steps: int) -> frozenset[str]:
-        """Return which findings are looked for after so many watched steps; none between examinations."""
-        if steps == 1:
-            return AT_ONCE | AT_START
-        if steps < self.first or (steps - self.first) % self.every:
-            return frozenset()
-        chosen = AT_ONCE | OF_BATCH | OF_LOG
-        chosen |= OF_LEARNING if steps >= self.learning_by else frozenset()
-        return chosen | (OF_STATE if steps >= self.settled else frozenset())
-
-    @property
-    def window(self) -> int:
-        """Newest steps that say whether a model learns."""
-        return max(self.first, 2 * self.every)

@@ -19,8 +19,11 @@ _RISE = 5.0  # standard errors of a median of steps above the lowest one: that o
 Floats = npt.NDArray[np.float64]
 
 
-def learning_state(newest: Mapping[str, Floats], batch_size: int) -> Literal["learns", "warms up", "guesses"]:
-    """Return whether a model learns, judged by its newest steps.
+State = Literal["learns", "falls", "warms up", "guesses"]
+
+
+def learning_state(newest: Mapping[str, Floats], batch_size: int) -> State:
+    """Return whether a model learns, judged by its newest steps: `falls` where its loss alone gets better.
 
     Args:
         newest: columns of StepHistory.newest.
@@ -34,7 +37,7 @@ def learning_state(newest: Mapping[str, Floats], batch_size: int) -> Literal["le
         if float(recall[known].mean()) > _ABOVE * by_chance + _DEVIATIONS * math.sqrt(by_chance / queries):
             return "learns"
     if _falls(newest["loss"]):
-        return "learns"
+        return "falls"
     lr = newest["lr"][np.isfinite(newest["lr"])]
     if len(lr) > 1 and lr[-1] > lr[0] * (1 + 1e-6) and lr[-1] >= lr.max():
         return "warms up"

@@ -7,46 +7,29 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import TYPE_CHECKING
 
 import torch
 
 from lossscope.core.sides import Sides
 from lossscope.objectives.base import Objective
-from lossscope.registry import build, spec_of
 
-from .batch_numbers import BatchNumbers
-from .doctor_options import AT_ONCE, AT_START, OF_LEARNING, OF_LOG, OF_NEWEST, OF_RISE, OF_SCALE, DoctorOptions
-from .events import Event, OpenFindings
-from .learning import learning_state, rises
-from .step_history import StepHistory
+from .batch_kind import BatchKind, NewestStep
+from .doctor_options import AT_ONCE, AT_START, LOOKED_FOR, OF_SCALE, DoctorOptions
+from .events import Event
+from .examined import Examined
+from .schedule import Schedule
 from .watched_step import WatchedStep
 
 if TYPE_CHECKING:
-    from lossscope.doctor.base import Check
     from lossscope.doctor.types import Finding
+
+    from .examine_batch import Result
 
 OnEvent = Callable[[Event], None]
 _KindKey = tuple[type[Objective] | None, Sides]
 LOGGER = logging.getLogger("lossscope")
 _KEPT = 1000  # newest events
-_OF_LENGTHS = "not-normalised"
-
-
-@dataclass
-class BatchKind:
-    """The batches of one type of objective and one pair of sides: a loop that takes turns has a curve for each kind."""
-
-    history: StepHistory = field(default_factory=StepHistory)
-    numbers: BatchNumbers = field(default_factory=BatchNumbers)
-    open: OpenFindings = field(default_factory=OpenFindings)
-    steps: int = 0  # watched ones of this kind
-    newest: int = 0  # the newest of them, counted among the watched steps of all kinds
-
-    def begin_curve(self) -> None:
-        """Forget past steps: the loss is another one from here on."""
-        self.history, self.steps = StepHistory(), 1
 
 
 @dataclass
@@ -60,17 +43,52 @@ class LiveDoctor:
     options: DoctorOptions = field(default_factory=DoctorOptions)
     on_event: OnEvent | None = None  # None: events are logged by the logger `lossscope`
     start: int = 0  # highest number of the step that a training begins with; a resumed one begins with a higher one
+    every: int = 1  # steps of the training from one watched step to the next
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEPT), init=False)
     _kinds: dict[_KindKey, BatchKind] = field(default_factory=dict, init=False)
     _newest: BatchKind | None = field(default=None, init=False)  # the kind of the newest batch
     _open: dict[str, Finding] = field(default_factory=dict, init=False)  # id -> finding, as it was when it began
+    _expected: int | None = field(default=None, init=False)  # watched steps of the training; None: not known
     _steps: int = field(default=0, init=False)  # watched ones of all kinds
+    _judged: set[str] = field(default_factory=set, init=False)  # ids that were looked for
+    _cannot: dict[str, str] = field(default_factory=dict, init=False)  # id -> why it could not be looked for
+    _at: tuple[int, int] | None = field(default=None, init=False)  # first and last step that were examined
+    _is_finished: bool = field(default=False, init=False)  # whether nothing came since the end of a training
     _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of examinations, that were logged
+
+    def __post_init__(self) -> None:
+        self._expect(self.options.max_steps)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The open findings, in the order in which they began."""
         return tuple(self._open.values())
+
+    @property
+    def examined(self) -> Examined:
+        """What was looked for so far, and what not yet."""
+        cannot = {id: why for id, why in self._cannot.items() if id not in self._judged}
+        not_yet = tuple(sorted(LOOKED_FOR - self._judged - cannot.keys()))
+        return Examined(self._at, not_yet, cannot, self._steps)
+
+    def __str__(self) -> str:
+        """Return a line: `no finding in 40 steps, examined at steps 0 to 39`."""
+        found = ", ".join(self._open) or "no finding"
+        return f"{found} in {self._steps:,} steps, {self.examined}"
+
+    def begin(self, max_steps: int | None, done: int = 0) -> None:
+        """Begin a training; what is open stays so until it is examined.
+
+        Args:
+            max_steps: of the whole training, watched or not; None: they are not known. DoctorOptions(max_steps=...)
+                wins.
+            done: steps of it that were done before, where it is resumed.
+        """
+        max_steps = self.options.max_steps or max_steps
+        self._expect(None if max_steps is None else max_steps - done)
+        for kind in self._kinds.values():
+            kind.begin_training()
+        self._steps, self._judged, self._cannot, self._at, self._is_finished = 0, set(), {}, None, False
 
     def say(self, numbers: Mapping[str, float]) -> None:
         """Add numbers that the loop knows to its newest step."""
@@ -79,32 +97,67 @@ class LiveDoctor:
 
     def see(self, step: WatchedStep) -> list[Event]:
         """Keep the numbers of a step, examine it where it is its turn, and return what begins and ends."""
-        kind = self._newest = self._kind_of(step.objective, step.batch.sides)
+        kind = self._newest = self._kind_of(step)
+        self._is_finished = False
+        return self._told(step.number, lambda: self._see(kind, step))
+
+    def finish(self) -> list[Event]:
+        """Examine the log of a training that has ended, log once what was not examined, and return what begins."""
+        if self._is_finished or not self._steps:
+            return []
+        self._is_finished, events = True, []
+        for kind in self._kinds.values():
+            if kind.steps:
+                events += self._told(kind.newest_step.number, lambda kind=kind: self._finish(kind))  # type: ignore[misc]
+        if not_yet := self.examined.not_yet:
+            hint = "" if self._expected is not None else (
+                f". With doctor=DoctorOptions(max_steps={self._steps * self.every}) it is, as far as so few steps tell"
+            )  # fmt: skip
+            LOGGER.info("not examined in %s steps: %s%s", f"{self._steps:,}", ", ".join(not_yet), hint)
+        return events
+
+    def _expect(self, steps: int | None) -> None:
+        """Note how many steps of the training are left; a training of none is one whose length is not known."""
+        self._expected = steps // self.every or None if steps is not None and steps > 0 else None
+
+    def _told(self, number: int, examine: Callable[[], list[Event]]) -> list[Event]:
+        """Return the events of an examination, after whoever listens was told; none where it failed."""
         try:
             with torch.inference_mode(False), torch.no_grad(), torch.autocast("cpu", enabled=False):
-                events = self._see(kind, step)
+                events = examine()
         except Exception as error:
             if type(error) not in self._faults:
                 self._faults.add(type(error))
-                LOGGER.exception("the doctor could not examine step %d; the loop goes on", step.number)
+                LOGGER.exception("the doctor could not examine step %d; the loop goes on", number)
             return []
         self.events.extend(events)
         for event in events:
             self._report(event)
         return events
 
-    def _kind_of(self, objective: Objective | None, sides: Sides) -> BatchKind:
+    def _kind_of(self, step: WatchedStep) -> BatchKind:
         """Return the kind of a batch, which is counted."""
-        kind = self._kinds.setdefault((None if objective is None else type(objective), sides), BatchKind())
+        key = None if step.objective is None else type(step.objective), step.batch.sides
+        kind = self._kinds.setdefault(key, BatchKind())
         self._steps += 1
         kind.steps, kind.newest = kind.steps + 1, self._steps
+        kind.began = self._steps if kind.steps == 1 else kind.began
+        kind.newest_step = NewestStep(step.number, step.objective, step.batch.shape[0], step.is_trained)
         return kind
+
+    def _schedule_of(self, kind: BatchKind) -> Schedule:
+        """Return when a kind is examined: its share of the steps since it began is taken to be that of those left."""
+        if self._expected is None or self._expected < kind.began:
+            return Schedule.of(self.options, None, kind.start)
+        left, seen = self._expected - kind.began + 1, self._steps - kind.began + 1
+        return Schedule.of(self.options, max(left * kind.steps // seen, 1), kind.start)
 
     def _see(self, kind: BatchKind, step: WatchedStep) -> list[Event]:
         numbers = kind.numbers.of(step.batch, step.objective) if step.finite else None
         said = {**step.scale, **step.said}
         kind.history.add(step.number, numbers, said)
-        ids = self.options.ids(kind.steps) - (AT_START if step.number > self.start else frozenset())
+        schedule = self._schedule_of(kind)
+        ids = kind.ids(schedule, step.number <= self.start, self._steps == self._expected)
         is_broken = not step.finite or not math.isfinite(said.get("loss", 0.0))
         if is_broken and "non-finite" not in kind.open:
             ids |= {"non-finite"}
@@ -119,7 +172,7 @@ class LiveDoctor:
     def _take_over(self, kind: BatchKind) -> None:
         """Leave the open findings of kinds that come no more, as those of a warm-up, to one that is examined."""
         for other in self._kinds.values():
-            if self._steps - other.newest >= self.options.window:
+            if self._steps - other.newest >= self._schedule_of(kind).window:
                 kind.open.take_over(other.open)
 
     def _merge(self, kind: BatchKind, events: list[Event]) -> list[Event]:
@@ -135,44 +188,25 @@ class LiveDoctor:
         return merged
 
     def _examine(self, kind: BatchKind, step: WatchedStep, ids: frozenset[str], is_broken: bool) -> list[Event]:
-        from lossscope.core.facts import Missing
-        from lossscope.doctor.examination.causes import fold
-        from lossscope.doctor.logs.base import TrainingLog
-        from lossscope.doctor.parts.patient import Patient
+        from .examine_batch import examine_batch
 
-        from .batch_patient import is_known, patient_of, uses_lengths
+        result = examine_batch(kind, step, ids, self._schedule_of(kind), is_broken)
+        return self._update(kind, result)
 
-        objective, size = step.objective, len(step.batch.first.S)
-        spec = None if objective is None or not is_known(objective) else spec_of(objective)
-        log = kind.history.log(spec, size, with_broken=is_broken)
-        patient = patient_of(step.batch, objective, log)
-        if _OF_LENGTHS in ids:
-            patient.takes_products = uses_lengths(patient, step.batch.first)
-            ids = ids if patient.takes_products else ids - {_OF_LENGTHS}
-        absent: frozenset[str] = frozenset()  # without an examination
-        if any(id in kind.open for id in OF_SCALE):
-            ids -= OF_LOG | OF_LEARNING
-        if ids & OF_LEARNING:
-            state = learning_state(kind.history.newest(self.options.window), size)
-            ids = ids if state == "guesses" else ids - OF_LEARNING
-            absent = OF_LEARNING if state == "learns" else absent
-        if ids & OF_RISE and not rises(log.steps["loss"].to_numpy(), self.options.every):
-            ids, absent = ids - OF_RISE, absent | OF_RISE
-        newest = Patient("the newest steps")
-        if ids & OF_NEWEST:
-            newest.given[TrainingLog] = kind.history.log(spec, size, with_middle=False)
-        checks = [_check(id) for id in sorted(ids)]
-        found, checked = [], set(absent)
-        for check in checks:
-            try:
-                finding = check.examine(newest if check.id() in OF_NEWEST else patient)
-            except Missing:
-                continue
-            checked.add(check.id())
-            if finding is not None:
-                found.append(finding)
-        tops, _ = fold(found, {check.id(): check.place for check in checks})
-        return kind.open.update(step.number, {finding.id: finding for finding in tops}, checked, AT_ONCE | AT_START)
+    def _finish(self, kind: BatchKind) -> list[Event]:
+        from .examine_batch import examine_log
+
+        schedule = Schedule.of(self.options, kind.steps, kind.start)  # which are known now
+        return self._merge(kind, self._update(kind, examine_log(kind, schedule)))
+
+    def _update(self, kind: BatchKind, result: Result) -> list[Event]:
+        """Note what was looked for, and return what begins and ends by it."""
+        number = kind.newest_step.number
+        self._at = (number if self._at is None else self._at[0], number)
+        self._judged |= result.judged
+        self._cannot |= result.cannot
+        checked = result.judged - result.untold
+        return kind.open.update(number, result.found, checked, AT_ONCE | AT_START | result.at_once)
 
     def _report(self, event: Event) -> None:
         if self.on_event is not None:
@@ -183,9 +217,3 @@ class LiveDoctor:
             return
         is_alarm = event.finding.severity == "error" and event.kind == "begins"
         LOGGER.log(logging.WARNING if is_alarm else logging.INFO, "%s", event)
-
-
-@cache
-def _check(id: str) -> Check:
-    check: Check = build("findings", id)
-    return check

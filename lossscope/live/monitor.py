@@ -18,6 +18,7 @@ from lossscope.core.float32_products import float32_products
 from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask
 from lossscope.engine.one_batch import require_batch_probes
+from lossscope.engine.run_probes import name_of_objective
 from lossscope.errors import InputError
 from lossscope.io.trusted_code import trust
 from lossscope.objectives.base import Objective
@@ -27,7 +28,8 @@ from lossscope.registry import build
 from .batch_inputs import BatchInputs, WatchedBatch
 from .batch_layout import BatchLayout
 from .batch_statistics import BatchStatistics, with_loss_gap
-from .doctor_options import DoctorOptions
+from .doctor_options import LOOKED_FOR, DoctorOptions
+from .examined import Examined
 from .observed import RECORDER_BYTES, Observed, Row
 from .safeguards import Safeguards
 from .shared_batch import BatchPart, merge_processes
@@ -129,7 +131,7 @@ class LossScope:
 
             options = DoctorOptions() if self.doctor is True else self.doctor
             # trainers count from 1, and `every` skips steps before the first one that is watched
-            self._safeguards.doctor = LiveDoctor(options, self.on_event, self.every)
+            self._safeguards.doctor = LiveDoctor(options, self.on_event, start=self.every, every=self.every)
         if self.recorder:
             from .flight_recorder import FlightRecorder
 
@@ -318,7 +320,10 @@ class LossScope:
 
                 self._hook = CrashHook(self)
             objective = self._objective or examined.objective
-            watched = WatchedStep(step, examined, objective, bool(row["finite"]), dict(row), said, ids)
+            is_trained = self._objective is None
+            watched = WatchedStep(
+                step, examined, objective, bool(row["finite"]), dict(row), said, ids, is_trained=is_trained
+            )
             row |= dict(event.column for event in self._safeguards.see(watched))
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
@@ -334,6 +339,16 @@ class LossScope:
         """
         self._safeguards.say(_said(numbers))
 
+    def begin(self, max_steps: int | None = None, done: int = 0) -> None:
+        """Say that a training begins, so that the doctor examines a short one in time; callbacks of trainers do.
+
+        Args:
+            max_steps: of the whole training, watched or not; None: they are not known.
+            done: steps of it that were done before, where it is resumed.
+        """
+        if self._safeguards.doctor is not None:
+            self._safeguards.doctor.begin(max_steps, done)
+
     @property
     def events(self) -> tuple[Event, ...]:
         """What began and what ended, the newest thousand, with doctor=True."""
@@ -343,6 +358,19 @@ class LossScope:
     def findings(self) -> tuple[Finding, ...]:
         """What is wrong at present, with doctor=True."""
         return () if self._safeguards.doctor is None else self._safeguards.doctor.findings
+
+    @property
+    def examined(self) -> Examined:
+        """What the doctor has looked for so far, and what not yet: while that is much, no finding says little."""
+        if self._safeguards.doctor is None:
+            return Examined(None, tuple(sorted(LOOKED_FOR)), {}, len(self.history))
+        return self._safeguards.doctor.examined
+
+    def __str__(self) -> str:
+        """Return a line of what was watched, and what the doctor says."""
+        name = "its loss" if self._objective is None else name_of_objective(self._objective)
+        doctor = self._safeguards.doctor
+        return f"LossScope of {name}, {self.calls:,} calls; doctor: {'off' if doctor is None else doctor}"
 
     @property
     def recordings(self) -> tuple[Path, ...]:
@@ -372,7 +400,11 @@ class LossScope:
             LOGGER.exception("what was kept could not be written after %s, which follows", type(error).__name__)
 
     def close(self) -> None:
-        """The loop has ended: an exception that comes later is none of it."""
+        """The loop has ended: an exception that comes later is none of it.
+
+        The doctor examines the log once more, and the logger `lossscope` has what was not examined.
+        """
+        self._safeguards.finish()
         if self._hook is not None:
             self._hook.remove()
             self._hook = None

@@ -32,6 +32,13 @@ class Safeguards:
                 self.recorder.write("non-finite")
         return events
 
+    def finish(self) -> list[Event]:
+        """Examine the log of a training that has ended, and return what begins and ends."""
+        events = [] if self.doctor is None else self.doctor.finish()
+        if self.recorder is not None:
+            self.recorder.write_begun(events)
+        return events
+
     def say(self, numbers: Mapping[str, float]) -> None:
         """Add numbers that the loop knows to its newest step."""
         for safeguard in (self.doctor, self.recorder):

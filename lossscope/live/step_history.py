@@ -100,6 +100,16 @@ class StepHistory:
         evaluations = pd.DataFrame(list(self._evaluations)) if self._evaluations else pd.DataFrame({"step": []})
         return TrainingLog("the running loop", table.reset_index(drop=True), evaluations, {}, objective, batch_size)
 
+    @property
+    def says_loss(self) -> bool:
+        """Whether the loss of the log is the one that the loop says."""
+        steps = self._read()
+        return _takes_place(_said(steps, "loss"), self._of_batches(steps)["loss"])
+
+    def columns(self) -> dict[str, npt.NDArray[np.float64]]:
+        """Return columns of all steps that are kept, NaN where one is not known: those of batches."""
+        return self._columns(self._read())
+
     def newest(self, number: int) -> dict[str, npt.NDArray[np.float64]]:
         """Return columns of the newest steps, NaN where one is not known: those of batches, and lr."""
         steps = self._read()[-number:]
@@ -126,13 +136,21 @@ class StepHistory:
         return steps
 
     def _columns(self, steps: list[_Step]) -> dict[str, npt.NDArray[np.float64]]:
-        none = (np.nan,) * len(_OF_BATCH)
-        rows = np.array([one.of_batch if isinstance(one.of_batch, tuple) else none for one in steps], float)
-        columns = dict(zip(_OF_BATCH, rows.reshape(-1, len(_OF_BATCH)).T, strict=True))
-        said = _said(steps, "loss")
-        if 2 * np.isfinite(said).sum() >= max(np.isfinite(columns["loss"]).sum(), 1):
+        columns, said = self._of_batches(steps), _said(steps, "loss")
+        if _takes_place(said, columns["loss"]):
             columns["loss"] = said
         return columns
+
+    @staticmethod
+    def _of_batches(steps: list[_Step]) -> dict[str, npt.NDArray[np.float64]]:
+        none = (np.nan,) * len(_OF_BATCH)
+        rows = np.array([one.of_batch if isinstance(one.of_batch, tuple) else none for one in steps], float)
+        return dict(zip(_OF_BATCH, rows.reshape(-1, len(_OF_BATCH)).T, strict=True))
+
+
+def _takes_place(said: npt.NDArray[np.float64], of_batches: npt.NDArray[np.float64]) -> bool:
+    """Return whether a loss that is said takes the place of that of the batches: it is said of half of the steps."""
+    return bool(2 * np.isfinite(said).sum() >= max(np.isfinite(of_batches).sum(), 1))
 
 
 def _said(steps: list[_Step], name: str) -> npt.NDArray[np.float64]:

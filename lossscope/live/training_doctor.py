@@ -17,6 +17,7 @@ from lossscope.training.trained_batch import TrainedBatch
 
 from .doctor_options import DoctorOptions
 from .events import Event
+from .examined import Examined
 from .flight_recorder import FlightRecorder
 from .live_doctor import LiveDoctor
 from .observed import Observed, Row
@@ -39,12 +40,25 @@ class TrainingDoctor:
     recorder: FlightRecorder | None = None  # keeps the newest batches
     reason: Event | None = field(default=None, init=False)  # the finding that stops the training
     _safeguards: Safeguards = field(init=False)
+    _doctor: LiveDoctor = field(init=False)
 
     def __post_init__(self) -> None:
-        self._safeguards = Safeguards(LiveDoctor(self.options, self._hear), self.recorder)
+        self._doctor = LiveDoctor(self.options, self._hear)
+        self._safeguards = Safeguards(self._doctor, self.recorder)
+
+    @property
+    def examined(self) -> Examined:
+        """What was looked for so far, and what not yet."""
+        return self._doctor.examined
+
+    def close(self) -> None:
+        """The training has ended: its log is examined once more."""
+        self._safeguards.finish()
 
     def __call__(self, batch: TrainedBatch) -> str | None:
         """Look at a batch; return why training shall stop, None to go on."""
+        if not self.examined.watched:
+            self._doctor.begin(batch.steps, batch.number)
         observed = observed_of(batch)
         said: Row = {name: batch.row[column] for column, name in _NAMES.items() if column in batch.row}
         said |= {f"logit_{name}": value for name, value in batch.objective.learnable.items()} | _broken_loss(batch)
@@ -53,7 +67,8 @@ class TrainingDoctor:
         if self.recorder is not None:
             (n, m), (first, second) = observed.shape, batch.ids
             ids = first[:n], second[:m]
-        self._safeguards.see(WatchedStep(batch.number, observed, batch.objective, bool(batch.row), row, said, ids))
+        step = WatchedStep(batch.number, observed, batch.objective, bool(batch.row), row, said, ids, is_trained=True)
+        self._safeguards.see(step)
         return None if self.reason is None else str(self.reason)
 
     def _hear(self, event: Event) -> None:

@@ -28,6 +28,7 @@ class WatchedStep:
     row: Row = field(default_factory=dict)  # its statistics
     said: Row = field(default_factory=dict)  # numbers that the loop knows of it
     ids: BothIds = (None, None)
+    is_trained: bool = False  # whether the objective is known to be what is trained, not one to look with
 
     @property
     def scale(self) -> Row:

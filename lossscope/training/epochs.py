@@ -93,7 +93,7 @@ def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> 
     for batch in epoch_batches(task.sampling, relations, state.epoch, state.step, recipe.steps):
         set_rates(state.optimiser, recipe, state.epoch, state.step, total)
         factor = loss_factor(recipe, state.epoch, state.step, total)
-        step = Step(objective, factor, number=state.epoch * total + state.step)
+        step = Step(objective, factor, number=state.epoch * total + state.step, steps=recipe.epochs * total)
         row = train_step(task, state, step, batch, run.last, outputs.monitor, _listener(outputs))
         state.step += 1
         rows.append({"epoch": state.epoch + 1, "step": state.step, "objective": name, **row})

@@ -35,6 +35,7 @@ class Step:
     objective: Objective  # of the epoch
     factor: float = 1.0  # on the loss that goes backwards
     number: int = 0  # in the whole run
+    steps: int = 1  # of the whole run
 
 
 def train_step(
@@ -77,7 +78,7 @@ def train_step(
     def tell(masks: Mask | Pair[Mask], row: dict[str, float]) -> None:
         if on_batch is not None:
             place = state.epoch, state.step, step.number
-            on_batch(TrainedBatch(*place, objective, S.detach(), masks, row, batch, task.train))
+            on_batch(TrainedBatch(*place, objective, S.detach(), masks, row, batch, task.train, step.steps))
 
     if not bool(torch.isfinite(S).all()):
         tell(mask, {})

@@ -28,6 +28,7 @@ class TrainedBatch:
     row: Mapping[str, float]  # of trajectory.csv; empty where S is not finite, from which nothing is trained
     batch: Batch  # its rows of the split
     split: Split  # that is trained on
+    steps: int  # of the whole run
 
     @property
     def sides(self) -> Sides:

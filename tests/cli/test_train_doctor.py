@@ -41,6 +41,8 @@ def test_a_siglip_bias_far_from_the_prior_is_found_and_stops_on_a_warning() -> N
     watched = run(*choices, "--out", "watched", "--doctor", "--stop-on", "error", "--recorder", "2", "--tensorboard")
     assert watched.exit_code == 0
     assert "Doctor: step 0: warning siglip-start begins" in watched.stderr
+    steps = len(Path("watched/trajectory.csv").read_text(encoding="utf-8").splitlines()) - 1
+    assert watched.stderr.count(f"Doctor: not examined in {steps} steps: ") == 1
     (event,) = [one for one in Run(Path("watched")).events() if one["event"] == "finding"]
     assert event["id"] == "siglip-start" and event["kind"] == "begins" and event["severity"] == "warning"
     assert Path("watched/trajectory.csv").read_bytes() == Path("plain/trajectory.csv").read_bytes()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lossscope.live.doctor_options import AT_ONCE, AT_START, OF_BATCH, OF_LEARNING, OF_LOG, OF_STATE
+from lossscope.live.doctor_options import LOOKED_FOR
 
 PAGE = (Path(__file__).parents[2] / "docs" / "while-it-trains.md").read_text(encoding="utf-8")
 
@@ -27,6 +27,12 @@ def test_the_example_prints_what_the_page_shows(
     assert len(list((tmp_path / "recorder").iterdir())) == 1
 
 
+def test_the_example_of_a_short_training_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    torch.manual_seed(0)
+    exec(compile(re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)[1], "page", "exec"), {})
+    assert capsys.readouterr().out.startswith("() examined at steps 0 to 39")
+
+
 def test_the_table_has_every_finding_that_is_looked_for() -> None:
     table = PAGE.split("| looked for | ids |")[1].split("\n\n")[0]
-    assert set(re.findall(r"`([a-z-]+)`", table)) == AT_ONCE | AT_START | OF_BATCH | OF_LEARNING | OF_LOG | OF_STATE
+    assert set(re.findall(r"`([a-z-]+)`", table)) == LOOKED_FOR

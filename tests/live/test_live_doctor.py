@@ -17,11 +17,14 @@ from lossscope.errors import InputError
 from lossscope.live.doctor_options import (
     AT_ONCE,
     AT_START,
+    LOOKED_FOR,
     OF_BATCH,
+    OF_COLLAPSE,
+    OF_GEOMETRY,
     OF_LEARNING,
     OF_LOG,
     OF_NEWEST,
-    OF_STATE,
+    OF_TEMPERATURE,
     DoctorOptions,
 )
 from lossscope.live.events import Event
@@ -365,9 +368,9 @@ def test_inference_mode_and_autocast_have_no_effect(objective: str, caplog: pyte
 
 def test_findings_that_are_looked_for_are_files_of_the_doctor() -> None:
     known = {name.replace("_", "-") for name in names("findings")}
-    chosen = (AT_ONCE, AT_START, OF_BATCH, OF_LOG, OF_LEARNING, OF_STATE)
-    assert set().union(*chosen) <= known and len(set().union(*chosen)) == sum(map(len, chosen))
-    assert OF_NEWEST <= OF_LOG
+    chosen = (AT_ONCE, AT_START, OF_BATCH, OF_LOG, OF_LEARNING, OF_TEMPERATURE, OF_GEOMETRY)
+    assert LOOKED_FOR == set().union(*chosen) <= known and len(LOOKED_FOR) == sum(map(len, chosen))
+    assert OF_NEWEST <= OF_LOG and OF_COLLAPSE <= OF_LEARNING
     checks = [build("findings", id) for id in set().union(*chosen)]
     notes = {check.id() for check in checks if check.severity == "note"}
     assert notes == {"not-normalised"}, "which is a warning where a loss takes products of the rows"

@@ -1,0 +1,29 @@
+"""What the doctor of a running loop has looked at, and what not yet: without it no finding means little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Examined:
+    """Which steps were examined, and which ids could not be judged so far."""
+
+    steps: tuple[int, int] | None  # numbers of the first and the last step that were examined; None: there is none
+    not_yet: tuple[str, ...]  # ids whose turn has not come, in alphabetical order
+    cannot: Mapping[str, str] = field(default_factory=dict)  # ids that the loop does not have what is needed for -> why
+    watched: int = 0  # steps that were watched
+
+    def as_json(self) -> dict[str, Any]:
+        """Return `examined` of lossscope.doctor/1."""
+        return {"steps": None if self.steps is None else list(self.steps), "not_yet": list(self.not_yet)}
+
+    def __str__(self) -> str:
+        """Return a line: `examined at steps 5 to 40; not yet: temperature-too-high, temperature-too-low`."""
+        if self.steps is None:
+            return "not examined yet"
+        first, last = self.steps
+        at = f"examined at step {first:,}" if first == last else f"examined at steps {first:,} to {last:,}"
+        return f"{at}; not yet: {', '.join(self.not_yet)}" if self.not_yet else at
