@@ -30,6 +30,7 @@ class Diverged(Check):
     learnt: float = 0.1  # fall to the best level, as a share of the loss at the start
     fell: float = 0.05  # of it, as a share of the rise that follows
     queue: float = 3.5  # loss at the end over that of guessing in a batch; of a queue at most log 65,537 / log 32 = 3.2
+    stayed: float = 0.2  # of the log, from its start, that the loss stays at its best level: a queue fills at once
     near: float = 0.005  # of the loss at the end to that of guessing, where it began below it, as a share
     still: float = 0.002  # noise of it there, as a share: all embeddings are one
     severity: ClassVar[Severity] = "error"
@@ -53,9 +54,12 @@ class Diverged(Check):
             return None
         if above < self.noise or lost < self.lost or not stays or (curve.recall_rises and lost < 1):
             return None
-        if falls_after_peak(curve, best * window, last - low) or not self._had_learnt(curve, smooth, best, last):
+        row = self._row(curve, smooth, window, low + _INSIDE * (last - low))
+        if falls_after_peak(curve, best * window, last - low):
             return None
-        jump, row = Seam().jump_of(curve), self._row(curve, smooth, window, low + _INSIDE * (last - low))
+        if row < self.stayed * len(curve.loss) and not self._had_learnt(curve, smooth, best, last):
+            return None
+        jump = Seam().jump_of(curve)
         if jump is not None and abs(row - jump.row) <= 2 * window:
             return None  # the seam says it
         step = int(curve.steps_of_loss[row])
@@ -82,7 +86,9 @@ class Diverged(Check):
         fall = max(float(np.median(curve.loss[:3])), float(smooth[: best + 1].max())) - low
         if fall >= self.learnt * abs(curve.initial) and fall >= self.fell * (last - low):
             return True
-        if any(guess.is_exact or (guess.is_certain and last > self.queue * guess.value) for guess in curve.guesses):
+        if curve.log.is_of_batches or any(
+            guess.is_exact or (guess.is_certain and last > self.queue * guess.value) for guess in curve.guesses
+        ):
             return True
         guess = curve.nearest_guess(self.near)
         return guess is not None and curve.has_settled and curve.tail_noise < self.still * curve.level

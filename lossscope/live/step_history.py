@@ -98,7 +98,11 @@ class StepHistory:
         table = pd.DataFrame(frame)
         table = table if with_broken else table[~broken & table["loss"].notna().to_numpy()]
         evaluations = pd.DataFrame(list(self._evaluations)) if self._evaluations else pd.DataFrame({"step": []})
-        return TrainingLog("the running loop", table.reset_index(drop=True), evaluations, {}, objective, batch_size)
+        is_of_batches = not _takes_place(_said(steps, "loss"), self._of_batches(steps)["loss"])
+        rows = table.reset_index(drop=True)
+        return TrainingLog(
+            "the running loop", rows, evaluations, {}, objective, batch_size, is_of_batches=is_of_batches
+        )
 
     @property
     def says_loss(self) -> bool:

@@ -45,6 +45,8 @@ class TrainingLog:
     # unknown number: a trainer's file counts neither the negatives of a row nor those of other devices
     scores: pd.DataFrame = field(default_factory=pd.DataFrame)  # step, and all that was evaluated, named as in the file
 
+    is_of_batches: bool = False  # whether the loss is computed from the batches themselves: no queue is behind it
+
     @property
     def candidates(self) -> int | None:
         """Candidates of a query, where the log says them."""

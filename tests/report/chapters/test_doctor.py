@@ -13,7 +13,11 @@ def test_nothing_is_said_of_runs_that_were_not_examined() -> None:
 
 def test_runs_without_a_finding_are_said_to_be_well() -> None:
     (section,) = doctor.build(found("abc"))
-    assert section.text == "Nothing wrong was found in 3 runs." and not section.all_items and not section.look
+    assert (
+        section.text == "No problem was found in 3 runs (recall@1 20.0% to 40.0%)."
+        and not section.all_items
+        and not section.look
+    )
 
 
 def test_every_finding_is_a_row_and_an_alarm_is_to_be_looked_at() -> None:
