@@ -163,9 +163,10 @@ class Curve:
 
     @property
     def level_of_guessing(self) -> Guess | None:
-        """The loss of guessing that follows from what is known; of several the nearest to the first losses."""
+        """The loss of guessing that is known; of several the one at the end or the start, else the usual one."""
         certain = [guess for guess in self.guesses if guess.is_certain]
-        return min(certain, key=lambda guess: abs(self.initial / guess.value - 1), default=None)
+        at = [guess for loss in (self.level, self.initial) for guess in certain if abs(loss / guess.value - 1) <= _AT]
+        return next(iter([*at, *certain]), None)
 
     def has_learnt_from(self) -> Guess | None:
         """Return a loss of guessing that the training began at, and has left downwards for good; None without any."""
