@@ -112,7 +112,10 @@ def _lines(result: Diagnosis, verbose: bool) -> list[str]:
         for source, one in enumerate(result.examinations)
         for place, finding in enumerate(one.findings)
     }
-    summaries = [_summary(one) if len(result.examinations) == 1 else _short(one) for one in result.examinations]
+    summaries = [
+        _summary(examination) if len(result.examinations) == 1 else _short(examination)
+        for examination in result.examinations
+    ]
     used = _height([line for lines in summaries for line in lines] + [block[0] for block in blocks.values()])
     shown = {key: block[:1] for key, block in blocks.items()}
     for key in sorted(blocks, key=lambda key: (key[1], key[0])):  # the first finding of every source, then the second
@@ -141,22 +144,26 @@ def _cut(lines: list[str], height: int) -> list[str]:
     return [*lines[:kept], f"... and {len(lines) - kept} more lines: -v or --format json has them."]
 
 
-def _summary(one: Examination) -> list[str]:
+def _summary(examination: Examination) -> list[str]:
     """Return what is, then the verdict."""
     from lossscope.doctor.examination.wording import verdict_of
     from lossscope.doctor.parts.state import state_line
 
-    state = state_line(one.state)
-    return [fold(f"{one.source}: {state or 'nothing of its state is known'}."), fold(verdict_of(one))]
+    state = state_line(examination.state)
+    return [fold(f"{examination.source}: {state or 'nothing of its state is known'}."), fold(verdict_of(examination))]
 
 
-def _short(one: Examination) -> list[str]:
+def _short(examination: Examination) -> list[str]:
     """Return the beginning of what is, and the verdict, in few lines: of several sources."""
     from lossscope.doctor.examination.wording import verdict_of
     from lossscope.doctor.parts.state import state_line
 
-    first = state_line(one.state).partition(";")[0]
-    return [fold(f"{one.source}: {f'{first}; ' if first else ''}{verdict_of(one).partition(';')[0].rstrip('.')}.")]
+    first = state_line(examination.state).partition(";")[0]
+    return [
+        fold(
+            f"{examination.source}: {f'{first}; ' if first else ''}{verdict_of(examination).partition(';')[0].rstrip('.')}."
+        )
+    ]
 
 
 def _full(one: Finding) -> list[str]:

@@ -154,7 +154,7 @@ def status(
         cells = ["unreadable" if key in damaged else _cell(own) for key, own in alarms.items()]
         print_csv(pd.DataFrame(rows).assign(findings=cells))
         return
-    _print_ill(alarms, [_recall(work, one) for one in statuses if alarms[one.run.key] is not None])
+    _print_ill(alarms, [_recall(work, status) for status in statuses if alarms[status.run.key] is not None])
     print_tables([_status_table(statuses)], "table")
 
 
@@ -165,15 +165,17 @@ def _alarms(work: Study, one: RunStatus) -> list[str] | None:
     document = read_findings(work.folder(one.run) / "run")
     if document is None:
         return None
-    alarms = [f"{own['severity']}:{own['id']}" for own in document["findings"] if own["severity"] != "note"]
+    alarms = [
+        f"{finding['severity']}:{finding['id']}" for finding in document["findings"] if finding["severity"] != "note"
+    ]
     return [*alarms, "warning:cannot-explain"] if unexplained(document) else alarms
 
 
-def _recall(work: Study, one: RunStatus) -> float | None:
+def _recall(work: Study, status: RunStatus) -> float | None:
     """Return the lower recall@1 of both directions that the doctor stated of a run that it has examined."""
     from lossscope.io.evaluation_folder import examined_recall, read_findings
 
-    return examined_recall(read_findings(work.folder(one.run) / "run") or {})
+    return examined_recall(read_findings(work.folder(status.run) / "run") or {})
 
 
 def _cell(alarms: list[str] | None) -> str:

@@ -91,7 +91,7 @@ class Hubness(Check):
         """Take the heaviest hubs away; subtract what all items of a side have in common."""
         split, alignment = patient.part(Items).split, patient.part(Alignment)
         directions = patient.part(Hubs).directions
-        worst = max(directions, key=lambda one: one.share_of_hubs)
+        worst = max(directions, key=lambda direction: direction.share_of_hubs)
         rows = _heaviest(worst)
         nothing = rows[:0]
         forth = worst is directions[0]
@@ -103,12 +103,12 @@ class Hubness(Check):
         return found
 
 
-def _heaviest(one: DirectionHubs) -> Rows:
-    """Return the candidates that are the nearest of more queries than chance gives any, at most 1 % of all."""
-    rows: Rows = one.candidates[one.firsts[one.candidates] > one.null_first * len(one.firsts)]
-    return rows if len(rows) else one.candidates[:1]
+def _heaviest(hubs: DirectionHubs) -> Rows:
+    """Return the candidates that are nearest to more queries than chance gives any, at most 1 % of all."""
+    rows: Rows = hubs.candidates[hubs.firsts[hubs.candidates] > hubs.null_first * len(hubs.firsts)]
+    return rows if len(rows) else hubs.candidates[:1]
 
 
-def _without(one: DirectionHubs) -> str:
-    number = len(_heaviest(one))
-    return f"without the {f'{number} candidates' if number > 1 else 'candidate'} nearest to most queries, {one.label}"
+def _without(hubs: DirectionHubs) -> str:
+    number = len(_heaviest(hubs))
+    return f"without the {f'{number} candidates' if number > 1 else 'candidate'} nearest to most queries, {hubs.label}"

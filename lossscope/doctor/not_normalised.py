@@ -62,7 +62,7 @@ class NotNormalised(Check):
         second = vectors.second[torch.from_numpy(rows.t2i[alignment.rows.t2i])].float()
         products = first @ second.T
         valid = zip((products, products.T), (alignment.valid, alignment.valid.T), alignment.directions, strict=False)
-        before = [(align(S, mask, one.label), one) for S, mask, one in valid]
+        before = [(align(S, mask, direction.label), direction) for S, mask, direction in valid]
         by_product, by_cosine = max(before, key=lambda pair: pair[1].recall - pair[0].recall)
         what, statistic = "ranked by cosines in place of products", f"recall@1 {by_cosine.label}"
         possible = max(by_cosine.recall, by_product.recall)

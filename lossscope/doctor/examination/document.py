@@ -30,8 +30,8 @@ def document_of(examinations: Sequence[Examination]) -> dict[str, Any]:
             {"state": _state(examinations[0].state), "verdict": examinations[0].judgement.verdict}
             if not several
             else {
-                "state": {one.source: _state(one.state) for one in examinations},
-                "verdict": {one.source: one.judgement.verdict for one in examinations},
+                "state": {examination.source: _state(examination.state) for examination in examinations},
+                "verdict": {examination.source: examination.judgement.verdict for examination in examinations},
             }
         ),
         "unexplained": [

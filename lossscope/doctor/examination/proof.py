@@ -44,7 +44,7 @@ def prove(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check
         tried = [trial for trial in tried if trial.cure is not None]
         best = max(tried, key=lambda trial: trial.gain, default=None)
         useful = {trial.what for trial in tried if trial.gain > _SMALL}
-        advice = tuple(one for one in finding.advice if not one.remedy or one.remedy in useful)
+        advice = tuple(advice for advice in finding.advice if not advice.remedy or advice.remedy in useful)
         proven.append(replace(finding, cure=None if best is None else best.cure, advice=advice))
         if best is not None and best.cured is not None and best.what in useful:
             shown = shown if shown is not None else _shown_by_sample(patient, found, checks)
