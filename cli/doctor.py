@@ -159,11 +159,8 @@ def _short(examination: Examination) -> list[str]:
     from lossscope.doctor.parts.state import state_line
 
     first = state_line(examination.state).partition(";")[0]
-    return [
-        fold(
-            f"{examination.source}: {f'{first}; ' if first else ''}{verdict_of(examination).partition(';')[0].rstrip('.')}."
-        )
-    ]
+    verdict = verdict_of(examination).partition(";")[0].rstrip(".")
+    return [fold(f"{examination.source}: {f'{first}; ' if first else ''}{verdict}.")]
 
 
 def _full(one: Finding) -> list[str]:

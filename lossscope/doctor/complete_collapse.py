@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from .base import Advice, Check, Evidence, Finding, Missing, Remedy, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Remedy, Severity, TooLittle
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment
 from .parts.items import Items
@@ -79,7 +79,7 @@ class CompleteCollapse(Check):
             raise Missing("its log has no similarities and counts of negatives, with the batch size")
         rows = log.steps[log.steps["step"] >= LEAST_STEPS][names].dropna().tail(self.rows)
         if len(rows) < self.rows:
-            raise Missing(f"its log has fewer than {self.rows} rows with similarities from step {LEAST_STEPS} on")
+            raise TooLittle(f"its log has fewer than {self.rows} rows with similarities from step {LEAST_STEPS} on")
         lowest = float(rows[names[:2]].to_numpy().min())
         gap = float((rows["positive"] - rows["hardest_negative"]).abs().max())
         share = float(rows["counted_negatives"].min()) / max(size - 1, 1)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 
-from .base import Advice, Check, Evidence, Finding, Missing, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity, TooLittle
 from .logs.base import TrainingLog
 from .metric_ceiling import is_of_ranks
 from .parts.curve import finite_median
@@ -42,7 +42,8 @@ class EqualEvaluations(Check):
         log = patient.part(TrainingLog)
         names = [name for name in map(str, log.scores) if name != "step"]
         if not names or len(log.scores) < self.least:
-            raise Missing(f"its log has fewer than {self.least} evaluations")
+            kind = TooLittle if len(log.scores) else Missing
+            raise kind(f"its log has fewer than {self.least} evaluations", "evaluations in the log")
         first, last = longest_run(log.scores[names])
         number = last - first + 1
         patient.signals[self.id()] = float(number)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .base import Advice, Check, Evidence, Finding, Missing, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity, TooLittle
 from .parts.alignment import LEAST, choose_pairs
 from .parts.items import Items
 from .parts.patient import Patient
@@ -37,10 +37,12 @@ class IdenticalViews(Check):
         items = patient.part(Items)
         split = items.split
         if split.images is None or split.captions is None:
-            raise Missing(SCORES_PAIRS if split.similarity is None else "it has similarities and no embeddings")
+            raise Missing(
+                SCORES_PAIRS if split.similarity is None else "it has similarities and no embeddings", "embeddings"
+            )
         first, second = choose_pairs(split.relations)
         if len(first) < LEAST:
-            raise Missing(f"it has {len(first)} pairs; {LEAST} or more are compared")
+            raise TooLittle(f"it has {len(first)} pairs; {LEAST} or more are compared")
         x, y = items.source.images, items.source.captions
         assert x is not None
         assert y is not None

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, Missing, Severity
+from .base import Advice, Check, Evidence, Finding, Missing, Severity, TooLittle
 from .logs.base import TrainingLog
 from .logs.name_parts import normal_name
 from .parts.curve import Floats
@@ -40,7 +40,8 @@ class MetricCeiling(Check):
     def examine(self, patient: Patient) -> Finding | None:
         log = patient.part(TrainingLog)
         if len(log.scores) < self.least or log.scores.shape[1] < 2:
-            raise Missing(f"its log has fewer than {self.least} evaluations")
+            kind = TooLittle if len(log.scores) else Missing
+            raise kind(f"its log has fewer than {self.least} evaluations", "evaluations in the log")
         return self._of_ranks(log) or self._of_shares(log)
 
     def _of_ranks(self, log: TrainingLog) -> Finding | None:

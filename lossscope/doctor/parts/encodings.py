@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.facts import Missing
+from lossscope.core.facts import Missing, TooLittle
 from lossscope.core.pair import Pair
 from lossscope.core.sides import plural
 from lossscope.core.types import Rows
@@ -91,10 +91,12 @@ class Encodings:
     def of(cls, _: Patient, stored: SplitEmbeddings) -> Encodings:
         """Encode a sample alone and in one batch. Raises Missing where the source has no model that encodes items."""
         if stored.encode_rows is None:
-            raise Missing("it has one encoding of its items; --same-items compares two")
+            raise Missing(
+                "it has one encoding of its items; --same-items compares two", "a second encoding (--same-items)"
+            )
         rows = Pair(*(rows[:: max(len(rows) // MOST, 1)][:MOST] for rows in choose_pairs(stored.relations)))
         if len(rows.i2t) < LEAST:
-            raise Missing(f"it has {len(rows.i2t)} pairs to encode twice, of {LEAST}")
+            raise TooLittle(f"it has {len(rows.i2t)} pairs to encode twice, of {LEAST}")
         alone, together = (
             Pair(*(encode(batches(own)) for encode, own in zip(stored.encode_rows, rows, strict=True)))
             for batches in (_one_by_one, _together)
