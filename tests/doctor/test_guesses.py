@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import lossscope
 from lossscope.doctor.parts.guesses import guesses_of
 from lossscope.engine import loss_levels
-from lossscope.engine.loss_levels import is_margin
+from lossscope.engine.loss_levels import Layout, is_margin, is_unreachable
 from lossscope.objectives.base import Objective
 from lossscope.registry import build, names
 from tests.planted.base import SIZES, log, pairs, unit
@@ -77,3 +78,62 @@ def test_the_guess_of_a_large_batch_is_that_of_computing_it_or_not_known(
         else:
             assert [one.value for one in followed] == pytest.approx([one.value for one in direct], rel=1e-4)
             assert [one.name for one in followed] == [one.name for one in direct]
+
+
+@pytest.mark.parametrize(
+    ("layout", "candidates"),
+    [
+        (Layout(64), 64),
+        (Layout(64, views=True), 127),
+        (Layout(4, mined=7), 32),
+        (Layout(1, queue=65536), 65537),
+        (Layout(32, queue=1024), 1056),
+    ],
+)
+def test_guessing_costs_the_logarithm_of_the_candidates_of_a_layout(layout: Layout, candidates: int) -> None:
+    levels = loss_levels.loss_levels(_build("ntxent:tau=0.07"), layout)
+    assert layout.candidates == candidates and f"log {candidates:,}" in layout.name
+    assert levels is not None and levels.guess == levels.collapse == pytest.approx(math.log(candidates), rel=1e-5)
+    assert levels.apart <= levels.perfection < 0.1 * levels.guess
+
+
+@pytest.mark.parametrize("spec", names("objectives"))
+def test_no_objective_of_the_registry_has_a_margin_that_vectors_cannot_reach(spec: str) -> None:
+    assert not is_unreachable(_build(spec))
+
+
+@pytest.mark.parametrize("spec", ["triplet:margin=2.5", "triplet-sh:margin=3", "contrastive:margin=5"])
+def test_a_margin_beyond_every_distance_of_unit_vectors_is_unreachable(spec: str) -> None:
+    assert is_unreachable(_build(spec))
+
+
+@pytest.mark.parametrize(
+    ("level", "what"),
+    [
+        (math.log(127), "two views"),
+        (0.1 / 0.07 * math.log(127), "as SupContrast's code scales it"),
+        (math.log(64 * 8), "7 mined negatives a query"),
+        (math.log(65537), "log 65,53"),
+        (64 * math.log(64), "64 × log 64"),
+    ],
+)
+def test_a_loss_that_always_was_that_of_guessing_in_a_layout_is_named(level: float, what: str, tmp_path: Path) -> None:
+    loss = level * (1 + 0.002 * SIZES[0].rng.normal(size=300))
+    (first, *_) = lossscope.doctor(log=log(tmp_path, loss=loss), batch_size=64).findings
+    assert first.id == "no-learning" and what in first.title, first.title
+
+
+@pytest.mark.parametrize("end", [4.35, math.log(64), 4.3])
+def test_a_supcon_loss_that_began_at_guessing_and_left_it_has_learnt(end: float, tmp_path: Path) -> None:
+    """SupContrast issue 42: with two views guessing is (T / 0.07) log(2 B − 1), and log B is no level of it."""
+    start = math.log(127)
+    loss = (end + (start - end) * np.exp(-np.arange(400) / 40)) * (1 + 0.001 * SIZES[0].rng.normal(size=400))
+    found = lossscope.doctor(log=log(tmp_path, loss=loss), batch_size=64, objective="supcon:tau=0.1")
+    assert "no-learning" not in found.ids, found
+
+
+def test_a_healthy_plateau_near_the_log_of_a_batch_of_a_trainer_is_no_guessing(tmp_path: Path) -> None:
+    """FlagEmbedding issue 891: 1.40 is 1.01 log 4, and a query has 32 candidates."""
+    rows = [{"loss": 1.388 + 2.0 * math.exp(-step / 6), "step": 10 * step} for step in range(200)]
+    (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": rows, "train_batch_size": 4}))
+    assert not lossscope.doctor(log=tmp_path / "trainer_state.json").ids

@@ -158,8 +158,9 @@ class Curve:
         return min(near, key=self.rank_of_guess, default=None)
 
     def rank_of_guess(self, guess: Guess) -> tuple[bool, float]:
-        """Return what guesses are ordered by: those that follow from what is known first, then the nearest."""
-        return not guess.is_certain, abs(self.level / guess.value - 1)
+        """Return what guesses are ordered by: known ones, the nearest first; then possible ones, the usual first."""
+        distance = abs(self.level / guess.value - 1)
+        return not guess.is_certain, distance if guess.is_certain else self.guesses.index(guess)
 
     @property
     def level_of_guessing(self) -> Guess | None:
