@@ -41,9 +41,8 @@ def write(result: Diagnosis, out: Path) -> Path:
             for one in result.examinations
             for finding in one.findings
         )
+        + tuple(Sentence(f"{one.source}: {verdict_of(one)}", "") for one in result.examinations if not one.findings)
     )
-    if not result.findings:
-        answer = Answer(tuple(Sentence(verdict_of(one), "") for one in result.examinations))
     states = " ".join(
         f"{one.source}: {state_line(one.state) or 'nothing of its state is known'}." for one in result.examinations
     )
