@@ -15,6 +15,7 @@ from lossscope.objectives.base import Objective
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.batches import Batches
 from .parts.patient import Patient
+from .parts.vectors import largest_product
 from .temperature_too_low import weighed_again
 
 _PAIRS = 2048  # of perfect embeddings, from which larger batches follow
@@ -25,6 +26,7 @@ class TemperatureTooHigh(Check):
     """Does the softmax weigh all negatives alike, and would it even if every positive had cosine 1?
 
     The loss of perfect embeddings (cosine 1 with the positive, 0 with all others) is log(1 + (B − 1) e^(−1 / tau)).
+    Of rows of any length the loss may take products, whose length is a temperature, too.
     Source: Wang & Liu 2021, the temperature as a choice between uniformity and tolerance.
     """
 
@@ -38,7 +40,8 @@ class TemperatureTooHigh(Check):
         batches = patient.part(Batches)
         batches.require_softmax(patient.objective_spec)
         patient.require_trained()
-        share, floor = batches.effective_share, self._floor(batches.objective, patient.batch_size)
+        share = batches.effective_share
+        floor = min(self._floor(batches.objective, patient.batch_size, S) for S in {1.0, largest_product(patient)})
         patient.signals[self.id()] = min(share, floor)
         if share <= self.effective or floor <= self.floor:
             return None
@@ -66,10 +69,16 @@ class TemperatureTooHigh(Check):
         return weighed_again(patient)
 
     @staticmethod
-    def _floor(objective: Objective, size: int) -> float:
-        """Return the loss of perfect embeddings over log B; e^loss − 1 is a sum over negatives, all alike."""
+    def _floor(objective: Objective, size: int, similarity: float) -> float:
+        """Return the loss of perfect embeddings over log B; e^loss − 1 is a sum over negatives, all alike.
+
+        Args:
+            objective: of the training.
+            size: pairs of a batch.
+            similarity: of a perfect pair, 1 of cosines.
+        """
         pairs = min(size, _PAIRS)
-        perfect = objective(torch.eye(pairs), pair_mask(torch.arange(pairs))).values
+        perfect = objective(similarity * torch.eye(pairs), pair_mask(torch.arange(pairs))).values
         assert perfect is not None
         negatives = math.expm1(float(perfect.mean())) * (size - 1) / (pairs - 1)
         return math.log1p(negatives) / math.log(size)

@@ -87,3 +87,13 @@ def test_hubs_of_a_model_in_its_first_plateau_have_a_signal(tmp_path: Path) -> N
     _, patient = _hubs(tmp_path, 0.4, 0)
     found = Hubness(recall=0.99).examine(patient)
     assert found is not None and patient.signals["hubness"] >= 0.3 and found.evidence[0].threshold is None
+
+
+@pytest.mark.parametrize("length", [2.0, 5.0])
+def test_long_rows_of_a_dot_product_tower_are_a_temperature_of_their_own(length: float, tmp_path: Path) -> None:
+    """recommenders issue 231, mended: the loss takes products at tau = 1, and lengths make up for it."""
+    first, second = aligned(SIZES[0])
+    options = {"objective": "ntxent:tau=1", "batch_size": 256, "cache": False}
+    assert "temperature-too-high" in lossscope.doctor(pairs(tmp_path, first, second), **options).ids
+    towers = lossscope.doctor(pairs(tmp_path, length * first, length * second), **options)
+    assert not any(finding.is_alarm for finding in towers.findings), towers

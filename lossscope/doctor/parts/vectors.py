@@ -76,6 +76,15 @@ class Vectors:
         return usable[0], usable[-1]
 
 
+def largest_product(patient: Patient) -> float:
+    """Return the product of the median lengths of both sides, rounded; 1 of unit rows, and where there are no rows."""
+    if not patient.has(Vectors):
+        return 1.0
+    facts = patient.part(Vectors).facts
+    medians = [float(np.nanmedian(side.norms)) for side in (facts[0], facts[-1])]
+    return max(round(medians[0] * medians[1], 2), 1.0) if all(map(np.isfinite, medians)) else 1.0
+
+
 def side_facts(rows: Tensor, name: str, progress: Progress | None = None) -> SideFacts:
     """Return what one pass over the rows shows.
 
