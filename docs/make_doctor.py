@@ -42,6 +42,7 @@ def page(source: str) -> str:
         "wall": wall_text(wall),
         "roc": roc(wall, planted),
         "cures": cures(planted),
+        "kinds": kinds(pd.read_csv(RESULTS / "kinds.csv")),
         "advice": advice(pd.read_csv(RESULTS / "advice.csv")),
         "sections": "\n".join(section(name, check) for name, check in checks.items()).rstrip("\n"),
     }
@@ -150,6 +151,29 @@ def cures(planted: pd.DataFrame) -> str:
         before, after = (f"{rows[name].min():.3g} to {rows[name].max():.3g}" for name in ("before", "after"))
         what = "; ".join(sorted(rows["what"].unique()))
         lines.append(f"| `{id}` | {statistic} | {len(rows)} | {before} | {after} | {escape(what)} |")
+    return "\n".join(lines)
+
+
+def kinds(rows: pd.DataFrame) -> str:
+    """Return a row for each kind of data that no threshold was set on, and what was not right."""
+    columns = ("kind of data", "planted, found first", "healthy, with an alarm", "healthy, cannot explain")
+    lines = [f"| {' | '.join(columns)} |", "|---|---|---|---|"]
+    is_planted = rows["planted"].notna()
+    for kind, group in [*rows.groupby("kind", sort=False), ("all", rows)]:
+        sick, healthy = group[is_planted[group.index]], group[~is_planted[group.index]]
+        unexplained = int((healthy["verdict"] == "cannot explain").sum())
+        cells = (
+            str(kind),
+            f"{int(sick['right'].sum())} of {len(sick)}",
+            f"{int((~healthy['right']).sum())} of {len(healthy)}",
+            f"{unexplained} of {len(healthy)}",
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    lines += ["", "Not right:", ""]
+    for row in rows[~rows["right"]].to_dict("records"):
+        found = f"`{row['first']}` first" if isinstance(row["first"], str) else str(row["verdict"])
+        truth = " or ".join(f"`{id}`" for id in str(row["planted"]).split()) if isinstance(row["planted"], str) else ""
+        lines.append(f"- {row['kind']}, {row['name']}: {found}{f'; planted {truth}' if truth else '; healthy'}.")
     return "\n".join(lines)
 
 

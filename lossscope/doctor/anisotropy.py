@@ -27,15 +27,17 @@ class Anisotropy(Check):
     gain: float = 1.5  # recall@1 after whitening over that before; at most 1 in trained models of the wall
     points: float = 0.05  # of recall@1 that it adds, at least
     rank: float = 0.5  # effective rank over its null, up to which directions are few
+    collapsed: float = 0.9  # mean cosine of both sides, at the recall of guessing: that is complete-collapse
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 38
-    explains: ClassVar[tuple[str, ...]] = ("hubness", "cone", "dimensional-collapse", "modality-gap")
+    explains: ClassVar[tuple[str, ...]] = ("hubness", "cone", "dimensional-collapse", "modality-gap", "no-learning")
 
     def examine(self, patient: Patient) -> Finding | None:
         patient.require_trained()
-        side = min(patient.part(Spectrum).sides, key=lambda side: side.share)
-        before = patient.part(Alignment)
-        if side.share > self.rank or before.at_chance:
+        sides, before = patient.part(Spectrum).sides, patient.part(Alignment)
+        side = min(sides, key=lambda side: side.share)
+        is_collapsed = before.recall_at_chance and min(side.mean_cosine for side in sides) >= self.collapsed
+        if side.share > self.rank or is_collapsed:
             patient.signals[self.id()] = 1.0
             return None
         after = _whitened(patient).part(Alignment)

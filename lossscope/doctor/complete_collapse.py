@@ -24,6 +24,7 @@ class CompleteCollapse(Check):
     """
 
     mean_cosine: float = 0.9  # of different items; nothing at chance in the calibration that was trained had 0.6
+    auc: float = 0.7  # below which positives are hardly above negatives, as for no-learning; trained models have 0.8
     apart: float = 0.02  # of the mean similarities of positives and hardest negatives of a log, at most
     counted: float = 0.9  # of the other pairs of a batch, that count as negatives: all of them weigh the same
     rows: int = 2  # last ones of a log that have these numbers
@@ -41,8 +42,9 @@ class CompleteCollapse(Check):
             return self._of_log(patient, patient.part(TrainingLog))
         sides, alignment = patient.part(Spectrum).sides, patient.part(Alignment)
         lowest = min(side.mean_cosine for side in sides)
-        patient.signals[self.id()] = lowest if alignment.at_chance else min(lowest, 0.0)
-        if not alignment.at_chance or lowest < self.mean_cosine:
+        is_told = alignment.best.auc >= self.auc or not alignment.recall_at_chance
+        patient.signals[self.id()] = min(lowest, 0.0) if is_told else lowest
+        if is_told or lowest < self.mean_cosine:
             return None
         best = alignment.best
         each = " and ".join(f"{side.mean_cosine:.4f} for {side.name}" for side in sides)

@@ -20,7 +20,7 @@ class DeadTower(Check):
     """
 
     mean_cosine: float = 0.9  # of different items of the dead side, as for complete-collapse
-    apart: float = 0.05  # of the mean cosines of both sides, at least
+    apart: float = 0.2  # 1 − mean cosine of the dead side over that of the other, at most: a constant, and noise
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 11
     explains: ClassVar[tuple[str, ...]] = (
@@ -38,7 +38,7 @@ class DeadTower(Check):
         if len(sides) < 2:
             raise Missing("it is one set, which one tower encodes")
         alive, dead = sorted(sides, key=lambda side: side.mean_cosine)
-        is_dead = dead.mean_cosine >= self.mean_cosine and alive.mean_cosine <= dead.mean_cosine - self.apart
+        is_dead = dead.mean_cosine >= self.mean_cosine and 1 - dead.mean_cosine <= self.apart * (1 - alive.mean_cosine)
         if not (is_dead and alive.mean_cosine < self.mean_cosine and alignment.at_chance):
             return None
         return self._found(dead.name, dead.mean_cosine, alive.name, alive.mean_cosine)

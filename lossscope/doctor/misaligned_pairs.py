@@ -19,14 +19,14 @@ from .parts.restoration import Order, Restoration
 class MisalignedPairs(Check):
     """Are positives found as by guessing although the sides have a structure in common?
 
-    Proof is an order of the rows that restores the pairs, or best candidates that are closer than between rotated
-    sides, which have nothing in common.
+    Proof is an order of the rows that restores the pairs, or best candidates that are closer than between sides
+    reflected in their principal directions, which have nothing in common but the width of these.
     Source: a permutation keeps every cosine within a side and every best candidate, and destroys recall.
     """
 
     restored: float = 0.35  # mean share of the items above the positive in another order; 0.5 by chance
-    structure: float = 0.5  # of the best candidates above those of rotated sides, in deviations over queries
-    rotations: float = 6.0  # in deviations over rotations
+    structure: float = 0.5  # of the best candidates above those of reflected sides, in deviations over queries
+    reflections: float = 6.0  # in deviations over reflections
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 12
     explains: ClassVar[tuple[str, ...]] = (
@@ -46,7 +46,7 @@ class MisalignedPairs(Check):
         if order is not None and order.place < self.restored:
             return self._found(alignment, restoration, order)
         structure = restoration.structure
-        if structure.among_queries > self.structure and structure.among_rotations > self.rotations:
+        if structure.among_queries > self.structure and structure.among_reflections > self.reflections:
             return self._found(alignment, restoration, None)
         return None
 
@@ -62,8 +62,9 @@ class MisalignedPairs(Check):
                 "anything in common are: the right partners seem to be there, under other rows."
             )
             advice = Advice("Compare the ids of both sides row by row: shuffling, sorting or filtering of one side.")
-            above = restoration.structure.among_rotations
-            proof = Evidence("best candidates above rotated sides, in deviations", above, self.rotations, (None, None))
+            above = restoration.structure.among_reflections
+            name = "best candidates above reflected sides, in deviations"
+            proof = Evidence(name, above, self.reflections, (None, None))
         return self.finding(
             "queries are paired with the wrong candidates",
             why,

@@ -25,15 +25,16 @@ class OrderLost(Check):
     """Are the right partners of queries there, under other rows than the stated ones?
 
     The candidate that is nearest by half of the dimensions is the nearest by the other half, too, and it is not the
-    stated positive: pairs were shuffled within topics, files or batches. Of vectors that know no more than the topic
-    the halves agree by chance. In a matrix alone, the highest similarity of a row stands apart from its second one,
-    which by chance is only twice as far from it as the second from the third.
+    stated positive: pairs were shuffled within topics, files or batches. Where vectors know no more than the topic, and
+    where hubs win, halves agree as often between a query and the most similar other one. In a matrix alone, the highest
+    similarity of a row stands apart from its second one, which by chance is only twice as far from it as the second
+    from the third.
     Source: a permutation keeps every cosine; gaps of extremes of a normal sample are 1 to 1/2 (Weissman 1978).
     """
 
-    agreement: float = 0.3  # of the nearest candidates by both halves
-    stated: float = 0.25  # of it: share of the queries whose stated positive is the nearest, at most
-    distinct: float = 0.7  # nearest candidates over queries, at least: hubs agree, too
+    agreement: float = 0.1  # of the nearest candidates by both halves
+    groups: float = 2.0  # times that between a query and its most similar one, which topics and hubs give, at least
+    stated: float = 0.25  # of the queries whose halves agree: those for which they name a stated positive, at most
     found: float = 0.5  # recall@1 among all items, above which the stated positives are the right ones
     gap: float = 4.0  # from the first to the second of a row over that to the third; 2 by chance, 3 in trained models
     mutual: float = 0.8  # share of the rows whose nearest has them as its nearest; 0.5 by chance
@@ -52,7 +53,7 @@ class OrderLost(Check):
         if not patient.part(Items).is_sample and alignment.best.recall > self.found:
             return None  # among all candidates most stated positives are the nearest
         partners = patient.part(HalfSpaces).best
-        patient.signals[self.id()] = partners.agreement - partners.recall if self._are_distinct(partners) else 0.0
+        patient.signals[self.id()] = 1 - partners.stated if self._is_known(partners) else 0.0
         if alignment.at_chance or not self._is_lost(partners):
             return None  # where all is at chance, a shift or a sort is looked for: misaligned-pairs
         split = patient.part(Items).source
@@ -60,12 +61,12 @@ class OrderLost(Check):
         ids = ids if partners.direction == split.relations.sides.labels[0] else ids[::-1]
         rows = np.flatnonzero(partners.agree & ~partners.paired)[:5]
         return self._found(
-            f"{partners.agreement:.0%} of the queries have a partner that both halves of the dimensions name, and for "
-            f"{partners.recall:.0%} it is the stated positive: pairs were shuffled within groups.",
+            f"{partners.agreement:.0%} of the queries have a partner that both halves of the dimensions name, and of "
+            f"these {partners.stated:.0%} have it as their stated positive: pairs were shuffled within groups.",
             (
-                Evidence("nearest candidates that both halves name", partners.agreement, self.agreement, (None, None)),
-                Evidence(f"stated positives that are nearest, {partners.direction}", partners.recall,
-                         self.stated * partners.agreement, (0.5 * partners.agreement, None)),
+                Evidence("nearest candidates that both halves name", partners.agreement, self._least(partners),
+                         (None, None)),
+                Evidence(f"of these, stated positives, {partners.direction}", partners.stated, self.stated, (0.7, 1)),
             ),
             tuple(
                 f"{partners.direction}: {ids[0][partners.queries[row]]} belongs with {ids[1][partners.nearest[row]]}"
@@ -73,12 +74,17 @@ class OrderLost(Check):
             ),
         )  # fmt: skip
 
-    def _are_distinct(self, partners: Partners) -> bool:
-        return partners.distinct >= self.distinct
+    def _least(self, partners: Partners) -> float:
+        """Return the agreement above what topics, hubs and chance give."""
+        of_groups = partners.agreement_of_groups
+        return max(self.agreement, self.groups * of_groups, of_groups + 3 * partners.error)
+
+    def _is_known(self, partners: Partners) -> bool:
+        """Return whether the halves know partners: they agree more often than topics and hubs do."""
+        return partners.agreement >= self._least(partners)
 
     def _is_lost(self, partners: Partners) -> bool:
-        lost = partners.agreement >= self.agreement and partners.recall <= self.stated * partners.agreement
-        return lost and self._are_distinct(partners)
+        return self._is_known(partners) and partners.stated <= self.stated
 
     def _of_matrix(self, patient: Patient, alignment: Alignment, maxima: RowMaxima) -> Finding | None:
         patient.signals[self.id()] = maxima.gap

@@ -39,5 +39,33 @@ def test_the_command_that_made_recall_worse_is_on_the_page() -> None:
     assert "`--mask percent:share=0.9`" in page and "67.2 to 54.2" in page
 
 
+def test_it_is_right_on_kinds_of_data_that_no_threshold_was_set_on() -> None:
+    rows = pd.read_csv(make_doctor.RESULTS / "kinds.csv", keep_default_na=False)
+    sick, healthy = rows[rows["planted"] != ""], rows[rows["planted"] == ""]
+    assert len(sick) >= 60 and len(healthy) >= 80
+    assert set(sick["kind"]) == set(healthy["kind"]) and sick["kind"].value_counts().min() >= 6
+    assert sick["right"].mean() >= 0.9
+    assert (~healthy["right"]).mean() <= 0.01
+
+
+def test_the_table_of_kinds_counts_each_kind_and_names_what_is_not_right() -> None:
+    rows = pd.DataFrame(
+        [
+            ("a", "one", "hubness", "findings", "hubness", True),
+            ("a", "two", "order-lost no-learning", "no problem found", None, False),
+            ("b", "three", None, "findings", "hubness", False),
+            ("b", "four", None, "cannot explain", None, True),
+        ],
+        columns=["kind", "name", "planted", "verdict", "first", "right"],
+    )
+    lines = make_doctor.kinds(rows).splitlines()
+    assert lines[2:5] == ["| a | 1 of 2 | 0 of 0 | 0 of 0 |", "| b | 0 of 0 | 1 of 2 | 1 of 2 |",
+                          "| all | 1 of 2 | 1 of 2 | 1 of 2 |"]  # fmt: skip
+    assert lines[-2:] == [
+        "- a, two: no problem found; planted `order-lost` or `no-learning`.",
+        "- b, three: `hubness` first; healthy.",
+    ]
+
+
 def test_auc_counts_ties_by_half() -> None:
     assert make_doctor.auc(np.array([1.0, 2.0]), np.array([0.0, 1.0])) == 0.875

@@ -86,9 +86,14 @@ class DirectionAlignment:
     @property
     def at_chance(self) -> bool:
         """Whether positives are not told from negatives, by their order or by recall."""
+        return self.auc < self.auc_by_chance and self.recall_at_chance
+
+    @property
+    def recall_at_chance(self) -> bool:
+        """Whether no more positives are found than by guessing."""
         m = len(self.place)
         most = self.chance + 3 * np.sqrt(self.chance / m) + 2 / m
-        return self.auc < self.auc_by_chance and self.recall <= max(most, 3 * self.chance)
+        return bool(self.recall <= max(most, 3 * self.chance))
 
 
 @dataclass(frozen=True)
@@ -138,6 +143,11 @@ class Alignment:
     def at_chance(self) -> bool:
         """Whether positives are not told from negatives in any direction."""
         return all(direction.at_chance for direction in self.directions)
+
+    @property
+    def recall_at_chance(self) -> bool:
+        """Whether no more positives are found than by guessing in any direction."""
+        return all(direction.recall_at_chance for direction in self.directions)
 
     @property
     def best(self) -> DirectionAlignment:
@@ -201,17 +211,34 @@ def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
         first, second = order[several], order[following[several]]
     else:
         pairs = relations.positives
-        firsts = np.sort(np.unique(pairs[:, 0], return_index=True)[1])
-        first, second = _each_once(pairs[firsts, 0], pairs[firsts, 1])
+        first, second = _each_once(pairs)
     rows = draw_rows(np.arange(len(first)), MOST, np.random.default_rng(seed))
     first, second = first[rows], second[rows]
     return first.astype(np.int64), second.astype(np.int64)
 
 
-def _each_once(first: Rows, second: Rows) -> tuple[Rows, Rows]:
-    """Return the pairs whose item of the second side is in none before; all of them where few would be left."""
-    once = np.sort(np.unique(second, return_index=True)[1])
-    return (first[once], second[once]) if len(once) >= 4 * LEAST else (first, second)
+def _each_once(pairs: Rows) -> tuple[Rows, Rows]:
+    """Return pairs in which an item of either side stands once; the first of each query where few would be left.
+
+    A query whose first positive is taken gets its next one: of users who all bought one item many are left so.
+    """
+    every = _firsts(pairs, 0)
+    taken = [_firsts(every, 1)]
+    left = pairs
+    while len(taken[-1]):
+        is_free = ~np.isin(left[:, 0], taken[-1][:, 0]) & ~np.isin(left[:, 1], taken[-1][:, 1])
+        left = left[is_free]
+        taken.append(_firsts(_firsts(left, 0), 1))
+    once = np.concatenate(taken)
+    once = once if len(once) >= 4 * LEAST else every
+    once = once[np.argsort(once[:, 0], kind="stable")] if len(taken) > 2 else once
+    return once[:, 0], once[:, 1]
+
+
+def _firsts(pairs: Rows, side: int) -> Rows:
+    """Return the first pair of each item of a side, in the order of the pairs."""
+    firsts: Rows = pairs[np.sort(np.unique(pairs[:, side], return_index=True)[1])]
+    return firsts
 
 
 def _same(first: Rows, second: Rows, relations: Relations) -> npt.NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,6 +23,7 @@ _QUERIES, _FEW = 512, 128  # that look for their partner among all candidates; a
 _TILE = 1 << 14  # candidates at a time
 _LEAST_DIMENSIONS = 8
 _MANY, _WIDEST = 1 << 15, 128  # of more candidates, only so many of the widest directions are compared
+_ROUNDING = 1e-5  # of a similarity
 _USED = 1e-6  # of the variance of the widest direction; a thousandth of its width
 LEAST = 16  # queries
 Flags = npt.NDArray[np.bool_]
@@ -39,7 +41,8 @@ class Partners:
     queries: Rows  # (q,) rows
     nearest: Rows  # (q,) row of the nearest candidate by the first half
     agree: Flags  # (q,) whether it is the nearest by the second half, too
-    paired: Flags  # (q,) whether a stated positive is the nearest by the second half
+    paired: Flags  # (q,) whether a stated positive is the nearest by the second half, or a copy of it is
+    beside: Flags  # (q,) whether the nearest by the first half is that of the most similar other query by the second
 
     @property
     def agreement(self) -> float:
@@ -47,14 +50,27 @@ class Partners:
         return float(self.agree.mean())
 
     @property
+    def agreement_of_groups(self) -> float:
+        """The agreement that groups of similar items, and hubs, give alone: of each query with its neighbour.
+
+        Vectors that know the topic and not the item agree with any query of the topic as often as with themselves.
+        """
+        return float(self.beside.mean())
+
+    @property
+    def stated(self) -> float:
+        """Share of the queries whose halves agree for which they name a stated positive; 0 without any."""
+        return float((self.agree & self.paired).sum() / max(self.agree.sum(), 1))
+
+    @property
     def recall(self) -> float:
         """Share of the queries whose stated positive is the nearest, by the same half."""
         return float(self.paired.mean())
 
     @property
-    def distinct(self) -> float:
-        """Number of different nearest candidates over that of queries: below 1 where a few win every ranking."""
-        return len(np.unique(self.nearest)) / len(self.nearest)
+    def error(self) -> float:
+        """Standard error of `agreement`."""
+        return math.sqrt(max(self.agreement, 1 / len(self.agree)) / len(self.agree))
 
 
 @dataclass(frozen=True)
@@ -113,9 +129,20 @@ def partners_of(sides: tuple[Tensor, ...], pairs: Rows, directions: Tensor, labe
         for part, half in zip(nearest, halves, strict=True):
             part.see(of_queries @ half @ torch.nn.functional.normalize(tile @ half, dim=1).T, rows)
     by_first, by_second = (part.rows for part in nearest)
-    number = int(pairs.max()) + 1
-    stated = np.isin(queries * number + by_second.clip(max=number - 1), pairs[:, 0] * number + pairs[:, 1])
-    return Partners(label, queries, by_first, by_first == by_second, stated & (by_second < number))
+    stated = _best_of_stated(sides, pairs, queries, halves[1]) >= nearest[1].best.numpy() - _ROUNDING
+    neighbour = (of_queries @ of_queries.T).fill_diagonal_(-torch.inf).argmax(1).numpy()
+    beside = by_first == by_second[neighbour]
+    return Partners(label, queries, by_first, by_first == by_second, stated, beside)
+
+
+def _best_of_stated(sides: tuple[Tensor, ...], pairs: Rows, queries: Rows, half: Tensor) -> npt.NDArray[np.float32]:
+    """Return (q,) the highest similarity of each query with a stated positive, by half of the dimensions."""
+    pairs = pairs[np.isin(pairs[:, 0], queries)]
+    candidates = torch.nn.functional.normalize(_unit(sides[1], pairs[:, 1]) @ half, dim=1)
+    similarity = ((_unit(sides[0], pairs[:, 0]) @ half) * candidates).sum(1).numpy()
+    best = np.full(len(queries), -np.inf, np.float32)
+    np.maximum.at(best, np.searchsorted(queries, pairs[:, 0]), similarity)
+    return best
 
 
 class _Nearest:

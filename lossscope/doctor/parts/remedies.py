@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
+from lossscope.core.facts import TooLittle
 from lossscope.core.pair import Pair
 from lossscope.core.relations import Relations
 from lossscope.core.types import Rows
@@ -29,12 +30,18 @@ class Remedy:
 
 
 def without(split: SplitEmbeddings, first: Rows, second: Rows) -> SplitEmbeddings:
-    """Return a split without rows of either side, and without items of the other side that are left without a pair."""
+    """Return a split without rows of either side, and without items of the other side that have no pair then.
+
+    Raises TooLittle where fewer than two of a side are left.
+    """
     keep = Pair(np.ones(split.relations.first, bool), np.ones(split.relations.second, bool))
     keep.i2t[first], keep.t2i[second] = False, False
     pairs = split.relations.positives
     pairs = pairs[keep.i2t[pairs[:, 0]] & keep.t2i[pairs[:, 1]]]
-    return subset(split, Pair(np.unique(pairs[:, 0]), np.unique(pairs[:, 1])))
+    rows = Pair(np.unique(pairs[:, 0]), np.unique(pairs[:, 1]))
+    if min(map(len, rows)) < 2:
+        raise TooLittle("fewer than two items of a side are left without them")
+    return subset(split, rows)
 
 
 def whitened(split: SplitEmbeddings) -> SplitEmbeddings:

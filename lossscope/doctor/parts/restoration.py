@@ -21,8 +21,8 @@ from .vectors import Vectors, unit_rows_of
 _MOST = 4096  # pairs and candidates of a shift
 _MANY = 1 << 15  # items of a side, up to which orders other than shifts are tried
 _STRUCTURED = 1024  # queries and candidates whose structure is looked at
-_ROTATIONS = 12
-_QUERIES, _FEW_ROTATIONS = 128, 6  # where all candidates of a large source are looked at
+_REFLECTIONS = 12
+_QUERIES, _FEW_REFLECTIONS = 128, 6  # where all candidates of a large source are looked at
 _TILE = 1 << 14  # of these at a time
 _PROBES = 512  # queries that are compared with their would-be positives
 
@@ -38,10 +38,10 @@ class Order:
 
 @dataclass(frozen=True)
 class Structure:
-    """How far the best candidates of queries stand above those of rotated sides."""
+    """How far the best candidates of queries stand above those of reflected sides."""
 
     among_queries: float  # in deviations of the best candidates of single queries
-    among_rotations: float  # in deviations of their mean over rotations: sides of few dimensions meet by accident
+    among_reflections: float  # in deviations of their mean over reflections: sides of few dimensions meet by accident
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,11 @@ class Restoration:
 
 
 def cross_structure(vectors: Vectors, is_large: bool) -> Structure:
-    """Return how far above chance the best candidates of queries are, against those of rotated queries.
+    """Return how far above chance the best candidates of queries are, against those of reflected queries.
 
-    Both sides are centred. A rotation of one side keeps its own structure, and removes all between the sides.
+    Both sides are centred. Queries are reflected in some of the principal directions of both sides together, drawn by
+    lot: each direction is as wide as it was, on either side, and no query knows its partner. Sides that share wide
+    directions and nothing else are near each other after that, too, which a rotation would not leave.
 
     Args:
         vectors: of both sides.
@@ -83,19 +85,27 @@ def cross_structure(vectors: Vectors, is_large: bool) -> Structure:
     else:
         first, second = first[:_STRUCTURED], second[:_STRUCTURED]
     queries, generator = _centred(_unit(vectors.first, first)), torch.Generator().manual_seed(0)
-    d, every = queries.shape[1], [queries]
-    for _ in range(_FEW_ROTATIONS if is_large else _ROTATIONS):
-        every.append(queries @ torch.linalg.qr(torch.randn(d, d, generator=generator)).Q)
+    directions, every = _principal(queries, _centred(_unit(vectors.second, second[:_STRUCTURED]))), [queries]
+    for _ in range(_FEW_REFLECTIONS if is_large else _REFLECTIONS):
+        signs = torch.randint(0, 2, (len(directions),), generator=generator) * 2.0 - 1
+        every.append((queries @ directions * signs) @ directions.T)
     centre = _unit(vectors.second, second[:_TILE]).mean(0)
     best = torch.full((len(queries) * len(every),), -torch.inf)
     for start in range(0, len(second), _TILE):
         candidates = _unit(vectors.second, second[start : start + _TILE]) - centre
         candidates = torch.nn.functional.normalize(candidates, dim=1)
         best = torch.maximum(best, (torch.cat(every) @ candidates.T).amax(1))
-    own, *rotated = best.view(len(every), -1)
-    means = torch.stack([x.mean() for x in rotated])
+    own, *reflected = best.view(len(every), -1)
+    means = torch.stack([x.mean() for x in reflected])
     above = float(own.mean() - means.mean())
-    return Structure(above / max(float(rotated[0].std()), 1e-6), above / max(float(means.std()), 1e-6))
+    return Structure(above / max(float(reflected[0].std()), 1e-6), above / max(float(means.std()), 1e-6))
+
+
+def _principal(first: Tensor, second: Tensor) -> Tensor:
+    """Return the principal directions (d, d) of both sides together, as columns."""
+    both = torch.cat([first, second]).double()
+    directions: Tensor = torch.linalg.eigh(both.T @ both).eigenvectors.float()
+    return directions
 
 
 def best_shift(vectors: Vectors, pairs: Rows) -> Iterator[Order]:
