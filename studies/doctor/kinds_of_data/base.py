@@ -95,7 +95,7 @@ class Item:
         sources = []
         for number, arrays in enumerate(self.dumps):
             sources.append(str(folder / f"dump-{number}.npz"))
-            np.savez(sources[-1], **arrays)
+            np.savez(sources[-1], **dict[str, Any](arrays))
         options = dict(self.options)
         if self.log is not None:
             options["log"] = folder / self.log.file

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -114,7 +115,13 @@ def _items_of(setup: Setup, parts: tuple[str, ...]) -> Iterator[Item]:
     }[setup.loss]
     batch = K * setup.per_batch
     options = {"batch_size": batch} | ({"objective": spec} if spec else {})
-    common = {"kind": KIND, "planted": setup.planted, "batch": batch, "seed": setup.seed, "options": options}
+    common: dict[str, Any] = {
+        "kind": KIND,
+        "planted": setup.planted,
+        "batch": batch,
+        "seed": setup.seed,
+        "options": options,
+    }
     for part, step in (("middle", half), ("end", end)):
         if part in parts:
             losses = trained.losses[:step]

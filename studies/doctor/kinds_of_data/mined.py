@@ -68,7 +68,8 @@ def _mine(pairs: Pairs, rows: np.ndarray, k: int) -> np.ndarray:
     S.fill_diagonal_(-torch.inf)
     ranks = S.topk(60, dim=1).indices.numpy()[:, 10:]
     chosen = np.stack([pairs.rng.choice(50, k, replace=False) for _ in rows])
-    return rows[np.take_along_axis(ranks, chosen, 1)]
+    mined: np.ndarray = rows[np.take_along_axis(ranks, chosen, 1)]
+    return mined
 
 
 def _with_negatives(pairs: Pairs, k: int) -> Arrays:

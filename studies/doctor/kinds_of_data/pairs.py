@@ -148,7 +148,7 @@ def items_of(
         columns: of the log beside the loss.
     """
     half, end = sorted(trained.taken)
-    common = {"kind": kind, "planted": setup.planted, "batch": setup.batch, "seed": setup.seed}
+    common: dict[str, Any] = {"kind": kind, "planted": setup.planted, "batch": setup.batch, "seed": setup.seed}
     for part, step in (("middle", half), ("end", end)):
         if part in parts:
             losses = trained.losses[:step]
@@ -156,6 +156,6 @@ def items_of(
                 name=f"{setup.name}/{part}", dumps=(trained.taken[step],), options=options, losses=losses, **common
             )
     if "log" in parts:
-        log = csv_log(loss=trained.losses, **columns)
+        log = csv_log("train.csv", loss=trained.losses, **columns)
         asked = options if log_options is None else log_options
         yield Item(name=f"{setup.name}/log", log=log, options=asked, losses=trained.losses, **common)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from .base import Floats, Item, Log
 
 KIND = "logs of public trainers"
-Evaluations = dict[str, Sequence[float]]
+Evaluations = Mapping[str, Sequence[float]]
 
 
 def falling(rng: np.random.Generator, start: float, end: float, steps: int, noise: float = 0.04) -> Floats:
@@ -108,7 +108,7 @@ def _healthy(seed: int) -> Iterator[Item]:
     loss = falling(rng, start, float(rng.uniform(0.1, 0.6)) * start, steps, noise)
     scores = np.sort(0.6 - 0.4 * rng.random(6) ** 2)
     evaluations = {"eval_nq_cosine_ndcg@10": list(scores), "eval_loss": list(0.9 - 0.6 * scores)}
-    common = {"losses": list(loss), "seed": seed, "batch": size}
+    common: dict[str, Any] = {"losses": list(loss), "seed": seed, "batch": size}
     log = trainer_state(loss, decaying(steps, 2e-5), evaluations, size)
     yield Item(KIND, f"trainer_state.json {seed}", log=log, **common)
     steps = 10 * int(rng.integers(6, 40))

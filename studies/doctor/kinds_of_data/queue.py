@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from .pairs import Pairs, Setup, items_of
 from .world import Trained, train, unit
 
 KIND = "queue"
-_Q = {"shared": True, "lr": 1e-3, "steps": 320}
+_Q: dict[str, Any] = {"shared": True, "lr": 1e-3, "steps": 320}
 HEALTHY = (
     (Setup("queue 1024", n=500, d=64, batch=64, seed=1, tau=0.1, **_Q), 1024),
     (Setup("queue 2048", n=800, d=128, batch=128, seed=2, tau=0.07, noise=0.4, **_Q), 2048),

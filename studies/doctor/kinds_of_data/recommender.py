@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -124,7 +125,7 @@ def _items_of(setup: Setup, parts: tuple[str, ...]) -> Iterator[Item]:
     rate = (lambda step: 0.02 if step < half else 30.0) if setup.lr < 0 else setup.lr
     learnt = [P] if setup.frozen else [P, Q]
     trained = train(learnt, loss, setup.steps, rate, take, (half, end))
-    common = {"kind": KIND, "planted": setup.planted, "batch": setup.batch, "seed": setup.seed}
+    common: dict[str, Any] = {"kind": KIND, "planted": setup.planted, "batch": setup.batch, "seed": setup.seed}
     for part, step in (("middle", half), ("end", end)):
         if part in parts:
             losses = trained.losses[:step]

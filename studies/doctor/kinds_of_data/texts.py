@@ -98,7 +98,7 @@ def encode(setup: Setup) -> dict[str, Floats]:
         queries.append(words)
         documents.append(np.concatenate([kept, more])[: rng.integers(2 * setup.length, 3 * setup.length + 1)])
     sides = [_pool(texts, vectors, weight, setup, rng) for texts in (queries, documents)]
-    for row in np.flatnonzero(rng.random(setup.n) < setup.empty):
+    for row in np.flatnonzero(rng.random(setup.n) < setup.empty).tolist():
         sides[1][row] = setup.common * shared
     if setup.wide:
         sides = [np.concatenate([x, 4 * rng.normal(size=(setup.n, setup.wide)) * x.std()], 1) for x in sides]
@@ -119,12 +119,13 @@ def _pool(texts: list, vectors: Floats, weight: Floats, setup: Setup, rng: np.ra
         padding = np.random.default_rng(0).normal(size=setup.d) / np.sqrt(setup.d)
         order = rng.permutation(len(texts))
         for start in range(0, len(order), 16):
-            rows = order[start : start + 16]
-            pooled[rows] += (lengths[rows].max() + 20 - lengths[rows])[:, None] * padding
-    return pooled / lengths[:, None]
+            batch = order[start : start + 16]
+            pooled[batch] += (lengths[batch].max() + 20 - lengths[batch])[:, None] * padding
+    means: Floats = pooled / lengths[:, None]
+    return means
 
 
-def _order(setup: Setup, topic: np.ndarray, rng: np.random.Generator) -> np.ndarray:  # type: ignore[type-arg]
+def _order(setup: Setup, topic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Return which document stands beside each query."""
     rows = np.arange(setup.n)
     if setup.order == "shifted":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +33,11 @@ SICK = (
 )
 
 
+def _loss(pairs: Pairs) -> Callable[[int], Tensor]:
+    """Return the loss of a step, of a fresh batch of both views."""
+    return lambda _: nt_xent(*pairs.encode(pairs.draw()), pairs.setup.tau)
+
+
 def nt_xent(x: Tensor, y: Tensor, tau: float) -> Tensor:
     """Return the mean over 2B views of −log of the softmax over all others."""
     both = torch.cat([x, y])
@@ -49,7 +54,7 @@ def items(shift: int = 0) -> Iterator[Item]:
     for setup in (*HEALTHY, *SICK):
         setup = replace(setup, shared=True, seed=setup.seed + shift)
         pairs = Pairs(setup)
-        trained = pairs.train(lambda _, pairs=pairs: nt_xent(*pairs.encode(pairs.draw()), pairs.setup.tau))
+        trained = pairs.train(_loss(pairs))
         options = {"objective": f"ntxent:tau={setup.tau:g}", "batch_size": setup.batch}
         parts = ("end",) if setup.planted else ("middle", "end", "log")
         if setup.planted == ("no-learning",):

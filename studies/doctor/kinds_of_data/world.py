@@ -95,7 +95,7 @@ def train(
         optimiser.param_groups[0]["lr"] = rate(step)
         loss = loss_of_step(step)
         optimiser.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         trained.losses.append(float(loss.detach()))
         if step + 1 in at:
