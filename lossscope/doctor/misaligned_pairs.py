@@ -25,8 +25,8 @@ class MisalignedPairs(Check):
     """
 
     restored: float = 0.35  # mean share of the items above the positive in another order; 0.5 by chance
-    structure: float = 0.5  # of the best candidates above those of reflected sides, in deviations over queries
-    reflections: float = 6.0  # in deviations over reflections
+    structure: float = 0.05  # of the best candidates above those of reflected sides, in deviations over queries
+    reflections: float = 4.0  # in deviations over reflections; independent sides have at most 2
     severity: ClassVar[Severity] = "error"
     place: ClassVar[int] = 12
     explains: ClassVar[tuple[str, ...]] = (

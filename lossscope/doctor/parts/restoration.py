@@ -21,7 +21,7 @@ from .vectors import Vectors, unit_rows_of
 _MOST = 4096  # pairs and candidates of a shift
 _MANY = 1 << 15  # items of a side, up to which orders other than shifts are tried
 _STRUCTURED = 1024  # queries and candidates whose structure is looked at
-_REFLECTIONS = 12
+_REFLECTIONS = 24
 _QUERIES, _FEW_REFLECTIONS = 128, 6  # where all candidates of a large source are looked at
 _TILE = 1 << 14  # of these at a time
 _PROBES = 512  # queries that are compared with their would-be positives
