@@ -70,7 +70,7 @@ def doctor(
 
     `lossscope doctor train.jsonl --fail-on error`
 
-    `lossscope doctor batches.npz alone.npz --same-items`
+    `lossscope doctor embeddings.npz dump.npz --same-items`
 
     The likeliest cause comes first; what it explains is folded under it. Modality gap, cone and a pinned scale are
     notes: they are normal in good models. docs/doctor.md has every finding, its thresholds, and how often it is wrong.

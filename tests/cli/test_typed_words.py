@@ -295,13 +295,17 @@ def test_options_of_the_doctor(called: Called) -> None:
     words = "doctor a.npz b.npz --objective ntxent --data scenes --log l.csv --column loss=a --column lr=b"
     words += " --batch-size 16 --against c.npz --audit audit --split val --sides a/b --caption-image i.txt"
     words += " --vocabulary v.txt --encoder-option x=1 --accept-option y --trust-code --no-cache --device cpu"
+    words += " --before start.npz --same-items"
     given = called("lossscope.doctor.examination.examine:examine_sources", words)
     source = Request(
         data="scenes", split="val", sides="a/b", caption_image=Path("i.txt"), vocabulary=Path("v.txt"),
         encoder=("x=1",), accepted_options=("y",), trust_code=True, cache=False, device="cpu",
     )  # fmt: skip
     assert given["sources"] == ("a.npz", "b.npz") and given["log"] == Path("l.csv")
-    assert given["options"] == Options("ntxent", 16, ("c.npz",), Path("audit"), {"loss": "a", "lr": "b"}, source)
+    assert given["options"] == Options(
+        "ntxent", 16, ("c.npz",), before="start.npz", same_items=True, audit=Path("audit"),
+        columns={"loss": "a", "lr": "b"}, source=source,
+    )  # fmt: skip
 
 
 def test_options_of_a_report(called: Called) -> None:
