@@ -16,6 +16,7 @@ from ..parts.remedies import Remedy
 from ..types import Cure, Finding
 from .open_source import of_split
 
+_RECALL = "recall@1"
 _SMALL = 0.02  # of recall@1: what a cure restores below it is nothing
 
 
@@ -51,7 +52,8 @@ def prove(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check
             again = {id: _is_found(checks[id], best.cured) for id in shown if id != finding.id}
             gone[finding.id] = frozenset(id for id, is_found in again.items() if is_found is False)
             stayed[finding.id] = frozenset(id for id, is_found in again.items() if is_found)
-    most = max((finding.cure.after for finding in proven if finding.cure is not None), default=0.0)
+    cures = [finding.cure for finding in proven if finding.cure is not None]
+    most = max((cure.after for cure in cures if cure.statistic.startswith(_RECALL)), default=0.0)
     return Proofs(tuple(_with_possible(finding, most) for finding in proven), gone, stayed)
 
 
@@ -76,7 +78,7 @@ class _Trial:
         """Share that it restores; of recall@1 the gain itself."""
         if self.cure is None:
             return 0.0
-        return self.cure.after - self.cure.before if self.cure.statistic.startswith("recall@1") else self.cure.restored
+        return self.cure.after - self.cure.before if self.cure.statistic.startswith(_RECALL) else self.cure.restored
 
 
 def _try(patient: Patient, remedy: Remedy) -> _Trial:
@@ -128,6 +130,6 @@ def _possible(direction: DirectionAlignment, after: float) -> float:
 def _with_possible(finding: Finding, best: float) -> Finding:
     """Return a finding whose cure is compared with the best of all cures of the same statistic."""
     cure = finding.cure
-    if cure is None or not cure.statistic.startswith("recall@1"):
+    if cure is None or not cure.statistic.startswith(_RECALL):
         return finding
-    return replace(finding, cure=replace(cure, possible=max(cure.possible, min(best, 1.0))))
+    return replace(finding, cure=replace(cure, possible=max(cure.possible, best)))
