@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from lossscope.registry import build
+
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.curve import Curve, Floats
 from .parts.patient import Patient
 from .parts.seams import falls_again
-from .seam import Seam
 
 _MANY = 3.0  # times of the progress, above which its share says nothing
 _INSIDE = 0.1  # of the rise above the best level, up to which the loss is in its band
@@ -59,7 +60,7 @@ class Diverged(Check):
             return None
         if row < self.stayed * len(curve.loss) and not self._had_learnt(curve, smooth, best, last):
             return None
-        jump = Seam().jump_of(curve)
+        jump = build("findings", "seam").jump_of(curve)
         if jump is not None and abs(row - jump.row) <= 2 * window:
             return None  # the seam says it
         step = int(curve.steps_of_loss[row])

@@ -13,7 +13,7 @@ import pandas as pd
 
 from .base import Advice, Check, Evidence, Finding, Missing, Severity, TooLittle
 from .logs.base import TrainingLog
-from .metric_ceiling import is_of_ranks
+from .logs.name_parts import is_of_ranks
 from .parts.curve import finite_median
 from .parts.patient import Patient
 

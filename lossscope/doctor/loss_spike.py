@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.registry import build
+
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.curve import Curve, Floats
 from .parts.patient import Patient
-from .seam import Seam
 
 Bools = npt.NDArray[np.bool_]
 
@@ -40,7 +41,7 @@ class LossSpike(Check):
         is_spike = (height > self.deviations * noise) & (height > self.rise * unit)
         is_spike &= (height > self.above * np.abs(base)) & (base < unit)
         is_spike[:warm] = False
-        if (seam := Seam().jump_of(curve)) is not None:
+        if (seam := build("findings", "seam").jump_of(curve)) is not None:
             is_spike[max(seam.row - _half(curve.loss), 0) : seam.row + _half(curve.loss)] = False  # the seam says it
         patient.signals[self.id()] = float((height / max(unit, 1e-12))[warm:].max(initial=0.0))
         if not is_spike.any():

@@ -11,12 +11,10 @@ import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, Missing, Severity, TooLittle
 from .logs.base import TrainingLog
-from .logs.name_parts import normal_name
+from .logs.name_parts import is_of_ranks
 from .parts.curve import Floats
 from .parts.patient import Patient
 
-_SHARES = re.compile(r"(^|_)(accuracy|acc|recall|r|ndcg|mrr|map|ap|hits?|top)(@\d+)?(_cos\w*)?(_|$)")
-_THRESHOLD = "threshold"
 _BALANCED = math.sqrt(3 * 0.5 * 0.5)  # of Spearman, half of the pairs positive
 
 
@@ -99,11 +97,6 @@ class MetricCeiling(Check):
         values = log.scores[name].to_numpy(dtype=np.float64) if name is not None else np.zeros(0)
         finite: Floats = values[np.isfinite(values)][-self.least :]
         return finite
-
-
-def is_of_ranks(name: str) -> bool:
-    """Return whether a column is a mean of ranks, in [0, 1] or in percent: accuracy, recall, nDCG, MRR."""
-    return bool(_SHARES.search(normal_name(name))) and _THRESHOLD not in name.lower()
 
 
 def _pearson_of(name: str, log: TrainingLog) -> str | None:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
-from .order_lost import partners_restored
 from .parts.alignment import Alignment
+from .parts.half_spaces import partners_restored
 from .parts.items import MOST, Items
 from .parts.patient import Patient
 from .parts.remedies import paired_again

@@ -10,14 +10,10 @@ import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.alignment import Alignment
-from .parts.half_spaces import HalfSpaces, Partners
+from .parts.half_spaces import HalfSpaces, Partners, partners_restored
 from .parts.items import Items
 from .parts.patient import Patient
-from .parts.remedies import paired_again
 from .parts.row_maxima import RowMaxima
-from .types import Cure
-
-_AGAIN = "with each query paired with the candidate that is nearest by the first half of the dimensions"
 
 
 @dataclass(frozen=True)
@@ -116,18 +112,3 @@ class OrderLost(Check):
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
         """Pair each query with the candidate that one half names, and ask the other half."""
         return partners_restored(patient)
-
-
-def partners_restored(patient: Patient) -> Sequence[Remedy]:
-    """Return the source with the partners that half of the dimensions names; none without embeddings of two sides."""
-    if not patient.has(HalfSpaces):
-        return ()
-    partners, split = patient.part(HalfSpaces).best, patient.part(Items).source
-    pairs = np.stack([partners.queries, partners.nearest], 1)[partners.agree]
-    pairs = pairs[np.unique(pairs[:, 1], return_index=True)[1]]
-    if len(pairs) < 2:
-        return ()
-    pairs = pairs if partners.direction == split.relations.sides.labels[0] else pairs[:, ::-1]
-    statistic = f"recall@1 {partners.direction} by the second half"
-    cure = Cure(_AGAIN, statistic, partners.recall, partners.agreement, max(partners.agreement, partners.recall))
-    return (Remedy(_AGAIN, paired_again(split, pairs), cure),)

@@ -14,9 +14,9 @@ from lossscope.objectives.base import Objective
 
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.batches import Batches
+from .parts.other_temperatures import weighed_again
 from .parts.patient import Patient
 from .parts.vectors import largest_product
-from .temperature_too_low import weighed_again
 
 _PAIRS = 2048  # of perfect embeddings, from which larger batches follow
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.batches import Batches, finite_mean
-from .parts.other_temperatures import OtherTemperatures
+from .parts.other_temperatures import OtherTemperatures, weighed_again
 from .parts.patient import Patient
-from .types import Cure
 
 
 @dataclass(frozen=True)
@@ -62,16 +61,6 @@ class TemperatureTooLow(Check):
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
         """Weigh the same batches at the temperature that fits them best."""
         return weighed_again(patient)
-
-
-def weighed_again(patient: Patient) -> Sequence[Remedy]:
-    """Return N_eff at the temperature that fits the batches best; none for an objective without a temperature."""
-    if not patient.has(OtherTemperatures):
-        return ()
-    taus = patient.part(OtherTemperatures)
-    what = f"with tau = {taus.best:.2g} on the same batches"
-    cure = Cure(what, "N_eff", taus.effective, taus.effective_at_best, taus.effective_at_best)
-    return (Remedy(what, cure=cure),)
 
 
 def _fitting(patient: Patient) -> tuple[Advice, ...]:

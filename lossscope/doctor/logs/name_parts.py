@@ -22,6 +22,8 @@ _SIDES = ((_IMAGE, _TEXT), (_QUERY, _DOCUMENT), ("a", "b"))
 _DIRECTION = "(?<![^_])(?:{})_?(?:to|2)_?(?:{})(?![^_])"
 _FIRST = re.compile("|".join(_DIRECTION.format(first, second) for first, second in _SIDES))
 _SECOND = re.compile("|".join(_DIRECTION.format(second, first) for first, second in _SIDES))
+_SHARES = re.compile(r"(^|_)(accuracy|acc|recall|r|ndcg|mrr|map|ap|hits?|top)(@\d+)?(_cos\w*)?(_|$)")
+_THRESHOLD = "threshold"  # of a metric, which is none
 
 
 @dataclass(frozen=True)
@@ -69,3 +71,8 @@ def _without_direction(text: str) -> tuple[str, Direction]:
     if _FIRST.search(text):
         return _FIRST.sub("", text), "first"
     return (_SECOND.sub("", text), "second") if _SECOND.search(text) else (text, "")
+
+
+def is_of_ranks(name: str) -> bool:
+    """Return whether a column is a mean of ranks, in [0, 1] or in percent: accuracy, recall, nDCG, MRR."""
+    return bool(_SHARES.search(normal_name(name))) and _THRESHOLD not in name.lower()

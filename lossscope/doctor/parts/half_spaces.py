@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,9 +15,10 @@ from torch import Tensor
 from lossscope.core.facts import Missing, TooLittle
 from lossscope.core.types import Rows
 
+from ..types import Cure
 from .items import Items
 from .patient import Patient
-from .remedies import embeddings_of
+from .remedies import Remedy, embeddings_of, paired_again
 from .vectors import Vectors, draw_rows, unit_rows_of
 
 _QUERIES, _FEW = 512, 128  # that look for their partner among all candidates; among many, fewer
@@ -26,6 +28,7 @@ _MANY, _WIDEST = 1 << 15, 128  # of more candidates, only so many of the widest 
 _ROUNDING = 1e-5  # of a similarity
 _USED = 1e-6  # of the variance of the widest direction; a thousandth of its width
 LEAST = 16  # queries
+_AGAIN = "with each query paired with the candidate that is nearest by the first half of the dimensions"
 Flags = npt.NDArray[np.bool_]
 
 
@@ -174,3 +177,18 @@ def _directions(items: Items) -> Tensor:
 
 def _unit(side: Tensor, rows: Rows) -> Tensor:
     return unit_rows_of(side, rows).float()
+
+
+def partners_restored(patient: Patient) -> Sequence[Remedy]:
+    """Return the source with the partners that half of the dimensions names; none without embeddings of two sides."""
+    if not patient.has(HalfSpaces):
+        return ()
+    partners, split = patient.part(HalfSpaces).best, patient.part(Items).source
+    pairs = np.stack([partners.queries, partners.nearest], 1)[partners.agree]
+    pairs = pairs[np.unique(pairs[:, 1], return_index=True)[1]]
+    if len(pairs) < 2:
+        return ()
+    pairs = pairs if partners.direction == split.relations.sides.labels[0] else pairs[:, ::-1]
+    statistic = f"recall@1 {partners.direction} by the second half"
+    cure = Cure(_AGAIN, statistic, partners.recall, partners.agreement, max(partners.agreement, partners.recall))
+    return (Remedy(_AGAIN, paired_again(split, pairs), cure),)

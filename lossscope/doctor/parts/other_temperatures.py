@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, ClassVar
@@ -11,8 +12,10 @@ import numpy as np
 from lossscope.core.facts import Missing
 from lossscope.errors import InputError
 
+from ..types import Cure
 from .batches import Batches, batch_rows, finite_mean, query_statistics
 from .patient import Patient
+from .remedies import Remedy
 
 _TAUS = np.geomspace(0.005, 1.0, 24)
 _BATCHES = 4
@@ -46,3 +49,13 @@ class OtherTemperatures:
             counts[tau] = finite_mean(np.concatenate([queries.effective for queries in statistics]))
         best = min(losses, key=lambda tau: losses[tau])
         return cls(objective.tau, best, counts[objective.tau], counts[best])
+
+
+def weighed_again(patient: Patient) -> Sequence[Remedy]:
+    """Return N_eff at the temperature that fits the batches best; none for an objective without a temperature."""
+    if not patient.has(OtherTemperatures):
+        return ()
+    taus = patient.part(OtherTemperatures)
+    what = f"with tau = {taus.best:.2g} on the same batches"
+    cure = Cure(what, "N_eff", taus.effective, taus.effective_at_best, taus.effective_at_best)
+    return (Remedy(what, cure=cure),)
