@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
@@ -40,7 +40,8 @@ class Anisotropy(Check):
         if side.share > self.rank or is_collapsed:
             patient.signals[self.id()] = 1.0
             return None
-        after = _whitened(patient).part(Alignment)
+        items = patient.part(Items)
+        after = Alignment.of(patient, replace(items, split=whitened(items.split)))
         pairs = list(zip(before.directions, after.directions, strict=True))
         low, white = max(pairs, key=lambda pair: pair[1].recall - pair[0].recall)
         patient.signals[self.id()] = white.recall / max(low.recall, 1 / before.pairs)
@@ -69,9 +70,3 @@ class Anisotropy(Check):
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
         """Whiten both sides."""
         return (Remedy(_WHITE, whitened(patient.part(Items).split)),)
-
-
-def _whitened(patient: Patient) -> Patient:
-    from .examination.proof import patient_after  # it needs Check
-
-    return patient_after(patient, whitened(patient.part(Items).split))

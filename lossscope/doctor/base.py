@@ -33,7 +33,7 @@ class Check:
         raise NotImplementedError
 
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
-        """Return ways to undo a finding that there is; none where it cannot be undone on frozen vectors."""
+        """Return ways to undo the finding; empty where frozen vectors cannot be mended."""
         return ()
 
     @classmethod

@@ -105,7 +105,7 @@ def falls_after_peak(curve: Curve, first: int, rise: float) -> bool:
 
     Args:
         curve: the loss.
-        first: row from which on the highest level is looked for.
+        first: row where the search for the highest level begins.
         rise: of the loss, that its fall is compared with.
     """
     smooth, window = smoothed(curve.loss[first:])

@@ -9,8 +9,8 @@ import numpy as np
 
 from lossscope.engine.loss_levels import is_margin
 
-from .base import Advice, Check, Evidence, Finding, Missing, Severity
-from .logs.base import TrainingLog
+from ._batches_or_log import of_batches_or_log
+from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.batches import Batches
 from .parts.curve import Curve
 from .parts.patient import Patient
@@ -36,16 +36,9 @@ class MarginPlateau(Check):
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
-        if patient.has(Batches):
-            found = self._of_batches(patient, patient.part(Batches))
-            if found is not None or not patient.has(Curve):
-                return found
-        if not patient.has(TrainingLog):
-            raise Missing(
-                "it has neither an objective with its batches nor a log",
-                "the objective (--objective) or a training log (--log)",
-            )
-        return self._of_curve(patient, patient.part(Curve))
+        return of_batches_or_log(
+            patient, lambda batches: self._of_batches(patient, batches), lambda curve: self._of_curve(patient, curve)
+        )
 
     def _of_batches(self, patient: Patient, batches: Batches) -> Finding | None:
         if not is_margin(batches.objective):

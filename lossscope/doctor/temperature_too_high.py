@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-
-from lossscope.core.similarity import pair_mask
+from lossscope.engine.loss_levels import Layout, perfect_losses
 from lossscope.objectives.base import Objective
 
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
@@ -78,7 +76,7 @@ class TemperatureTooHigh(Check):
             similarity: of a perfect pair, 1 of cosines.
         """
         pairs = min(size, _PAIRS)
-        perfect = objective(similarity * torch.eye(pairs), pair_mask(torch.arange(pairs))).values
-        assert perfect is not None
+        perfect = perfect_losses(objective, Layout(pairs), positive=similarity)
+        assert perfect is not None  # of a softmax
         negatives = math.expm1(float(perfect.mean())) * (size - 1) / (pairs - 1)
         return math.log1p(negatives) / math.log(size)

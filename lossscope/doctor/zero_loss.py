@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from .base import Advice, Check, Evidence, Finding, Missing, Severity
-from .logs.base import TrainingLog
+from ._batches_or_log import of_batches_or_log
+from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.batches import Batches
 from .parts.curve import Curve
 from .parts.patient import Patient
@@ -25,9 +25,9 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class ZeroLoss(Check):
-    """Is the loss exactly 0 in most steps, from early on, so that there is no gradient, although nothing is learnt?
+    """Is the loss exactly 0 in most steps, although nothing is learnt? Such steps have no gradient.
 
-    A loss with a margin that falls to 0, step by step, has converged.
+    A loss with a margin that falls to 0 step by step has converged, and is not found.
     Source: pytorch-metric-learning issues 504 and 549.
     """
 
@@ -44,13 +44,9 @@ class ZeroLoss(Check):
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
-        if patient.has(Batches):
-            found = self._of_batches(patient, patient.part(Batches))
-            if found is not None or not patient.has(Curve):
-                return found
-        if not patient.has(TrainingLog):
-            raise Missing("it has neither an objective with its batches nor a log")
-        return self._of_curve(patient, patient.part(Curve))
+        return of_batches_or_log(
+            patient, lambda batches: self._of_batches(patient, batches), lambda curve: self._of_curve(patient, curve)
+        )
 
     def _of_batches(self, patient: Patient, batches: Batches) -> Finding | None:
         zeros = float((batches.queries.loss == 0).mean())

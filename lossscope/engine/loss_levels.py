@@ -61,7 +61,7 @@ def loss_levels(objective: Objective, layout: Layout) -> Levels | None:
     guess = collapse = perfection = apart = None
     if layout.candidates <= _CANDIDATES:
         guess, collapse = (_mean(equal_losses(objective, layout, value)) for value in (0.0, 1.0))
-        perfection, apart = (_mean(_perfect_losses(objective, layout, value)) for value in (0.0, -1.0))
+        perfection, apart = (_mean(perfect_losses(objective, layout, value)) for value in (0.0, -1.0))
     if guess is None or collapse is None or perfection is None or apart is None:
         return None
     return Levels(guess, collapse, perfection, apart)
@@ -72,8 +72,9 @@ def equal_losses(objective: Objective, layout: Layout, similarity: float = 0.0) 
     return _losses(objective, layout, lambda match: torch.full(match.shape, similarity))
 
 
-def _perfect_losses(objective: Objective, layout: Layout, others: float) -> Tensor | None:
-    return _losses(objective, layout, lambda match: torch.where(match, 1.0, others))
+def perfect_losses(objective: Objective, layout: Layout, others: float = 0.0, positive: float = 1.0) -> Tensor | None:
+    """Return the loss of each query whose positive has one similarity and all others another; None without a loss."""
+    return _losses(objective, layout, lambda match: torch.where(match, positive, others))
 
 
 def _losses(objective: Objective, layout: Layout, fill: object) -> Tensor | None:
@@ -124,7 +125,7 @@ def is_unreachable(objective: Objective) -> bool:
     if not isinstance(getattr(objective, "margin", None), float) or few is None or many is None or few.apart <= 0:
         return False
     is_per_negative = math.isclose(many.apart / few.apart, 15 / 7, rel_tol=1e-3)
-    far = _mean(_perfect_losses(objective, Layout(8), _FAR))
+    far = _mean(perfect_losses(objective, Layout(8), _FAR))
     return far == 0 and (is_per_negative or math.isclose(many.apart, few.apart, rel_tol=1e-3))
 
 

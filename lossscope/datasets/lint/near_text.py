@@ -1,4 +1,4 @@
-"""Which texts are near copies, and which queries ask the same? Both are told from the characters alone."""
+"""Which texts are near copies, and which queries ask the same? Their characters alone decide."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Options:
     # the same items as the model before this training has them
     before: Annotated[
         str | None,
-        Choice(None, "Dump of the same items by the model before this training; recall below its is said."),
+        Choice(None, "Dump of the same items from the model before this training, whose recall is compared."),
     ] = None
     # whether two sources are two encodings of the same items
     same_items: Annotated[

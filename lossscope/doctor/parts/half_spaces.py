@@ -125,12 +125,13 @@ def partners_of(sides: tuple[Tensor, ...], pairs: Rows, directions: Tensor, labe
     queries = draw_rows(np.unique(pairs[:, 0]), _FEW if len(candidates) > _MANY else _QUERIES, rng)
     halves = directions[:, ::2], directions[:, 1::2]
     of_queries = _unit(sides[0], queries)
+    projected = [of_queries @ half for half in halves]
     nearest = [_Nearest(len(queries)), _Nearest(len(queries))]
     for start in range(0, len(candidates), _TILE):
         rows = candidates[start : start + _TILE]
         tile = _unit(sides[1], rows)
-        for part, half in zip(nearest, halves, strict=True):
-            part.see(of_queries @ half @ torch.nn.functional.normalize(tile @ half, dim=1).T, rows)
+        for part, half, of_half in zip(nearest, halves, projected, strict=True):
+            part.see(of_half @ torch.nn.functional.normalize(tile @ half, dim=1).T, rows)
     by_first, by_second = (part.rows for part in nearest)
     stated = _best_of_stated(sides, pairs, queries, halves[1]) >= nearest[1].best.numpy() - _ROUNDING
     neighbour = (of_queries @ of_queries.T).fill_diagonal_(-torch.inf).argmax(1).numpy()
@@ -164,9 +165,7 @@ class _Nearest:
 
 
 def _directions(items: Items) -> Tensor:
-    """Return the principal directions (d, k) of both sides of the sample together, those that carry next to nothing
-    left out.
-    """
+    """Return the principal directions (d, k) of both sides of the sample together, without those that are not used."""
     first, second = embeddings_of(items.split)
     both = torch.cat([first - first.mean(0), second - second.mean(0)]).double()
     values, directions = torch.linalg.eigh(both.T @ both)
