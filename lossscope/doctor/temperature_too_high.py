@@ -67,7 +67,7 @@ class TemperatureTooHigh(Check):
         return weighed_again(patient)
 
     @staticmethod
-    def _floor(objective: Objective, size: int, similarity: float) -> float:
+    def _floor(objective: Objective, size: int, similarity: float = 1.0) -> float:
         """Return the loss of perfect embeddings over log B; e^loss − 1 is a sum over negatives, all alike.
 
         Args:
