@@ -15,7 +15,10 @@ from .parts.patient import Patient
 
 _ADVICE = (
     Advice("Overfit one batch first: if the loss of 32 fixed pairs does not fall, the code is wrong, not the data."),
-    Advice("Look at the labels and shapes of the loss: logits (B, B), labels arange(B), softmax over the last axis."),
+    Advice(
+        "Look at a few pairs by eye, where a side may be shifted by a row, and at the labels and shapes of the loss: "
+        "logits (B, B), labels arange(B), softmax over the last axis."
+    ),
     Advice("Try learning rates a factor of 10 apart, 1e-5 to 1e-3, with a warm-up; begin from a trained encoder."),
 )
 

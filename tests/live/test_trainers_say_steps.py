@@ -76,7 +76,7 @@ def test_the_learning_rate_of_each_step_is_read_from_the_optimiser() -> None:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("tau", "shift", "found"), [(0.05, 0, None), (1.0, 0, "temperature-too-high"),
-                                                     (0.05, 1, "misaligned-pairs")])  # fmt: skip
+                                                     (0.05, 1, "no-learning")])  # fmt: skip
 def test_a_real_trainer_of_40_steps_is_diagnosed_by_default(
     tau: float, shift: int, found: str | None, tmp_path: Path
 ) -> None:
