@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.special import log_ndtr, ndtri
 from torch import Tensor
+from torch.special import log_ndtr, ndtri
 
 from lossscope.core.facts import TooLittle
 from lossscope.core.pair import Pair
@@ -163,9 +163,9 @@ def normal_recall(auc: float, negatives: float) -> float:
         auc: probability that a positive is above a negative.
         negatives: n.
     """
-    shift = math.sqrt(2) * float(ndtri(np.clip(auc, 1e-12, 1 - 1e-12)))
-    z, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    return float((weights / weights.sum() * np.exp(negatives * log_ndtr(z + shift))).sum())
+    shift = math.sqrt(2) * ndtri(torch.tensor(min(max(auc, 1e-12), 1 - 1e-12), dtype=torch.float64))
+    z, weights = map(torch.from_numpy, np.polynomial.hermite_e.hermegauss(_NODES))
+    return float((weights / weights.sum() * torch.exp(negatives * log_ndtr(z + shift))).sum())
 
 
 def align(S: Tensor, valid: Tensor, label: str) -> DirectionAlignment:
