@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lossscope.engine.loss_levels import Layout, equal_losses, guess_of_query, guess_of_run, is_logarithm, is_margin
+from lossscope.engine.loss_levels import Layout, guess_of_query, guess_of_run, is_logarithm, is_margin
 from lossscope.objectives.base import Objective
 
 _POWERS = range(1, 18)  # batch sizes 2 to 131,072, where the batch size is not known
@@ -102,25 +102,18 @@ def _of_margin(objective: Objective, size: int | None, recipe: Mapping[str, Any]
 
 
 def _of_layouts(objective: Objective | None, size: int) -> Iterator[Guess]:
-    """Yield the losses of a softmax in batches that have other candidates than their pairs."""
+    """Yield the log of the candidates of batches that have others than their pairs, which guessing gives a softmax."""
     views = Layout(size, views=True)
     trust: Trust = "certain" if objective is not None and objective.traits.positives == "many" else "possible"
-    yield Guess(_loss(objective, views), views.name, trust)
+    yield Guess(math.log(views.candidates), views.name, trust)
     tau = getattr(objective, "tau", None)
     taus = (tau,) if isinstance(tau, float) else _TAUS if objective is None else ()
     for layout in (views, Layout(size)):
         for temperature in taus:
             name = f"{temperature:g} / {_BASE:g} × {layout.name}, as SupContrast's code scales it"
-            yield Guess(temperature / _BASE * _loss(objective, layout), name, "possible")
-    layouts = [*(Layout(size, mined=mined) for mined in _MINED), *(Layout(1, queue=2**power) for power in _QUEUES)]
-    for layout in layouts:
-        yield Guess(_loss(objective, layout), layout.name, "possible")
-
-
-def _loss(objective: Objective | None, layout: Layout) -> float:
-    """Return the mean loss of equal similarities; of an objective that does not take the layout that of a softmax."""
-    losses = None if objective is None else equal_losses(objective, layout)
-    return math.log(layout.candidates) if losses is None else float(losses.mean())
+            yield Guess(temperature / _BASE * math.log(layout.candidates), name, "possible")
+    for layout in (*(Layout(size, mined=mined) for mined in _MINED), *(Layout(1, queue=2**power) for power in _QUEUES)):
+        yield Guess(math.log(layout.candidates), layout.name, "possible")
 
 
 def _without_size(objective: Objective | None) -> Iterator[Guess]:
