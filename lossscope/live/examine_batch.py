@@ -126,11 +126,14 @@ def _without_short_curves(
 
 
 def _patients(ids: frozenset[str], patient: Patient, kind: BatchKind, newest: NewestStep) -> dict[str, Patient]:
-    """Return what each id is looked for in."""
-    ends = Patient("the newest steps")
+    """Return what each id is looked for in: those of the log in no batch, whose loss is its newest."""
+    ends, steps = Patient("the newest steps"), Patient("the steps")
     if ids & OF_NEWEST:
         ends.given[TrainingLog] = _log(kind, newest, with_middle=False)
-    return {id: ends if id in OF_NEWEST else patient for id in sorted(ids)}
+    if ids & OF_LOG:
+        steps.given[TrainingLog] = patient.part(TrainingLog)
+    of_log = dict.fromkeys(OF_LOG, steps) | dict.fromkeys(OF_NEWEST, ends)
+    return {id: of_log.get(id, patient) for id in sorted(ids)}
 
 
 def _examine(patients: Mapping[str, Patient], result: Result) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from lossscope.doctor.parts.alignment import Alignment
 from lossscope.doctor.parts.hubs import Hubs
 from lossscope.doctor.parts.items import Items
 from lossscope.doctor.parts.patient import Patient
-from lossscope.doctor.parts.spectrum import SideSpectrum, Spectrum
+from lossscope.doctor.parts.spectrum import Spectrum
 from lossscope.doctor.types import Evidence
 from tests.planted import misaligned_pairs, no_learning
 from tests.planted.base import SIZES, Plant, aligned, pairs
@@ -34,8 +35,7 @@ def test_the_auc_of_guessing_depends_on_the_number_of_pairs(plant: Plant, n: int
 
 
 def _collapse(share: float, used: float) -> Sequence[Evidence]:
-    values = np.where(np.arange(100) < 100 * used, 1.0, 0.0)
-    side = SideSpectrum("images", 200, 100, 0.1, 1.0, values, 100 * share, 100.0, 100)
+    side = SimpleNamespace(name="images", d=100, rank=100 * share, null=100.0, share=share, used=used)
     found = DimensionalCollapse().examine(Patient("x", given={Spectrum: Spectrum((side,))}))
     return () if found is None else found.evidence
 

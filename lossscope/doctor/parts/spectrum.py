@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -25,17 +25,53 @@ LEAST = 16  # rows
 
 @dataclass(frozen=True)
 class SideSpectrum:
-    """The distribution of one side's unit vectors."""
+    """The distribution of one side's unit vectors; singular values are computed where they are asked for."""
 
     name: str  # of the side, plural
-    n: int  # rows that were looked at
-    d: int
-    mean_cosine: float  # of different items
-    spread: float  # √d times the standard deviation of a coordinate, averaged: 1 of isotropic unit vectors
-    values: npt.NDArray[np.float64]  # singular values of the centred rows, falling
-    rank: float  # effective rank of the centred rows
-    null: float  # effective rank of centred isotropic rows of the same n and d
-    largest: int  # min(n − 1, d), and for labels the number of classes − 1 where that is less
+    X: Tensor  # (n, d) float64, the rows that are looked at
+    classes: int  # labels; 0: none
+
+    @property
+    def n(self) -> int:
+        """Rows that are looked at."""
+        return len(self.X)
+
+    @property
+    def d(self) -> int:
+        """Dimensions."""
+        return self.X.shape[1]
+
+    @property
+    def largest(self) -> int:
+        """min(n − 1, d), and for labels the number of classes − 1 where that is less."""
+        return min(self.n - 1, self.d, self.classes - 1 if self.classes > 1 else self.d)
+
+    @cached_property
+    def mean_cosine(self) -> float:
+        """Mean cosine of different items."""
+        total = self.X.sum(0)
+        return float((total @ total - self.X.square().sum()) / (self.n * (self.n - 1)))
+
+    @cached_property
+    def spread(self) -> float:
+        """√d times the standard deviation of a coordinate, averaged: 1 of isotropic unit vectors."""
+        return float(np.sqrt(self.d) * (self.X - self.X.mean(0)).std(0, unbiased=False).mean())
+
+    @cached_property
+    def values(self) -> npt.NDArray[np.float64]:
+        """Singular values of the centred rows, falling."""
+        values: npt.NDArray[np.float64] = _singular_values(self.X - self.X.mean(0)).numpy()
+        return values
+
+    @cached_property
+    def rank(self) -> float:
+        """Effective rank of the centred rows."""
+        return _effective_rank(torch.from_numpy(self.values))
+
+    @cached_property
+    def null(self) -> float:
+        """Effective rank of centred isotropic rows of the same n and d."""
+        return _effective_rank(null_values(self.n, self.d))
 
     @property
     def used(self) -> float:
@@ -81,16 +117,7 @@ def side_spectrum(X: Tensor, name: str, classes: int = 0) -> SideSpectrum:
     """
     if len(X) > _ROWS:
         X = X[torch.from_numpy(draw_rows(np.arange(len(X)), _ROWS, np.random.default_rng(0)))]
-    X = X.double()
-    n, d = X.shape
-    total = X.sum(0)
-    mean_cosine = float((total @ total - X.square().sum()) / (n * (n - 1)))
-    centred = X - X.mean(0)
-    values = _singular_values(centred)
-    largest = min(n - 1, d, classes - 1 if classes > 1 else d)
-    spread = float(np.sqrt(d) * centred.std(0, unbiased=False).mean())
-    rank, null = _effective_rank(values), _effective_rank(null_values(n, d))
-    return SideSpectrum(name, n, d, mean_cosine, spread, values.numpy(), rank, null, largest)
+    return SideSpectrum(name, X.double(), classes)
 
 
 def _singular_values(X: Tensor) -> Tensor:
