@@ -29,6 +29,7 @@ NOTE = (
     "<!-- Made by docs/make_doctor.py from docs/doctor.in.md, the docstrings of lossscope/doctor and the results of "
     "studies/doctor. Change those, then `make docs`. -->\n\n"
 )
+LOW = 0.25  # recall@1, below which a reader may ask what is wrong
 LOWER_IS_ILL = ("dimensional-collapse", "misaligned-pairs", "no-learning", "one-direction", "scale-falling")
 
 
@@ -79,6 +80,12 @@ def wall_text(wall: pd.DataFrame) -> str:
         each = "; ".join(_ill(row, severity) for row in ill.to_dict("records"))
         number = f"{len(ill) or 'no'} {severity}{'' if len(ill) == 1 else 's'}"
         lines.append(f"It has {number}{f': {each}' if each else ''}.")
+    is_low, is_unexplained = wall["val_recall"] < LOW, wall["verdict"] == "cannot explain"
+    lines.append(
+        f"Of its {is_low.sum()} items with a recall@1 below {LOW:.0%} on validation data, in the midst of trainings or "
+        f"at the end of hard ones, the verdict of {(is_low & is_unexplained).sum()} is “cannot explain”; of the others "
+        f"of {(~is_low & is_unexplained).sum()}."
+    )
     return " ".join(lines)
 
 

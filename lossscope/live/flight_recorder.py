@@ -6,7 +6,7 @@ import logging
 import re
 import shutil
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from lossscope.io.versions import versions
 from lossscope.objectives.base import Objective
 from lossscope.registry import short_spec
 
-from .events import Event
 from .observed import RECORDER_BYTES
 from .recorded_step import RecordedStep, mask_bytes, names_of, needed_bytes, on_host
 from .watched_step import WatchedStep
@@ -97,12 +96,6 @@ class FlightRecorder:
         """Add numbers to the row of the newest step."""
         if self._kept:
             self._kept[-1].row.update(numbers)
-
-    def write_begun(self, events: Iterable[Event]) -> None:
-        """Write what is kept for each error and warning that begins."""
-        for event in events:
-            if event.kind == "begins" and event.finding.is_alarm:
-                self.write(event.id, event.details())
 
     def write(self, reason: str, details: Mapping[str, Any] | None = None) -> Path | None:
         """Write what is kept, once for each reason; return the folder, None where nothing is kept or it failed.

@@ -384,11 +384,8 @@ class LossScope:
             reason: a word for the name of the folder.
             error: that ended the loop, for the manifest.
         """
-        if self._safeguards.recorder is None:
-            return None
-        return self._safeguards.recorder.write(
-            reason, {} if error is None else {"error": f"{type(error).__name__}: {error}"}
-        )
+        details = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
+        return self._safeguards.write(reason, details)
 
     def write_after(self, error: BaseException) -> None:
         """Write the newest steps where an exception ended the loop that nobody wanted; a failure is logged."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from .watched_step import WatchedStep
 
@@ -26,18 +27,29 @@ class Safeguards:
         if self.recorder is not None:
             self.recorder.add(step)
         events = [] if self.doctor is None else self.doctor.see(step)
-        if self.recorder is not None:
-            self.recorder.write_begun(events)
-            if not step.finite:
-                self.recorder.write("non-finite")
+        self._write_begun(events)
+        if not step.finite:
+            self.write("non-finite")
         return events
 
     def finish(self) -> list[Event]:
         """Examine the log of a training that has ended, and return what begins and ends."""
         events = [] if self.doctor is None else self.doctor.finish()
-        if self.recorder is not None:
-            self.recorder.write_begun(events)
+        self._write_begun(events)
         return events
+
+    def write(self, reason: str, details: Mapping[str, Any] | None = None) -> Path | None:
+        """Have the recorder write what it keeps, with what the doctor has looked for, see `FlightRecorder.write`."""
+        if self.recorder is None:
+            return None
+        examined = {} if self.doctor is None else {"examined": self.doctor.examined.as_json()}
+        return self.recorder.write(reason, {**(details or {}), **examined})
+
+    def _write_begun(self, events: Iterable[Event]) -> None:
+        """Write what is kept for each error and warning that begins."""
+        for event in events:
+            if event.kind == "begins" and event.finding.is_alarm:
+                self.write(event.id, event.details())
 
     def say(self, numbers: Mapping[str, float]) -> None:
         """Add numbers that the loop knows to its newest step."""

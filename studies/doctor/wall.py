@@ -212,7 +212,7 @@ def row_of(item: Item) -> dict[str, Any]:
         examination = item.examine().examinations[0]
     except Exception:
         print(f"crashed: {item.name}\n{traceback.format_exc()}", flush=True)
-        return row | {"findings": "crash error", "signals": {}}
+        return row | {"verdict": "crash", "findings": "crash error", "signals": {}}
     evidence = {
         one.id: [(fact.statistic, str(fact.value), str(fact.threshold)) for fact in one.evidence]
         for one in examination.findings
@@ -220,7 +220,8 @@ def row_of(item: Item) -> dict[str, Any]:
     row["objective"] = examination.objective or row["objective"]
     found = ";".join(f"{one.id} {one.severity}" for one in examination.findings)
     signals = {name: float(f"{value:.4g}") for name, value in examination.signals.items()}
-    return row | {"findings": found, "signals": signals, "evidence": evidence}
+    verdict = examination.judgement.verdict
+    return row | {"verdict": verdict, "findings": found, "signals": signals, "evidence": evidence}
 
 
 def report(frame: pd.DataFrame) -> None:
@@ -232,6 +233,7 @@ def report(frame: pd.DataFrame) -> None:
         found.update((*one.split(" "), half) for one in cell.split(";") if one)
     totals = {severity: sum(n for (_, own, _), n in found.items() if own == severity) for severity in SEVERE}
     print(f"{totals['error']} errors, {totals['warning']} warnings")
+    print(", ".join(f"{verdict}: {count}" for verdict, count in Counter(frame["verdict"]).items()))
     for severity in SEVERE:
         for id in sorted({id for id, own, _ in found if own == severity}):
             counts = ", ".join(f"{found[id, severity, half]} {half}" for half in HALVES)

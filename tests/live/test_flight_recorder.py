@@ -178,6 +178,8 @@ def test_a_finding_is_written_once(tmp_path: Path) -> None:
     assert [folder.name for folder in one.recordings] == ["step-000000-temperature-twice"]
     manifest = read_manifest(one.recordings[0] / "manifest.json")
     assert manifest["details"]["id"] == "temperature-twice" and manifest["details"]["advice"]
+    examined = manifest["details"]["examined"]
+    assert examined["steps"][0] == 0 and {"temperature-too-high", "no-learning"} <= {*examined["not_yet"]}
 
 
 def test_an_earlier_recording_of_the_same_step_is_kept(tmp_path: Path) -> None:
