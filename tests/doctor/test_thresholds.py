@@ -21,7 +21,7 @@ from lossscope.doctor.parts.items import Items
 from lossscope.doctor.parts.patient import Patient
 from lossscope.doctor.parts.spectrum import Spectrum
 from lossscope.doctor.types import Evidence
-from tests.planted import misaligned_pairs, no_learning
+from tests.planted import hard_negatives_too_hard, misaligned_pairs, no_learning
 from tests.planted.base import SIZES, Plant, aligned, pairs
 
 
@@ -97,3 +97,19 @@ def test_long_rows_of_a_dot_product_tower_are_a_temperature_of_their_own(length:
     assert "temperature-too-high" in lossscope.doctor(pairs(tmp_path, first, second), **options).ids
     towers = lossscope.doctor(pairs(tmp_path, length * first, length * second), **options)
     assert not any(finding.is_alarm for finding in towers.findings), towers
+
+
+def test_hard_negatives_of_a_weak_model_are_none_that_are_distributed_as_positives(tmp_path: Path) -> None:
+    size = SIZES[1]
+    others = hard_negatives_too_hard.other_positives(size, tmp_path)
+    arrays = dict(np.load(others.sources[0]))
+    (found,) = lossscope.doctor(*others.sources, cache=False, **others.options).findings
+    assert found.id == "hard-negatives-too-hard" and found.evidence[0].threshold == pytest.approx(
+        1.36 / size.n**0.5 * 2**0.5
+    )
+    queries, captions = arrays["queries"], arrays["documents"][: size.n]
+    S = queries @ captions.T
+    np.fill_diagonal(S, -1)
+    arrays |= {"documents": captions, "negatives": S.argsort(1)[:, -30:-29]}
+    mined = lossscope.doctor(arrays, cache=False, **others.options)
+    assert not [one.id for one in mined.findings if one.is_alarm]
