@@ -12,7 +12,7 @@ from .parts.patient import Patient
 from .types import Advice
 
 _PAIRS = 8  # of a batch in which equal embeddings are weighed; it does not depend on their number
-_DECAY = 0.1  # of Adam, which adds it to the gradient: of 0.01 a training recovers, see studies/doctor/advice.py
+_DECAY = 0.1  # of Adam, which adds it to the gradient: leaves passages a recall@1 of 3 %; 0.01 leaves 68 of 71
 _RATES = (1e-5, 1e-2)  # learning rates of Adam within which a training may work
 _USUAL_RATE = 1e-3
 _USUAL_TAU = 0.07  # the start of CLIP's
