@@ -63,10 +63,10 @@ class CompleteCollapse(Check):
             ),
             (
                 *least_advice(patient),
-                *warmup_advice(patient),
                 *decay_advice(patient),
                 *rate_advice(patient),
                 Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),
+                *warmup_advice(patient),
             ),
         )
 
