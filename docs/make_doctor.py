@@ -29,9 +29,9 @@ NOTE = (
     "<!-- Made by docs/make_doctor.py from docs/doctor.in.md, the docstrings of lossscope/doctor and the results of "
     "studies/doctor. Change those, then `make docs`. -->\n\n"
 )
+LOWER_IS_ILL = ("dimensional-collapse", "misaligned-pairs", "no-learning", "one-direction", "scale-falling")
 HURT = 5.0  # points of recall@1 that a fault costs, from which on it hurt
 CLOSED = 0.8  # of the gap to the healthy twin, that advice closes where it works
-LOWER_IS_ILL = ("dimensional-collapse", "misaligned-pairs", "no-learning", "one-direction", "scale-falling")
 
 
 def page(source: str) -> str:
