@@ -25,14 +25,14 @@ quick: $(VENV)/.dev ## the tests that cost little, in a minute
 test: $(VENV)/.dev checks ## linters, types, the site and every test but thorough ones, in a quarter of an hour
 	$(PYTEST) -m "not thorough"
 
-test-all: $(VENV)/.dev checks ## and all sizes, damages, moments of crashes, lines of the documentation, the tutorial, the wheel, browser pages
+test-all: $(VENV)/.models checks ## and all sizes, damages, moments of crashes, lines of the documentation, the tutorial, the wheel, browser pages
 	$(PYTEST)
 
 test-part: $(VENV)/.dev ## an eighth of what only test-all has: make test-part PART=3/8
 	@test -n "$(PART)" || { echo "name a part: make test-part PART=3/8" >&2; exit 2; }
 	$(PYTEST) --part $(PART)
 
-durations: $(VENV)/.dev ## run every test and write what each took to tests/durations.csv, which quick and the parts read
+durations: $(VENV)/.models ## run every test and write what each took to tests/durations.csv, which quick and the parts read
 	$(PYTEST) --renew-durations
 	$(PYTEST) --quick --renew-durations  # what takes longer where other tests come first
 
@@ -40,7 +40,7 @@ test-gpu: $(VENV)/.dev ## the GPU against the CPU
 	@$(BIN)/python -c 'import sys, torch; sys.exit(None if torch.cuda.is_available() else "a GPU must be there for `make test-gpu`; torch sees none")'
 	LOSSSCOPE_TEST_DEVICE=cuda OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/gpu
 
-coverage: $(VENV)/.dev ## every test, and which lines none runs
+coverage: $(VENV)/.models ## every test, and which lines none runs
 	$(PYTEST) --cov --cov-report=term
 
 crash: $(VENV)/.dev ## kills, signals, full disks: all moments of each command that writes
@@ -98,3 +98,7 @@ $(VENV)/.run: pyproject.toml setup.py constraints.txt | $(BIN)/pip
 $(VENV)/.dev: pyproject.toml setup.py constraints.txt | $(BIN)/pip
 	$(BIN)/pip install -qq --no-compile -e ".[dev]"
 	touch $@ $(VENV)/.run
+
+$(VENV)/.models: $(VENV)/.dev
+	$(BIN)/pip install -qq --no-compile --group models
+	touch $@

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ._recipe_advice import decay_advice, least_advice, rate_advice, warmup_advice
 from .base import Advice, Check, Evidence, Finding, Missing, Remedy, Severity, TooLittle
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment
@@ -61,11 +62,11 @@ class CompleteCollapse(Check):
                 Evidence(f"recall@1 {best.label} (by chance {best.chance:.3g})", best.recall, None, (None, None)),
             ),
             (
+                *least_advice(patient),
+                *decay_advice(patient),
+                *rate_advice(patient),
                 Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),
-                Advice(
-                    "With the hardest negative of a batch, train first with all negatives, then switch.",
-                    patient.warmup_command() if _mines_hardest(patient) else None,
-                ),
+                *warmup_advice(patient),
             ),
         )
 
@@ -98,8 +99,3 @@ class CompleteCollapse(Check):
             ),
             (Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),),
         )
-
-
-def _mines_hardest(patient: Patient) -> bool:
-    """Return whether it was trained with a loss of the hardest negative, which needs a warm-up."""
-    return patient.objective_spec is not None and patient.objective.traits.needs_warmup

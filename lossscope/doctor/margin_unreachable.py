@@ -8,6 +8,7 @@ from typing import ClassVar
 from lossscope.engine.loss_levels import Layout, is_unreachable, loss_levels
 from lossscope.objectives.base import Objective
 
+from ._recipe_advice import margin_command
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.patient import Patient, build_objective
@@ -44,7 +45,10 @@ class MarginUnreachable(Check):
             "so that all negatives are active for ever, easy ones, too.",
             (Evidence("loss of the best possible vectors / loss of guessing", best, 0.0, (0, 0)),),
             (
-                Advice("Use a margin of 0.2 to 0.5 of cosines, or of 0.5 to 1 of Euclidean distances of unit vectors."),
+                Advice(
+                    "Use a margin of 0.2 to 0.5 of cosines, or of 0.5 to 1 of Euclidean distances of unit vectors.",
+                    margin_command(patient, objective),
+                ),
                 Advice("Where rows are meant to have any length, watch the loss with distances of your own."),
             ),
         )

@@ -12,19 +12,22 @@ from .parts.half_spaces import partners_restored
 from .parts.items import MOST, Items
 from .parts.patient import Patient
 from .parts.remedies import paired_again
-from .parts.restoration import Order, Restoration
+from .parts.restoration import Order, Restoration, Structure
 
 
 @dataclass(frozen=True)
 class MisalignedPairs(Check):
-    """Are positives found as by guessing although the sides have a structure in common?
+    """Are positives found as by guessing, or worse than in another order, although the sides have structure in common?
 
     Proof is an order of the rows that restores the pairs, or best candidates that are closer than between sides
-    reflected in their principal directions, which have nothing in common but the width of these.
+    reflected in their principal directions, which have nothing in common but the width of these. Where neighbours are
+    alike, as passages of one document, shifted pairs are better than guessing.
     Source: a permutation keeps every cosine within a side and every best candidate, and destroys recall.
     """
 
     restored: float = 0.35  # mean share of the items above the positive in another order; 0.5 by chance
+    closer: float = 0.5  # that share over the stated one, of pairs better than guessing; 1 where neighbours are alike
+    found: float = 0.5  # their recall@1, above which the stated positives are the right ones
     structure: float = 0.05  # of the best candidates above those of reflected sides, in deviations over queries
     reflections: float = 4.0  # in deviations over reflections; independent sides have at most 2
     severity: ClassVar[Severity] = "error"
@@ -39,37 +42,50 @@ class MisalignedPairs(Check):
         patient.require_trained()
         alignment = patient.part(Alignment)
         patient.signals[self.id()] = alignment.best.auc
+        best = alignment.best
+        if not alignment.at_chance and (best.recall > self.found or not patient.has(Restoration)):
+            return None
+        order = patient.part(Restoration).best
+        limit = self.restored if alignment.at_chance else self.closer * (1 - best.auc)
+        if order is not None and order.place < limit:
+            return self._of_order(alignment, order, limit)
         if not alignment.at_chance:
             return None
-        restoration = patient.part(Restoration)
-        order = restoration.best
-        if order is not None and order.place < self.restored:
-            return self._found(alignment, restoration, order)
-        structure = restoration.structure
+        structure = patient.part(Structure)
         if structure.among_queries > self.structure and structure.among_reflections > self.reflections:
-            return self._found(alignment, restoration, None)
+            return self._of_structure(alignment, structure)
         return None
 
-    def _found(self, alignment: Alignment, restoration: Restoration, order: Order | None) -> Finding:
-        best = alignment.best
-        if order is not None:
+    def _of_order(self, alignment: Alignment, order: Order, limit: float) -> Finding:
+        if alignment.at_chance:
             why = f"Positives are found as by guessing; with {order.what} they are not: the rows are in another order."
-            advice = Advice(f"Write the rows in one order: {order.what} restores the pairs.")
-            proof = Evidence("share of items above the positive in that order", order.place, self.restored, (0, 0.3))
         else:
-            why = (
-                "Positives are found as by guessing, yet every query has candidates that are closer than items without "
-                "anything in common are: the right partners seem to be there, under other rows."
-            )
-            advice = Advice("Compare the ids of both sides row by row: shuffling, sorting or filtering of one side.")
-            above = restoration.structure.among_reflections
-            name = "best candidates above reflected sides, in deviations"
-            proof = Evidence(name, above, self.reflections, (None, None))
+            why = f"With {order.what} far fewer items are above the positive of a query: the rows are in another order."
+        return self._found(
+            alignment,
+            why,
+            Evidence("share of items above the positive in that order", order.place, limit, (0, 0.3)),
+            f"Write the rows in one order: {order.what} restores the pairs.",
+        )
+
+    def _of_structure(self, alignment: Alignment, structure: Structure) -> Finding:
+        above = structure.among_reflections
+        return self._found(
+            alignment,
+            "Positives are found as by guessing, yet every query has candidates that are closer than items without "
+            "anything in common are: the right partners seem to be there, under other rows.",
+            Evidence("best candidates above reflected sides, in deviations", above, self.reflections, (None, None)),
+            "Compare the ids of both sides row by row: shuffling, sorting or filtering of one side.",
+        )
+
+    def _found(self, alignment: Alignment, why: str, proof: Evidence, advice: str) -> Finding:
+        best = alignment.best
+        by_chance = best.auc_by_chance if alignment.at_chance else None  # shifted among alike ones they are above it
         return self.finding(
             "queries are paired with the wrong candidates",
             why,
-            (proof, Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, best.auc_by_chance, (0.7, 1))),
-            (advice, Advice("Look at a few pairs by eye before anything else.")),
+            (proof, Evidence(f"AUC {best.label}, 0.5 by chance", best.auc, by_chance, (0.7, 1))),
+            (Advice(advice), Advice("Look at a few pairs by eye before anything else.")),
         )
 
     def remedies(self, patient: Patient) -> Sequence[Remedy]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ._recipe_advice import decay_advice, rate_advice
 from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.alignment import Alignment
@@ -52,13 +53,13 @@ class NoLearning(Check):
             except Missing:
                 if not patient.has(Curve):
                     raise
-                return self.of_curve(patient.part(Curve))
+                return self._of_curve(patient, patient.part(Curve))
             if found is not None or alignment.best.auc >= self.auc or not patient.has(Curve):
                 return found
-            return self.of_curve(patient.part(Curve))
+            return self._of_curve(patient, patient.part(Curve))
         if not patient.has(TrainingLog):
             raise Missing("it has neither pairs nor a log", "a training log (--log)")
-        return self.of_curve(patient.part(Curve))
+        return self._of_curve(patient, patient.part(Curve))
 
     def _of_vectors(self, patient: Patient, alignment: Alignment) -> Finding | None:
         patient.signals[self.id()] = alignment.best.auc
@@ -78,10 +79,9 @@ class NoLearning(Check):
                 0, Evidence(f"loss / log B at batches of {batches.batch_size}", ratio, self.share, (0, 0.8))
             )
             why = f"The loss is {ratio:.2f} times log B, and positives are found as by guessing."
-        return self.finding("nothing has been learnt", why, tuple(evidence), _ADVICE)
+        return self.finding("nothing has been learnt", why, tuple(evidence), _advice(patient))
 
-    def of_curve(self, curve: Curve) -> Finding | None:
-        """Return the finding of a log."""
+    def _of_curve(self, patient: Patient, curve: Curve) -> Finding | None:
         guess = min((x for x in curve.guesses if self._is_reached(curve, x)), key=curve.rank_of_guess, default=None)
         if guess is None or not curve.is_flat or curve.recall_rises:
             return None
@@ -96,7 +96,7 @@ class NoLearning(Check):
                 Evidence(f"loss / {guess.name}", curve.level / guess.value, self.share, (0, 0.8)),
                 Evidence("change of the loss since the first third", curve.drift, -0.01, (None, -0.05)),
             ),
-            _ADVICE,
+            _advice(patient),
         )
 
     def _is_reached(self, curve: Curve, guess: Guess) -> bool:
@@ -118,6 +118,10 @@ class NoLearning(Check):
             return False
         always = self.started <= curve.level / curve.start <= 1 / self.started
         return always or (is_two and curve.noise < self.noise * curve.level)
+
+
+def _advice(patient: Patient) -> tuple[Advice, ...]:
+    return (*decay_advice(patient), *rate_advice(patient), *_ADVICE)
 
 
 def _meaning(guess: Guess) -> str:

@@ -10,6 +10,7 @@ from typing import ClassVar
 from lossscope.engine.loss_levels import Layout, perfect_losses
 from lossscope.objectives.base import Objective
 
+from ._recipe_advice import temperature_command
 from .base import Advice, Check, Evidence, Finding, Remedy, Severity
 from .parts.batches import Batches
 from .parts.other_temperatures import weighed_again
@@ -56,9 +57,7 @@ class TemperatureTooHigh(Check):
                     "See N_eff for other temperatures.",
                     patient.source_command("cocos", "--objective", "ntxent:tau=0.02..0.5/6"),
                 ),
-                Advice(
-                    "Train at tau 0.05 to 0.1, or learn it.", patient.train_command("--objective", "ntxent:tau=0.07")
-                ),
+                Advice("Train at tau 0.05 to 0.1, or learn it.", temperature_command(patient, batches.objective)),
             ),
         )
 

@@ -1,6 +1,6 @@
 """Does the doctor's advice work? Sick runs, their advice where it is a command, and healthy twins.
 
-    python studies/doctor/advice.py --out DIR [--only NAME]
+    python studies/doctor/advice.py --out DIR [--only ID ...]
 
 Every sick run is trained, examined, trained again by the command that the doctor gives, and examined again; its twin
 is trained without the fault. A row of results/advice.csv has what was found before and after, and recall@1 of
@@ -10,12 +10,14 @@ validation data, the mean of both directions, of all three.
 from __future__ import annotations
 
 import argparse
+import resource
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +42,22 @@ class Illness:
     """A run with a fault, and the same without."""
 
     id: str
-    sick: tuple[str, ...]  # options of `lossscope train`
+    sick: tuple[str, ...]  # options of `lossscope train`; a later one wins
     twin: tuple[str, ...]
+    variant: str = ""  # of the fault, where several lead to one finding
+
+    @property
+    def name(self) -> str:
+        """Of its runs."""
+        return f"{self.id}-{self.variant}" if self.variant else self.id
+
+    @property
+    def fault(self) -> str:
+        """The options in which it differs from its twin."""
+        sick, twin = merged(self.sick), merged(self.twin)
+        other = [word for key in sick if sick[key] != twin.get(key) for word in (key, sick[key])]
+        left_out = [word for key in twin if key not in sick for word in (key, twin[key])]
+        return f"with {shlex.join(other)}" if other else f"without {shlex.join(left_out)}"
 
 
 def illnesses() -> Iterator[Illness]:
@@ -69,25 +85,40 @@ def illnesses() -> Iterator[Illness]:
     )
     same = ("--data", SCENES, *TOWERS, "--objective", "ntxent:tau=0.07", "--epochs", "6")
     yield Illness("same-item-negatives", same, (*same, "--same-image", "mask"))
+    few = ("--data", PASSAGES.replace("train=2000", "train=1000"), *TEXTS, "--objective")  # hinges take longer
+    contrastive = (*few, "contrastive")
+    yield Illness("margin-unreachable", (*few, "triplet:margin=3"), (*few, "triplet"))
+    yield Illness("margin-unreachable", (*few, "contrastive:margin=3"), contrastive, "pairs")
+    yield Illness("complete-collapse", (*few, "contrastive:margin=0"), contrastive, "margin")
+    softmax = (*plain, "--objective", "ntxent:tau=0.07")
+    yield Illness("complete-collapse", (*softmax, "--lr", "1"), softmax, "rate")
+    yield Illness("no-learning", (*softmax, "--lr", "1e-7"), softmax, "rate")
+    yield Illness("no-learning", (*softmax, "--weight-decay", "1"), softmax, "decay")
 
 
 def main() -> None:
     """Try everything, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
-    parser.add_argument("--only", help="an id")
+    parser.add_argument("--only", action="append", default=[], help="an id, repeat; rows of the others stay")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    chosen = [one for one in illnesses() if options.only in (None, one.id)]
+    every = list(illnesses())
+    chosen = [one for one in every if not options.only or one.id in options.only]
     rows = pd.DataFrame([row_of(one, seed, options.out) for one in chosen for seed in SEEDS])
     print(rows.to_string())
-    if not options.only:
-        write_text(RESULTS, format_csv(rows))
+    if options.only:
+        before = pd.read_csv(RESULTS)
+        rows = pd.concat([before[~before["id"].isin(options.only)], rows])
+        order = list(dict.fromkeys(one.id for one in every))
+        rows = rows.sort_values("id", key=lambda ids: ids.map(order.index), kind="stable")
+    write_text(RESULTS, format_csv(rows))
+    print(f"{sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]):.0f} s of one core, of trainings")
 
 
 def row_of(one: Illness, seed: int, out: Path) -> dict[str, Any]:
     """Train a sick run, follow the advice, train the twin."""
-    sick = train(out / f"{one.id}-sick-{seed}", (*one.sick, "--seed", str(seed)))
+    sick = train(out / f"{one.name}-sick-{seed}", (*one.sick, "--seed", str(seed)))
     before = recall(sick)
     found = lossscope.doctor(str(sick), cache=False)
     own = [finding for finding in found.findings if finding.id == one.id]
@@ -105,10 +136,14 @@ def row_of(one: Illness, seed: int, out: Path) -> dict[str, Any]:
             subprocess.run(run, check=True, capture_output=True)
             (again / "followed").touch()
     after = lossscope.doctor(str(again), cache=False) if again is not None else None
-    twin = train(out / f"{one.id}-twin-{seed}", (*one.twin, "--seed", str(seed)))
+    healthy = (*one.twin, "--seed", str(seed))
+    twin = train(
+        out / f"twin-{sha256(shlex.join(healthy).encode()).hexdigest()[:8]}", healthy
+    )  # several faults have one
     shown = "" if command is None else command.replace(f"{out}/", "")
     return {
         "id": one.id,
+        "fault": one.fault,
         "seed": seed,
         "found": bool(own),
         "command": shown,
@@ -121,13 +156,17 @@ def row_of(one: Illness, seed: int, out: Path) -> dict[str, Any]:
 
 
 def train(path: Path, options: tuple[str, ...]) -> Path:
-    """Train a run unless it is there; a later option wins."""
+    """Train a run unless it is there."""
     if not (path / "best.pt").is_file():
-        own = dict(zip(options[::2], options[1::2], strict=True))
-        words = [word for option in own.items() for word in option]
+        words = [word for option in merged(options).items() for word in option]
         command = [sys.executable, "-m", "lossscope_cli", "train", *words, "--out", str(path), "--quiet"]
         subprocess.run(command, check=True, capture_output=True)
     return path
+
+
+def merged(options: tuple[str, ...]) -> dict[str, str]:
+    """Return option -> value; a later one wins."""
+    return dict(zip(options[::2], options[1::2], strict=True))
 
 
 def recall(path: Path) -> float:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from pathlib import Path
+
 import make_doctor
 import numpy as np
 import pandas as pd
 import pytest
 
+from lossscope.doctor.base import Check
 from lossscope.registry import names
 
 
@@ -69,3 +74,24 @@ def test_the_table_of_kinds_counts_each_kind_and_names_what_is_not_right() -> No
 
 def test_auc_counts_ties_by_half() -> None:
     assert make_doctor.auc(np.array([1.0, 2.0]), np.array([0.0, 1.0])) == 0.875
+
+
+def test_advice_closes_the_gap_to_the_healthy_twin_in_four_of_five_runs_that_a_fault_hurt() -> None:
+    rows = pd.read_csv(make_doctor.RESULTS / "advice.csv")
+    closed = make_doctor.gaps_closed(rows).dropna()
+    assert len(closed) >= 16 and (closed >= make_doctor.CLOSED).mean() >= 0.8
+    assert rows["found"].all() and not rows["found_after"].any()
+
+
+def test_every_finding_that_gives_a_command_to_train_again_is_tried() -> None:
+    helpers = r"(train|warmup|margin|temperature)_command|(decay|rate|least|warmup)_advice"
+    commands = re.compile(rf"{helpers}|lossscope train --")
+    files = Path(inspect.getfile(Check)).parent.glob("[a-z]*.py")
+    giving = {path.stem.replace("_", "-") for path in files if commands.search(path.read_text(encoding="utf-8"))}
+    assert giving == set(pd.read_csv(make_doctor.RESULTS / "advice.csv")["id"])
+
+
+def test_a_fault_without_a_command_closes_no_gap_and_one_that_does_not_hurt_has_none() -> None:
+    rows = pd.DataFrame({"before": [10.0, 10.0, 10.0], "after": [50.0, np.nan, 9.0], "twin": [60.0, 60.0, 14.0]})
+    assert make_doctor.gaps_closed(rows).tolist()[:2] == [0.8, 0.0]
+    assert make_doctor.gaps_closed(rows).isna().tolist() == [False, False, True]

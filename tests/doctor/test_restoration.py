@@ -12,7 +12,7 @@ from lossscope.doctor.examination.examine import examine
 from lossscope.doctor.examination.open_source import open_patient
 from lossscope.doctor.examination.options import Options
 from lossscope.doctor.parts.restoration import Order, Restoration
-from tests.planted.base import SIZES, Size, aligned, dump, pairs
+from tests.planted.base import SIZES, Size, aligned, dump, pairs, unit
 from tests.planted.misaligned_pairs import by_id, far, interleaved, shifted, shuffled
 
 
@@ -69,3 +69,17 @@ def test_a_row_with_nan_hides_no_shuffled_pairs(side: str, n: int, tmp_path: Pat
     path = _damaged(_path(shuffled, Size(n, 64), tmp_path), side, tmp_path)
     (found,) = examine(path, cache=False).examinations[0].findings
     assert found.id == "non-finite" and "misaligned-pairs" in found.explains
+
+
+@pytest.mark.parametrize("size", SIZES[:4], ids=lambda size: f"n{size.n}d{size.d}")
+def test_shifted_pairs_are_found_where_neighbours_are_alike(size: Size, tmp_path: Path) -> None:
+    """Passages of one document follow each other, so that a shifted pair is better than guessing."""
+    first, second = aligned(size, noise=0.5)
+    document = np.arange(size.n) // 4
+    shared = 0.8 * aligned(Size(size.n, size.d, seed=9))[0][document]
+    sides = unit(first + shared), unit(second + shared)
+    found = examine(pairs(tmp_path, sides[0], np.roll(sides[1], 1, axis=0)), cache=False)
+    assert found.ids[:1] == ("misaligned-pairs",), found
+    assert "shifted by 1 row" in found.findings[0].why
+    healthy = examine(pairs(tmp_path, *sides, name="healthy.npz"), cache=False)
+    assert not any(finding.is_alarm for finding in healthy.findings), healthy

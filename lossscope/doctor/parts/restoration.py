@@ -1,4 +1,4 @@
-"""Can another order of the rows restore misaligned pairs?"""
+"""Can another order of the rows restore misaligned pairs, and have the sides anything in common?"""
 
 from __future__ import annotations
 
@@ -42,30 +42,40 @@ class Structure:
 
     among_queries: float  # in deviations of the best candidates of single queries
     among_reflections: float  # in deviations of their mean over reflections: sides of few dimensions meet by accident
+    needs: ClassVar[tuple[type, ...]] = (Items,)
+
+    @classmethod
+    def of(cls, patient: Patient, items: Items) -> Structure:
+        """Look at both sides. Raises Missing without embeddings."""
+        return cross_structure(_two_sides(patient, items), items.is_sample and max(items.whole) > MOST)
 
 
 @dataclass(frozen=True)
 class Restoration:
-    """The best of the other orders that were tried, and structure between the sides."""
+    """The best of the other orders that were tried."""
 
     best: Order | None
-    structure: Structure
     needs: ClassVar[tuple[type, ...]] = (Items,)
 
     @classmethod
     def of(cls, patient: Patient, items: Items) -> Restoration:
         """Try shifts, both layouts of several captions, and orders by id. Raises Missing without embeddings."""
         source, relations = items.source, items.source.relations
-        if source.images is None or source.captions is None or relations.one_set:
-            raise Missing("it has no two sides of embeddings", "embeddings")
-        vectors = patient.part(Vectors)
+        vectors = _two_sides(patient, items)
         tried = list(best_shift(vectors, _usable(vectors, relations.positives)))
         if max(items.whole) <= _MANY:  # orders are of all rows: the others move where one is left out
             orders = _orders(relations.positives, *items.whole, source.image_ids, source.caption_ids)
             usable = [(what, _usable(vectors, pairs)) for what, pairs in orders]
             tried += [Order(what, _place(vectors, pairs), pairs) for what, pairs in usable if len(pairs) >= LEAST]
-        structure = cross_structure(vectors, items.is_sample and max(items.whole) > MOST)
-        return cls(min(tried, key=lambda one: one.place, default=None), structure)
+        return cls(min(tried, key=lambda one: one.place, default=None))
+
+
+def _two_sides(patient: Patient, items: Items) -> Vectors:
+    """Return the vectors of two sides. Raises Missing without."""
+    source = items.source
+    if source.images is None or source.captions is None or source.relations.one_set:
+        raise Missing("it has no two sides of embeddings", "embeddings")
+    return patient.part(Vectors)
 
 
 def cross_structure(vectors: Vectors, is_large: bool) -> Structure:

@@ -1,0 +1,88 @@
+"""Which choices of a run's recipe keep it from learning, and what command trains it without them?"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from lossscope.engine.loss_levels import Layout, loss_levels
+from lossscope.objectives.base import Objective
+from lossscope.registry import spec_of
+
+from .parts.patient import Patient
+from .types import Advice
+
+_PAIRS = 8  # of a batch in which equal embeddings are weighed; it does not depend on their number
+_DECAY = 0.1  # of Adam, which adds it to the gradient: leaves passages a recall@1 of 3 %; 0.01 leaves 68 of 71
+_RATES = (1e-5, 1e-2)  # learning rates of Adam within which a training may work
+_USUAL_RATE = 1e-3
+_USUAL_TAU = 0.07  # the start of CLIP's
+
+
+def decay_advice(patient: Patient) -> tuple[Advice, ...]:
+    """Advise to train without weight decay where it is larger than the gradient of a loss."""
+    decay = patient.recipe.get("weight_decay")
+    if patient.recipe.get("optimiser") != "adam" or not isinstance(decay, float) or decay < _DECAY:
+        return ()
+    return (
+        Advice(
+            f"Train without weight decay: Adam adds {decay:g} times the weights to the gradient, and nothing else is "
+            "left to be learnt.",
+            patient.train_command("--weight-decay", 0),
+        ),
+    )
+
+
+def rate_advice(patient: Patient) -> tuple[Advice, ...]:
+    """Advise a usual learning rate where that of the run is none."""
+    rate = patient.recipe.get("lr")
+    if not isinstance(rate, float) or _RATES[0] <= rate <= _RATES[1]:
+        return ()
+    low, high = _RATES
+    return (
+        Advice(
+            f"Train at a learning rate of {low:g} to {high:g} in place of {rate:g}.",
+            patient.train_command("--lr", _USUAL_RATE),
+        ),
+    )
+
+
+def least_advice(patient: Patient) -> tuple[Advice, ...]:
+    """Advise a margin where a loss costs nothing when all embeddings are equal."""
+    if patient.objective_spec is None:
+        return ()
+    objective = patient.objective
+    levels = loss_levels(objective, Layout(_PAIRS))
+    if levels is None or levels.collapse != 0:
+        return ()
+    return (
+        Advice(
+            f"Let the loss push negatives away: {patient.objective_spec} costs nothing where all embeddings are equal.",
+            margin_command(patient, objective),
+        ),
+    )
+
+
+def warmup_advice(patient: Patient) -> tuple[Advice, ...]:
+    """Advise a warm-up with all negatives where a loss has the hardest one alone, or may have."""
+    if patient.objective_spec is None:
+        return (Advice("With the hardest negative of a batch, train first with all negatives, then switch."),)
+    if not patient.objective.traits.needs_warmup:
+        return ()
+    return (Advice("Train first with all negatives of a batch, then with the hardest.", patient.warmup_command()),)
+
+
+def temperature_command(patient: Patient, objective: Objective) -> str | None:
+    """Return the command that trains the run again at a usual temperature; None where it is no run of lossscope."""
+    if not hasattr(objective, "tau"):
+        return patient.train_command("--objective", f"ntxent:tau={_USUAL_TAU}")
+    return patient.train_command("--objective", spec_of(replace(objective, tau=_USUAL_TAU)))  # type: ignore[type-var]
+
+
+def margin_command(patient: Patient, objective: Objective) -> str | None:
+    """Return the command that trains the run again with the usual margin of its loss; None where it has none."""
+    if patient.run is None:
+        return None
+    usual = next((field.default for field in fields(objective) if field.name == "margin"), None)  # type: ignore[arg-type]
+    if usual is None or usual == objective.margin:  # type: ignore[attr-defined]
+        return None
+    return patient.train_command("--objective", spec_of(replace(objective, margin=usual)))  # type: ignore[type-var]
