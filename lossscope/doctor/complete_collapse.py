@@ -14,6 +14,8 @@ from .parts.patient import LEAST_STEPS, Patient
 from .parts.remedies import centred
 from .parts.spectrum import Spectrum
 
+_ADVICE = Advice("Begin again with a tenth of the learning rate, a warm-up of it, and less weight decay.")
+
 
 @dataclass(frozen=True)
 class CompleteCollapse(Check):
@@ -61,7 +63,7 @@ class CompleteCollapse(Check):
                 Evidence(f"recall@1 {best.label} (by chance {best.chance:.3g})", best.recall, None, (None, None)),
             ),
             (
-                Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),
+                _ADVICE,
                 Advice(
                     "With the hardest negative of a batch, train first with all negatives, then switch.",
                     patient.warmup_command() if _mines_hardest(patient) else None,
@@ -96,7 +98,7 @@ class CompleteCollapse(Check):
                 Evidence("positive − hardest negative similarity, its size", gap, self.apart, (0.05, None)),
                 Evidence("counted negatives / other pairs of a batch", share, self.counted, (0, 0.5)),
             ),
-            (Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),),
+            (_ADVICE,),
         )
 
 
