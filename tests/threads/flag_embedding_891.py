@@ -28,7 +28,7 @@ def train(folder: Path, mended: bool) -> None:
     """Write trainer_state.json, as transformers does."""
     queries, passages = views(_TEXTS, latent=24, noise=0.7)
     encoders = tower(48), tower(40)
-    optimizer = torch.optim.Adam(parameters(*encoders), lr=2e-3)
+    optimizer = torch.optim.Adam(parameters(*encoders), lr=5e-3)
     history, losses = [], []
     for step in range(1, 1501):
         rows = torch.randint(_TEXTS, (_BATCH,))
@@ -42,6 +42,6 @@ def train(folder: Path, mended: bool) -> None:
         losses.append(loss.item())
         if step % _EVERY == 0:
             mean, epoch = sum(losses[-_EVERY:]) / _EVERY, _BATCH * step / _TEXTS
-            history.append({"loss": round(mean, 4), "learning_rate": 2e-3, "epoch": epoch, "step": step})
+            history.append({"loss": round(mean, 4), "learning_rate": 5e-3, "epoch": epoch, "step": step})
     state = {"global_step": 1500, "train_batch_size": _BATCH, "log_history": history}
     (folder / "trainer_state.json").write_text(json.dumps(state), encoding="utf-8")

@@ -17,7 +17,7 @@ from .base import Thread, classes
 THREAD = Thread(
     reference="HobbitLong/SupContrast#42",
     mistake="The full learning rate from the first step: all pictures get the same embedding, and there it stays.",
-    mended="The learning rate warms up in the first half.",
+    mended="The learning rate warms up, to a twentieth of it.",
     command="lossscope doctor --log train.log --batch-size 64 --objective supcon:tau=0.1",
     first="no-learning",
 )
@@ -27,13 +27,13 @@ _BATCH, _TEMPERATURE, _BASE = 64, 0.1, 0.07  # the loss is multiplied by the rat
 def train(folder: Path, mended: bool) -> None:
     """Write train.log, as SupContrast does."""
     pictures, labels = classes(17_000, 6)
-    hidden = [layer for _ in range(5) for layer in (nn.Linear(64, 64), nn.ReLU())]
+    hidden = [layer for _ in range(7) for layer in (nn.Linear(64, 64), nn.ReLU())]
     network = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), *hidden, nn.Linear(64, 32))
     optimizer = torch.optim.SGD(network.parameters(), lr=1.0, momentum=0.9)
     lines = []
     for step in range(1, 601):
         if mended:
-            optimizer.param_groups[0]["lr"] = 1.0 * min(step / 300, 1)
+            optimizer.param_groups[0]["lr"] = 0.05 * min(step / 200, 1)
         batch = torch.randint(len(pictures), (_BATCH,))
         views = pictures[batch].repeat(2, 1) + 0.3 * torch.randn(2 * _BATCH, 32)
         loss = supcon(network(views), labels[batch].repeat(2))
