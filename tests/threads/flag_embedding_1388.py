@@ -45,7 +45,7 @@ def mine(rows: list[dict[str, str | list[str]]]) -> list[list[str]]:
     found = []
     for row in rows:
         query = set(row["query"])
-        scores = [len(query & these) / len(query | these) for these in letters]
+        scores = [len(query & text) / len(query | text) for text in letters]
         ranking = sorted(range(len(corpus)), key=lambda i: -scores[i])[slice(*_RANKS)]
         kept = [corpus[i] for i in ranking if corpus[i] not in row["pos"]]
         found.append([kept[i] for i in torch.randperm(len(kept))[:_NEGATIVES].tolist()])
