@@ -1,16 +1,17 @@
-"""tests/threads -> docs/doctor-threads.md: questions of public threads as small loops, and what doctor prints for them.
+"""tests/threads -> docs/doctor-threads.md: questions of public threads, made small, and what lossscope prints for them.
 
-Every loop is trained twice, with the poster's mistake and without: a minute in all. `--check` writes nothing and exits
+Everything is made twice, with the poster's mistake and without: two minutes in all. `--check` writes nothing and exits
 1 with a diff when the page is not what would be written.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,14 +22,16 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "doctor-threads.md"
+MISSED = "**missed**"
 NOTE = "<!-- Made by docs/make_doctor_threads.py from tests/threads. Change those, then `make docs`. -->\n\n"
 _TOP = """# Threads, asked again
 
 Questions of public threads, rebuilt from their descriptions as loops of a few seconds: plain torch, two small towers,
-synthetic data. Each loop leaves what its poster would have: a log, a dump, or a file of rows. `lossscope doctor` is
-asked as the poster could ask; then the mistake is mended, and the same command is typed again. Where a thread does not
-say what the mistake was, it is one that gives what was seen. The loops are in [tests/threads](../tests/threads), a file
-a thread, and the test there holds this page to them. Only the first finding is shown.
+synthetic data. Each leaves what its poster would have: a log, a dump, a file of rows, or the file of a loss. `lossscope
+doctor`, `data lint` or `check` is asked as the poster could ask; then the mistake is mended, and the same command is
+typed again. Where a thread does not say what the mistake was, it is one that gives what was seen. The loops are in
+[tests/threads](../tests/threads), a file a thread, and the test there holds this page to them. Only the first finding
+is shown.
 
 """
 
@@ -41,7 +44,19 @@ def page(answers: Mapping[str, tuple[Answer, Answer]]) -> str:
     """
     rows = ["| thread | what was seen | first finding | after mending |", "|---|---|---|---|"]
     rows += [row(name, *both) for name, both in answers.items()]
-    return NOTE + _TOP + "\n".join(rows) + "\n" + "".join(section(name, *both) for name, both in answers.items())
+    sections = "".join(section(name, *both) for name, both in answers.items())
+    return NOTE + _TOP + _paragraph(tally(rows[2:])) + "\n" + "\n".join(rows) + "\n" + sections
+
+
+def tally(rows: Sequence[str]) -> str:
+    """Return how many threads are answered and how many twins are clean, from the rows of the table."""
+    missed = [row.split(" | ")[0].removeprefix("| ") for row in rows if MISSED in row]
+    clean = [row for row in rows if not re.search(r", (?:error|warning|fail)\b", row.split(" | ")[-1])]
+    still = f"Still missed: {', '.join(missed)}." if missed else "None is missed."
+    return (
+        f"Of {len(rows)} threads {len(rows) - len(missed)} are answered by the first finding, and {len(clean)} of "
+        f"{len(rows)} mended twins have nothing above a note. {still}"
+    )
 
 
 def row(name: str, sick: Answer, mended: Answer) -> str:
@@ -53,7 +68,7 @@ def row(name: str, sick: Answer, mended: Answer) -> str:
 
 def _first(thread: Thread, sick: Answer) -> str:
     found = f"`{sick.findings[0][1]}`, {sick.findings[0][0]}" if sick.findings else "none"
-    return f"**missed**: {found}" if thread.miss else found
+    return f"{MISSED}: {found}" if thread.miss else found
 
 
 def _after(mended: Answer) -> str:
@@ -85,12 +100,8 @@ def section(name: str, sick: Answer, mended: Answer) -> str:
     if thread.miss:
         wanted = f"`{thread.first}` is the answer" if thread.first else "no finding is the answer"
         parts.append(_paragraph(f"**Missed**: {wanted}; {escape(thread.miss)}"))
-    parts += [_paragraph(f"**Mended**: {escape(thread.mended)}"), _block([*mended.summary, *_notes(mended)])]
+    parts += [_paragraph(f"**Mended**: {escape(thread.mended)}"), _block([*mended.summary, *mended.titles])]
     return "\n".join(parts)
-
-
-def _notes(mended: Answer) -> list[str]:
-    return [line for line in mended.lines if line.startswith(("error ", "warning ", "note "))]
 
 
 def _paragraph(text: str) -> str:

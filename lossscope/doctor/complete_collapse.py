@@ -15,6 +15,8 @@ from .parts.patient import LEAST_STEPS, Patient
 from .parts.remedies import centred
 from .parts.spectrum import Spectrum
 
+_ADVICE = Advice("Begin again with a tenth of the learning rate, a warm-up of it, and less weight decay.")
+
 
 @dataclass(frozen=True)
 class CompleteCollapse(Check):
@@ -65,7 +67,7 @@ class CompleteCollapse(Check):
                 *least_advice(patient),
                 *decay_advice(patient),
                 *rate_advice(patient),
-                Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),
+                _ADVICE,
                 *warmup_advice(patient),
             ),
         )
@@ -97,5 +99,5 @@ class CompleteCollapse(Check):
                 Evidence("positive − hardest negative similarity, its size", gap, self.apart, (0.05, None)),
                 Evidence("counted negatives / other pairs of a batch", share, self.counted, (0, 0.5)),
             ),
-            (Advice("Begin again with a tenth of the learning rate, and a warm-up of it."),),
+            (_ADVICE,),
         )

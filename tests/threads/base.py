@@ -1,4 +1,4 @@
-"""What a rebuilt thread is, the synthetic pairs that its loop trains on, and what doctor prints for its command."""
+"""What a rebuilt thread is, the synthetic data that its loop trains on, and what lossscope prints for its command."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,46 +21,55 @@ from torch.nn.functional import cross_entropy, normalize
 
 HERE = Path(__file__).parent
 WIDTH = "100"  # columns of doctor's output
-_FINDING = re.compile(r"^(error|warning|note) +([a-z0-9-]+): ")
+_FINDING = re.compile(r"^(error|warning|note) +([a-z0-9-]+): |^  (fail) +(\S+(?: \S+)*) {2,}")
+"""Of doctor and `data lint` each severity, of `check` what fails."""
 
 
 @dataclass(frozen=True)
 class Thread:
-    """A question of a repository: the docstring of its file is what the poster saw, `train` there is the loop."""
+    """A question of a repository: the docstring of its file is what the poster saw, `train` there makes it."""
 
     reference: str  # openai/CLIP#362
     mistake: str  # in the loop
     mended: str  # what the twin does instead
     command: str  # that the poster types, in the folder that the loop writes
-    first: str  # id of the finding that answers the question; empty: there is none
-    miss: str = ""  # why doctor does not say it first
+    first: str  # id of the finding or name of the check that answers the question; empty: none does
+    miss: str = ""  # why it is not said first
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What doctor printed."""
+    """What lossscope printed."""
 
     lines: tuple[str, ...]
 
     @property
     def findings(self) -> list[tuple[str, str]]:
         """(severity, id) of each finding, the most likely cause first."""
-        return [(match[1], match[2]) for line in self.lines if (match := _FINDING.match(line))]
+        matches = (_FINDING.match(title) for title in self.titles)
+        return [(match[1] or match[3], match[2] or match[4]) for match in matches if match]
+
+    @property
+    def titles(self) -> list[str]:
+        """The first line of each finding."""
+        return [title for title, *_ in self._blocks if _FINDING.match(title)]
 
     @property
     def summary(self) -> list[str]:
-        """What is, and the verdict."""
-        return list(self.lines[: self._starts[2]])
+        """What is, and the verdict: without the findings, and without the promises that `check` lists."""
+        blocks = (block for block in self._blocks if not block[0].startswith(" ") and not _FINDING.match(block[0]))
+        return [line for block in blocks for line in block]
 
     @property
     def first(self) -> list[str]:
         """The lines of the first finding."""
-        return list(self.lines[self._starts[2] : self._starts[3]]) if self.findings else []
+        return next((block for block in self._blocks if _FINDING.match(block[0])), [])
 
     @property
-    def _starts(self) -> list[int]:
-        """The first lines of the state, of the verdict, of each finding, and the end."""
-        return [*(row for row, line in enumerate(self.lines) if not line.startswith(" ")), len(self.lines)]
+    def _blocks(self) -> list[list[str]]:
+        """Each line that begins something, with the lines that are indented below it."""
+        starts = [row for row, line in enumerate(self.lines) if line[:3].strip()]
+        return [list(self.lines[start:end]) for start, end in pairwise([*starts, len(self.lines)])]
 
 
 def names() -> list[str]:
@@ -79,7 +89,7 @@ def docstring(name: str) -> tuple[str, str]:
 
 
 def ask(name: str, folder: Path, mended: bool) -> Answer:
-    """Train a thread's loop in a folder, and type its command there.
+    """Make in a folder what the poster had, and type the thread's command there.
 
     Args:
         name: of the thread's file.
@@ -97,9 +107,10 @@ def ask(name: str, folder: Path, mended: bool) -> Answer:
         thread.train(Path(), mended)
         environment = {"COLUMNS": WIDTH, "LOSSSCOPE_CACHE": str(Path("cache").resolve())}
         result = CliRunner(env=environment).invoke(app, [*shlex.split(thread.THREAD.command)[1:], "--quiet"])
-    if result.exit_code:
+    answer = Answer(tuple(line.rstrip() for line in result.stdout.splitlines()))
+    if result.exit_code and not answer.findings:  # `check` ends with 1 where something fails
         raise RuntimeError(f"{name}: {result.output}")
-    return Answer(tuple(line.rstrip() for line in result.stdout.splitlines()))
+    return answer
 
 
 @contextlib.contextmanager
@@ -129,6 +140,27 @@ def views(n: int, seed: int = 0, latent: int = 12, noise: float = 0.1) -> tuple[
     z = torch.randn(n, latent, generator=things)
     first, second = (torch.tanh(z @ map) + noise * torch.randn(n, map.shape[1], generator=things) for map in maps)
     return first, second
+
+
+def classes(n: int, number: int, spread: float = 0.6, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """Return pictures (n, 32) of things of some classes, and the class of each.
+
+    Args:
+        n: number of pictures.
+        number: of classes.
+        spread: standard deviation of what a picture has of its own; classes have 1.
+        seed: of the pictures.
+    """
+    things = torch.Generator().manual_seed(seed)
+    centres, labels = torch.randn(number, 32, generator=things), torch.randint(number, (n,), generator=things)
+    return centres[labels] + spread * torch.randn(n, 32, generator=things), labels
+
+
+def batch_hard(embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the distances of the furthest positive and of the nearest negative of each item."""
+    distances = (embeddings[:, None] - embeddings[None]).square().sum(2).add(1e-12).sqrt()
+    same = labels[:, None] == labels[None]
+    return distances.masked_fill(~same, 0).amax(1), distances.masked_fill(same, torch.inf).amin(1)
 
 
 def tower(inputs: int, outputs: int = 32, hidden: int = 128) -> nn.Sequential:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.functional import softplus
 
-from .base import Thread, parameters, tower
+from .base import Thread, batch_hard, parameters, tower
 
 THREAD = Thread(
     reference="VisualComputingInstitute/triplet-reid#30",
@@ -25,14 +25,6 @@ THREAD = Thread(
 _PERSONS, _PICTURES = 18, 4
 
 
-def batch_hard(embeddings: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the distances of the furthest positive and of the nearest negative of each picture."""
-    distances = (embeddings[:, None] - embeddings[None]).square().sum(2).add(1e-12).sqrt()
-    person = torch.arange(len(embeddings)) // _PICTURES
-    same = person[:, None] == person[None]
-    return distances.masked_fill(~same, 0).amax(1), distances.masked_fill(same, torch.inf).amin(1)
-
-
 def train(folder: Path, mended: bool) -> None:
     """Write TensorBoard events with the scalars of triplet-reid."""
     from torch.utils.tensorboard import SummaryWriter
@@ -42,12 +34,13 @@ def train(folder: Path, mended: bool) -> None:
     look = torch.randn(24, 64, generator=world) / 24**0.5
     layers = [one for _ in range(2) for one in (nn.Linear(128, 128), nn.ReLU())]
     network = nn.Sequential(tower(64, 128), nn.ReLU(), *layers, nn.Linear(128, 32))
+    labels = torch.arange(_PERSONS).repeat_interleave(_PICTURES)
     optimizer = torch.optim.Adam(parameters(network), lr=3e-4 if mended else 3e-2)
     with SummaryWriter(str(folder / "experiment")) as writer:
         for step in range(1, 401):
             chosen = persons[torch.randperm(len(persons))[:_PERSONS]].repeat_interleave(_PICTURES, 0)
             pictures = torch.tanh((chosen + 0.45 * torch.randn_like(chosen)) @ look)
-            furthest, nearest = batch_hard(network(pictures))
+            furthest, nearest = batch_hard(network(pictures), labels)
             loss = softplus(furthest - nearest).mean()
             optimizer.zero_grad()
             loss.backward()
