@@ -10,7 +10,9 @@ import pytest
 
 import lossscope
 from lossscope.doctor.parts.alignment import normal_recall
+from lossscope.engine.loss_levels import Layout, loss_levels
 from lossscope.errors import InputError
+from lossscope.registry import build
 from tests.planted.base import SIZES, Size, aligned, healthy_dump, healthy_log, log, pairs, unit
 
 
@@ -74,6 +76,27 @@ def test_a_loss_that_never_moved_is_no_clean_bill(tmp_path: Path) -> None:
     """Of an unknown objective at an unknown batch size: no loss of guessing is known."""
     document = examine(log=log(tmp_path, loss=37.0 * (1 + 0.002 * SIZES[0].rng.normal(size=300))))
     assert document["verdict"] == "cannot explain" and "has not moved" in document["unexplained"][0]["text"]
+
+
+@pytest.mark.parametrize("objective", ["ntxent:tau=0.07", "siglip", "multi-similarity"])
+@pytest.mark.parametrize("share", [0.15, 0.4, 0.9])
+def test_a_loss_that_stops_far_from_perfect_pairs_is_no_clean_bill(
+    share: float, objective: str, tmp_path: Path
+) -> None:
+    levels = loss_levels(build("objectives", objective), Layout(64))
+    assert levels is not None
+    end = levels.guess + share * (levels.perfection - levels.guess)
+    for stops, verdict in (
+        (True, "no problem found" if share > 0.5 else "cannot explain"),
+        (False, "no problem found"),
+    ):
+        way = np.minimum(np.linspace(0, 4 if stops else 1, 400), 1)
+        noise = 1 + 0.01 * np.random.default_rng(0).normal(size=400)
+        path = log(tmp_path, loss=noise * (levels.guess + way * (end - levels.guess)))
+        document = examine(log=path, objective=objective, batch_size=64)
+        assert document["verdict"] == verdict
+        if verdict == "cannot explain":
+            assert f"{share:.0%} of the way from guessing" in str(document["unexplained"])
 
 
 def test_recall_below_its_start_is_no_clean_bill(tmp_path: Path) -> None:

@@ -19,6 +19,9 @@ _TIMES_CHANCE = 5.0  # of recall@1, up to which a model has learnt next to nothi
 _AUC = 0.7  # below which positives are hardly above negatives; trained models of the wall have 0.8 and more
 _BELOW_START = 0.9  # of a validation recall to its first one
 _UNMOVED = 0.98  # of the loss at the end to that at the start
+_FALLS = -0.01  # of the loss in its last third, above which it no longer falls
+_HALF_WAY = 0.5  # from guessing to perfect pairs; healthy trainings of the wall that are not there still fall
+_FOUND = 0.5  # recall@1
 
 
 class NotChecked(NamedTuple):
@@ -85,16 +88,29 @@ def _unexplained(patient: Patient) -> Iterator[str]:
                 before = starts[direction.label]
                 yield f"recall@1 {direction.label} is {direction.recall:.1%}, and was {before:.1%} before this training"
     if patient.has(Curve):
-        yield from _of_curve(patient.part(Curve), patient.has(Alignment))
+        is_found = patient.has(Alignment) and patient.part(Alignment).best.recall >= _FOUND
+        yield from _of_curve(patient.part(Curve), patient.has(Alignment), is_found)
 
 
-def _of_curve(curve: Curve, has_pairs: bool) -> Iterator[str]:
+def _of_curve(curve: Curve, has_pairs: bool, is_found: bool) -> Iterator[str]:
+    """Yield what is wrong with a curve.
+
+    Args:
+        curve: of the training.
+        has_pairs: whether recall says more of the model than the loss.
+        is_found: whether recall is high.
+    """
     recall = curve.evaluations("val_recall")
     if len(recall) > 1 and recall[-1] < _BELOW_START * recall[0]:
         name = curve.log.columns.get("val_recall", "validation recall")
         yield f"{name} has fallen from {recall[0]:.4g} to {recall[-1]:.4g}"
     if not (has_pairs or curve.recall_rises) and curve.is_flat and curve.level >= _UNMOVED * curve.start > 0:
         yield f"the loss has not moved: {curve.start:.4g} at the start, {curve.level:.4g} at the end"
+    elif not is_found and curve.drift > _FALLS and curve.progress is not None and curve.progress < _HALF_WAY:
+        yield (
+            f"the loss has not fallen since the first third of the log: it is {curve.level:.4g}, "
+            f"{max(curve.progress, 0):.0%} of the way from guessing to perfect pairs"
+        )
 
 
 def _bring(patient: Patient) -> Iterator[str]:

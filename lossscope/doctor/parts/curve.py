@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from lossscope.core.facts import Missing, TooLittle
+from lossscope.engine.loss_levels import Layout, loss_levels
 from lossscope.objectives.base import Objective
 
 from ..logs.base import TrainingLog
@@ -19,6 +20,7 @@ from .guesses import Guess, guesses_of
 from .patient import Patient, build_objective
 
 _AT = 0.03  # of the first losses to that of guessing, as a share
+_PAIRS = 2048  # of a batch, up to which the loss of perfect pairs is computed
 _LEFT = 0.9  # of the loss of guessing, below which a training has left it
 LEAST = 20  # steps with a loss, below which a curve says nothing
 Floats = npt.NDArray[np.float64]
@@ -168,6 +170,17 @@ class Curve:
         certain = [guess for guess in self.guesses if guess.is_certain]
         at = [guess for loss in (self.level, self.initial) for guess in certain if abs(loss / guess.value - 1) <= _AT]
         return next(iter([*at, *certain]), None)
+
+    @cached_property
+    def progress(self) -> float | None:
+        """Share of the way from guessing to perfect pairs that the loss has come; None where either is not known."""
+        guess, size = self.level_of_guessing, self.batch_size
+        if self.objective is None or guess is None or size is None or size > _PAIRS:
+            return None
+        levels = loss_levels(self.objective, Layout(size))
+        if levels is None or levels.guess <= max(levels.perfection, 0.0):
+            return None
+        return (1 - self.level / guess.value) / (1 - levels.perfection / levels.guess)
 
     def has_learnt_from(self) -> Guess | None:
         """Return a loss of guessing that the training began at, and has left downwards for good; None without any."""
