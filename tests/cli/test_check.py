@@ -56,8 +56,8 @@ def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.Monke
     assert result.exit_code == 0, result.stderr
     first, *lines, last = result.stdout.splitlines()
     assert first == "ntxent:tau=0.1"
-    assert last == "1 objective: 14 passed, 1 skipped"
-    assert len(lines) == 15
+    assert last == "1 objective: 15 passed, 1 skipped"
+    assert len(lines) == 16
     assert all(re.match(r"  (pass|skipped) +\w", line) for line in lines)
     assert "\x1b" not in result.stdout
 

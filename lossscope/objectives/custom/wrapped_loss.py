@@ -19,7 +19,7 @@ from lossscope.errors import InputError, SpecError, UnsupportedLoss
 
 from ..base import Objective, Traits
 from .gradients import LossGradient
-from .measurements import describe_misfit, keeps_memory, measure_average, measure_directions
+from .measurements import describe_misfit, describe_mistake, keeps_memory, measure_average, measure_directions
 from .signature import CallForm, declaration
 from .user_call import UserCall
 
@@ -166,6 +166,19 @@ class WrappedLoss(Objective):
     def _misfit(self) -> str | None:
         """Why the loss is none that W describes; None where it is one."""
         return describe_misfit(self._gradient.trial, self.call_form != "S")
+
+    @cached_property
+    def computed_in(self) -> torch.dtype:
+        """The type in which it computes; a loss that casts has another than that of S."""
+        return self._gradient.trial.dtype
+
+    @cached_property
+    def mistake(self) -> str | None:
+        """Which known mistake makes it no loss of S; None where there is none. It is refused for other reasons, too."""
+        try:
+            return None if self.call_form == "S" else describe_mistake(self._gradient.trial)
+        except InputError:
+            return None
 
     @cached_property
     def _gradient(self) -> LossGradient:

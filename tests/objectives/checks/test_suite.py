@@ -202,6 +202,34 @@ def uniform(images, captions):
     return clip(images, captions) + (2 * images @ images.T).exp().mean()
 
 
+def each_itself(images, captions):
+    targets = torch.arange(len(images))
+    return F.cross_entropy(images @ images.T / 0.1, targets) + F.cross_entropy(captions @ captions.T / 0.1, targets)
+
+
+def images_alone(images, captions):
+    return F.cross_entropy(images @ images.T / 0.1, torch.arange(len(images)))
+
+
+def over_the_batch(images, captions):
+    return clip(F.normalize(images, dim=0), F.normalize(captions, dim=0))
+
+
+def decorrelated(images, captions):
+    first, second = ((x - x.mean(0)) / x.std(0) for x in (images, captions))
+    return (first.T @ second / len(images) - torch.eye(images.shape[1])).square().sum()
+
+
+def shifted(S):
+    negatives = S[~torch.eye(len(S), dtype=torch.bool)].reshape(len(S), -1) / 0.1
+    shift = negatives.detach().amax(1)
+    return (shift - S.diagonal() / 0.1).mean() + (negatives - shift[:-1]).logsumexp(1).mean()
+
+
+def rounded(S):
+    return F.cross_entropy(S.float() / 0.1, torch.arange(len(S)))
+
+
 def averaging(S):
     return (0.5 - S.diagonal()[:, None] + S).relu().sum() / len(S)
 
@@ -328,6 +356,27 @@ def test_each_fault_fails_its_check(name: str, where: str, text: str) -> None:
 def test_a_loss_that_also_uses_similarities_of_one_side_is_refused_instead_of_failed() -> None:
     with pytest.raises(UnsupportedLoss, match="also uses similarities of images among themselves"):
         check("./planted.py:uniform", processes=1)
+
+
+@each("name, text", [
+    ("each_itself", "compares each view with itself and never with the other, and costs 0.483"),
+    ("images_alone", "compares each view with itself"),
+    ("over_the_batch", "images and captions are normalised along the wrong axis, each dimension over the batch"),
+])  # fmt: skip
+def test_a_mistake_that_leaves_no_similarities_of_pairs_is_a_failure(name: str, text: str) -> None:
+    (said,) = check(f"./planted.py:{name}", processes=1)
+    assert (said.name, said.outcome) == ("similarities", "fail")
+    assert text in said.evidence
+
+
+def test_a_loss_of_dimensions_is_refused_and_not_taken_for_a_wrong_axis() -> None:
+    with pytest.raises(UnsupportedLoss, match="rotated together"):
+        check("./planted.py:decorrelated", processes=1)
+
+
+def test_what_is_taken_along_the_wrong_axis_fails_the_order_of_pairs_and_rounding_has_no_such_advice() -> None:
+    assert "keepdim=True" in failed(check("./planted.py:shifted", processes=1))["order of pairs"]
+    assert "keepdim" not in failed(check("./planted.py:rounded", processes=1)).get("order of pairs", "")
 
 
 def test_a_coupling_that_is_claimed_but_absent_is_noted() -> None:
