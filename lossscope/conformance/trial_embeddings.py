@@ -92,14 +92,14 @@ def trial_embeddings(
 
 
 def embeddings_with(S: Tensor, seed: int) -> TrialEmbeddings:
-    """Return a batch of pairs with the similarities S (B, B), at right angles to all others of their side.
+    """Return a batch of pairs with the similarities S (B, B), and with their mean within each side.
 
     Args:
-        S: whose rows have sums below 1.
+        S: small enough for unit vectors to have them, as rows whose sums are below 1/2.
         seed: of the coordinates.
     """
     size = len(S)
-    gram = torch.eye(2 * size, dtype=torch.float64)
+    gram = torch.full((2 * size, 2 * size), float(S.mean()), dtype=torch.float64).fill_diagonal_(1.0)
     gram[:size, size:], gram[size:, :size] = S, S.T
     embeddings = _vectors(gram, torch.Generator().manual_seed(seed))
     return TrialEmbeddings(embeddings[:size].clone(), embeddings[size:].clone())

@@ -351,6 +351,19 @@ def over_all_pairs(queries, candidates):
     return -S.flatten().log_softmax(0).view_as(S).gather(1, labels(queries)[:, None]).mean()
 
 
+def two_views(queries, candidates):
+    """SimCLR: all rows of both views but a row itself are its candidates."""
+    x = torch.cat([*unit(queries, candidates)])
+    size = len(queries)
+    target = (torch.arange(2 * size) + size) % (2 * size)
+    return F.cross_entropy((x @ x.T / TAU).fill_diagonal_(-torch.inf), target)
+
+
+def with_a_constant(queries, candidates):
+    """A part of the value that moves no embedding."""
+    return F.cross_entropy(logits(queries, candidates), labels(queries)) + 1
+
+
 def each_with_itself(queries, candidates):
     """Queries against queries and candidates against candidates."""
     own = torch.arange(len(queries), device=queries.device)

@@ -122,6 +122,19 @@ def test_the_form_of_sound_steps_is_said() -> None:
     assert forms["Clip"].evidence == f"it is ntxent:tau={math.exp(-3):.4g} of queries and of candidates"
 
 
+@pytest.mark.parametrize(("name", "text"), [
+    ("maximum_of_the_row", "equal similarities cost 2.079, as of ntxent"),
+    ("Clip", "equal similarities cost 2.079, as of ntxent"),
+    ("two_views", "equal similarities cost 2.708, log 15 (two views of each item)"),
+    ("positive_in_front", "equal similarities cost 2.197 (log 9) a query, where ntxent has 2.079"),
+    ("with_a_constant", "equal similarities cost 3.079 a query, where ntxent has 2.079"),
+])  # fmt: skip
+def test_what_guessing_costs_is_said_and_which_layout_of_candidates_costs_as_much(name: str, text: str) -> None:
+    (said,) = (v for v in verdicts(name, 1) if v.name == "scale")
+    assert said.outcome == "pass"
+    assert text in said.evidence
+
+
 def test_a_step_is_compared_with_its_plain_form() -> None:
     assert failed(verdicts("parts_added_up", plain=f"{FILE}:own_process")) >= {"cached-gradient-differs"}
     (said,) = (v for v in verdicts("cached", plain=f"{FILE}:local_loss") if v.name == "cached-gradient-differs")

@@ -28,7 +28,7 @@ NAME = "softmax"
 NONE = "the loss is no softmax over candidates"
 _POSITIVES = (0.0, 0.0075, 0.02)  # similarities of the positive in the batches that are alike
 _SPREAD = 0.0075  # of the similarities of negatives: no temperature hides one
-_MIXED, _EQUAL = "mixed", "equal"  # names of the other two batches
+_MIXED, EQUAL = "mixed", "equal"  # names of the other two batches
 _CLOSE = {torch.float64: 1e-8, torch.float32: 3e-6}  # relative, of weights that are equal
 _NOISE = 1e-5  # relative, of weights from which a temperature can still be read
 _SURE = 30.0  # times the noise: as far apart are weights that are not equal
@@ -89,7 +89,7 @@ def form_batches(size: int = SIZE, seed: int = 0) -> dict[str, Tensor]:
         batches[f"alike {number}"] = row[turned]
     mixed = noise.clone()
     mixed.diagonal().copy_(_POSITIVES[-1] * torch.rand(size, generator=generator, dtype=torch.float64))
-    return {**batches, _MIXED: mixed, _EQUAL: torch.full((size, size), _SPREAD / 2, dtype=torch.float64)}
+    return {**batches, _MIXED: mixed, EQUAL: torch.full((size, size), _SPREAD / 2, dtype=torch.float64)}
 
 
 def check_softmax(objective: Any, seed: int) -> Iterator[Verdict]:
@@ -125,7 +125,7 @@ def read_form(
         answers: of the loss, by the name of the batch.
         dtype: in which the loss is computed.
     """
-    alike = [name for name in S if name not in (_MIXED, _EQUAL)]
+    alike = [name for name in S if name not in (_MIXED, EQUAL)]
     noise = max(_noise(answers[name].W) for name in alike)
     tau = _temperature(S[alike[0]], answers[alike[0]].W)
     if tau is None or not noise <= _NOISE or dtype not in _CLOSE:
@@ -214,8 +214,8 @@ class _Reader:
         """Return what a query costs in the base where all similarities are equal, and how much more in the loss."""
         name = next(iter(self.S))
         scale = _factor(self.answers[name].W, _weights(self.base, self.S[name]), self.close)
-        mine = self.answers[_EQUAL].value / ((scale or math.nan) * len(self.S[_EQUAL]))
-        values = self.base(self.S[_EQUAL], pair_mask(torch.arange(len(self.S[_EQUAL])))).values
+        mine = self.answers[EQUAL].value / ((scale or math.nan) * len(self.S[EQUAL]))
+        values = self.base(self.S[EQUAL], pair_mask(torch.arange(len(self.S[EQUAL])))).values
         guess = math.nan if values is None else float(values.mean())
         return guess, mine - guess
 
