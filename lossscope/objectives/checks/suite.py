@@ -16,6 +16,8 @@ from ..base import Objective
 from .edge_cases import check_edge_cases, check_precision, check_ties, describe_not_finite
 from .finite_differences import check_finite_differences
 from .independence import check_candidate_order, check_query_order, check_row_independence
+from .labels import NAME as OF_LABELS
+from .labels import check_labels
 from .multi_process import group_if_needed
 from .padding import check_padding, check_scale
 from .process_agreement import check_processes
@@ -98,6 +100,7 @@ CHECKS = (
     _Check("padding", check_padding, ("shapes", "rows")),
     _Check("scale", check_scale, ("shapes", "rows")),
     _Check("edge cases", check_edge_cases),
+    _Check(OF_LABELS, check_labels),
     _Check("precision", check_precision),
     _Check("softmax", check_softmax, ("shapes", "rows")),
     _Check("finite differences", check_finite_differences),

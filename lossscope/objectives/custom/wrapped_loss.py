@@ -20,7 +20,7 @@ from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from ..base import Objective, Traits
 from .gradients import LossGradient
 from .measurements import describe_misfit, describe_mistake, keeps_memory, measure_average, measure_directions
-from .signature import CallForm, declaration
+from .signature import CallForm, call_parameters, declaration
 from .user_call import UserCall
 
 
@@ -156,6 +156,28 @@ class WrappedLoss(Objective):
         """Return F, (), of B pairs of embeddings, (B, d) and (B, d), with its graph: the user's code as it is."""
         call = self._gradient.call
         return call(call.arguments(images, captions)).sum()
+
+    @property
+    def takes_one_set(self) -> bool:
+        """Whether its call with labels may leave out the candidates: each item is then one of all others."""
+        parameter = call_parameters(self.target).get("ref_emb")
+        return parameter is not None and parameter.default is None
+
+    def loss_with_labels(
+        self, queries: Tensor, labels: Tensor, candidates: Tensor | None, candidate_labels: Tensor | None
+    ) -> Tensor:
+        """Return F of a call with labels, () or (b,), with its graph.
+
+        Args:
+            queries: (b, d).
+            labels: (b,); an equal one is that of a positive.
+            candidates: (c, d); None: the queries are one set, see `takes_one_set`.
+            candidate_labels: (c,), None without candidates.
+
+        Raises:
+            InputError: a loss that raises an error, or is not finite.
+        """
+        return self._gradient.call((queries, labels, None, candidates, candidate_labels))
 
     def _require_function_of_s(self) -> None:
         """Raise UnsupportedLoss for a loss that dF/dS of images against captions does not describe; measured once."""
