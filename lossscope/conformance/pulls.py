@@ -49,6 +49,11 @@ class Pulls:
         return self.candidates > self.smallest
 
     @property
+    def pushed_queries(self) -> Tensor:
+        """(B, B) other queries that a query is driven away from."""
+        return (self.queries > self.smallest) & ~torch.eye(len(self.queries), dtype=torch.bool)
+
+    @property
     def own(self) -> Tensor:
         """(B,) how strongly each query is drawn to its own candidate."""
         return -self.candidates.diagonal()

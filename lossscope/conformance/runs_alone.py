@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from lossscope.errors import InputError
+from lossscope.objectives.checks.softmax_form import form_batches
 from lossscope.objectives.checks.spawn import join_file_group, run_processes
 from lossscope.objectives.checks.verdict import describe_error
 from lossscope.registry import build
@@ -43,6 +44,7 @@ def _alone(rank: int, processes: int, file: Path, trial: Trial) -> Runs:
         call = trial.call(0, runs.dtype)
         _make(runs, trainer, _usual_calls(trainer, trial, call))
         _make(runs, trainer, _split_calls(trainer, trial, call))
+        _make(runs, trainer, _form_calls(trial, call))
         _make(runs, trainer, _half_calls(trial, call))
         _make_reference(runs, trial, call)
         _make_draws(runs, trainer, trial, call)
@@ -84,6 +86,13 @@ def _split_calls(trainer: Trainer, trial: Trial, call: StepCall) -> Calls:
         for half in range(2):
             calls[f"half {half}"] = (embeddings.share(half, 2), call)
     return calls
+
+
+def _form_calls(trial: Trial, call: StepCall) -> Calls:
+    """Return the calls on similarities that tell which softmax the step is, where it takes no mined negatives."""
+    if trial.always_mined or trial.cone:
+        return {}
+    return {name: (trial.embeddings_of(S), call) for name, S in form_batches(trial.size, trial.seed).items()}
 
 
 def _half_calls(trial: Trial, call: StepCall) -> Calls:

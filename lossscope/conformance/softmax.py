@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lossscope.core.facts import Missing
+from lossscope.objectives.checks.softmax_form import NONE
 
 from .case import Case
 from .mined import Mined
 from .softmax_fit import SoftmaxFit, fit_softmax
-
-_NONE = "the loss is no softmax over candidates"
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Softmax:
         """Fit it. Raises Missing where the loss is none."""
         fit = fit_softmax(case.pulls, case.trial.embeddings(), case.alone.precision)
         if fit is None:
-            raise Missing(_NONE)
+            raise Missing(NONE)
         return cls(fit)
 
 
@@ -41,5 +40,5 @@ class MinedSoftmax:
         """Fit it. Raises Missing where the loss is none."""
         fit = fit_softmax(mined.pulls, case.trial.embeddings(mined=True), case.alone.precision)
         if fit is None:
-            raise Missing(_NONE)
+            raise Missing(NONE)
         return cls(fit)

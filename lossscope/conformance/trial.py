@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from .step_gradient import Layout, StepCall
-from .trial_embeddings import TrialEmbeddings, trial_embeddings
+from .trial_embeddings import TrialEmbeddings, embeddings_with, trial_embeddings
 
 SHARE, MINED = 4, 2  # pairs of one process; mined negatives of a query
 
@@ -36,6 +37,10 @@ class Trial:
         negatives = 1 if self.layout == "single" else MINED
         mined_negatives = negatives if mined or self.always_mined else 0
         return trial_embeddings(self.size, mined_negatives, self.seed, hard, late, self.cone)
+
+    def embeddings_of(self, S: Tensor) -> TrialEmbeddings:
+        """Return a batch whose similarities are S (B, B)."""
+        return embeddings_with(S, self.seed)
 
     def call(self, rank: int, dtype: torch.dtype) -> StepCall:
         """Return how the step is called by one process."""

@@ -86,8 +86,28 @@ def trial_embeddings(
         for other in range(one):  # what is near to a query is near to what is near to it
             gram[2 * size + rows * mined + one, 2 * size + rows * mined + other] += hard**2
     gram = gram + gram.T + torch.eye(n, dtype=torch.float64)
-    vectors = torch.linalg.cholesky(cone + (1 - cone) * gram)
-    rotation = torch.linalg.qr(torch.randn(n + _FREE, n, generator=generator, dtype=torch.float64)).Q
-    embeddings = vectors @ rotation.T
-    negatives = embeddings[2 * size :].unflatten(0, (size, mined)) if mined else None
+    embeddings = _vectors(cone + (1 - cone) * gram, generator)
+    negatives = embeddings[2 * size :].reshape(size, mined, -1) if mined else None
     return TrialEmbeddings(embeddings[:size].clone(), embeddings[size : 2 * size].clone(), negatives)
+
+
+def embeddings_with(S: Tensor, seed: int) -> TrialEmbeddings:
+    """Return a batch of pairs with the similarities S (B, B), and with their mean within each side.
+
+    Args:
+        S: small enough for unit vectors to have them, as rows whose sums are below 1/2.
+        seed: of the coordinates.
+    """
+    size = len(S)
+    gram = torch.full((2 * size, 2 * size), float(S.mean()), dtype=torch.float64).fill_diagonal_(1.0)
+    gram[:size, size:], gram[size:, :size] = S, S.T
+    embeddings = _vectors(gram, torch.Generator().manual_seed(seed))
+    return TrialEmbeddings(embeddings[:size].clone(), embeddings[size:].clone())
+
+
+def _vectors(gram: Tensor, generator: torch.Generator) -> Tensor:
+    """Return unit vectors with the similarities of a (n, n) Gram matrix, in directions that are drawn."""
+    n = len(gram)
+    rotation = torch.linalg.qr(torch.randn(n + _FREE, n, generator=generator, dtype=torch.float64)).Q
+    vectors: Tensor = torch.linalg.cholesky(gram) @ rotation.T
+    return vectors

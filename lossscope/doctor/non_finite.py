@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +14,13 @@ from .logs.base import TrainingLog
 from .parts.matrix import Matrix
 from .parts.parameters import Parameters
 from .parts.patient import Patient
+from .parts.positive_counts import PositiveCounts
 from .parts.vectors import SideFacts, Vectors
 
+_NO_POSITIVE = Advice(
+    "Leave queries without a positive out of the loss, n = positives.sum(1), loss[n > 0].mean(), or draw at least two "
+    "items of each class into a batch."
+)
 _ADVICE = (
     Advice("Compute the softmax and the norm in float32, and normalise with an eps: x / max(|x|, 1e-12)."),
     Advice("Lower the learning rate, clip the gradient (1.0), and look at the batch in which it began."),
@@ -26,7 +31,8 @@ _ADVICE = (
 class NonFinite(Check):
     """Are there NaN or infinite numbers, or rows of zeros, whose cosine is 0 / 0?
 
-    Embeddings, similarities, weights of the model and the log are looked at, every number of them.
+    Embeddings, similarities, weights of the model and the log are looked at, every number of them. Of a running loop
+    whose positives are known, the batch before is, too: a query without a positive has a mean over nothing.
     Source: IEEE 754; a row of zeros has no direction.
     """
 
@@ -49,7 +55,10 @@ class NonFinite(Check):
                 "it has neither numbers of a model nor a log with a loss",
                 "numbers of a model, or a training log (--log)",
             )
-        return next((one for one in found if one is not None), None)
+        finding = next((one for one in found if one is not None), None)
+        if finding is None or not patient.has(PositiveCounts):
+            return finding
+        return _with_positives(finding, patient.part(PositiveCounts))
 
     def _vectors(self, vectors: Vectors) -> Finding | None:
         return next((one for one in map(self._side, vectors.facts) if one is not None), None)
@@ -105,6 +114,20 @@ class NonFinite(Check):
 
     def _found(self, title: str, why: str, evidence: Evidence) -> Finding:
         return self.finding(title, why, (evidence,), _ADVICE)
+
+
+def _with_positives(finding: Finding, counts: PositiveCounts) -> Finding:
+    """Return the finding with the queries that have no positive, where there are any: a mean over none is 0 / 0."""
+    if not counts.without:
+        return finding
+    share = counts.without / counts.queries
+    return replace(
+        finding,
+        title=f"{finding.title}; {counts.without:,} of {counts.queries:,} queries had no positive",
+        why=f"{finding.why} Of a query without a positive a loss that divides by their number, as SupCon, is 0 / 0.",
+        evidence=(*finding.evidence, Evidence("share of queries without a positive", share, 0.0, (0, 0))),
+        advice=(_NO_POSITIVE, *finding.advice),
+    )
 
 
 def _is_empty(patient: Patient, kind: type[Any]) -> bool:

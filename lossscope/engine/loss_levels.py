@@ -51,20 +51,19 @@ class Levels:
     """Mean losses of a query."""
 
     guess: float  # all similarities are 0
-    collapse: float  # all are 1
     perfection: float  # the positive has 1, others 0
     apart: float  # the positive has 1, others −1: no vectors can do more
 
 
 def loss_levels(objective: Objective, layout: Layout) -> Levels | None:
     """Return what an objective costs in a layout; None where it has no loss, or does not take the layout."""
-    guess = collapse = perfection = apart = None
+    guess = perfection = apart = None
     if layout.candidates <= _CANDIDATES:
-        guess, collapse = (_mean(equal_losses(objective, layout, value)) for value in (0.0, 1.0))
+        guess = _mean(equal_losses(objective, layout))
         perfection, apart = (_mean(perfect_losses(objective, layout, value)) for value in (0.0, -1.0))
-    if guess is None or collapse is None or perfection is None or apart is None:
+    if guess is None or perfection is None or apart is None:
         return None
-    return Levels(guess, collapse, perfection, apart)
+    return Levels(guess, perfection, apart)
 
 
 def equal_losses(objective: Objective, layout: Layout, similarity: float = 0.0) -> Tensor | None:

@@ -70,8 +70,10 @@ class WatchedBatch(TypedDict, total=False):
     queries: Tensor  # (b, d) embeddings of the first side, where that is not images; directions are q2d and d2q
     documents: Tensor  # (b, d) embeddings of the second side; or (b (1 + k), d), mined negatives behind the positives
     negatives: Tensor  # (b, k, d) embeddings of the mined negatives of each query, in place of those further rows
-    embeddings: Tensor  # (n, d) of one set of items, where each is a query and all others are its candidates
-    labels: Tensor  # (n,) class of each item of one set; items of one class match
+    # (n, d) of one set of items, where each is a query and all others are its candidates; (b, views, d) of b items in
+    # several views, which match one another
+    embeddings: Tensor
+    labels: Tensor  # (n,) class of each item of one set, or (b,) of views; items of one class match
     # row i of S matches column offset + i: S of one process (b, B) with the candidates of all; with `across_processes`
     # b may differ between processes, and be 0
     offset: int
@@ -159,6 +161,8 @@ class BatchInputs:
         self._require_one_set(sides)
         S, labels = _as_tensor(self.S, "S"), _as_tensor(self.labels, "labels")
         E = _as_tensor(self.embeddings, "embeddings")
+        if E is not None and E.ndim == 3 and self.mask is None:
+            E, labels = _join_views(E, labels)
         unit = None if E is None else _unit_rows(E, E)[0]
         template = _template(S, unit, unit, "embeddings")
         if (labels is None) == (self.mask is None):
@@ -271,6 +275,20 @@ def _template(S: Tensor | None, V: Tensor | None, T: Tensor | None, names: str) 
     if V is not None and T is not None and tuple(S.shape) != (len(V), len(T)):
         raise InputError(f"S must be of its {names}, {(len(V), len(T))}; got {tuple(S.shape)}")
     return S
+
+
+def _join_views(E: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
+    """(b, views, d) and (b,) -> (views b, d) and (views b,), view by view; without labels views of an item match.
+
+    Raises InputError for labels of another number than b.
+    """
+    size, views = E.shape[:2]
+    if labels is not None and labels.shape != (size,):
+        raise InputError(
+            f"labels must be one an item of embeddings (b, views, d), ({size},); got {tuple(labels.shape)}"
+        )
+    labels = torch.arange(size, device=E.device) if labels is None else labels
+    return E.transpose(0, 1).flatten(0, 1), labels.repeat(views)
 
 
 def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor:

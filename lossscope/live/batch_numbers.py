@@ -52,6 +52,11 @@ class BatchNumbers:
             loss = S.new_full((), torch.nan) if loss is None else loss.to(S.device)
             return torch.stack([x.double() for x in (loss, first.mean(), positive.mean(), hardest.mean(), chance)])
 
+    @property
+    def newest_mask(self) -> Mask | None:
+        """The mask of the last batch whose similarities were finite, whole; None before there is one."""
+        return self._mask
+
     def _first_rows(self, mask: Mask) -> tuple[Mask, Tensor]:
         """Return the mask of the rows that are looked at, and chance; masks of pairs are the same in every batch."""
         if self._rows is None or self._mask is not mask:

@@ -14,6 +14,7 @@ from lossscope.doctor.parts.alignment import LEAST as LEAST_PAIRS
 from lossscope.doctor.parts.alignment import Alignment
 from lossscope.doctor.parts.curve import LEAST
 from lossscope.doctor.parts.patient import Patient
+from lossscope.doctor.parts.positive_counts import PositiveCounts
 from lossscope.doctor.parts.spectrum import Spectrum
 from lossscope.registry import build, spec_of
 
@@ -60,6 +61,9 @@ def examine_batch(
     result, newest = Result(), kind.newest_step
     log = _log(kind, newest, with_broken=is_broken)
     patient = patient_of(step.batch, step.objective, log)
+    if is_broken:
+        mask = kind.numbers.newest_mask or step.batch.first.mask  # embeddings break a step after the loss did
+        patient.given[PositiveCounts] = PositiveCounts.of_positives(mask.positives)
     patient.takes_products = _OF_LENGTHS in ids and uses_lengths(patient, step.batch.first)
     if _OF_LENGTHS in ids and not patient.takes_products:
         ids -= {_OF_LENGTHS}

@@ -56,8 +56,8 @@ def test_every_verdict_is_a_line_and_a_summary_ends_it(monkeypatch: pytest.Monke
     assert result.exit_code == 0, result.stderr
     first, *lines, last = result.stdout.splitlines()
     assert first == "ntxent:tau=0.1"
-    assert last == "1 objective: 14 passed, 1 skipped"
-    assert len(lines) == 15
+    assert last == "1 objective: 15 passed, 2 skipped"
+    assert len(lines) == 17
     assert all(re.match(r"  (pass|skipped) +\w", line) for line in lines)
     assert "\x1b" not in result.stdout
 
@@ -108,3 +108,33 @@ def test_processes_leave_stdout_to_the_result() -> None:
     (objective,) = json.loads(done.stdout)["objectives"]
     assert {"processes", "processes, gathered"} <= {verdict["name"] for verdict in objective["verdicts"]}
     assert "a loss that talks" in done.stderr
+
+
+FEATURES = """
+import torch
+from torch.nn.functional import cross_entropy, normalize
+
+
+class OfViews(torch.nn.Module):
+    def forward(self, features, labels=None, mask=None):
+        x = normalize(torch.cat(features.unbind(1)), dim=1)
+        size = len(features)
+        targets = (torch.arange(2 * size) + size) % (2 * size)
+        return cross_entropy((x @ x.T / 0.1).fill_diagonal_(-torch.inf), targets)
+
+
+def step(queries, candidates):
+    return OfViews()(torch.stack([queries, candidates], 1))
+"""
+
+
+def test_a_loss_of_all_views_is_told_the_lines_that_check_it(tmp_path: Path) -> None:
+    (tmp_path / "views.py").write_text(FEATURES)
+    refused = check("./views.py:OfViews")
+    assert refused.exit_code == 2
+    said = " ".join(refused.stderr.split())
+    wrapper = "def step(queries, candidates): return OfViews()(torch.stack([queries, candidates], 1))"
+    assert wrapper in said and " ".join(FEATURES.split()).endswith(wrapper)
+    result = check("--trainer", "./views.py:step", "--processes", "1")
+    assert result.exit_code == 0, result.stdout
+    assert "log 15 (two" in result.stdout

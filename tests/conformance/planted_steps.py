@@ -312,6 +312,64 @@ def positive_in_front(queries, candidates):
     return F.cross_entropy(torch.cat([positive, S], 1) / TAU, torch.zeros(len(q), dtype=torch.int64, device=q.device))
 
 
+def logits(queries, candidates):
+    """Own queries against the candidates of all processes, divided by the temperature."""
+    q, c = unit(queries, candidates)
+    return q @ gather(c).T / TAU
+
+
+def probabilities(queries, candidates):
+    """Softmax probabilities of the positives."""
+    return logits(queries, candidates).softmax(1).gather(1, labels(queries)[:, None])
+
+
+def log_of_mean(queries, candidates):
+    """The mean probability of the positives, then the log."""
+    return -probabilities(queries, candidates).mean().log()
+
+
+def exp_of_nll(queries, candidates):
+    """exp(nll_loss(softmax)): no log anywhere."""
+    return (-probabilities(queries, candidates).mean()).exp()
+
+
+def maximum_of_others(queries, candidates):
+    """CEBRA issue 48: the maximum of each row, without keepdim, is taken from the columns."""
+    S = logits(queries, candidates)
+    return F.cross_entropy(S - F.pad(S.detach().amax(1), (0, S.shape[1] - len(S))), labels(queries))
+
+
+def maximum_of_the_row(queries, candidates):
+    """The maximum of each row, with keepdim."""
+    S = logits(queries, candidates)
+    return F.cross_entropy(S - S.detach().amax(1, keepdim=True), labels(queries))
+
+
+def over_all_pairs(queries, candidates):
+    """The softmax of all similarities at once."""
+    S = logits(queries, candidates)
+    return -S.flatten().log_softmax(0).view_as(S).gather(1, labels(queries)[:, None]).mean()
+
+
+def two_views(queries, candidates):
+    """SimCLR: all rows of both views but a row itself are its candidates."""
+    x = torch.cat([*unit(queries, candidates)])
+    size = len(queries)
+    target = (torch.arange(2 * size) + size) % (2 * size)
+    return F.cross_entropy((x @ x.T / TAU).fill_diagonal_(-torch.inf), target)
+
+
+def with_a_constant(queries, candidates):
+    """A part of the value that moves no embedding."""
+    return F.cross_entropy(logits(queries, candidates), labels(queries)) + 1
+
+
+def each_with_itself(queries, candidates):
+    """Queries against queries and candidates against candidates."""
+    own = torch.arange(len(queries), device=queries.device)
+    return sum(F.cross_entropy(x @ x.T / TAU, own) for x in unit(queries, candidates))
+
+
 def dies(queries, candidates):
     """Ends its process."""
     import os

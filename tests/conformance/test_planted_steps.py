@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -99,6 +100,39 @@ def test_a_factor_makes_up_for_a_gather_without_gradient() -> None:
 ])  # fmt: skip
 def test_bugs_inside_a_step_are_seen_without_its_help(name: str, check: str) -> None:
     assert failed(verdicts(name)) == {check}
+
+
+@pytest.mark.parametrize(("name", "check", "text"), [
+    ("log_of_mean", "softmax-form", "−log of the mean of p"),
+    ("exp_of_nll", "softmax-form", "exp(−mean of p)"),
+    ("maximum_of_others", "softmax-form", "taken from the wrong axis"),
+    ("over_all_pairs", "softmax-form", "equal ones cost log 64, where ntxent:tau=0.05 has log 8"),
+    ("each_with_itself", "positives", "queries are compared with queries and with no candidate"),
+])  # fmt: skip
+def test_a_loss_that_is_nearly_the_right_one_is_named_without_an_objective(name: str, check: str, text: str) -> None:
+    said = next(v for v in verdicts(name, 1) if v.outcome == "fail")
+    assert said.name == check
+    assert text in said.evidence
+
+
+def test_the_form_of_sound_steps_is_said() -> None:
+    forms = {name: v for name in ("maximum_of_the_row", "Clip") for v in verdicts(name, 1) if v.name == "softmax-form"}
+    assert {v.outcome for v in forms.values()} == {"pass"}
+    assert forms["maximum_of_the_row"].evidence == "it is ntxent:tau=0.05 of queries"
+    assert forms["Clip"].evidence == f"it is ntxent:tau={math.exp(-3):.4g} of queries and of candidates"
+
+
+@pytest.mark.parametrize(("name", "text"), [
+    ("maximum_of_the_row", "equal similarities cost 2.079, as of ntxent"),
+    ("Clip", "equal similarities cost 2.079, as of ntxent"),
+    ("two_views", "equal similarities cost 2.708, log 15 (two views of each item)"),
+    ("positive_in_front", "equal similarities cost 2.197 (log 9) a query, where ntxent has 2.079"),
+    ("with_a_constant", "equal similarities cost 3.079 a query, where ntxent has 2.079"),
+])  # fmt: skip
+def test_what_guessing_costs_is_said_and_which_layout_of_candidates_costs_as_much(name: str, text: str) -> None:
+    (said,) = (v for v in verdicts(name, 1) if v.name == "scale")
+    assert said.outcome == "pass"
+    assert text in said.evidence
 
 
 def test_a_step_is_compared_with_its_plain_form() -> None:

@@ -100,7 +100,7 @@ def test_a_cached_class_is_compared_with_its_plain_one() -> None:
     found = check_trainer(cached, 2, plain="sentence_transformers:loss=MultipleNegativesRankingLoss")
     same = verdict(found, "cached-gradient-differs")
     assert same.outcome == "pass" and same.evidence.startswith("the same in 5 comparisons")
-    assert verdict(found, "scale").evidence == "a softmax of queries at temperature 0.05, their mean"
+    assert verdict(found, "scale").evidence.startswith("a softmax of queries at temperature 0.05, their mean")
 
 
 @PML

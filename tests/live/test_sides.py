@@ -181,3 +181,21 @@ def test_what_does_not_go_together_is_one_clear_error(sides: Any, given: dict[st
 def test_sides_that_are_none_are_refused(sides: Any) -> None:
     with pytest.raises(InputError, match="sides must"):
         LossScope(NTXENT, sides=sides)
+
+
+@pytest.mark.parametrize("with_labels", [True, False])
+def test_views_of_items_are_one_set_in_which_views_of_an_item_or_a_class_match(with_labels: bool) -> None:
+    features = torch.randn(6, 3, 8, generator=torch.Generator().manual_seed(0))
+    labels = torch.tensor([0, 1, 2, 0, 1, 3]) if with_labels else torch.arange(6)
+    given = {"labels": labels} if with_labels else {}
+    joined = {"embeddings": torch.cat(features.unbind(1)), "labels": labels.repeat(3)}
+    views, items = (
+        LossScope("supcon", ("similarity", "recall")).watch(**batch)  # type: ignore[arg-type]
+        for batch in ({"embeddings": features, **given}, joined)
+    )
+    assert views == items
+
+
+def test_labels_of_views_are_one_an_item() -> None:
+    with pytest.raises(InputError, match=r"one an item of embeddings \(b, views, d\), \(6,\); got \(12,\)"):
+        LossScope("supcon", ("similarity",)).watch(embeddings=torch.randn(6, 2, 8), labels=torch.arange(12))

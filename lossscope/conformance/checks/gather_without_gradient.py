@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
-
 from lossscope.objectives.checks.verdict import Verdict
 
 from ..case import Case, verdict
@@ -88,8 +86,7 @@ def _negatives(together: Together) -> str:
 
 def _pushed(pulls: Pulls) -> str:
     """`7 candidates and 3 queries`, on average."""
-    queries = (pulls.queries > pulls.smallest) & ~torch.eye(len(pulls.queries), dtype=torch.bool)
-    numbers = [float(which.sum(1).double().mean()) for which in (pulls.pushed, queries)]
+    numbers = [float(which.sum(1).double().mean()) for which in (pulls.pushed, pulls.pushed_queries)]
     return f"{numbers[0]:.3g} candidates and {numbers[1]:.3g} queries"
 
 

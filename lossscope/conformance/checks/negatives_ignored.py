@@ -28,7 +28,7 @@ def examine(case: Case) -> Iterator[Verdict]:
         return
     size = case.trial.size
     in_batch = f"a query pushes {_mean(pulls.pushed.sum(1)[pulls.active])} of {size - 1} other candidates"
-    queries = (pulls.queries > pulls.smallest) & ~torch.eye(size, dtype=torch.bool)
+    queries = pulls.pushed_queries
     in_batch += f" and {_mean(queries.sum(1)[pulls.active])} other queries" if bool(queries.any()) else ""
     if not case.trainer.takes_negatives:
         yield verdict(name, "pass", f"{in_batch}; the step takes no mined negatives")

@@ -25,6 +25,10 @@ def examine(case: Case) -> Iterator[Verdict]:
         )
         yield verdict(name, "skipped", text, residual=pulls.residual)
         return
+    if not bool(pulls.active.any()) and bool(pulls.pushed_queries.any()):
+        text = "queries are compared with queries and with no candidate: multiply one view by the other, q @ c.T"
+        yield verdict(name, "fail", text, wrong=float(case.trial.size))
+        return
     if not bool(pulls.active.any()):
         yield verdict(name, "note", "no query has a gradient on random embeddings: nothing can be read from it")
         return

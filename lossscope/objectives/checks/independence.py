@@ -13,6 +13,7 @@ from lossscope.core.weights import Weights
 from .trial_batches import SIZE, TrialBatch, random_batch
 from .verdict import Verdict, judge
 
+_ROUNDED = 1e-3  # of the largest entry: a larger change is no rounding error of any type
 SAME = 1e-9  # of the largest entry: rounding in another order of summation, no more
 
 
@@ -107,5 +108,10 @@ def _judge_permutation(objective: Any, what: str, batch: TrialBatch, rows: Tenso
     if before.values is not None and after.values is not None:
         off["values"] = float(largest_change(before.values[rows][:, None], after.values[:, None]).max())
     problems = [f"{k} of permuted {what} are off by {x:.3g} of the largest" for k, x in off.items() if not x <= SAME]
+    if problems and max(off.values()) > _ROUNDED:
+        problems[-1] += (
+            ". Nothing may depend on the place of a row: a number of each row, such as its maximum or its mask, may be "
+            "taken along the wrong axis (keepdim=True)"
+        )
     evidence = f"permuting the {what} permutes {' and '.join(off)}, to within {max(off.values()):.1g} of the largest"
     return judge(f"order of {what}", problems, evidence)

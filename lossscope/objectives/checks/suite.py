@@ -16,9 +16,12 @@ from ..base import Objective
 from .edge_cases import check_edge_cases, check_precision, check_ties, describe_not_finite
 from .finite_differences import check_finite_differences
 from .independence import check_candidate_order, check_query_order, check_row_independence
+from .labels import NAME as OF_LABELS
+from .labels import check_labels
 from .multi_process import group_if_needed
 from .padding import check_padding, check_scale
 from .process_agreement import check_processes
+from .softmax_form import check_softmax
 from .trial_batches import SIZE, random_batch
 from .verdict import Verdict, describe_error, judge
 
@@ -97,7 +100,9 @@ CHECKS = (
     _Check("padding", check_padding, ("shapes", "rows")),
     _Check("scale", check_scale, ("shapes", "rows")),
     _Check("edge cases", check_edge_cases),
+    _Check(OF_LABELS, check_labels),
     _Check("precision", check_precision),
+    _Check("softmax", check_softmax, ("shapes", "rows")),
     _Check("finite differences", check_finite_differences),
     _Check("ties", check_ties, ("shapes", "rows")),
     _Check("row sums", check_row_sums),
@@ -123,6 +128,9 @@ def check(spec: str, processes: int = 2, seed: int = 0) -> list[Verdict]:
     if Objective not in type(objective).__mro__:
         kind = type(objective).__name__
         raise InputError(f"{spec} must be an objective; {kind} derives from none of Loss, Gradient, Objective")
+    mistake = getattr(objective, "mistake", None)  # of a user's loss of embeddings
+    if mistake is not None:
+        return [Verdict("similarities", "fail", mistake)]
     _require_small_batches(objective, seed)
     verdicts: list[Verdict] = []
     with group_if_needed(objective, seed):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.types import DIRECTIONS, CountedDirection
+from lossscope.errors import InputError
 
 from .embeddings import opposite_pairs
 
@@ -52,6 +53,9 @@ def describe_misfit(trial: Trial, on_embeddings: bool) -> str | None:
             "a second call with one input gives another value than the first, as it keeps a queue or an average of "
             "earlier batches, which W of one batch would leave out. Switch that memory off, for a queue: length 0"
         )
+    mistake = describe_mistake(trial) if on_embeddings else None
+    if mistake is not None:
+        return mistake
     if on_embeddings and depends_on_coordinates(trial):
         return (
             "it changes when all embeddings are rotated together, which leaves every similarity as it is. Distances "
@@ -63,6 +67,24 @@ def describe_misfit(trial: Trial, on_embeddings: bool) -> str | None:
             "of images against captions would leave these out"
         )
     return None if pulls_pairs(trial) else _why_not_pulled(trial, on_embeddings)
+
+
+def describe_mistake(trial: Trial) -> str | None:
+    """Say which mistake makes a loss of embeddings none of S; None where it is none of those that are known."""
+    if compares_within_sides(trial):
+        value = float(trial.value(*trial.batch()).detach().mean())
+        return (
+            f"it compares each view with itself and never with the other, and costs {value:.3g} whichever captions "
+            "belong to the images. Multiply one view by the other, images @ captions.T"
+        )
+    turns = depends_on_coordinates(trial)
+    sides = [name for side, name in enumerate(("images", "captions")) if turns and normalises_dimensions(trial, side)]
+    if sides:
+        return (
+            f"{' and '.join(sides)} are normalised along the wrong axis, each dimension over the batch; it must be "
+            "each row, normalize(x, dim=1)"
+        )
+    return None
 
 
 def _why_not_pulled(trial: Trial, on_embeddings: bool) -> str:
@@ -123,9 +145,42 @@ def keeps_memory(trial: Trial) -> bool:
 def depends_on_coordinates(trial: Trial) -> bool:
     """Whether F differs between vectors and the same vectors rotated together."""
     images, captions = trial.batch()
-    random = torch.Generator().manual_seed(1)
-    rotation = torch.linalg.qr(torch.randn(images.shape[1], images.shape[1], generator=random, dtype=images.dtype))[0]
+    rotation = _rotation(images)
     return not trial.equal(trial.value(images, captions), trial.value(images @ rotation, captions @ rotation))
+
+
+def compares_within_sides(trial: Trial) -> bool:
+    """Whether F, no constant, is the same where one side is rotated, which keeps similarities within it alone."""
+    images, captions = trial.batch()
+    value, rotation = trial.value(images, captions), _rotation(images)
+    others = [torch.cat([-x[:1], x[1:]]) for x in (images, captions)]
+    turned = (trial.value(images @ rotation, captions), trial.value(images, captions @ rotation))
+    return all(trial.equal(value, each) for each in turned) and not trial.equal(value, trial.value(*others))
+
+
+def normalises_dimensions(trial: Trial, side: int) -> bool:
+    """Whether F does not see how long a dimension is over the batch, and does see its mean, of one side.
+
+    Args:
+        trial: the loss.
+        side: 0 for the images, 1 for the captions.
+    """
+    sides = trial.batch()
+    value = trial.value(*sides)
+    lengths = torch.linspace(0.5, 2.0, sides[side].shape[1], dtype=sides[side].dtype)
+    scaled, moved = ([*sides], [*sides])
+    scaled[side], moved[side] = sides[side] * lengths, sides[side] + lengths
+    try:
+        return trial.equal(value, trial.value(*scaled)) and not trial.equal(value, trial.value(*moved))
+    except InputError:  # it refuses what is not of unit length
+        return False
+
+
+def _rotation(x: Tensor) -> Tensor:
+    """Return an orthogonal matrix (d, d) for vectors (n, d)."""
+    random = torch.Generator().manual_seed(1)
+    rotation: Tensor = torch.linalg.qr(torch.randn(x.shape[1], x.shape[1], generator=random, dtype=x.dtype))[0]
+    return rotation
 
 
 def depends_on_one_side(trial: Trial) -> bool:

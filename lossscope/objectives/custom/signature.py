@@ -133,8 +133,11 @@ def call_form(target: Any, call: Parameters, name: str) -> CallForm:
     if len(required) == 1 and plain_name(required[0]) in VECTORS:
         raise SpecError(
             f"{name} takes one argument, {required[0]}, which may be S or the embeddings of all views. Say which: "
-            f"{short}.lossscope_takes = 'S' where it is S, (b, b), pair i on the diagonal. A loss on "
-            "all views in one matrix, as SimCLR's, is not supported"
+            f"{short}.lossscope_takes = 'S' where it is S, (b, b), pair i on the diagonal. A loss of all views, "
+            f"features (b, views, d) or (b views, d), is checked as a step, `def step(queries, candidates): return "
+            f"{callee}(torch.stack([queries, candidates], 1))`, or torch.cat([queries, candidates]) of the latter, "
+            "with `lossscope check --trainer ./FILE.py:step`, and watched as `scope.watch(embeddings=features, "
+            "labels=labels)`"
         )
     advice = wrapper_for(required, callee)
     if advice is not None:

@@ -19,8 +19,8 @@ from lossscope.errors import InputError, SpecError, UnsupportedLoss
 
 from ..base import Objective, Traits
 from .gradients import LossGradient
-from .measurements import describe_misfit, keeps_memory, measure_average, measure_directions
-from .signature import CallForm, declaration
+from .measurements import describe_misfit, describe_mistake, keeps_memory, measure_average, measure_directions
+from .signature import CallForm, call_parameters, declaration
 from .user_call import UserCall
 
 
@@ -157,6 +157,28 @@ class WrappedLoss(Objective):
         call = self._gradient.call
         return call(call.arguments(images, captions)).sum()
 
+    @property
+    def takes_one_set(self) -> bool:
+        """Whether its call with labels may leave out the candidates: each item is then one of all others."""
+        parameter = call_parameters(self.target).get("ref_emb")
+        return parameter is not None and parameter.default is None
+
+    def loss_with_labels(
+        self, queries: Tensor, labels: Tensor, candidates: Tensor | None, candidate_labels: Tensor | None
+    ) -> Tensor:
+        """Return F of a call with labels, () or (b,), with its graph.
+
+        Args:
+            queries: (b, d).
+            labels: (b,); an equal one is that of a positive.
+            candidates: (c, d); None: the queries are one set, see `takes_one_set`.
+            candidate_labels: (c,), None without candidates.
+
+        Raises:
+            InputError: a loss that raises an error, or is not finite.
+        """
+        return self._gradient.call((queries, labels, None, candidates, candidate_labels))
+
     def _require_function_of_s(self) -> None:
         """Raise UnsupportedLoss for a loss that dF/dS of images against captions does not describe; measured once."""
         if self._misfit:
@@ -166,6 +188,19 @@ class WrappedLoss(Objective):
     def _misfit(self) -> str | None:
         """Why the loss is none that W describes; None where it is one."""
         return describe_misfit(self._gradient.trial, self.call_form != "S")
+
+    @cached_property
+    def computed_in(self) -> torch.dtype:
+        """The type in which it computes; a loss that casts has another than that of S."""
+        return self._gradient.trial.dtype
+
+    @cached_property
+    def mistake(self) -> str | None:
+        """Which known mistake makes it no loss of S; None where there is none. It is refused for other reasons, too."""
+        try:
+            return None if self.call_form == "S" else describe_mistake(self._gradient.trial)
+        except InputError:
+            return None
 
     @cached_property
     def _gradient(self) -> LossGradient:

@@ -11,8 +11,10 @@ import torch
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
 from lossscope.objectives.checks import spawn
 from lossscope.objectives.checks.finite_differences import check_finite_differences
+from lossscope.objectives.checks.labels import check_labels
 from lossscope.objectives.checks.suite import Verdict, check
 from lossscope.objectives.checks.trial_batches import add_easy_queries, random_batch
+from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.registry import build, names
 from tests.each import each
 
@@ -202,6 +204,65 @@ def uniform(images, captions):
     return clip(images, captions) + (2 * images @ images.T).exp().mean()
 
 
+def each_itself(images, captions):
+    targets = torch.arange(len(images))
+    return F.cross_entropy(images @ images.T / 0.1, targets) + F.cross_entropy(captions @ captions.T / 0.1, targets)
+
+
+def images_alone(images, captions):
+    return F.cross_entropy(images @ images.T / 0.1, torch.arange(len(images)))
+
+
+def over_the_batch(images, captions):
+    return clip(F.normalize(images, dim=0), F.normalize(captions, dim=0))
+
+
+def decorrelated(images, captions):
+    first, second = ((x - x.mean(0)) / x.std(0) for x in (images, captions))
+    return (first.T @ second / len(images) - torch.eye(images.shape[1])).square().sum()
+
+
+def shifted(S):
+    negatives = S[~torch.eye(len(S), dtype=torch.bool)].reshape(len(S), -1) / 0.1
+    shift = negatives.detach().amax(1)
+    return (shift - S.diagonal() / 0.1).mean() + (negatives - shift[:-1]).logsumexp(1).mean()
+
+
+def rounded(S):
+    return F.cross_entropy(S.float() / 0.1, torch.arange(len(S)))
+
+
+class Divided:
+    def __call__(self, embeddings, labels, indices_tuple=None, ref_emb=None, ref_labels=None):
+        others, of_others = (embeddings, labels) if ref_emb is None else (ref_emb, ref_labels)
+        S, positives = embeddings @ others.T / 0.1, labels[:, None] == of_others
+        if ref_emb is None:
+            own = torch.eye(len(S), dtype=torch.bool)
+            S, positives = S.masked_fill(own, -1e9), positives & ~own
+        return self.reduced(S.log_softmax(1), positives)
+
+    def reduced(self, log_p, positives):
+        return -((log_p * positives).sum(1) / positives.sum(1)).mean()
+
+
+class Selected(Divided):
+    def reduced(self, log_p, positives):
+        return torch.where(positives.any(1), -(log_p.exp() * positives).sum(1).log(), 0.0).mean()
+
+
+class LeftOut(Divided):
+    def reduced(self, log_p, positives):
+        n = positives.sum(1)
+        return -((log_p * positives).sum(1) / n.clamp(min=1)).sum() / (n > 0).sum().clamp(min=1)
+
+
+class TwoSets(LeftOut):
+    def __call__(self, embeddings, labels, indices_tuple=None, ref_emb=None, ref_labels=None):
+        if ref_emb is None:
+            raise ValueError("two sets only")
+        return super().__call__(embeddings, labels, indices_tuple, ref_emb, ref_labels)
+
+
 def averaging(S):
     return (0.5 - S.diagonal()[:, None] + S).relu().sum() / len(S)
 
@@ -328,6 +389,55 @@ def test_each_fault_fails_its_check(name: str, where: str, text: str) -> None:
 def test_a_loss_that_also_uses_similarities_of_one_side_is_refused_instead_of_failed() -> None:
     with pytest.raises(UnsupportedLoss, match="also uses similarities of images among themselves"):
         check("./planted.py:uniform", processes=1)
+
+
+@each("name, text", [
+    ("each_itself", "compares each view with itself and never with the other, and costs 0.483"),
+    ("images_alone", "compares each view with itself"),
+    ("over_the_batch", "images and captions are normalised along the wrong axis, each dimension over the batch"),
+])  # fmt: skip
+def test_a_mistake_that_leaves_no_similarities_of_pairs_is_a_failure(name: str, text: str) -> None:
+    (said,) = check(f"./planted.py:{name}", processes=1)
+    assert (said.name, said.outcome) == ("similarities", "fail")
+    assert text in said.evidence
+
+
+def test_a_loss_of_dimensions_is_refused_and_not_taken_for_a_wrong_axis() -> None:
+    with pytest.raises(UnsupportedLoss, match="rotated together"):
+        check("./planted.py:decorrelated", processes=1)
+
+
+def test_what_is_taken_along_the_wrong_axis_fails_the_order_of_pairs_and_rounding_has_no_such_advice() -> None:
+    assert "keepdim=True" in failed(check("./planted.py:shifted", processes=1))["order of pairs"]
+    assert "keepdim" not in failed(check("./planted.py:rounded", processes=1)).get("order of pairs", "")
+
+
+@each("name, text", [
+    ("Divided", "one query has no positive: ./planted.py:Divided must return finite numbers; got nan"),
+    ("Selected", "the value is finite and its gradient is not"),
+])  # fmt: skip
+def test_a_loss_with_labels_is_tried_where_a_query_has_no_positive(name: str, text: str) -> None:
+    failures = failed(check(f"./planted.py:{name}", processes=1))
+    assert list(failures) == ["queries without a positive"]
+    assert text in failures["queries without a positive"]
+    assert "one item of a set" in failures["queries without a positive"]
+    assert "loss[n > 0].mean()" in failures["queries without a positive"]
+
+
+@each("name, sets", [("LeftOut", True), ("TwoSets", False)])
+def test_a_loss_with_labels_that_leaves_such_queries_out_passes(name: str, sets: bool) -> None:
+    verdicts = check(f"./planted.py:{name}", processes=1)
+    assert failed(verdicts) == {}
+    said = verdict_of("queries without a positive", verdicts)
+    assert said.outcome == "pass"
+    assert ("one item of a set" in said.evidence) == sets
+
+
+@each("loss", ["NTXentLoss", "SupConLoss", "TripletMarginLoss", "ContrastiveLoss", "MultiSimilarityLoss", "CircleLoss"])
+def test_losses_of_pytorch_metric_learning_are_finite_for_such_queries(loss: str) -> None:
+    losses = pytest.importorskip("pytorch_metric_learning.losses")
+    (said,) = check_labels(as_objective(getattr(losses, loss)()), 0)
+    assert said.outcome == "pass", said.evidence
 
 
 def test_a_coupling_that_is_claimed_but_absent_is_noted() -> None:
