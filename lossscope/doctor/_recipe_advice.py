@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from lossscope.engine.loss_levels import Layout, loss_levels
+from lossscope.engine.loss_levels import Layout, equal_losses
 from lossscope.objectives.base import Objective
 from lossscope.registry import spec_of
 
@@ -51,8 +51,8 @@ def least_advice(patient: Patient) -> tuple[Advice, ...]:
     if patient.objective_spec is None:
         return ()
     objective = patient.objective
-    levels = loss_levels(objective, Layout(_PAIRS))
-    if levels is None or levels.collapse != 0:
+    losses = equal_losses(objective, Layout(_PAIRS), 1.0)
+    if losses is None or bool(losses.any()):
         return ()
     return (
         Advice(

@@ -15,8 +15,7 @@ THREAD = Thread(
     mistake="The mean over the positives of an anchor divides by their number, which may be 0.",
     mended="Anchors without a positive are left out of the mean.",
     command="lossscope check ./losses.py:SupConLoss --processes 1",
-    first="edge cases",
-    miss="in the batches that a loss is tried on every anchor has its positive.",
+    first="queries without a positive",
 )
 _LOSS = """from dataclasses import dataclass
 
