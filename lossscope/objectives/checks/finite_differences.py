@@ -13,11 +13,11 @@ from torch import Tensor
 
 from lossscope.core.stop_gradient import replay_stopped
 
+from .tolerances import Tolerances, tolerances_of
 from .trial_batches import TrialBatch, random_batch
 from .verdict import Verdict
 
 NAME = "finite differences"
-STEP, BOUND = 1e-6, 1e-5
 
 
 @dataclass(frozen=True)
@@ -53,11 +53,12 @@ def check_finite_differences(objective: Any, seed: int) -> Iterator[Verdict]:
     if batches[0].evaluate(objective).values is None:
         yield Verdict(NAME, "note", "the gradient is stated directly: there are no values to compare W with")
         return
+    tolerances = tolerances_of(objective)
     slopes = [_slopes(objective, batch, stopped=True) for batch in batches]
-    yield _judge_slopes(slopes)
+    yield _judge_slopes(slopes, tolerances)
     followed = [_slopes(objective, batch, stopped=False) for batch in batches]
     change = max(float((a.central - b.central).abs().max()) / a.scale for a, b in zip(slopes, followed, strict=True))
-    if change > BOUND:
+    if change > tolerances.slope:
         yield Verdict(
             "constants",
             "note",
@@ -68,14 +69,15 @@ def check_finite_differences(objective: Any, seed: int) -> Iterator[Verdict]:
 
 def _slopes(objective: Any, batch: TrialBatch, stopped: bool) -> _Slopes:
     """Evaluate the objective on either side of every entry of S."""
+    step = tolerances_of(objective).step
     with replay_stopped() if stopped else contextlib.nullcontext(lambda: None) as rewind:
         weights = batch.evaluate(objective)
         value, left, right = _sum(weights.values), torch.zeros_like(batch.S), torch.zeros_like(batch.S)
         for q, c in product(*map(range, batch.S.shape)):
             rewind()
-            right[q, c] = (_sum(batch.with_step(q, c, STEP).evaluate(objective).values) - value) / STEP
+            right[q, c] = (_sum(batch.with_step(q, c, step).evaluate(objective).values) - value) / step
             rewind()
-            left[q, c] = (value - _sum(batch.with_step(q, c, -STEP).evaluate(objective).values)) / STEP
+            left[q, c] = (value - _sum(batch.with_step(q, c, -step).evaluate(objective).values)) / step
     valid = batch.mask.valid
     return _Slopes(batch, value, weights.W * valid, left * valid, right * valid)
 
@@ -84,23 +86,26 @@ def _sum(values: Tensor | None) -> float:
     return float("nan") if values is None else float(values.sum())
 
 
-def _describe_closeness(slopes: list[_Slopes]) -> str:
+def _describe_closeness(slopes: list[_Slopes], bound: float) -> str:
     """Describe how near W is to the central differences, apart from entries where the two slopes differ."""
     difference = torch.cat([((one.W - one.central).abs() / one.scale).flatten() for one in slopes])
-    kinks = int((difference > BOUND).sum())
-    text = f"to within {float(difference[difference <= BOUND].max()):.1g} of the largest"
+    kinks = int((difference > bound).sum())
+    text = f"to within {float(difference[difference <= bound].max()):.1g} of the largest"
     return f"{text}; at {kinks} more there is a kink, and W lies between the slopes" if kinks else text
 
 
-def _judge_slopes(slopes: list[_Slopes]) -> Verdict:
+def _judge_slopes(slopes: list[_Slopes], tolerances: Tolerances) -> Verdict:
+    bound = tolerances.slope
     entries = sum(int(one.batch.mask.valid.sum()) for one in slopes)
     worst = max(slopes, key=lambda one: float(one.off.max()) / one.scale)
     off = worst.off.max() / worst.scale
-    if off <= BOUND:
-        evidence = f"W is the slope of the summed values at {entries} similarities, {_describe_closeness(slopes)}"
+    if off <= bound:
+        evidence = (
+            f"W is the slope of the summed values at {entries} similarities, {_describe_closeness(slopes, bound)}"
+        )
         return Verdict(NAME, "pass", evidence)
     q, c = divmod(int(worst.off.argmax()), worst.off.shape[1])
-    wrong = sum(int((one.off > BOUND * one.scale).sum()) for one in slopes)
+    wrong = sum(int((one.off > bound * one.scale).sum()) for one in slopes)
     kind = "its positive" if bool(worst.batch.mask.match[q, c]) else "a negative"
     where = f"query {q} and candidate {c} ({kind}, S = {float(worst.batch.S[q, c]):.3f})"
     actual, expected = float(worst.W[q, c]), float(worst.central[q, c])

@@ -10,17 +10,17 @@ from torch import Tensor
 
 from lossscope.core.weights import Weights
 
+from .tolerances import tolerances_of
 from .trial_batches import SIZE, TrialBatch, random_batch
 from .verdict import Verdict, judge
 
 _ROUNDED = 1e-3  # of the largest entry: a larger change is no rounding error of any type
-SAME = 1e-9  # of the largest entry: rounding in another order of summation, no more
 
 
 def check_row_independence(objective: Any, seed: int) -> Iterator[Verdict]:
     """A change of one row of S may change W and values of that row alone, and must change its value."""
     problems: list[str] = []
-    of_others = of_row = 0.0
+    of_others, of_row, same = 0.0, 0.0, tolerances_of(objective).same
     for queries, candidates in ((SIZE, SIZE), (6, 9)):
         batch = random_batch(objective, seed, queries=queries, candidates=candidates)
         before = batch.evaluate(objective)
@@ -33,7 +33,7 @@ def check_row_independence(objective: Any, seed: int) -> Iterator[Verdict]:
         for q in range(len(batch.S)):
             others, row, text = _changes(before, _make_harder(batch, q).evaluate(objective), q)
             of_others, of_row = max(of_others, others), max(of_row, row)
-            if others > SAME and not objective.coupled and len(problems) < 2:
+            if others > same and not objective.coupled and len(problems) < 2:
                 problems.append(f"changing row {q} of S moves {text}")
             if row == 0 and before.values is not None and not objective.coupled and len(problems) < 2:
                 problems.append(f"changing row {q} of S, for the worse, does not move the value of query {q}")
@@ -69,7 +69,7 @@ def largest_change(before: Tensor, after: Tensor) -> Tensor:
 
 def _judge_coupling(objective: Any, problems: list[str], of_others: float, of_row: float) -> Verdict:
     if objective.coupled and not problems:
-        if of_others > SAME:
+        if of_others > tolerances_of(objective).same:
             return Verdict("rows", "pass", f"coupled, as it claims: one row of S moves others by up to {of_others:.2g}")
         return Verdict("rows", "note", "it claims that its rows are coupled, but changing one row of S moved no other")
     if problems:
@@ -107,7 +107,8 @@ def _judge_permutation(objective: Any, what: str, batch: TrialBatch, rows: Tenso
     off = {"W": float(largest_change(before.W[rows][:, columns], after.W).max())}
     if before.values is not None and after.values is not None:
         off["values"] = float(largest_change(before.values[rows][:, None], after.values[:, None]).max())
-    problems = [f"{k} of permuted {what} are off by {x:.3g} of the largest" for k, x in off.items() if not x <= SAME]
+    same = tolerances_of(objective).same
+    problems = [f"{k} of permuted {what} are off by {x:.3g} of the largest" for k, x in off.items() if not x <= same]
     if problems and max(off.values()) > _ROUNDED:
         problems[-1] += (
             ". Nothing may depend on the place of a row: a number of each row, such as its maximum or its mask, may be "

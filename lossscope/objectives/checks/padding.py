@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from .independence import SAME, largest_change
+from .independence import largest_change
+from .tolerances import tolerances_of
 from .trial_batches import SIZE, add_candidates, add_easy_queries, opposite_batch, random_batch
 from .verdict import Verdict, judge
 
@@ -24,7 +25,8 @@ def check_padding(objective: Any, seed: int) -> Iterator[Verdict]:
         of_values = float(largest_change(before.values[:, None], after.values[:, None]).max())
         change, what = max(change, of_values), "W and values"
     evidence = f"3 more candidates that are not valid change {what} by {change:.2g} of the largest"
-    yield judge("padding", [] if change <= SAME else [f"{evidence}; mask them with mask.valid"], evidence)
+    same = tolerances_of(objective).same
+    yield judge("padding", [] if change <= same else [f"{evidence}; mask them with mask.valid"], evidence)
 
 
 def check_scale(objective: Any, seed: int) -> Iterator[Verdict]:

@@ -532,6 +532,45 @@ def test_no_process_group_is_left_behind() -> None:
     assert not torch.distributed.is_initialized()
 
 
+SINGLE = """
+import torch
+import torch.nn.functional as F
+
+def logits(x, y, tau=0.07):
+    return F.normalize(x.float(), dim=1) @ F.normalize(y.float(), dim=1).T / tau
+
+def healthy(x, y):
+    S = logits(x, y)
+    return (F.cross_entropy(S, torch.arange(len(S))) + F.cross_entropy(S.T, torch.arange(len(S)))) / 2
+
+def cold(x, y):
+    return F.cross_entropy(logits(x, y, 0.02), torch.arange(len(x)))
+
+def hinge(S):
+    above = (S.float() - S.float().diagonal()[:, None] + 0.2).clamp(min=0)
+    return above.masked_fill(torch.eye(len(S), dtype=torch.bool), 0).amax(1).mean()
+
+def detached(x, y):
+    S = logits(x, y)
+    return F.cross_entropy(S, torch.arange(len(S))) + 0.1 * (S.detach() * S).mean()
+
+def placed(x, y):
+    S = logits(x, y)
+    return F.cross_entropy(S, torch.arange(len(S))) + 0.01 * S[0].mean()
+
+hinge.lossscope_takes = "S"
+"""
+
+
+@each("name, faults", [
+    ("healthy", set()), ("cold", set()), ("hinge", set()), ("detached", {"finite differences"}),
+    ("placed", {"order of pairs"}),
+])  # fmt: skip
+def test_a_loss_that_casts_to_float32_is_measured_as_float32_can(name: str, faults: set[str]) -> None:
+    Path("single.py").write_text(SINGLE, encoding="utf-8")
+    assert {*failed(check(f"./single.py:{name}", processes=1))} == faults
+
+
 def test_what_cannot_be_checked_raises() -> None:
     with pytest.raises(InputError, match="Stranger is no objective: it must inherit Loss or Gradient"):
         check("./planted.py:Stranger", processes=1)
