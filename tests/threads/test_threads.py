@@ -46,6 +46,7 @@ def test_the_first_finding_answers_the_thread(both: Both, request: pytest.Fixtur
 def test_the_mended_loop_has_no_finding_above_a_note(both: Both) -> None:
     _, _, mended = both
     assert {severity for severity, _ in mended.findings} <= {"note"}
+    assert not any(line.startswith("Cannot explain") for line in mended.summary)
 
 
 def test_the_page_shows_what_doctor_prints(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:

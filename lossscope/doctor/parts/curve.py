@@ -173,11 +173,18 @@ class Curve:
 
     @cached_property
     def progress(self) -> float | None:
-        """Share of the way from guessing to perfect pairs that the loss has come; None where either is not known."""
-        guess, size = self.level_of_guessing, self.batch_size
-        if self.objective is None or guess is None or size is None or size > _PAIRS:
+        """Share of the way from guessing to perfect pairs that the loss has come; None where either is not known.
+
+        What perfect pairs cost a loss of many positives follows from their number; a foreign log that begins above
+        guessing has another layout, or reduction, than is stated.
+        """
+        guess, size, objective = self.level_of_guessing, self.batch_size, self.objective
+        if objective is None or guess is None or size is None or size > _PAIRS:
             return None
-        levels = loss_levels(self.objective, Layout(size))
+        is_many, is_above = objective.traits.positives == "many", self.initial > (1 + _AT) * guess.value
+        if not guess.is_exact and (is_many or is_above):
+            return None
+        levels = loss_levels(objective, Layout(size))
         if levels is None or levels.guess <= max(levels.perfection, 0.0):
             return None
         return (1 - self.level / guess.value) / (1 - levels.perfection / levels.guess)
