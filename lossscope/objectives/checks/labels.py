@@ -7,7 +7,7 @@ SupContrast issues 50, 86, 104 and 141.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch import Tensor
 from lossscope.errors import InputError
 
 from .trial_batches import SIZE, random_batch
-from .verdict import Verdict, judge
+from .verdict import Verdict, describe_error, judge
 
 _Call = tuple[Tensor, Tensor | None, Tensor, Tensor | None]  # queries, candidates, and the labels of both
 NAME = "queries without a positive"
@@ -39,23 +39,36 @@ def check_labels(objective: Any, seed: int) -> Iterator[Verdict]:
     }
     if objective.takes_one_set and _problem(objective, queries, None, labels, None) is None:
         calls["one item of a set has no positive"] = (queries, None, alone, None)
-    problems = [f"{what}: {why}" for what, call in calls.items() if (why := _problem(objective, *call))]
+    found = {what: problem for what, call in calls.items() if (problem := _problem(objective, *call))}
+    if found and all(problem.is_error for problem in found.values()):
+        text = "; ".join(f"where {what} it {problem.text}" for what, problem in found.items())
+        yield Verdict(NAME, "note", f"{text}. Draw at least two items of each class, or {_ADVICE}")
+        return
+    problems = [f"{what}: {problem.text}" for what, problem in found.items()]
     if problems:
         problems[-1] += f"; {_ADVICE}"
     yield judge(NAME, problems, f"value and gradients are finite where {', where '.join(calls)}")
 
 
+class _Problem(NamedTuple):
+    """What is wrong of a call, and whether the loss says so itself: an error loses no training."""
+
+    text: str
+    is_error: bool = False
+
+
 def _problem(
     objective: Any, queries: Tensor, candidates: Tensor | None, labels: Tensor, candidate_labels: Tensor | None
-) -> str | None:
+) -> _Problem | None:
     """Return what is wrong of a call; None where value and gradients are finite."""
     leaves = [None if x is None else x.clone().requires_grad_() for x in (queries, candidates)]
     try:
         value = objective.loss_with_labels(leaves[0], labels, leaves[1], candidate_labels)
     except InputError as error:
-        return str(error)
+        raised = error.__cause__
+        return _Problem(str(error)) if raised is None else _Problem(describe_error(raised), is_error=True)
     given = [x for x in leaves if x is not None]
     gradients = torch.autograd.grad(value.sum(), given, allow_unused=True) if value.requires_grad else ()
     if all(x is None or bool(x.isfinite().all()) for x in gradients):
         return None
-    return "the value is finite and its gradient is not"
+    return _Problem("the value is finite and its gradient is not")

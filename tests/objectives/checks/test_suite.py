@@ -256,6 +256,11 @@ class LeftOut(Divided):
         return -((log_p * positives).sum(1) / n.clamp(min=1)).sum() / (n > 0).sum().clamp(min=1)
 
 
+class Hardest(Divided):
+    def reduced(self, log_p, positives):
+        return torch.stack([-row[positive].max() for row, positive in zip(log_p, positives)]).mean()
+
+
 class TwoSets(LeftOut):
     def __call__(self, embeddings, labels, indices_tuple=None, ref_emb=None, ref_labels=None):
         if ref_emb is None:
@@ -431,6 +436,13 @@ def test_a_loss_with_labels_that_leaves_such_queries_out_passes(name: str, sets:
     said = verdict_of("queries without a positive", verdicts)
     assert said.outcome == "pass"
     assert ("one item of a set" in said.evidence) == sets
+
+
+def test_an_error_for_such_queries_is_noted() -> None:
+    verdicts = check("./planted.py:Hardest", processes=1)
+    assert failed(verdicts) == {}
+    said = verdict_of("queries without a positive", verdicts)
+    assert said.outcome == "note" and "where one query has no positive it raised" in said.evidence
 
 
 @each("loss", ["NTXentLoss", "SupConLoss", "TripletMarginLoss", "ContrastiveLoss", "MultiSimilarityLoss", "CircleLoss"])
