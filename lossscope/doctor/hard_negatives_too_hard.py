@@ -20,15 +20,6 @@ Floats = npt.NDArray[np.float64]
 _SHARE = "share of queries with a mined negative above the positive"
 
 
-class Scores(NamedTuple):
-    """(m,) similarities of the queries that have a positive, a mined negative and a candidate of another query."""
-
-    positive: Floats  # the best one
-    hardest: Floats  # of the mined negatives
-    mined: Floats  # one of them, the first
-    other: Floats  # the positive of another query
-
-
 @dataclass(frozen=True)
 class HardNegativesTooHard(Check):
     """Is a mined negative above the positive for most queries, or are mined negatives distributed as positives are?
@@ -90,6 +81,15 @@ class HardNegativesTooHard(Check):
                 Advice("Mine from rank 30 to 100 instead of the top, and mix them with those of the batch."),
             ),
         )
+
+
+class Scores(NamedTuple):
+    """(m,) similarities of the queries that have a positive, a mined negative and a candidate of another query."""
+
+    positive: Floats  # the best one
+    hardest: Floats  # of the mined negatives
+    mined: Floats  # one of them, the first
+    other: Floats  # the positive of another query
 
 
 def distance(first: Floats, second: Floats) -> float:
