@@ -12,6 +12,7 @@ import torch
 from lossscope.core.known_pairs import KnownPairs
 from lossscope.doctor.examination.examine import examine
 from lossscope.errors import InputError
+from tests.lengths import thorough
 
 N = 600
 
@@ -62,7 +63,9 @@ def test_an_audit_decides_where_the_truth_is_not_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rows_without_ids", [("image_id", "caption_id"), ("caption_id",)])
-@pytest.mark.parametrize("reason", ["more rows than a sample has", "a caption with NaN", "an image without caption"])
+@pytest.mark.parametrize(
+    "reason", ["a caption with NaN", "an image without caption", *thorough("more rows than a sample has")]
+)
 def test_an_audit_of_rows_without_ids_is_looked_up_by_the_rows_of_the_source(
     reason: str, rows_without_ids: tuple[str, ...], tmp_path: Path
 ) -> None:

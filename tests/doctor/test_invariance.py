@@ -72,7 +72,7 @@ def found(arrays: Arrays, case: Case) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_order_of_rows_does_not_matter(name: str, stored: Any) -> None:
     case, arrays, ids = stored[name]
-    for seed in range(3):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         first, second = rng.permutation(len(arrays["images"])), rng.permutation(len(arrays["captions"]))
         owner = np.argsort(first)[arrays["caption_image"]][second]
@@ -83,17 +83,16 @@ def test_the_order_of_rows_does_not_matter(name: str, stored: Any) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_both_sides_can_be_turned_by_one_rotation(name: str, stored: Any) -> None:
     case, arrays, ids = stored[name]
-    for seed in range(2):
-        turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(SIZES[0].d,) * 2))[0]
-        sides = {side: (arrays[side].astype(np.float64) @ turn).astype(np.float32) for side in ("images", "captions")}
-        assert found({**arrays, **sides}, case) == ids, seed
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(SIZES[0].d,) * 2))[0]
+    sides = {side: (arrays[side].astype(np.float64) @ turn).astype(np.float32) for side in ("images", "captions")}
+    assert found({**arrays, **sides}, case) == ids
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_whole_pairs_can_be_moved_and_axes_reflected(name: str, stored: Any) -> None:
     case, arrays, ids = stored[name]
 
-    @settings(max_examples=4)
+    @settings(max_examples=2)
     @given(st.permutations(range(12)), st.booleans())
     def check(order: list[int], reflected: bool) -> None:
         blocks = np.array_split(np.arange(len(arrays["images"])), 12)

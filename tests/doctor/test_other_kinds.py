@@ -10,6 +10,7 @@ import pytest
 import lossscope
 from lossscope.core.relations import Relations
 from lossscope.doctor.parts.alignment import choose_pairs
+from tests.lengths import thorough
 from tests.planted.base import Floats, unit
 
 
@@ -67,7 +68,9 @@ def test_copies_of_documents_under_other_ids_are_no_lost_order(copies: int) -> N
     assert alarms == ["duplicates"], said
 
 
-@pytest.mark.parametrize(("n", "d", "decay"), [(600, 64, 1.0), (1500, 128, 1.5), (500, 32, 0.7), (2000, 256, 1.0)])
+@pytest.mark.parametrize(
+    ("n", "d", "decay"), [(600, 64, 1.0), (500, 32, 0.7), *thorough((1500, 128, 1.5), (2000, 256, 1.0))]
+)
 def test_sides_that_share_wide_directions_alone_are_not_misaligned(n: int, d: int, decay: float) -> None:
     """Nothing is known of the pairs, and both sides spread over the same few directions: nothing was learnt."""
     rng = np.random.default_rng([n, d])
@@ -76,7 +79,7 @@ def test_sides_that_share_wide_directions_alone_are_not_misaligned(n: int, d: in
     assert alarms == ["no-learning"], said
 
 
-@pytest.mark.parametrize(("n", "d", "wide"), [(600, 64, 2), (1000, 128, 4), (1500, 300, 3)])
+@pytest.mark.parametrize(("n", "d", "wide"), [(600, 64, 2), (1000, 128, 4), *thorough((1500, 300, 3))])
 def test_wide_directions_are_found_where_they_bring_recall_down_to_chance(n: int, d: int, wide: int) -> None:
     rng = np.random.default_rng([n, d, wide])
     z, other = rng.normal(size=(n, d)), 40 * np.sqrt(d) * rng.normal(size=(2, n, wide))

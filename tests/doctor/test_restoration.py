@@ -12,6 +12,7 @@ from lossscope.doctor.examination.examine import examine
 from lossscope.doctor.examination.open_source import open_patient
 from lossscope.doctor.examination.options import Options
 from lossscope.doctor.parts.restoration import Order, Restoration
+from tests.lengths import thorough
 from tests.planted.base import SIZES, Size, aligned, dump, pairs, unit
 from tests.planted.misaligned_pairs import by_id, far, interleaved, shifted, shuffled
 
@@ -62,7 +63,7 @@ def test_orders_by_id_are_tried_of_more_rows_than_a_sample_has(tmp_path: Path) -
     assert "sorted by id as text" in _best(_path(by_id, SIZES[-1], tmp_path)).what
 
 
-@pytest.mark.parametrize("n", [600, 20_000])
+@pytest.mark.parametrize("n", [600, *thorough(20_000)])
 @pytest.mark.parametrize("side", ["images", "captions"])
 def test_a_row_with_nan_hides_no_shuffled_pairs(side: str, n: int, tmp_path: Path) -> None:
     """Without an order that restores them, structure between the sides proves it."""
@@ -71,7 +72,7 @@ def test_a_row_with_nan_hides_no_shuffled_pairs(side: str, n: int, tmp_path: Pat
     assert found.id == "non-finite" and "misaligned-pairs" in found.explains
 
 
-@pytest.mark.parametrize("size", SIZES[:4], ids=lambda size: f"n{size.n}d{size.d}")
+@pytest.mark.parametrize("size", [SIZES[0], *thorough(*SIZES[1:4])], ids=lambda size: f"n{size.n}d{size.d}")
 def test_shifted_pairs_are_found_where_neighbours_are_alike(size: Size, tmp_path: Path) -> None:
     """Passages of one document follow each other, so that a shifted pair is better than guessing."""
     first, second = aligned(size, noise=0.5)
