@@ -7,7 +7,13 @@ from typing import ClassVar
 
 from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.patient import Patient
-from .parts.spectrum import Spectrum
+from .parts.spectrum import NARROW, Spectrum
+
+_USUAL = Advice("Nothing needs to be done; thresholds on cosines must be set anew for every model.")
+_COLLAPSES = Advice(
+    "So narrow a cone is that of a model that collapses, or of an encoder that was never trained for cosines: compare "
+    "recall with that of the model before the training (--before)."
+)
 
 
 @dataclass(frozen=True)
@@ -33,5 +39,5 @@ class Cone(Check):
             f"Mean cosine of different items: {each}. A cosine of 0.6 may be low in such a cone: compare ranks, not "
             "cosines across models.",
             (Evidence(f"mean cosine of different {widest.name}", widest.mean_cosine, self.mean_cosine, (-0.1, 0.8)),),
-            (Advice("Nothing needs to be done; thresholds on cosines must be set anew for every model."),),
+            (_COLLAPSES if widest.mean_cosine >= NARROW else _USUAL,),
         )

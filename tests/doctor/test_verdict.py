@@ -143,3 +143,18 @@ def test_a_dump_of_other_items_is_no_start(tmp_path: Path) -> None:
     before = pairs(tmp_path / "before", *aligned(Size(500)))
     with pytest.raises(InputError, match="must be a dump of the same items, 600 and 600 of both sides; got 500"):
         examine(pairs(tmp_path, *aligned(SIZES[0])), before=before)
+
+
+@pytest.mark.parametrize(("size", "noise"), [(SIZES[0], 1.2), (SIZES[1], 1.2), (SIZES[2], 2.0)])
+@pytest.mark.parametrize(("length", "verdict"), [(6.0, "cannot explain"), (1.0, "no problem found")])
+def test_a_cone_as_of_a_collapse_is_no_clean_bill(
+    size: Size, noise: float, length: float, verdict: str, tmp_path: Path
+) -> None:
+    """More than half of the pairs are missed, and all items share a direction of that length."""
+    shared = unit(np.random.default_rng(0).normal(size=(1, size.d)))
+    sides = [unit(side + length * shared) for side in aligned(size, noise)]
+    document = examine(pairs(tmp_path, *sides))
+    alarms = [one for one in document["findings"] if one["severity"] != "note"]
+    assert not alarms and document["verdict"] == verdict, document
+    cone = next(one for one in document["findings"] if one["id"] == "cone")
+    assert ("collapses" in cone["advice"][0]["text"]) == (length > 5)

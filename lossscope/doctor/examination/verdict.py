@@ -10,6 +10,7 @@ from ..logs.base import TrainingLog
 from ..parts.alignment import Alignment
 from ..parts.curve import Curve
 from ..parts.patient import Patient, TrainedWith
+from ..parts.spectrum import NARROW, Spectrum
 from ..parts.start import Start
 from ..parts.texts import Texts
 from ..types import Finding
@@ -81,6 +82,10 @@ def _unexplained(patient: Patient) -> Iterator[str]:
                 f"recall@1 {best.label} is {best.recall:.1%}, and an AUC of {best.auc:.3f} usually comes with "
                 f"{best.implied_recall:.0%}: items are told from most others, and not from those near them"
             )
+        if best.recall < _FOUND and patient.has(Spectrum):
+            narrowest = min(side.mean_cosine for side in patient.part(Spectrum).sides)
+            if narrowest >= NARROW:
+                yield f"different items have a mean cosine of {narrowest:.2f} and more, as of a model that collapses"
     if patient.has(Start):
         starts = patient.part(Start).recalls
         for direction in patient.part(Alignment).directions:

@@ -21,6 +21,7 @@ from .vectors import draw_rows
 
 _ROWS = 4096  # of a side that are looked at
 LEAST = 16  # rows
+NARROW = 0.95  # mean cosine of different items; models of the wall have at most 0.86
 
 
 @dataclass(frozen=True)
