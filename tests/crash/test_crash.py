@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.lengths import thorough
+
 from .campaign import ORDER, describe, faults_of, run_campaign, tally
 from .case import CaseResult
 from .jobs import JOBS, Job, nothing
@@ -14,11 +16,16 @@ from .processes import Outcome
 from .striking import one_message
 
 MOMENTS = 12  # of a command: every fault, the most frequent again
-THOROUGH = [pytest.param(range(n, n + 4), marks=pytest.mark.thorough) for n in range(0, MOMENTS, 4)]
+LONG = ("report", "study")  # jobs whose first moment alone takes half a minute
+EVERY_DAY = [(job, range(1)) for job in JOBS if job.name not in LONG]
+THOROUGH = [(job, range(n, n + 4)) for job in JOBS for n in range(0, MOMENTS, 4)]
 
 
-@pytest.mark.parametrize("moments", [range(1), *THOROUGH], ids=lambda moments: f"{moments.start}-{moments.stop}")
-@pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
+def _id(value: Job | range) -> str:
+    return f"{value.start}-{value.stop}" if isinstance(value, range) else value.name
+
+
+@pytest.mark.parametrize(("job", "moments"), [*EVERY_DAY, *thorough(*THOROUGH)], ids=_id)
 def test_a_struck_command_that_is_run_again_leaves_the_same_bits(job: Job, moments: range, tmp_path: Path) -> None:
     seed = 19 * JOBS.index(job) + moments.start  # other faults for other commands
     results = run_campaign([job], len(moments), seed, tmp_path, faults=faults_of(job, len(moments), seed))

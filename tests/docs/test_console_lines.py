@@ -41,7 +41,7 @@ REDUCED = {
     r"(^lossscope train (?!.*--epochs)(?!.*--resume).*)": (r"\g<1> --epochs 1", "30 epochs"),
     r"--epochs \d+(?=.* --lr 0.002$)": ("--epochs 1", "several epochs"),
     r"--processes 4": ("--processes 1", "four processes start"),
-    r"(^lossscope check \./my_loss.*MyLoss)$": (r"\g<1> --processes 1", "two processes start"),
+    r"(^lossscope check (?:ntxent|\./my_loss.*MyLoss))$": (r"\g<1> --processes 1", "two processes start"),
     r"(?<=study run )(\w+-small)\b": (r"studies/\g<1>.toml", "minutes to an hour of training"),
     r"(^lossscope probe )tiny": (r"\g<1>ckpt.pt", "all probes on 3,000 captions"),
     r"((?:tangent|influence|false-negatives) embeddings\.npz --batch-size )all": (
