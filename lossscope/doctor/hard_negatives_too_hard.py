@@ -33,7 +33,7 @@ class HardNegativesTooHard(Check):
     share: float = 0.5  # of the queries
     deviations: float = 1.36  # distance of samples of one distribution, over √(2 / m), that 5 % exceed
     told: float = 0.4  # distance of positives from the positives of other queries, from which on a model tells them
-    least: int = 200  # queries, of which trained models of the wall have a distance of twice that by chance
+    least: int = 200  # queries; fewer do not tell the two distributions apart
     severity: ClassVar[Severity] = "warning"
     place: ClassVar[int] = 22
     explains: ClassVar[tuple[str, ...]] = ("temperature-too-low",)

@@ -55,7 +55,7 @@ class NonFinite(Check):
                 "it has neither numbers of a model nor a log with a loss",
                 "numbers of a model, or a training log (--log)",
             )
-        finding = next((one for one in found if one is not None), None)
+        finding = next(filter(None, found), None)
         if finding is None or not patient.has(PositiveCounts):
             return finding
         return _with_positives(finding, patient.part(PositiveCounts))

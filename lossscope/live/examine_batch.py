@@ -130,7 +130,7 @@ def _without_short_curves(
 
 
 def _patients(ids: frozenset[str], patient: Patient, kind: BatchKind, newest: NewestStep) -> dict[str, Patient]:
-    """Return what each id is looked for in: those of the log in no batch, whose loss is its newest."""
+    """Return the patient in which each id is looked for: for findings of the log, the steps without the batch."""
     ends, steps = Patient("the newest steps"), Patient("the steps")
     if ids & OF_NEWEST:
         ends.given[TrainingLog] = _log(kind, newest, with_middle=False)

@@ -39,7 +39,7 @@ class Safeguards:
         return events
 
     def write(self, reason: str, details: Mapping[str, Any] | None = None) -> Path | None:
-        """Have the recorder write what it keeps, with what the doctor has looked for, see `FlightRecorder.write`."""
+        """Write the steps that the recorder keeps, and which findings the doctor has looked for; return the folder."""
         if self.recorder is None:
             return None
         examined = {} if self.doctor is None else {"examined": self.doctor.examined.as_json()}

@@ -19,7 +19,7 @@ from ..softmax import Softmax
 
 PLACE = 55
 AFTER = ("step", "normalised-over-wrong-axis", "positives")
-_SAME = 1e-4  # relative difference of equal costs, of which a step in float32 loses some digits
+_SAME = 1e-4  # relative difference up to which two costs are equal; a step may compute in float32
 
 
 def examine(case: Case) -> Iterator[Verdict]:
