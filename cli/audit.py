@@ -15,26 +15,28 @@ from lossscope.core.types import HIDDEN_FROM
 
 from ._app import command
 from ._options import resolve_device, usage
-from ._output import notice, print_path
+from ._output import fold, notice, print_path
 from ._progress import progress
+from ._running import is_typed
 from ._sources import OF_TRAIN
 
 if TYPE_CHECKING:
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
+_SHOWN = 3  # pairs that are printed where data are ranked only
 RARE = 0.001  # share of false negatives below which masks gained nothing (docs/audit.md)
 
 
 @command(keeps=True)
 def audit(
     out: Annotated[Path, Choice(OUTPUT, "Folder for suspects, mask, sheet and pages.")],
-    sources: Annotated[
-        tuple[Path, ...],
+    targets: Annotated[
+        tuple[str, ...],
         Choice(
             None,
-            "Checkpoints, run folders or dumps of the same split; none: texts of --data alone.",
-            metavar="[SOURCE]...",
+            "Checkpoints, run folders or dumps of the same split; a file of rows; none: texts of --data alone.",
+            metavar="[SOURCE|FILE]...",
             argument=True,
         ),
     ] = (),
@@ -50,6 +52,8 @@ def audit(
 
     **Examples**
 
+    `lossscope audit train.jsonl --out audit`
+
     `lossscope audit checkpoints/tiny.pt --out audit`
 
     `lossscope audit --data scenes:ambiguity=0.4 --out audit`
@@ -60,20 +64,24 @@ def audit(
 
     `lossscope train --data scenes:ambiguity=0.4 --encoder vsepp --objective ntxent --mask audit/mask.npz`
 
-    OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys. Without labels the
-    weights of the signals are those of human judgements of photos and captions; a hundred labels make them yours.
+    OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys. The first line says
+    what is known: `calibrated` by labels of your pairs, `transferred` from photos and captions that people judged, or
+    `ranked only`, where pairs are in order and there is no probability, no rate and no mask before you label some.
     """
-    if not sources and options.source.data is None:
-        raise usage("audit needs a SOURCE, or data with texts: lossscope audit --data scenes --out audit")
+    if not targets and options.source.data is None:
+        raise usage("audit needs a SOURCE, or a file with texts: lossscope audit train.jsonl --out audit")
     if pairs is not None and format == "json":
         raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
+    from lossscope.audit.steps.inputs import with_rows
+
+    sources, options = with_rows(targets, options, is_typed("split"))
     with progress() as report:
         source = replace(options.source, device=resolve_device(options.source.device), progress=report)
         options = replace(options, source=source)
         if pairs is not None:
-            status, path = _score(list(sources), pairs, options, out)
+            status, path = _score(sources, pairs, options, out)
         else:
-            result, path = _audit(list(sources), options, out, shown)
+            result, path = _audit(sources, options, out, shown)
     if pairs is not None:
         notice(f"Note: {status}.")
         print_path(path)
@@ -100,8 +108,8 @@ def _audit(sources: list[Path], options: Any, out: Path, shown: int) -> tuple[Au
 
 
 def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[str, Path]:
-    """Write OUT/scores.csv; return what the probabilities were fitted on, and its path."""
-    from lossscope.audit.output.document import UNCALIBRATED
+    """Write OUT/scores.csv; return what the scores are, and its path."""
+    from lossscope.audit.output.document import status
     from lossscope.audit.steps.score_pairs import score_pairs
     from lossscope.io.csv_tables import format_csv
     from lossscope.io.files import write_text
@@ -109,47 +117,75 @@ def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[s
 
     path = out / "scores.csv"
     with lock_folder(out):
-        table, calibration, relations = score_pairs(sources, pairs, options)
+        table, scorer = score_pairs(sources, pairs, options)
         write_text(path, format_csv(table))
-    if calibration.labels:
-        return f"probabilities are calibrated on {calibration.labels} labels of {calibration.origin}", path
-    other = "" if relations.sides.is_image_text else ", which are other things than these"
-    return f"probabilities are {UNCALIBRATED}: the weights are of {calibration.origin}{other}", path
+    return status(scorer.state, scorer.calibration, scorer.transfer), path
 
 
 def _lines(result: AuditResult, out: Path) -> list[str]:
-    """What is printed: the rate, the weight on false negatives, what the threshold leaves out, what to do."""
-    from lossscope.audit.output.document import UNSURE, status
+    """Return what is printed: the state, what it allows to say, and what to do next."""
+    from lossscope.audit.output.document import status
     from lossscope.core.sides import plural
 
     relations = result.material.relations
     sides = relations.sides
     items = f"{relations.first:,} {plural(sides.first)}"
     items += "" if sides.second is None else f" and {relations.second:,} {plural(sides.second)}"
-    mark = UNSURE if result.is_of_other_things else ""
+    state = status(result.state, result.calibration, result.transfer)
+    lines = [fold(f"{state[0].upper()}{state[1:]}."), "", f"{result.name}: {items}"]
+    if result.rate is None:
+        return [*lines, *_ranked_lines(result, out)]
+    return [*lines, *_rate_lines(result), *_mask_lines(result, out)]
 
-    def percent(estimate: Estimate) -> str:
-        return f"{_percent(estimate)}{mark}"
 
-    lines = [f"{result.name}: {items}", f"Probabilities are {status(result)}.", ""]
-    lines.append(f"false negatives among the negatives of a batch   {percent(result.rate)}")
-    lines.append(f"queries with one in a batch of {result.batch_size:<6}            {result.per_query:.1%}{mark}")
-    for one in result.weights:
-        epoch = "" if one.epoch is None else f", epoch {one.epoch}"
-        source = f", {one.source}" if len({other.source for other in result.weights}) > 1 else ""
-        lines.append(f"gradient weight on them, {one.objective}{source}{epoch}   {percent(one.share)}")
-    lines += [f"not weighed: {reason}" for reason in result.not_weighed]
-    lines += ["", f"{'leave out from':<16}{'of negatives':<15}{'precision':<29}recall"]
+def _ranked_lines(result: AuditResult, out: Path) -> list[str]:
+    """Return how many pairs are in order, the first of them, and what makes probabilities of it."""
+    from lossscope.audit.output.pages import first_different, reasons_of
+
+    copies = int(result.suspects.copy.sum())
+    lines = [
+        f"The first {len(result.suspects.pairs):,} of {result.examined:,} pairs that were looked at ({result.pairs:,} "
+        "in all) are listed in order."
+    ]
+    if copies:
+        lines.append(f"{copies:,} of them are copies, which match: --mask same-text leaves out those of texts.")
+    shown = first_different(result, copies + _SHOWN).take_last(_SHOWN)
+    material = result.material
+    for place, (query, candidate) in enumerate(zip(shown.pairs.left.tolist(), shown.pairs.right.tolist(), strict=True)):
+        because = " and ".join(reason for reason, _ in reasons_of(result, shown, place)[:2])
+        lines.append(f"  {material.image_ids[query]} and {material.caption_ids[candidate]}: {because}")
+    lines += [
+        "",
+        f"No rate, no probability and no mask: {len(result.sheet.pairs)} labels make them.",
+        f"Label {out / 'sheet.html'}, then give --labels labels.csv.",
+    ]
+    return [fold(line, 2) for line in lines]
+
+
+def _rate_lines(result: AuditResult) -> list[str]:
+    """Return how many negatives are false, and how much weight is on them."""
+    assert result.rate is not None
+    lines = ["", f"false negatives among the negatives of a batch   {_percent(result.rate)}"]
+    lines.append(f"queries with one in a batch of {result.batch_size:<6}            {result.per_query:.1%}")
+    for share in result.weights:
+        epoch = "" if share.epoch is None else f", epoch {share.epoch}"
+        source = f", {share.source}" if len({other.source for other in result.weights}) > 1 else ""
+        lines.append(f"gradient weight on them, {share.objective}{source}{epoch}   {_percent(share.share)}")
+    return [*lines, *(f"not weighed: {reason}" for reason in result.not_weighed)]
+
+
+def _mask_lines(result: AuditResult, out: Path) -> list[str]:
+    """Return what thresholds leave out, how many suspects there are, and how to train without them."""
+    assert result.rate is not None
+    assert result.least is not None
+    lines = ["", f"{'leave out from':<16}{'of negatives':<15}{'precision':<29}recall"]
     for row in result.accuracy:
         chosen = " *" if row.threshold == result.threshold else ""
-        hidden = f"{row.hidden:.3%}{mark}"
-        lines.append(f"p >= {row.threshold:<11g}{hidden:<15}{percent(row.precision):<29}{percent(row.recall)}{chosen}")
-    lines.append(
-        "* is --threshold." + (f" {mark.strip()} rests on weights of other things: label pairs." if mark else "")
-    )
-    lines.append("")
+        precision, recall = _percent(row.precision), _percent(row.recall)
+        lines.append(f"p >= {row.threshold:<11g}{f'{row.hidden:.3%}':<15}{precision:<29}{recall}{chosen}")
+    lines += ["* is --threshold.", ""]
     copies = int(result.suspects.copy.sum())
-    text = f"{len(result.suspects.probability):,}{mark} suspects of {result.examined:,} pairs that were looked at"
+    text = f"{len(result.suspects.pairs):,} suspects of {result.examined:,} pairs that were looked at"
     lines.append(text + (f", {copies:,} of them copies" if copies else "") + f" ({result.pairs:,} in all).")
     if result.quality is not None:
         q = result.quality
@@ -157,14 +193,14 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
             f"Predicted for queries not fitted on, {q.n} labels ({q.positive} yes): AUC {q.auc:.3f}, AP "
             f"{q.average_precision:.3f}, calibration error {q.calibration_error:.3f}."
         )
-    if not result.is_calibrated:
+    if result.state == "transferred":
         lines.append(
             f"Label {out / 'sheet.html'}, then give --labels labels.csv: the probabilities become those of your data."
         )
     threshold = max(result.threshold, result.least)
     chosen = "" if threshold == HIDDEN_FROM else f":threshold={threshold:g}"
     lines.append(f"Train without them: --mask {out / 'mask.npz'}{chosen}")
-    if not result.is_of_other_things and result.rate.value < RARE:
+    if result.rate.value < RARE:
         lines.append(
             "Few negatives are false here. In trials with so few, a mask changed less than the seed did, and half of "
             "what it left out were hard true negatives: compare with a training without a mask."

@@ -11,6 +11,8 @@ import numpy.typing as npt
 from lossscope.core.types import Rows
 
 Floats = npt.NDArray[np.float32]
+State = Literal["calibrated", "transferred", "ranked only"]
+"""What a score is: a probability by labels of the data, one by weights of other data that are alike, or an order."""
 Group = Literal["texts", "embeddings", "copies", "own"]  # what a signal reads; `own` are those of the user's files
 
 

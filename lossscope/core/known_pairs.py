@@ -46,6 +46,7 @@ class KnownPairs:
     name: str = "pairs"  # in messages
     texts: PairTexts | None = None  # of the items, where a side has texts
     least: float = LEAST_SUSPECT  # probability from which pairs are listed: of what is less probable nothing is known
+    status: str = ""  # where the probabilities come from, in words; empty: the file does not say
     _tables: dict[tuple[int, int], tuple[Sequence[str], Sequence[str], Any]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -79,7 +80,7 @@ class KnownPairs:
             "left_ids": np.array(self.left_ids, dtype=np.str_), "right_ids": np.array(self.right_ids, dtype=np.str_),
             "left_fingerprint": np.array(fingerprint_of(*self.left_ids)),
             "right_fingerprint": np.array(fingerprint_of(*self.right_ids)),
-            "least": np.array(self.least, np.float64), "schema": np.array(SCHEMA),
+            "least": np.array(self.least, np.float64), "schema": np.array(SCHEMA), "status": np.array(self.status),
         }  # fmt: skip
         arrays |= {name: one for name, one in zip(_TEXT_ARRAYS, self._columns, strict=True) if one is not None}
         with explain_write_errors(Path(path)), write_atomically(path) as part, open(part, "wb") as stream:
@@ -205,8 +206,12 @@ def rule_spec(typed: str) -> str:
     ('pairs:file=audit/mask.npz,threshold=0.9', 'percent')
     """
     name, _, options = typed.partition(":")
-    is_file = name.endswith(".npz") or (bool(name.strip()) and (Path(name) / "mask.npz").is_file())
+    is_file = name.endswith(".npz") or (bool(name.strip()) and _is_audit(Path(name)))
     return f"pairs:file={name}" + (f",{options}" if options else "") if is_file else typed
+
+
+def _is_audit(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in ("mask.npz", "audit.json"))
 
 
 def audited_file(path: Path | str) -> Path:
@@ -217,6 +222,11 @@ def audited_file(path: Path | str) -> Path:
 def read_known_pairs(path: Path | str) -> KnownPairs:
     """Read the pairs of a mask.npz, or of the folder of an audit. Raises InputError for a file that is none."""
     file = audited_file(path)
+    if not file.exists() and (file.parent / "audit.json").is_file():
+        raise InputError(
+            f"{show_path(file.parent)} must be an audit with probabilities; this one is ranked only, so that it has no "
+            "mask. Label its sheet.html, then audit again with --labels labels.csv"
+        )
     state = file.stat() if file.is_file() else None
     return _read(file, None if state is None else (state.st_mtime_ns, state.st_size))
 
@@ -243,8 +253,11 @@ def _read(file: Path, state: tuple[int, int] | None) -> KnownPairs:
             raise InputError(f"ids of the {side} side of {where} must be those that it was written with; they differ")
     left, right = arrays["left"].astype(np.int64), arrays["right"].astype(np.int64)
     probability = arrays["probability"].astype(np.float32)
+    status = arrays.get("status", np.array(""))
+    if status.dtype.kind != "U" or status.ndim:
+        raise InputError(f"status of {where} must be a text; got {status.dtype} {status.shape}")
     texts = _read_texts(arrays, where)
-    return KnownPairs(left, right, probability, left_ids, right_ids, where, texts, float(least))
+    return KnownPairs(left, right, probability, left_ids, right_ids, where, texts, float(least), str(status))
 
 
 def _read_texts(arrays: Mapping[str, npt.NDArray[Any]], where: str) -> PairTexts | None:

@@ -154,10 +154,12 @@ def all_pairs(material: Material) -> PairRows:
 
 
 def quality(result: AuditResult, p: npt.NDArray[np.float64], match: npt.NDArray[np.bool_]) -> dict[str, float]:
-    """Return AUC and AP over all pairs, the rate that was estimated, and precision and recall, estimated and true."""
+    """Return AUC and AP over all pairs; with labels the rate, and precision and recall, estimated and true."""
     values, level = np.unique(p, return_inverse=True)
     auc, ap = auc_and_ap(level, match, np.ones(len(p)), len(values))
     rate, above = result.rate, p >= result.threshold
+    if rate is None:
+        return {"AUC": auc, "AP": ap}
     at = next(one for one in result.accuracy if one.threshold == result.threshold)
     nan = float("nan")
     return {

@@ -32,6 +32,7 @@ from lossscope.audit.search.random_batches import pairs_of, random_batches
 from lossscope.audit.steps.inputs import read_inputs
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.signals import build_signals
+from lossscope.core.sides import IMAGE_TEXT
 from lossscope.core.types import Rows
 from lossscope.io.csv_tables import format_csv
 from lossscope.io.files import write_text
@@ -93,7 +94,7 @@ def scores_of(
         names = tuple(table.names[k] for k in columns)
         yield group, "cross-validated", cross_validated(one, columns, names, fold), True
         yield group, "default weights, cross-validated", default_held_out(one, both, columns, names, fold), True
-        yield group, "default weights", default_calibration(names).probability(one.Z[:, columns]), True
+        yield group, "default weights", default_calibration(names, IMAGE_TEXT).probability(one.Z[:, columns]), True
 
 
 def cross_validated(one: JudgedPairs, columns: list[int], names: tuple[str, ...], fold: Rows) -> Doubles:

@@ -31,6 +31,7 @@ class Calibration:
     draws: Doubles | None = None  # (m, k + 1)
     labels: int = 0  # that it was fitted on
     origin: str = ""  # where the weights come from, in words
+    spread: Doubles | None = None  # (k + 1,) standard deviations of the prior of labels; None: the usual ones
 
     def logit(self, Z: Doubles, weights: Doubles | None = None) -> Doubles:
         """Return log-odds (n,) of signals (n, k)."""
@@ -51,12 +52,13 @@ class Calibration:
             answers: (n,) whether each pair matches.
             origin: of the labels, in words.
         """
-        weights, covariance = posterior_mode(Z, answers, self.weights)
+        sd = prior_sd(len(self.weights)) if self.spread is None else self.spread
+        weights, covariance = posterior_mode(Z, answers, self.weights, sd)
         random = np.random.default_rng(_SEED)
         if len(answers) >= _MANY:
             draws = random.multivariate_normal(weights, covariance, _DRAWS)
         else:
-            draws = posterior_draws(Z, answers, self.weights, weights, random)
+            draws = posterior_draws(Z, answers, self.weights, sd, weights, random)
         return replace(self, weights=draws.mean(0), draws=draws, labels=len(answers), origin=origin)
 
 
@@ -65,9 +67,9 @@ def prior_sd(size: int) -> Doubles:
     return np.array([INTERCEPT_SD, *[PRIOR_SD] * (size - 1)])
 
 
-def posterior_mode(Z: Doubles, answers: npt.NDArray[np.bool_], mean: Doubles) -> tuple[Doubles, Doubles]:
+def posterior_mode(Z: Doubles, answers: npt.NDArray[np.bool_], mean: Doubles, sd: Doubles) -> tuple[Doubles, Doubles]:
     """Return the most probable weights and the inverse curvature there, given labels and a normal prior."""
-    X, y, sd = np.c_[np.ones(len(Z)), Z], answers.astype(np.float64), prior_sd(len(mean))
+    X, y = np.c_[np.ones(len(Z)), Z], answers.astype(np.float64)
 
     def objective(b: Doubles) -> tuple[float, Doubles]:
         z = X @ b
@@ -82,13 +84,13 @@ def posterior_mode(Z: Doubles, answers: npt.NDArray[np.bool_], mean: Doubles) ->
 
 
 def posterior_draws(
-    Z: Doubles, answers: npt.NDArray[np.bool_], mean: Doubles, start: Doubles, random: np.random.Generator
+    Z: Doubles, answers: npt.NDArray[np.bool_], mean: Doubles, sd: Doubles, start: Doubles, random: np.random.Generator
 ) -> Doubles:
     """Return (m, k + 1) draws of the posterior by elliptical slice sampling, which has nothing to tune.
 
     Source: Murray, Adams & MacKay 2010.
     """
-    X, y, sd = np.c_[np.ones(len(Z)), Z], answers.astype(np.float64), prior_sd(len(mean))
+    X, y = np.c_[np.ones(len(Z)), Z], answers.astype(np.float64)
 
     def likelihood(b: Doubles) -> float:
         z = X @ b

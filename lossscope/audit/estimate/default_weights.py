@@ -1,4 +1,4 @@
-"""The weights of signals before anybody has labelled a pair: fitted on human judgements of photos and captions."""
+"""The weights of signals before anybody has labelled a pair: fitted on data whose matches are known."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
+from lossscope.core.sides import Sides
 from lossscope.errors import InputError
 from lossscope.io.json_files import member, read_json
 
-from .calibration import Calibration, Doubles
+from .calibration import Calibration, Doubles, prior_sd
 
 FILE = Path(__file__).with_name("default_weights.json")
 _DRAWS = 400
-_WITHOUT = 0.0  # weight of a signal that the judgements did not have, such as that of a user's file
-LIKE_TEXT_COSINE = "text_direct"  # of two sides of texts, which the judgements are not of
+_WITHOUT = 0.0  # weight of a signal that no fit has, such as that of a user's file
+LIKE_TEXT_COSINE = "text_direct"  # of one set of texts, which no fit is of
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A logistic regression on judgements."""
+    """A logistic regression on pairs whose truth is known."""
 
     names: tuple[str, ...]  # k signals
     weights: Doubles  # (k + 1,) the intercept first
@@ -46,20 +47,27 @@ class Fit:
         return Fit(names, np.r_[self.weights[0], weights], np.linalg.inv(precision))
 
 
-def default_calibration(names: Sequence[str]) -> Calibration:
+def default_calibration(names: Sequence[str], sides: Sides) -> Calibration:
     """Return the weights for the signals that there are.
 
-    They were fitted on the experts' and the crowd's judgements of Flickr8k, equal in sum, with texts, with embeddings
-    of a small model, and with both: the fit with the same groups is taken, without the signals that are not there
-    (`Fit.without`). A signal that no fit has gets 0.
+    Of items with texts of their own, and of one set, they were fitted on the experts' and the crowd's judgements of
+    Flickr8k, equal in sum; of queries and documents on several kinds of such data, whose differences become the
+    deviations of the prior that labels start from. There is a fit with texts, one with embeddings, and one with both:
+    the one with the same groups is taken, without the signals that are not there (`Fit.without`). A signal that no fit
+    has gets 0.
+
+    Args:
+        names: of the signals.
+        sides: of the data.
 
     Raises:
         InputError: no signal that a fit has.
     """
-    stored = read_json(FILE)
+    stored = member(read_json(FILE), "texts" if is_of_two_texts(names, sides) else "photos", dict, str(FILE))
     origin = str(member(stored, "origin", str, str(FILE)))
-    fits = {name: _fit(one) for name, one in member(stored, "fits", dict, str(FILE)).items()}
-    known = [("text_cosine" if name == LIKE_TEXT_COSINE else name) for name in names]
+    fits = {name: _fit(found) for name, found in member(stored, "fits", dict, str(FILE)).items()}
+    of_two_texts = LIKE_TEXT_COSINE in fits["texts"].names
+    known = ["text_cosine" if name == LIKE_TEXT_COSINE and not of_two_texts else name for name in names]
     groups = [group for group in ("texts", "embeddings") if set(known) & set(fits[group].names)]
     if not groups:
         raise InputError(
@@ -73,13 +81,25 @@ def default_calibration(names: Sequence[str]) -> Calibration:
         origin += f", of which {', '.join(dropped)} {'is' if len(dropped) == 1 else 'are'} left out"
     places = [1 + fit.names.index(name) if name in fit.names else None for name in known]
     values = [fit.weights[0], *(_WITHOUT if place is None else fit.weights[place] for place in places)]
-    draws = None if LIKE_TEXT_COSINE in names else _draws(fit, places)
-    return Calibration(tuple(names), np.array(values), draws, origin=origin)
+    if of_two_texts:
+        return Calibration(tuple(names), np.array(values), origin=origin, spread=_spread(fit, places))
+    return Calibration(tuple(names), np.array(values), _draws(fit, places), origin=origin)
+
+
+def is_of_two_texts(names: Sequence[str], sides: Sides) -> bool:
+    """Return whether the data are queries and documents, by their names or by signals that compare their texts."""
+    return not sides.is_one_set and (not sides.is_image_text or LIKE_TEXT_COSINE in names)
 
 
 def _fit(stored: Any) -> Fit:
     weights = np.array([stored["intercept"], *stored["weights"].values()], np.float64)
     return Fit(tuple(stored["weights"]), weights, np.array(stored["covariance"], np.float64))
+
+
+def _spread(fit: Fit, places: Sequence[int | None]) -> Doubles:
+    """Return the deviations of the prior, (k + 1,): between kinds; the usual ones of the intercept and of the rest."""
+    usual, sd = prior_sd(1 + len(places)), np.sqrt(np.diag(fit.covariance))
+    return np.array([usual[0], *(usual[-1] if place is None else sd[place] for place in places)])
 
 
 def _draws(fit: Fit, places: Sequence[int | None]) -> Doubles:

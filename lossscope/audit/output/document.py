@@ -7,21 +7,25 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ..estimate.calibration import Calibration
 from ..estimate.rates import Estimate
+from ..estimate.transfer import Transfer
 from ..steps.result import AuditResult
+from ..types import State
 
 SCHEMA = "lossscope.audit/1"
-UNCALIBRATED = "uncalibrated here"
-UNSURE = " (?)"  # after a number that depends on probabilities whose weights are of other things
 
 
-def status(result: AuditResult) -> str:
-    """Return what the probabilities were fitted on, and whether that is the user's kind of data."""
-    calibration = result.calibration
-    if result.is_calibrated:
-        return f"calibrated on {calibration.labels} labels of {calibration.origin}"
-    others = ", which are other things than these" if result.is_of_other_things else ""
-    return f"{UNCALIBRATED}: weights of {calibration.origin}{others}"
+def status(state: State, calibration: Calibration, transfer: Transfer) -> str:
+    """Return the state, what the scores were fitted on, and why that is, or is not, the user's kind of data."""
+    if state == "calibrated":
+        return f"calibrated: probabilities are of {calibration.labels} labels of {calibration.origin}"
+    if state == "transferred":
+        return f"transferred: probabilities are of {calibration.origin}; {transfer.reason}"
+    return (
+        f"ranked only: pairs are in order, and nothing says how many match. Weights are of {calibration.origin}; "
+        f"{transfer.reason}"
+    )
 
 
 def document(result: AuditResult) -> dict[str, Any]:
@@ -32,25 +36,27 @@ def document(result: AuditResult) -> dict[str, Any]:
         "name": result.name,
         "sides": relations.sides.text,
         "items": [relations.first, relations.second],
+        "state": result.state,
+        "status": status(result.state, result.calibration, result.transfer),
         "calibration": {
-            "is_calibrated": result.is_calibrated, "is_of_other_things": result.is_of_other_things,
-            "status": status(result), "labels": result.calibration.labels,
-            "origin": result.calibration.origin, "intercept": float(result.calibration.weights[0]),
+            "labels": result.calibration.labels, "origin": result.calibration.origin,
+            "intercept": float(result.calibration.weights[0]) if result.has_probabilities else None,
             "weights": {n: float(b) for n, b in zip(result.signals, result.calibration.weights[1:], strict=True)},
         },
+        "transfer": asdict(result.transfer),
         "batch_size": result.batch_size,
-        "rate": _estimate(result.rate),
+        "rate": None if result.rate is None else _estimate(result.rate),
         "queries_with_one_in_batch": result.per_query,
         "weight_shares": [{**asdict(one), "share": _estimate(one.share)} for one in result.weights],
         "not_weighed": list(result.not_weighed),
-        "threshold": result.threshold,
+        "threshold": result.threshold if result.has_probabilities else None,
         "listed_from": result.least,
         "thresholds": [
             {"threshold": one.threshold, "hidden": one.hidden, "precision": _estimate(one.precision),
              "recall": _estimate(one.recall)}
             for one in result.accuracy
         ],
-        "suspects": len(result.suspects.probability),
+        "suspects": len(result.suspects.pairs),
         "examined": result.examined,
         "pairs": result.pairs,
         "signals": list(result.signals),

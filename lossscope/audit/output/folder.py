@@ -19,7 +19,7 @@ from lossscope.io.write_errors import explain_write_errors
 from ..parts.material import Material
 from ..steps.result import AuditResult
 from ..types import PairRows
-from .document import document
+from .document import document, status
 from .pages import write_pages
 from .tables import sheet_table, suspects_table
 
@@ -51,26 +51,34 @@ def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
         part.mkdir()
         try:
             write_parquet(part / "suspects.parquet", suspects_table(result))
-            mask_of(result).write(part / "mask.npz")
+            if result.has_probabilities:
+                mask_of(result).write(part / "mask.npz")
             write_text(part / "sheet.csv", format_csv(sheet_table(result)))
             page = write_pages(result, part, shown)
             facts = json.dumps(document(result), indent=1, ensure_ascii=False, allow_nan=False)
             write_text(part / "audit.json", facts + "\n")
             (out / "audit.json").unlink(missing_ok=True)
+            if not result.has_probabilities:  # the mask of an earlier audit is none of this one
+                (out / "mask.npz").unlink(missing_ok=True)
             for name in FILES:
-                (part / name).replace(out / name)
+                if (part / name).exists():
+                    (part / name).replace(out / name)
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return out / page.name
 
 
 def mask_of(result: AuditResult) -> KnownPairs:
-    """Return the suspects as what `--mask` and `lossscope.suspects` take."""
+    """Return the suspects as what `--mask` and `lossscope.suspects` take; of data with probabilities."""
+    assert result.least is not None
     material, scored = result.material, result.suspects
     ids = tuple(material.image_ids), tuple(material.caption_ids)
     probability = scored.probability.astype(np.float32)
     texts = _texts_of(material, scored.pairs)
-    return KnownPairs(scored.pairs.left, scored.pairs.right, probability, *ids, texts=texts, least=result.least)
+    said = status(result.state, result.calibration, result.transfer)
+    return KnownPairs(
+        scored.pairs.left, scored.pairs.right, probability, *ids, texts=texts, least=result.least, status=said
+    )
 
 
 def _texts_of(material: Material, pairs: PairRows) -> PairTexts | None:

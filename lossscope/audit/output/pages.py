@@ -13,7 +13,7 @@ from lossscope.core.types import Rows
 
 from ..parts.pictures import Pictures
 from ..steps.result import AuditResult, ScoredPairs
-from .document import UNSURE, status
+from .document import status
 from .page import PageItem, PagePair, write_page
 from .tables import positives
 
@@ -55,17 +55,19 @@ def first_different(result: AuditResult, number: int) -> ScoredPairs:
 
 def facts_of(result: AuditResult) -> list[tuple[str, str]]:
     """Return what the page says at its top."""
-    rate, mark = result.rate, UNSURE if result.is_of_other_things else ""
+    facts = [("state", status(result.state, result.calibration, result.transfer))]
+    if result.rate is None or result.per_query is None:
+        return facts
+    rate = result.rate
     span = "" if rate.low is None or rate.high is None else f", {rate.low:.3%} to {rate.high:.3%}"
-    facts = [
-        ("false negatives among negatives", f"{rate.value:.3%}{span}{mark}"),
-        (f"queries with one in a batch of {result.batch_size}", f"{result.per_query:.1%}{mark}"),
-        ("probabilities", status(result)),
+    facts += [
+        ("false negatives among negatives", f"{rate.value:.3%}{span}"),
+        (f"queries with one in a batch of {result.batch_size}", f"{result.per_query:.1%}"),
     ]
     for one in result.weights:
         low, high = one.share.low, one.share.high
         span = "" if low is None or high is None else f", {low:.1%} to {high:.1%}"
-        facts.append((f"gradient weight on them, {one.objective}", f"{one.share.value:.1%}{span}{mark}"))
+        facts.append((f"gradient weight on them, {one.objective}", f"{one.share.value:.1%}{span}"))
     return facts
 
 
@@ -82,11 +84,11 @@ def _pairs(result: AuditResult, scored: ScoredPairs) -> list[PagePair]:
         candidate = PageItem(
             material.caption_ids[c], () if texts is None else (texts[c],), pictures.get(int(owners[c]))
         )
-        shown.append(PagePair(query, candidate, float(scored.probability[place]), _reasons(result, scored, place)))
+        shown.append(PagePair(query, candidate, float(scored.probability[place]), reasons_of(result, scored, place)))
     return shown
 
 
-def _reasons(result: AuditResult, scored: ScoredPairs, place: int) -> tuple[tuple[str, float], ...]:
+def reasons_of(result: AuditResult, scored: ScoredPairs, place: int) -> tuple[tuple[str, float], ...]:
     """Return what speaks for a pair, the strongest first, in log-odds."""
     if scored.copy[place]:
         return tuple((result.because[name], 1.0) for name in result.copy_names[:1])

@@ -19,7 +19,7 @@ def signal_columns(result: AuditResult, scored: ScoredPairs) -> dict[str, Floats
 
 
 def suspects_table(result: AuditResult) -> pd.DataFrame:
-    """Return the suspects, the most probable first: ids, rows, probability, place among the query's, signals."""
+    """Return the suspects, the most probable first: ids, rows, probability or score, place of the query's, signals."""
     material, scored = result.material, result.suspects
     first, second = pair_columns(material.relations.sides)
     left, right = scored.pairs.left, scored.pairs.right
@@ -27,8 +27,8 @@ def suspects_table(result: AuditResult) -> pd.DataFrame:
         {
             first: [material.image_ids[row] for row in left.tolist()],
             second: [material.caption_ids[row] for row in right.tolist()],
-            f"{first}_row": left, f"{second}_row": right, "probability": scored.probability, "place": result.places(),
-            **signal_columns(result, scored),
+            f"{first}_row": left, f"{second}_row": right, **scored.score_column(result.state),
+            "place": result.places(), **signal_columns(result, scored),
         }
     )  # fmt: skip
 

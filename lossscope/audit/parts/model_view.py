@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,6 +21,14 @@ from .items import AuditedItems
 from .pair_products import best_products, nearest_reference, products
 
 _NEAREST = 10  # that the density round an item is the mean of
+
+
+def _difference(ids: Sequence[str], audited: Sequence[str], side: str) -> str:
+    """Return how the ids of a source differ from those that are audited, in words."""
+    if len(ids) != len(audited):
+        return f"its {side} side has {len(ids):,} items, the audit's {len(audited):,}"
+    row = next(row for row, (a, b) in enumerate(zip(ids, audited, strict=True)) if a != b)
+    return f"item {row} of its {side} side is {ids[row]!r:.60}, and the audit's {audited[row]!r:.60}"
 
 
 @dataclass(eq=False)
@@ -47,8 +56,8 @@ class ModelView:
         ):  # fmt: skip
             if list(ids) != own:
                 raise InputError(
-                    f"{source.name} must be of the items of the audit; its {what} side has {len(ids)} items, the "
-                    f"audit's {len(own)}, or their ids differ. Take the split that it was computed on: --split"
+                    f"{source.name} must be of the items of the audit; {_difference(ids, own, what)}. Take the split "
+                    "that it was computed on (--split), or write the ids of the data into the dump"
                 )
         if source.images is None or source.captions is None:
             assert source.similarity is not None

@@ -14,6 +14,7 @@ from lossscope.core.types import Rows
 from ..types import Floats, PairRows
 from .pair_products import products
 from .query_texts import QueryTexts
+from .text_names import TextNames
 from .text_space import unit
 
 _CHUNK = 1 << 15  # pairs whose sparse rows are gathered at a time
@@ -73,6 +74,25 @@ def unsaid_weight(texts: QueryTexts, pairs: PairRows) -> Floats:
         result[start : start + _CHUNK] = np.log1p(np.maximum(texts.phrase_weight[part.right] - said, 0))
     others = (texts.positives[pairs.left] != NONE).sum(1) - is_own(texts, pairs)
     result[(others == 0) | (texts.phrase_weight[pairs.right] == 0)] = np.nan
+    return result
+
+
+def name_product(names: TextNames, pairs: PairRows) -> Floats:
+    """Return the cosine of the query's names with those of the candidate, (n,); NaN where one of both has none.
+
+    The candidate itself is left out of the query's texts.
+    """
+    result = np.empty(len(pairs), np.float32)
+    for start in range(0, len(pairs), _CHUNK):
+        part = pairs.part(start, start + _CHUNK)
+        queries = names.counts[part.left]
+        of_query = (names.positives[part.left] == part.right[:, None]).any(1)
+        if of_query.any():
+            queries = queries - sparse.diags(of_query.astype(np.float32)) @ names.second[part.right]
+        queries.data = (queries.data > 0).astype(np.float32)
+        shared = np.asarray(queries.multiply(names.weighted[part.right]).sum(1)).ravel()
+        lengths = np.sqrt((queries @ names.weights) * names.weight_of_second[part.right])
+        result[start : start + _CHUNK] = np.where(lengths > 0, shared / np.where(lengths > 0, lengths, 1), np.nan)
     return result
 
 

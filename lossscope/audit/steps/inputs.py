@@ -8,8 +8,10 @@ from pathlib import Path
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.datasets.base import Dataset
+from lossscope.datasets.lint.targets import data_spec, is_rows
 from lossscope.errors import InputError
 from lossscope.io.run_folder import epoch_of
+from lossscope.io.shipped import require_source
 from lossscope.registry import build
 from lossscope.sources.base import read_source
 
@@ -27,6 +29,35 @@ class Inputs:
     material: Material
 
 
+def with_rows(
+    targets: Sequence[Path | str], options: AuditOptions, is_split_typed: bool = False
+) -> tuple[list[Path], AuditOptions]:
+    """Return the sources among targets, and options whose data are the rows among them, if there are any.
+
+    A file of rows is audited whole, unless a split was typed.
+
+    Args:
+        targets: sources, and at most one file, folder or data set of rows.
+        options: of the audit.
+        is_split_typed: whether the user named the split.
+
+    Raises:
+        InputError: rows twice, or beside --data; a source that is not there.
+    """
+    rows = [str(target) for target in targets if is_rows(str(target))]
+    sources = [require_source(target) for target in targets if str(target) not in rows]
+    if not rows:
+        return sources, options
+    if len(rows) > 1 or options.source.data is not None:
+        other = rows[1] if len(rows) > 1 else f"--data {options.source.data}"
+        raise InputError(f"an audit must be of one data set; got {rows[0]} and {other}. Leave one of them out")
+    spec = data_spec(rows[0])
+    source = replace(options.source, data=spec)
+    if not is_split_typed and "all" in build("datasets", spec).splits():
+        source = replace(source, split="all")
+    return sources, replace(options, source=source)
+
+
 def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequence[str] | None = None) -> Inputs:
     """Read sources and data.
 
@@ -39,7 +70,7 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
         InputError: neither sources nor data, or sources of different items.
     """
     if not paths and options.source.data is None:
-        raise InputError("an audit needs a SOURCE, or data with texts: --data SPEC")
+        raise InputError("an audit needs a SOURCE, a file of rows, or data with texts: --data SPEC")
     wanted = tuple(splits or (options.source.split,))
     read = [[_load(path, options, split) for split in wanted] for path in paths]
     sources = tuple(joined_sources(parts) for parts in read)

@@ -13,8 +13,9 @@ from ..estimate.accuracy import Accuracy
 from ..estimate.calibration import Calibration, Doubles
 from ..estimate.labels import Labels
 from ..estimate.rates import Estimate, WeightShare
+from ..estimate.transfer import Transfer
 from ..parts.material import Material
-from ..types import Floats, PairRows
+from ..types import Floats, PairRows, State
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +26,24 @@ class ScoredPairs:
     raw: Floats  # (n, k) signals as they are
     Z: Doubles  # (n, k) in standard deviations of random pairs
     copy: Rows  # (n,) 1 where a copy proves that the pair matches
-    probability: Doubles  # (n,)
+    score: Doubles  # (n,) log-odds by the weights, by which pairs are ordered; inf of a copy
+    probability: Doubles  # (n,) that they match; NaN where data are ranked only, but for copies
 
     def take(self, places: Rows) -> ScoredPairs:
         """Return some of the pairs."""
         pairs = PairRows(self.pairs.left[places], self.pairs.right[places])
-        return ScoredPairs(pairs, self.raw[places], self.Z[places], self.copy[places], self.probability[places])
+        of_pairs = self.score[places], self.probability[places]
+        return ScoredPairs(pairs, self.raw[places], self.Z[places], self.copy[places], *of_pairs)
+
+    def take_last(self, number: int) -> ScoredPairs:
+        """Return the last pairs."""
+        return self.take(np.arange(max(len(self.pairs) - number, 0), len(self.pairs)))
+
+    def score_column(self, state: State) -> dict[str, Doubles]:
+        """Return the probability; where data are ranked only the score, which is none, and NaN of a copy."""
+        if state == "ranked only":
+            return {"score": np.where(self.copy > 0, np.nan, self.score)}
+        return {"probability": self.probability}
 
     @staticmethod
     def joined(parts: Sequence[ScoredPairs]) -> ScoredPairs:
@@ -41,6 +54,7 @@ class ScoredPairs:
             np.concatenate([one.raw for one in parts]),
             np.concatenate([one.Z for one in parts]),
             np.concatenate([one.copy for one in parts]),
+            np.concatenate([one.score for one in parts]),
             np.concatenate([one.probability for one in parts]),
         )
 
@@ -62,20 +76,22 @@ class AuditResult:
 
     material: Material
     name: str  # of what was audited
+    state: State
+    transfer: Transfer  # whether weights of other data say how probable a match is, and why
     calibration: Calibration
     signals: tuple[str, ...]
     because: Mapping[str, str]  # signal -> what a high value says
     copy_names: tuple[str, ...]
     unknown: Mapping[str, str]  # signal -> why it cannot be had
     batch_size: int
-    rate: Estimate  # share of the negatives of a batch that match
-    per_query: float  # share of queries with one in their batch
+    rate: Estimate | None  # share of the negatives of a batch that match; None where data are ranked only
+    per_query: float | None  # share of queries with one in their batch; None likewise
     weights: tuple[WeightShare, ...]
     not_weighed: tuple[str, ...]  # reasons
     accuracy: tuple[Accuracy, ...]  # of several thresholds
     threshold: float
     suspects: ScoredPairs  # the most probable first
-    least: float  # probability from which they are listed
+    least: float | None  # probability from which they are listed; None where data are ranked only
     sheet: ScoredPairs  # in random order
     examined: int  # pairs that could have become suspects
     pairs: int  # all that are not known to match
@@ -84,14 +100,9 @@ class AuditResult:
     notices: tuple[str, ...]
 
     @property
-    def is_calibrated(self) -> bool:
-        """Whether labels of these very data were given."""
-        return self.calibration.labels > 0
-
-    @property
-    def is_of_other_things(self) -> bool:
-        """Whether the weights are of photos and captions, and the data are not: its numbers are marked."""
-        return not (self.is_calibrated or self.material.relations.sides.is_image_text)
+    def has_probabilities(self) -> bool:
+        """Whether scores are probabilities; else pairs are in order, and nothing says how many match."""
+        return self.state != "ranked only"
 
     def places(self) -> Rows:
         """Return the place of each suspect among those of its query, from 1."""

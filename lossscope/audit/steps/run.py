@@ -28,6 +28,7 @@ from ..estimate.rates import (
 )
 from ..search.candidates import candidate_pairs
 from ..search.list_lengths import default_top
+from ..types import PairRows
 from .inputs import Inputs, read_inputs
 from .label_sheet import pairs_to_label
 from .options import AuditOptions
@@ -38,6 +39,7 @@ from .signals import build_signals
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # for which precision and recall are stated
 _CHUNK = 1 << 18  # pairs scored at a time
 _MOST = 5_000_000  # suspects that are kept, the most probable
+_RANKED = 10_000  # that are kept where data are ranked only
 _ENOUGH = 0.9  # of the pairs above the threshold
 
 
@@ -62,13 +64,22 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
     """Return what an audit says, once it is read and what scores pairs is fitted."""
     suspects, least, examined = _suspects(scorer, options)
     drawn = scorer.score_random()
-    sample = BatchPairs(scorer.batches, scorer.negative, drawn.Z, drawn.copy)
-    weights, reasons = _weights(inputs, sample, options)
-    rate, accuracies, shares = _estimates(sample, scorer.calibration, weights, options)
+    rate: Estimate | None = None
+    of_queries: float | None = None
+    reasons: tuple[str, ...] = ()
+    accuracies: tuple[Accuracy, ...] = ()
+    shares: tuple[WeightShare, ...] = ()
+    if scorer.state != "ranked only":
+        sample = BatchPairs(scorer.batches, scorer.negative, drawn.Z, drawn.copy)
+        weights, reasons = _weights(inputs, sample, options)
+        rate, accuracies, shares = _estimates(sample, scorer.calibration, weights, options)
+        of_queries = per_query(sample, scorer.calibration)
     table, labels, number = scorer.table, scorer.labels, _number_of_pairs(inputs)
     return AuditResult(
         material=inputs.material,
         name=", ".join(one.name for one in inputs.sources) or f"{options.source.data}, {options.source.split}",
+        state=scorer.state,
+        transfer=scorer.transfer,
         calibration=scorer.calibration,
         signals=table.names,
         because={one.name(): one.because for one in (*table.signals, *table.copies)},
@@ -76,7 +87,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         unknown=table.unknown,
         batch_size=options.batch_size,
         rate=rate,
-        per_query=per_query(sample, scorer.calibration),
+        per_query=of_queries,
         weights=shares,
         not_weighed=reasons,
         accuracy=accuracies,
@@ -92,19 +103,21 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
             *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
-            *_missed(suspects, least, accuracies, options.threshold, examined, number),
+            *([] if least is None else _missed(suspects, least, accuracies, options.threshold, examined, number)),
         ),
     )
 
 
-def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float, int]:
+def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float | None, int]:
     """Return the most probable pairs first, the probability from which they are listed, and how many were looked at.
 
     They are listed from `keep` on, or from the threshold where that is lower; of more than 5 million, the most
-    probable.
+    probable. Where data are ranked only, the first 10,000 are listed.
     """
     material = scorer.table.material
     pairs = candidate_pairs(material, options.top or default_top(material.relations))
+    if scorer.state == "ranked only":
+        return _first_ranked(scorer, pairs, options), None, len(pairs)
     least = min(options.keep, options.threshold)
     kept: list[ScoredPairs] = []
     for start in range(0, max(len(pairs), 1), _CHUNK):
@@ -113,10 +126,27 @@ def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float
         if options.source.progress:
             options.source.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
     whole = ScoredPairs.joined(kept)
-    order = np.lexsort((whole.pairs.right, whole.pairs.left, -whole.probability))
+    order = in_order(whole)
     if len(order) > _MOST:
         least = math.ceil(1e6 * whole.probability[order[_MOST - 1]]) / 1e6  # as it is typed
     return whole.take(order[:_MOST]), least, len(pairs)
+
+
+def _first_ranked(scorer: Scorer, pairs: PairRows, options: AuditOptions) -> ScoredPairs:
+    """Return the first pairs by their score."""
+    kept = scorer.score(pairs.part(0, 0))
+    for start in range(0, len(pairs), _CHUNK):
+        kept = ScoredPairs.joined([kept, scorer.score(pairs.part(start, start + _CHUNK))])
+        kept = kept.take(in_order(kept)[:_RANKED])
+        if options.source.progress:
+            options.source.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
+    return kept
+
+
+def in_order(scored: ScoredPairs) -> Rows:
+    """Return the places of pairs, the highest score first, copies in front; equal scores in order of rows."""
+    order: Rows = np.lexsort((scored.pairs.right, scored.pairs.left, -scored.score))
+    return order
 
 
 def _weights(

@@ -8,10 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from lossscope.core.pair_rows import ABSENT, resolve_pairs
-from lossscope.core.relations import Relations
 from lossscope.errors import InputError
 
-from ..estimate.calibration import Calibration
 from ..estimate.pair_file import PairFile, pair_columns, read_pair_file
 from ..types import PairRows
 from .inputs import Inputs, read_inputs, split_names
@@ -20,14 +18,13 @@ from .scorer import Scorer
 from .signals import build_signals
 
 
-def score_pairs(
-    sources: Sequence[Path | str], file: Path, options: AuditOptions
-) -> tuple[pd.DataFrame, Calibration, Relations]:
-    """Return a row for each pair of the file, in its order, what the probabilities were fitted on, and the positives.
+def score_pairs(sources: Sequence[Path | str], file: Path, options: AuditOptions) -> tuple[pd.DataFrame, Scorer]:
+    """Return a row for each pair of the file, in its order, and what scored them.
 
-    The columns are the ids as they are written, `probability`, and one for each signal; `is_copy` is 1 where a copy
-    proves the match. A pair that is known to match is scored without its own text among the query's. Ids may be of any
-    split of the data; where they are not all of the one that is named, all splits are taken together.
+    The columns are the ids as they are written, `probability`, or `score` where data are ranked only, and one for each
+    signal; `is_copy` is 1 where a copy proves the match. A pair that is known to match is scored without its own text
+    among the query's. Ids may be of any split of the data; where they are not all of the one that is named, all splits
+    are taken together.
 
     Args:
         sources: models; none: texts alone.
@@ -44,11 +41,11 @@ def score_pairs(
     scorer = Scorer.of(inputs.material, build_signals(options.signals, sides), options)
     scored = scorer.score(pairs)
     first, second = pair_columns(sides)
-    result = pd.DataFrame({first: named.left, second: named.right, "probability": scored.probability})
+    result = pd.DataFrame({first: named.left, second: named.right, **scored.score_column(scorer.state)})
     for place, name in enumerate(scorer.table.names):
         result[name] = scored.raw[:, place]
     result["is_copy"] = scored.copy
-    return result, scorer.calibration, inputs.material.relations
+    return result, scorer
 
 
 def _resolve(

@@ -16,9 +16,10 @@ from ..estimate.calibration import Calibration, Doubles
 from ..estimate.default_weights import default_calibration
 from ..estimate.labels import Labels, read_labels
 from ..estimate.signal_table import SignalTable
+from ..estimate.transfer import Transfer
 from ..parts.material import Material
 from ..search.random_batches import pairs_of, random_batches
-from ..types import Floats, PairRows
+from ..types import Floats, PairRows, State
 from .options import AuditOptions
 from .result import LabelQuality, ScoredPairs
 
@@ -33,6 +34,7 @@ class Scorer:
     calibration: Calibration
     labels: Labels | None
     batches: list[Batch]
+    transfer: Transfer  # whether the weights of other data say how probable a match is here
     random_pairs: PairRows  # of the batches, those that are not known to match
     negative: list[np.ndarray]  # (b, c) bool of each batch: which pairs these are
 
@@ -46,11 +48,18 @@ class Scorer:
         batches = random_batches(relations, options.batch_size, options.seed)
         random_pairs, negative = pairs_of(batches, relations)
         table = SignalTable.of(material, signals, random_pairs, options.source.progress)
-        calibration, labels = default_calibration(table.names), None
+        calibration, labels = default_calibration(table.names, relations.sides), None
         if options.labels is not None:
             labels = read_labels(options.labels, material, table.is_copy)
             calibration = calibration.fitted(_signals(table, labels), labels.answers, labels.where)
-        return cls(table, calibration, labels, batches, random_pairs, negative)
+        return cls(table, calibration, labels, batches, Transfer.of(material, table), random_pairs, negative)
+
+    @property
+    def state(self) -> State:
+        """What a score is: a probability, by labels or by other data that are alike, or an order alone."""
+        if self.calibration.labels:
+            return "calibrated"
+        return "transferred" if self.transfer.holds else "ranked only"
 
     def score(self, pairs: PairRows) -> ScoredPairs:
         """Return pairs with their signals and probabilities."""
@@ -70,7 +79,8 @@ class Scorer:
         labels = self.labels
         if labels is None:
             return None
-        prior, Z, y = default_calibration(self.table.names), _signals(self.table, labels), labels.answers
+        prior = default_calibration(self.table.names, self.table.material.relations.sides)
+        Z, y = _signals(self.table, labels), labels.answers
         fold = np.unique(labels.pairs.left, return_inverse=True)[1]
         fold = np.random.default_rng(0).permutation(int(fold.max()) + 1)[fold] % _FOLDS
         p = np.zeros(len(Z))
@@ -87,7 +97,11 @@ class Scorer:
 
     def _scored(self, pairs: PairRows, raw: Floats, copy: Rows) -> ScoredPairs:
         Z = self.table.standardised(raw)
-        return ScoredPairs(pairs, raw, Z, copy, np.where(copy > 0, 1.0, self.calibration.probability(Z)))
+        score = np.where(copy > 0, np.inf, self.calibration.logit(Z))
+        probability = np.where(copy > 0, 1.0, self.calibration.probability(Z))
+        if self.state == "ranked only":
+            probability[copy == 0] = np.nan
+        return ScoredPairs(pairs, raw, Z, copy, score, probability)
 
 
 def _signals(table: SignalTable, labels: Labels) -> Doubles:

@@ -11,7 +11,7 @@ from lossscope.registry import build, names
 from ..base import Signal
 from ..estimate.pair_file import pair_columns
 
-OTHER_COLUMNS = ("probability", "place", "is_copy")  # of the tables that signals are columns of
+OTHER_COLUMNS = ("probability", "score", "place", "is_copy")  # of the tables that signals are columns of
 
 
 def build_signals(specs: Sequence[str], sides: Sides | None = None) -> tuple[Signal, ...]:

@@ -40,6 +40,15 @@ def lint_sources(target: str, columns: str = "") -> dict[str, RowSource]:
     return {name: SplitRows(dataset.split(name)) for name in splits}
 
 
+def data_spec(target: str) -> str:
+    """Return the spec of the data set that a target of rows is: `texts:file=...` of files.
+
+    >>> data_spec("train.jsonl")
+    'texts:file=train.jsonl'
+    """
+    return str(_spec_of(target) or Spec("texts", {"file": target}))
+
+
 def is_rows(target: str) -> bool:
     """Return whether a target names rows of text, by its suffix or as a spec, and no embeddings."""
     return suffix_of(target) in READERS or _spec_of(target) is not None

@@ -1,0 +1,27 @@
+"""Do query and candidate have the same names and numbers?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from .base import Floats, Group, PairRows, Signal
+from .parts.material import Material
+from .parts.text_names import TextNames
+from .parts.text_products import name_product
+
+
+@dataclass(frozen=True)
+class NamesAgree(Signal):
+    """value = cos(names of the query and of its positives together, names of the candidate), weighted by idf.
+
+    A name is a number, or a word that mostly has a capital within sentences. Texts of one template that tell of another
+    person, date or number differ in nothing else. The candidate is left out of the positives. Without a name on one of
+    the two there is no value. Only where both sides are texts.
+    """
+
+    because: ClassVar[str] = "it has the names and numbers of the query"
+    group: ClassVar[Group] = "texts"
+
+    def values(self, material: Material, pairs: PairRows) -> Floats:
+        return name_product(material.part(TextNames), pairs)

@@ -1,0 +1,290 @@
+"""Fit the weights of queries and documents over several kinds of data, and judge them on kinds that are left out.
+
+    python studies/audit/kind_weights.py --shared DIR --out DIR [--write]
+
+Every data set of pair_kinds knows which pairs match. Its signals, of embeddings those of static word vectors (the
+package wordllama), are kept in --out: of all matches, and of the other pairs of three strata. One logistic regression
+has an intercept for each data set and weights that all share; every kind counts the same, and the weights of photos and
+captions are the prior. How weights differ between kinds becomes the deviation of the prior that a user's labels start
+from. results/kind_weights.csv has AUC and AP of weights that were fitted without the kind. --write puts the fit beside
+its reader.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.util
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from pair_kinds.base import DataSet
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from lossscope.audit.estimate.default_weights import FILE, LIKE_TEXT_COSINE
+from lossscope.audit.estimate.signal_table import SignalTable
+from lossscope.audit.parts.material import Material
+from lossscope.audit.search.candidates import without_known
+from lossscope.audit.search.random_batches import pairs_of, random_batches
+from lossscope.audit.steps.signals import build_signals
+from lossscope.audit.types import PairRows
+from lossscope.core.embedded import SplitEmbeddings
+from lossscope.io.csv_tables import format_csv
+from lossscope.io.files import write_text
+
+RESULTS = Path(__file__).parent / "results" / "kind_weights.csv"
+FITTED = ("people", "shared_answers", "near_copies", "passages", "products", "reports", "tickets")
+JUDGED = ("photos", "scenes", "hidden_captions", "intents")  # whose weights are those of photos and captions
+GROUPS = {"texts": ("texts",), "embeddings": ("embeddings",), "both": ("texts", "embeddings")}
+ORIGIN = "kinds of queries and documents whose matches are known"
+STRATA, EACH = (0, 4000, 30_000), 4000  # ranks of non-matches by the sum of the signals, and pairs of a stratum
+MATCHES = 100.0  # that a data set counts as, however many it has
+RIDGE, LEAST_SD, MOST_SD = 1.0, 0.1, 1.0
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Pairs of a data set, weighted so that they stand for all, none of them a copy."""
+
+    kind: str
+    name: str
+    names: tuple[str, ...]
+    Z: Doubles  # (n, k)
+    match: npt.NDArray[np.bool_]
+    weight: Doubles
+    rate: float  # of matches in random batches
+    random: Doubles  # (m, k) of random pairs
+
+    def columns(self, names: Sequence[str]) -> Doubles:
+        """Return the signals of some names, 0 for one that the data set lacks."""
+        return np.stack(
+            [self.Z[:, self.names.index(n)] if n in self.names else np.zeros(len(self.Z)) for n in names], 1
+        )
+
+
+def main() -> None:
+    """Collect, judge, fit, write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--shared", type=Path, required=True, help="folder of flickr8k and captions")
+    parser.add_argument("--out", type=Path, required=True, help="folder of signals")
+    parser.add_argument("--write", action="store_true", help="put the fit beside its reader")
+    typed = parser.parse_args()
+    typed.out.mkdir(parents=True, exist_ok=True)
+    samples = [sample for module in (*FITTED, *JUDGED) for sample in collected(module, typed.shared, typed.out)]
+    stored = json.loads(FILE.read_text(encoding="utf-8"))
+    frame = judge(samples, stored["photos"]["fits"])
+    print(frame.to_string())
+    write_text(RESULTS, format_csv(frame))
+    fitted = [one for one in samples if one.kind in FITTED and one.match.any()]
+    fits = {group: fit(fitted, signal_names(fitted, group), prior(stored, group)) for group in GROUPS}
+    for group, found in fits.items():
+        print(group, found["intercept"], found["weights"])
+    if typed.write:
+        stored["texts"] = {"origin": f"{len(FITTED)} {ORIGIN}", "fits": fits}
+        write_text(FILE, json.dumps(stored, indent=1) + "\n")
+
+
+def collected(module: str, shared: Path, out: Path) -> Iterator[Sample]:
+    """Yield the samples of a kind; what is in the folder is not computed again."""
+    kind = importlib.import_module(f"pair_kinds.{module}")
+    arguments = {"photos": (shared / "flickr8k",), "hidden_captions": (shared,)}.get(module, ())
+    for number, data in enumerate(kind.data_sets(*arguments)):
+        file = out / f"{module}-{number}.npz"
+        if not file.is_file():
+            print("signals of", module, data.name, flush=True)
+            np.savez(file, **signals_of(data))
+        with np.load(file) as kept:
+            names = tuple(kept["names"].tolist())
+            yield Sample(
+                module, data.name, names, kept["Z"], kept["match"], kept["weight"], float(kept["rate"]), kept["random"]
+            )
+
+
+def signals_of(data: DataSet) -> dict[str, Any]:
+    """Return the signals of a sample of the pairs."""
+    material = data.material
+    random_pairs, _ = pairs_of(random_batches(material.relations, 128, 0), material.relations)
+    by_texts = [signal for signal in build_signals(()) if signal.group in ("texts", "copies")]
+    table = SignalTable.of(material, by_texts, random_pairs)
+    pairs = PairRows(*data.judged) if data.judged is not None else without_known(material, every_pair(material))
+    pairs = take(pairs, np.nonzero(table.is_copy(pairs) == 0)[0])
+    match, closeness = data.matches(pairs.left, pairs.right), table.standardised(table.raw(pairs)).sum(1)
+    rows, weight = sampled(match, closeness, data.judged is not None)
+    models = encoded(data)
+    if models:
+        material = Material.of(models, data.split, data.training)
+        signals = [signal for signal in build_signals(()) if signal.group in ("texts", "embeddings")]
+        table = SignalTable.of(material, signals, random_pairs)
+    return {
+        "names": np.array(table.names), "Z": table.standardised(table.raw(take(pairs, rows))), "match": match[rows],
+        "weight": weight, "rate": data.matches(random_pairs.left, random_pairs.right).mean(),
+        "random": table.standardised(table.of_random[:100_000]),
+    }  # fmt: skip
+
+
+def sampled(match: npt.NDArray[np.bool_], closeness: Doubles, keep_all: bool) -> tuple[Any, Doubles]:
+    """Return rows and weights: matches, and of the others some of the closest, of the close, and of the rest."""
+    if keep_all:
+        return np.arange(len(match)), np.ones(len(match))
+    random = np.random.default_rng(0)
+    matching, others = np.nonzero(match)[0], np.nonzero(~match)[0]
+    others = others[np.argsort(-closeness[others], kind="stable")]
+    parts = [matching, *np.split(others, STRATA[1:])]
+    rows, weights = [], []
+    for part in parts:
+        chosen = random.choice(part, min(EACH, len(part)), replace=False)
+        rows.append(chosen)
+        weights.append(np.full(len(chosen), len(part) / max(len(chosen), 1)))
+    return np.concatenate(rows), np.concatenate(weights)
+
+
+def every_pair(material: Material) -> PairRows:
+    """Return every pair, in order of rows."""
+    number = material.relations.second
+    rows = np.arange(material.relations.first * number, dtype=np.int64)
+    return PairRows(rows // number, rows % number)
+
+
+def take(pairs: PairRows, rows: Any) -> PairRows:
+    """Return some of the pairs."""
+    return PairRows(pairs.left[rows], pairs.right[rows])
+
+
+def encoded(data: DataSet) -> tuple[SplitEmbeddings, ...]:
+    """Return the vectors of both sides by static word vectors; none where the first side has no texts."""
+    texts, split = data.material.first_texts, data.split
+    if texts is None:
+        return ()
+    from wordllama import WordLlama  # type: ignore[import-untyped]
+
+    found = importlib.util.find_spec("wordllama")
+    assert found is not None
+    assert found.origin is not None
+    model = WordLlama.load(cache_dir=Path(found.origin).parent, disable_download=True)
+    first, second = (torch.from_numpy(model.embed(list(side), norm=True)).float() for side in (texts, split.captions))
+    first, second = (torch.nan_to_num(side) for side in (first, second))
+    return (
+        SplitEmbeddings(
+            "wordllama", first, second, None, None, split.image_ids, split.caption_ids, "0", relations=split.relations
+        ),
+    )
+
+
+def judge(samples: Sequence[Sample], photos: Any) -> pd.DataFrame:
+    """Return how good weights are on every data set that were fitted without its kind, and others."""
+    rows = []
+    for kind in (*FITTED, *JUDGED):
+        rest = [sample for sample in samples if sample.kind in FITTED and sample.kind != kind and sample.match.any()]
+        for group in GROUPS:
+            names = signal_names(samples, group)
+            mean = prior({"photos": {"fits": photos}}, group)
+            usual = np.array([photos[group]["intercept"], *(mean.get(name, 0.0) for name in names)])
+            scored = {"photos and captions": (names, usual)}
+            if kind in FITTED:
+                scored["other kinds"] = (names, of_kinds(rest, names, mean))
+                if group == "texts":
+                    others = [name for name in names if name != "text_names"]
+                    scored["other kinds, without names"] = (others, of_kinds(rest, others, mean))
+            for sample in samples:
+                if sample.kind != kind or (group != "texts" and "similarity" not in sample.names):
+                    continue
+                for by, (columns, b) in scored.items():
+                    found = quality(sample, b[0] + sample.columns(columns) @ b[1:])
+                    rows.append({"kind": kind, "data": sample.name, "signals": group, "weights": by, **found})
+    return pd.DataFrame(rows)
+
+
+def of_kinds(samples: Sequence[Sample], names: Sequence[str], mean: dict[str, float]) -> Doubles:
+    """Return the weights that all kinds share, (k + 1,), the median intercept first."""
+    b, intercepts = shared(samples, names, mean)
+    return np.r_[np.median(intercepts), b]
+
+
+def quality(sample: Sample, log_odds: Doubles) -> dict[str, float]:
+    """Return the true and the stated share of matches, the calibration error, AUC and AP; NaN where nothing does."""
+    p, weight = expit(log_odds), sample.weight / sample.weight.sum()
+    found = {
+        "true": float(weight @ sample.match), "stated": float(weight @ p),
+        "calibration error": error_of(p, sample, weight),
+        "AUC": float("nan"), "AP": float("nan"),
+    }  # fmt: skip
+    if sample.match.any():
+        found["AUC"] = roc_auc_score(sample.match, log_odds, sample_weight=weight)
+        found["AP"] = average_precision_score(sample.match, log_odds, sample_weight=weight)
+    return {name: float(f"{value:.4g}") for name, value in found.items()}
+
+
+def error_of(p: Doubles, sample: Sample, weight: Doubles, bins: int = 10) -> float:
+    """Return the mean |mean probability − share of matches| over bins of equal weight."""
+    order = np.argsort(p, kind="stable")
+    place = np.minimum((weight[order].cumsum() * bins).astype(int), bins - 1)
+    return float(np.abs(np.bincount(place, (weight * (p - sample.match))[order], bins)).sum())
+
+
+def signal_names(samples: Sequence[Sample], group: str) -> list[str]:
+    """Return the signals of a group that the samples have."""
+    wanted = [signal.name() for signal in build_signals(()) if signal.group in GROUPS[group]]
+    return [name for name in wanted if any(name in one.names for one in samples)]
+
+
+def prior(stored: Any, group: str) -> dict[str, float]:
+    """Return the weights of photos and captions; a direct comparison of texts has that of the usual one."""
+    weights: dict[str, float] = dict(stored["photos"]["fits"][group]["weights"])
+    if "text_cosine" in weights:
+        weights[LIKE_TEXT_COSINE] = weights["text_cosine"]
+    return weights
+
+
+def shared(samples: Sequence[Sample], names: Sequence[str], mean: dict[str, float]) -> tuple[Doubles, Doubles]:
+    """Return the weights that all data sets share, (k,), and the intercept of each."""
+    start = np.array([mean.get(name, 0.0) for name in names])
+    kinds, k = [one.kind for one in samples], len(names)
+    parts = [
+        (one.columns(names), one.match, one.weight * MATCHES / one.weight[one.match].sum() / kinds.count(one.kind))
+        for one in samples
+    ]
+
+    def objective(b: Doubles) -> tuple[float, Doubles]:
+        value, slope = 0.5 * RIDGE * ((b[:k] - start) ** 2).sum(), np.zeros_like(b)
+        slope[:k] = RIDGE * (b[:k] - start)
+        for place, (X, y, w) in enumerate(parts):
+            z = X @ b[:k] + b[k + place]
+            value += (w * (np.logaddexp(0, z) - y * z)).sum() + 0.005 * (b[k + place] + 7) ** 2
+            error = w * (expit(z) - y)
+            slope[:k] += X.T @ error
+            slope[k + place] += error.sum() + 0.01 * (b[k + place] + 7)
+        return float(value), slope
+
+    best = minimize(objective, np.r_[start, np.full(len(parts), -8.0)], jac=True, method="L-BFGS-B").x
+    return best[:k], best[k:]
+
+
+def fit(samples: Sequence[Sample], names: Sequence[str], mean: dict[str, float]) -> dict[str, object]:
+    """Return the shared weights, and the covariance between kinds: the intercept first."""
+    b, intercepts = shared(samples, names, mean)
+    centre = dict(zip(names, b.tolist(), strict=True))
+    kinds = sorted({one.kind for one in samples})
+    of_kind = np.array(
+        [shared([sample for sample in samples if sample.kind == kind], names, centre)[0] for kind in kinds]
+    )
+    variance = ((of_kind - b) ** 2).mean(0).clip(LEAST_SD**2, MOST_SD**2)
+    covariance = np.diag([float(intercepts.var()), *variance.tolist()])
+    return {
+        "intercept": round(float(np.median(intercepts)), 4),
+        "weights": {name: round(value, 4) for name, value in centre.items()},
+        "covariance": [[round(float(value), 6) for value in row] for row in covariance],
+    }
+
+
+if __name__ == "__main__":
+    main()
