@@ -20,10 +20,12 @@ from ._progress import progress
 from ._sources import OF_TRAIN
 
 if TYPE_CHECKING:
+    from lossscope.audit.estimate.kappa import Agreement
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
-RARE = 0.001  # share of false negatives below which masks gained nothing (docs/audit.md)
+
+_ONE_KIND = "both give one answer alone"
 
 
 @command(keeps=True)
@@ -44,6 +46,7 @@ def audit(
         Choice(None, "CSV of pairs (columns image,caption, or the names of the sides) to score into OUT/scores.csv."),
     ] = None,
     shown: Annotated[int, Choice(OUTPUT, "Suspects on the page.", low=1, high=2000)] = 200,
+    label: Annotated[bool, Choice(OUTPUT, "Open the sheet to label in the browser.")] = False,
     format: Annotated[Literal["table", "json"], Choice(OUTPUT, "Of the result.", flags="--format")] = "table",
 ) -> None:
     """Which negatives are really positives: how many, which, and how much of the gradient pushes them away?
@@ -56,15 +59,20 @@ def audit(
 
     `lossscope audit runs/scenes-ntxent-seed0 runs/scenes-triplet-seed0 --objective ntxent --out audit`
 
+    `lossscope audit --data scenes:ambiguity=0.4 --out audit --label`
+
     `lossscope audit --data scenes:ambiguity=0.4 --labels audit/sheet.csv --out audited`
 
     `lossscope train --data scenes:ambiguity=0.4 --encoder vsepp --objective ntxent --mask audit/mask.npz`
 
-    OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys. Without labels the
-    weights of the signals are those of human judgements of photos and captions; a hundred labels make them yours.
+    OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys, asks next what tells
+    most, and counts the rate as you answer. Without labels the weights of the signals are those of human judgements of
+    photos and captions; a hundred labels make them yours.
     """
     if not sources and options.source.data is None:
         raise usage("audit needs a SOURCE, or data with texts: lossscope audit --data scenes --out audit")
+    if pairs is not None and label:
+        raise usage("--label opens the sheet of an audit; --pairs writes scores alone")
     if pairs is not None and format == "json":
         raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
     with progress() as report:
@@ -80,6 +88,9 @@ def audit(
         return
     for text in result.notices:
         notice(f"Note: {text}.")
+    sheet = out / "sheet.html"
+    if label:
+        _open(sheet)
     if format == "json":
         from lossscope.audit.output.document import document
 
@@ -87,6 +98,20 @@ def audit(
         return
     typer.echo("\n".join(_lines(result, out)))
     print_path(path)
+    if label:
+        print_path(sheet)
+
+
+def _open(page: Path) -> None:
+    """Open a page in the browser; say so where there is none."""
+    import webbrowser
+
+    try:
+        is_open = webbrowser.open(page.resolve().as_uri())
+    except (webbrowser.Error, OSError):
+        is_open = False
+    if not is_open:
+        notice(f"Note: no browser could be opened. Open {page} yourself.")
 
 
 def _audit(sources: list[Path], options: Any, out: Path, shown: int) -> tuple[AuditResult, Path]:
@@ -119,6 +144,7 @@ def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[s
 
 def _lines(result: AuditResult, out: Path) -> list[str]:
     """What is printed: the rate, the weight on false negatives, what the threshold leaves out, what to do."""
+    from lossscope.audit.estimate.design import RARE
     from lossscope.audit.output.document import UNSURE, status
     from lossscope.core.sides import plural
 
@@ -131,8 +157,17 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
     def percent(estimate: Estimate) -> str:
         return f"{_percent(estimate)}{mark}"
 
-    lines = [f"{result.name}: {items}", f"Probabilities are {status(result)}.", ""]
+    lines = [f"{result.name}: {items}", f"Probabilities are {status(result)}."]
+    if result.rates_disagree:
+        lines.append(
+            "Warning: the rate of the model and the one that is counted have no value in common. Trust the counted "
+            "one; probabilities, mask and shares below rest on the model."
+        )
+    lines.append("")
     lines.append(f"false negatives among the negatives of a batch   {percent(result.rate)}")
+    if result.counted is not None:
+        labels = f"counted from {result.counted.answers} labels, no model:"
+        lines.append(f"{labels:<49}{_percent(result.counted.rate)}")
     lines.append(f"queries with one in a batch of {result.batch_size:<6}            {result.per_query:.1%}{mark}")
     for one in result.weights:
         epoch = "" if one.epoch is None else f", epoch {one.epoch}"
@@ -157,6 +192,7 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
             f"Predicted for queries not fitted on, {q.n} labels ({q.positive} yes): AUC {q.auc:.3f}, AP "
             f"{q.average_precision:.3f}, calibration error {q.calibration_error:.3f}."
         )
+    lines += [_agreement(one) for one in (() if result.labels is None else result.labels.agreements)]
     if not result.is_calibrated:
         lines.append(
             f"Label {out / 'sheet.html'}, then give --labels labels.csv: the probabilities become those of your data."
@@ -170,6 +206,19 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
             "what it left out were hard true negatives: compare with a training without a mask."
         )
     return lines
+
+
+def _agreement(agreement: Agreement) -> str:
+    first, second = agreement.files
+    kappa = agreement.kappa
+    text = f"{first} and {second} answer {agreement.alike} of {agreement.pairs} pairs alike"
+    if kappa.value != kappa.value:
+        return (
+            f"{text}; Cohen's kappa is not defined, as {'no pair is in both' if agreement.pairs == 0 else _ONE_KIND}."
+        )
+    if kappa.low is None or kappa.high is None:
+        return f"{text}: Cohen's kappa {kappa.value:.2f}."
+    return f"{text}: Cohen's kappa {kappa.value:.2f} ({kappa.low:.2f} to {kappa.high:.2f})."
 
 
 def _percent(estimate: Estimate) -> str:

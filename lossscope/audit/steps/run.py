@@ -15,6 +15,7 @@ from lossscope.registry import build, short_spec
 
 from ..estimate.accuracy import Accuracy, precision, recall
 from ..estimate.calibration import Calibration
+from ..estimate.counted import count_labels
 from ..estimate.rates import (
     BatchPairs,
     Estimate,
@@ -66,6 +67,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
     weights, reasons = _weights(inputs, sample, options)
     rate, accuracies, shares = _estimates(sample, scorer.calibration, weights, options)
     table, labels, number = scorer.table, scorer.labels, _number_of_pairs(inputs)
+    counted, uncounted = (None, ()) if labels is None else count_labels(labels)
     return AuditResult(
         material=inputs.material,
         name=", ".join(one.name for one in inputs.sources) or f"{options.source.data}, {options.source.split}",
@@ -83,15 +85,18 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         threshold=options.threshold,
         suspects=suspects,
         least=least,
-        sheet=pairs_to_label(scorer, suspects, drawn, options.sheet, options.seed),
+        pool=pairs_to_label(scorer, suspects, drawn, options.sheet, options.seed),
         examined=examined,
         pairs=number,
         quality=scorer.quality(options.source.progress),
         labels=labels,
+        counted=counted,
+        precision=options.precision,
         notices=(
             *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
+            *uncounted,
             *_missed(suspects, least, accuracies, options.threshold, examined, number),
         ),
     )
