@@ -160,8 +160,8 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
     lines = [f"{result.name}: {items}", f"Probabilities are {status(result)}."]
     if result.rates_disagree:
         lines.append(
-            "Warning: the rate of the model and the one that is counted have no value in common. Trust the counted "
-            "one; probabilities, mask and shares below rest on the model."
+            "Warning: the rate of the model and the counted rate have no value in common. Trust the counted "
+            "rate; probabilities, mask and shares below rest on the model."
         )
     lines.append("")
     lines.append(f"false negatives among the negatives of a batch   {percent(result.rate)}")
@@ -192,7 +192,7 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
             f"Predicted for queries not fitted on, {q.n} labels ({q.positive} yes): AUC {q.auc:.3f}, AP "
             f"{q.average_precision:.3f}, calibration error {q.calibration_error:.3f}."
         )
-    lines += [_agreement(one) for one in (() if result.labels is None else result.labels.agreements)]
+    lines += map(_agreement, () if result.labels is None else result.labels.agreements)
     if not result.is_calibrated:
         lines.append(
             f"Label {out / 'sheet.html'}, then give --labels labels.csv: the probabilities become those of your data."

@@ -40,6 +40,16 @@ def test_the_interval_has_the_true_rate_of_nine_in_ten_data_sets() -> None:
     assert (of_data.size() == 20).all() and (of_data.mean() >= 0.9).all()
 
 
+def test_sixty_labels_count_a_rate_without_bias_whose_interval_has_the_truth() -> None:
+    rows = results("sixty_labels")
+    of_data = rows.groupby(["data", "score"])
+    assert (of_data.size() == 200).all()
+    assert (of_data["inside"].mean() >= 0.93).all()
+    error = (rows["counted"] - rows["rate"]).groupby([rows["data"], rows["score"], rows["seed"]]).mean()
+    of_seeds = error.groupby(["data", "score"])
+    assert (of_seeds.mean().abs() <= 2 * of_seeds.std() / 20**0.5).all()
+
+
 def test_the_mask_of_a_labelled_audit_closes_most_of_the_gap_of_scenes() -> None:
     rows = results("mask_worth")
     for objective, own in rows[rows["data"] == "scenes"].groupby("objective"):

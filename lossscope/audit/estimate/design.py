@@ -18,7 +18,7 @@ EDGES = (0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # ranks of the s
 LEAST_PAIRS = 10  # of a stratum; smaller ones are part of the next
 FIRST_ROUND = 3  # answers of each stratum before answers decide what is asked
 LOWEST, STEP, NUMBER = -16.0, 1 / 3, 67  # grid of log-odds: -16 to 6
-LOWEST_AT_TOP = 18  # place on the grid: -10, from which the log-odds of the first stratum are
+LOWEST_AT_TOP = 18  # step of the grid: -10, from which the log-odds of the first stratum are
 FALLS = (0.05, 0.25, 1.0, 4.0)  # mean fall of the log-odds from a stratum to the next: one of these, equally probable
 DRAWS = 2000
 RARE = 0.001  # share of false negatives below which masks gained nothing (docs/audit.md)
@@ -72,7 +72,7 @@ def counted_rate(strata: Sequence[Stratum]) -> Counted | None:
     value = copies + sum(stratum.share * stratum.yes / stratum.answers for stratum in strata)
     low, high = interval(copies + draw_rates(strata) @ [stratum.share for stratum in strata])
     rate = Estimate(value, min(low, value), min(max(high, value), 1.0))
-    answers, yes = (sum(numbers) for numbers in zip(*((one.answers, one.yes) for one in strata), strict=True))
+    answers, yes = (sum(numbers) for numbers in zip(*((part.answers, part.yes) for part in strata), strict=True))
     return Counted(rate, answers, yes, is_in_order=value <= high)
 
 
@@ -129,14 +129,14 @@ def next_stratum(strata: Sequence[Stratum], is_open: Sequence[bool]) -> int | No
         strata: with the answers so far.
         is_open: whether a pair is left to ask about; None is returned where no stratum has one.
     """
-    places = [k for k, left in enumerate(is_open) if left]
-    if not places:
+    numbers = [k for k, left in enumerate(is_open) if left]
+    if not numbers:
         return None
-    fewest = min(places, key=lambda k: strata[k].answers)
+    fewest = min(numbers, key=lambda k: strata[k].answers)
     if strata[fewest].answers < FIRST_ROUND:
         return fewest
     moves = expected_moves(strata)
-    return max(places, key=lambda k: moves[k])
+    return max(numbers, key=lambda k: moves[k])
 
 
 def _log_likelihood(stratum: Stratum) -> Doubles:
@@ -151,10 +151,10 @@ def _log_falls() -> Doubles:
     """(falls, grid, grid) log-probability of the log-odds of the next stratum; what falls below the grid is its end."""
     tables = np.full((len(FALLS), NUMBER, NUMBER), -np.inf)
     for k, mean in enumerate(FALLS):
-        for place in range(NUMBER):
-            fallen = place - np.arange(place + 1)
-            tables[k, place, : place + 1] = -fallen * STEP / mean + np.log(-np.expm1(-STEP / mean))
-            tables[k, place, 0] = -place * STEP / mean
+        for start in range(NUMBER):
+            fallen = start - np.arange(start + 1)
+            tables[k, start, : start + 1] = -fallen * STEP / mean + np.log(-np.expm1(-STEP / mean))
+            tables[k, start, 0] = -start * STEP / mean
     tables.setflags(write=False)
     return tables
 

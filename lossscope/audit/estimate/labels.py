@@ -122,7 +122,7 @@ def read_labels(
         pairs, matches, tuple(design),
         skipped=sum(person.skipped for person in people), known=int(known.sum()), copies=int(copies.sum()),
         denied=int((copies & ~matches).sum()), where=where,
-        agreements=tuple(_agreement(one, other) for one, other in combinations(people, 2)),
+        agreements=tuple(_agreement(*two) for two in combinations(people, 2)),
         disputed=len(merged) - len(kept),
     )  # fmt: skip
 
@@ -174,11 +174,11 @@ def _read_answers(path: Path | str, material: Material) -> _Person:
     return _Person(file.where, answers, sum(answer is None for answer in given))
 
 
-def _agreement(one: _Person, other: _Person) -> Agreement:
+def _agreement(first: _Person, second: _Person) -> Agreement:
     """Return how far two people agree on the pairs that both answered."""
-    both = [pair for pair in one.answers if pair in other.answers]
-    first, second = ([person.answers[pair].is_match for pair in both] for person in (one, other))
-    return agreement((one.where, other.where), first, second)
+    both = [pair for pair in first.answers if pair in second.answers]
+    answers = ([person.answers[pair].is_match for pair in both] for person in (first, second))
+    return agreement((first.where, second.where), *answers)
 
 
 def _written(file: PairFile, place: int) -> str:

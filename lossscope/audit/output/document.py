@@ -62,8 +62,8 @@ def document(result: AuditResult) -> dict[str, Any]:
         "unknown_signals": dict(result.unknown),
         "quality": None if result.quality is None else asdict(result.quality),
         "agreements": [
-            {"files": list(one.files), "pairs": one.pairs, "alike": one.alike, "kappa": _plain(_estimate(one.kappa))}
-            for one in (() if result.labels is None else result.labels.agreements)
+            {"files": list(two.files), "pairs": two.pairs, "alike": two.alike, "kappa": _plain(_estimate(two.kappa))}
+            for two in (() if result.labels is None else result.labels.agreements)
         ],
     }  # fmt: skip
     return {key: _plain(value) for key, value in facts.items()}
