@@ -125,7 +125,7 @@ def coverage(rows: pd.DataFrame) -> str:
 def sixty(rows: pd.DataFrame) -> str:
     """Return, of each data set and score, the bias of the counted rate, and how often its interval has the truth."""
     lines = []
-    for (data, score), part in rows.groupby(["data", "score"], sort=False):
+    for (data, score, order), part in rows.groupby(["data", "score", "order"], sort=False):
         error = part["counted"] - part["rate"]
         of_seeds = error.groupby(part["seed"]).mean()
         scatter = of_seeds.std() / len(of_seeds) ** 0.5
@@ -134,6 +134,7 @@ def sixty(rows: pd.DataFrame) -> str:
         lines.append(
             (
                 f"{data}" if score == "texts" else f"{data}, a score of chance",
+                "as the page asks" if order == "page" else "evenly",
                 f"{part['rate'].mean():.3%}",
                 f"{part['counted'].mean():.3%}",
                 f"{error.mean():+.3%} ± {scatter:.3%}",
@@ -143,12 +144,12 @@ def sixty(rows: pd.DataFrame) -> str:
             )
         )
     text = (
-        "From each data set, drawn with 20 seeds, ten sheets are drawn; 60 pairs of each are asked as the page asks "
-        "them, and answered by the truth. Means of rates, medians of the ends of intervals and, where there is a yes, "
-        "of the factor that they span; ± is a standard error of the bias over seeds. A score of chance is a random "
-        "number in place of what the texts say."
+        "From each data set, drawn with 20 seeds, ten sheets are drawn; 60 pairs of each are asked and answered by the "
+        "truth, as the page asks them, and as many of each stratum. Means of rates, medians of the ends of intervals "
+        "and, where there is a yes, of the factor that they span; ± is a standard error of the bias over seeds. A "
+        "score of chance is a random number in place of what the texts say."
     )
-    header = ("data", "true rate", "counted", "bias", "interval", "spans a factor of", "true rate inside")
+    header = ("data", "asked", "true rate", "counted", "bias", "interval", "spans a factor of", "true rate inside")
     return f"{text}\n\n{markdown_table(header, lines)}"
 
 

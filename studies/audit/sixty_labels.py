@@ -3,8 +3,9 @@
     python studies/audit/sixty_labels.py [--only NAME]
 
 Each data set is drawn with 20 seeds and scored without a model and without labels; from each, ten sheets are drawn, and
-60 pairs of each are asked as the page asks them and answered by the truth. The rows `score of chance` have the same
-truth under scores that say nothing. A row of results/sixty_labels.csv has what was counted, and what is so.
+60 pairs of each are asked and answered by the truth, once as the page asks them and once as many of each stratum. The
+rows of the score `chance` have the same truth under scores that say nothing. A row of results/sixty_labels.csv has what
+was counted, and what is so.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def main() -> None:
                 print(rows[-1], flush=True)
     table = pd.DataFrame(rows)
     table["inside"] = (table["low"] <= table["rate"]) & (table["rate"] <= table["high"])
-    print(table.groupby(["data", "score"]).mean(numeric_only=True).T.to_string())
+    print(table.groupby(["data", "score", "order"]).mean(numeric_only=True).T.to_string())
     if not typed.only:
         write_text(RESULTS, format_csv(table.astype({"inside": int})))
 
@@ -64,13 +65,15 @@ def asked(name: str, data: str, seed: int) -> list[dict[str, object]]:
     scores = {"texts": score} | ({"chance": np.random.default_rng(seed).random(len(score))} if name in BLIND else {})
     rows: list[dict[str, object]] = []
     for what, values in scores.items():
-        for sheet in range(SHEETS):
-            numbers = count(values[is_open], truth[is_open], len(truth), SHEETS * seed + sheet)
-            rows.append({"data": name, "score": what, "seed": seed, "sheet": sheet, "rate": rate, **numbers})
+        for order in ("page", "even"):
+            for sheet in range(SHEETS):
+                numbers = count(values[is_open], truth[is_open], len(truth), SHEETS * seed + sheet, order == "page")
+                facts = {"data": name, "score": what, "order": order, "seed": seed, "sheet": sheet, "rate": rate}
+                rows.append({**facts, **numbers})
     return rows
 
 
-def count(score: Doubles, truth: Flags, pairs: int, seed: int) -> dict[str, float]:
+def count(score: Doubles, truth: Flags, pairs: int, seed: int, adaptive: bool) -> dict[str, float]:
     """Ask 60 pairs; return the rate that is counted.
 
     Args:
@@ -78,13 +81,16 @@ def count(score: Doubles, truth: Flags, pairs: int, seed: int) -> dict[str, floa
         truth: (n,) whether each matches.
         pairs: n and the copies.
         seed: of the order within strata.
+        adaptive: whether answers decide which stratum is asked next.
     """
     random = np.random.default_rng(seed)
     parts = split_by_score(score)
     queues = [truth[random.permutation(part)[:MOST]].tolist() for part in parts]
     strata = [Stratum(len(part) / pairs) for part in parts]
     for _ in range(LABELS):
-        place = next_stratum(strata, [len(q) > stratum.answers for q, stratum in zip(queues, strata, strict=True)])
+        is_open = [len(q) > stratum.answers for q, stratum in zip(queues, strata, strict=True)]
+        evenly = min((k for k, left in enumerate(is_open) if left), key=lambda k: strata[k].answers)
+        place = next_stratum(strata, is_open) if adaptive else evenly
         assert place is not None
         stratum = strata[place]
         strata[place] = Stratum(stratum.share, stratum.answers + 1, stratum.yes + queues[place][stratum.answers])

@@ -114,7 +114,7 @@ def test_the_mean_over_sheets_is_the_share_of_matches(scorer: Scorer, drawn: Sco
             of_stratum = [row is not None and row.stratum == number for row in pool.design]
             value += share * answers[of_stratum].mean()
         values.append(value)
-    assert np.mean(values) == pytest.approx(truth, abs=3 * np.std(values) / 15**0.5)
+    assert np.mean(values) == pytest.approx(truth, abs=3 * float(np.std(values)) / 15**0.5)
 
 
 def test_a_second_sheet_goes_on_with_the_strata_of_the_first(scorer: Scorer, pool: Pool, tmp_path: Path) -> None:

@@ -61,8 +61,9 @@ def split_by_score(score: Doubles) -> list[Rows]:
 def counted_rate(strata: Sequence[Stratum]) -> Counted | None:
     """Return Σ share · yes / answers over strata, and its interval; None where a stratum has no answer.
 
-    What no stratum has are copies, which match for certain. The interval is the middle 95 % of the posterior, see
-    `draw_rates`, and is widened to hold the estimate.
+    What no stratum has are copies, which match for certain. The rate is unbiased where answers do not decide how many
+    of each stratum are asked; in the order of `next_stratum` it is somewhat too high. The interval is the middle 95 %
+    of the posterior, see `draw_rates`, and is widened to hold the estimate.
 
     Source: Horvitz & Thompson 1952, of strata.
     """
