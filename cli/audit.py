@@ -21,11 +21,12 @@ from ._running import is_typed
 from ._sources import OF_TRAIN
 
 if TYPE_CHECKING:
+    from lossscope.audit.estimate.kappa import Agreement
     from lossscope.audit.estimate.rates import Estimate
     from lossscope.audit.steps.result import AuditResult
 
+_ONE_KIND = "both give one answer alone"
 _SHOWN = 3  # pairs that are printed where data are ranked only
-RARE = 0.001  # share of false negatives below which masks gained nothing (docs/audit.md)
 
 
 @command(keeps=True)
@@ -46,6 +47,7 @@ def audit(
         Choice(None, "CSV of pairs (columns image,caption, or the names of the sides) to score into OUT/scores.csv."),
     ] = None,
     shown: Annotated[int, Choice(OUTPUT, "Suspects on the page.", low=1, high=2000)] = 200,
+    label: Annotated[bool, Choice(OUTPUT, "Open the sheet to label in the browser.")] = False,
     format: Annotated[Literal["table", "json"], Choice(OUTPUT, "Of the result.", flags="--format")] = "table",
 ) -> None:
     """Which negatives are really positives: how many, which, and how much of the gradient pushes them away?
@@ -60,16 +62,21 @@ def audit(
 
     `lossscope audit runs/scenes-ntxent-seed0 runs/scenes-triplet-seed0 --objective ntxent --out audit`
 
+    `lossscope audit --data scenes:ambiguity=0.4 --out audit --label`
+
     `lossscope audit --data scenes:ambiguity=0.4 --labels audit/sheet.csv --out audited`
 
     `lossscope train --data scenes:ambiguity=0.4 --encoder vsepp --objective ntxent --mask audit/mask.npz`
 
-    OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys. The first line says
-    what is known: `calibrated` by labels of your pairs, `transferred` from photos and captions that people judged, or
-    `ranked only`, where pairs are in order and there is no probability, no rate and no mask before you label some.
+    OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys, and counts the rate
+    as you answer. The first line says what is known: `calibrated` by labels of your pairs, `transferred` from photos
+    and captions that people judged, or `ranked only`, where pairs are in order and there is no probability, no rate and
+    no mask before you label some.
     """
     if not targets and options.source.data is None:
         raise usage("audit needs a SOURCE, or a file with texts: lossscope audit train.jsonl --out audit")
+    if pairs is not None and label:
+        raise usage("--label opens the sheet of an audit; --pairs writes scores alone")
     if pairs is not None and format == "json":
         raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
     from lossscope.audit.steps.inputs import with_rows
@@ -88,6 +95,9 @@ def audit(
         return
     for text in result.notices:
         notice(f"Note: {text}.")
+    sheet = out / "sheet.html"
+    if label:
+        _open(sheet)
     if format == "json":
         from lossscope.audit.output.document import document
 
@@ -95,6 +105,20 @@ def audit(
         return
     typer.echo("\n".join(_lines(result, out)))
     print_path(path)
+    if label:
+        print_path(sheet)
+
+
+def _open(page: Path) -> None:
+    """Open a page in the browser; say so where there is none."""
+    import webbrowser
+
+    try:
+        is_open = webbrowser.open(page.resolve().as_uri())
+    except (webbrowser.Error, OSError):
+        is_open = False
+    if not is_open:
+        notice(f"Note: no browser could be opened. Open {page} yourself.")
 
 
 def _audit(sources: list[Path], options: Any, out: Path, shown: int) -> tuple[AuditResult, Path]:
@@ -133,6 +157,14 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
     items += "" if sides.second is None else f" and {relations.second:,} {plural(sides.second)}"
     state = status(result.state, result.calibration, result.transfer)
     lines = [fold(f"{state[0].upper()}{state[1:]}."), "", f"{result.name}: {items}"]
+    if result.rates_disagree:
+        lines.insert(
+            1,
+            fold(
+                "Warning: the rate of the model and the counted rate have no value in common. Trust the counted "
+                "rate; probabilities, mask and shares below rest on the model."
+            ),
+        )
     if result.rate is None:
         return [*lines, *_ranked_lines(result, out)]
     return [*lines, *_rate_lines(result), *_mask_lines(result, out)]
@@ -166,6 +198,9 @@ def _rate_lines(result: AuditResult) -> list[str]:
     """Return how many negatives are false, and how much weight is on them."""
     assert result.rate is not None
     lines = ["", f"false negatives among the negatives of a batch   {_percent(result.rate)}"]
+    if result.counted is not None:
+        labels = f"counted from {result.counted.answers} labels, no model:"
+        lines.append(f"{labels:<49}{_percent(result.counted.rate)}")
     lines.append(f"queries with one in a batch of {result.batch_size:<6}            {result.per_query:.1%}")
     for share in result.weights:
         epoch = "" if share.epoch is None else f", epoch {share.epoch}"
@@ -176,6 +211,8 @@ def _rate_lines(result: AuditResult) -> list[str]:
 
 def _mask_lines(result: AuditResult, out: Path) -> list[str]:
     """Return what thresholds leave out, how many suspects there are, and how to train without them."""
+    from lossscope.audit.estimate.design import RARE
+
     assert result.rate is not None
     assert result.least is not None
     lines = ["", f"{'leave out from':<16}{'of negatives':<15}{'precision':<29}recall"]
@@ -193,6 +230,7 @@ def _mask_lines(result: AuditResult, out: Path) -> list[str]:
             f"Predicted for queries not fitted on, {q.n} labels ({q.positive} yes): AUC {q.auc:.3f}, AP "
             f"{q.average_precision:.3f}, calibration error {q.calibration_error:.3f}."
         )
+    lines += map(_agreement, () if result.labels is None else result.labels.agreements)
     if result.state == "transferred":
         lines.append(
             f"Label {out / 'sheet.html'}, then give --labels labels.csv: the probabilities become those of your data."
@@ -206,6 +244,19 @@ def _mask_lines(result: AuditResult, out: Path) -> list[str]:
             "what it left out were hard true negatives: compare with a training without a mask."
         )
     return lines
+
+
+def _agreement(agreement: Agreement) -> str:
+    first, second = agreement.files
+    kappa = agreement.kappa
+    text = f"{first} and {second} answer {agreement.alike} of {agreement.pairs} pairs alike"
+    if kappa.value != kappa.value:
+        return (
+            f"{text}; Cohen's kappa is not defined, as {'no pair is in both' if agreement.pairs == 0 else _ONE_KIND}."
+        )
+    if kappa.low is None or kappa.high is None:
+        return f"{text}: Cohen's kappa {kappa.value:.2f}."
+    return f"{text}: Cohen's kappa {kappa.value:.2f} ({kappa.low:.2f} to {kappa.high:.2f})."
 
 
 def _percent(estimate: Estimate) -> str:

@@ -36,6 +36,7 @@ def page(source: str) -> str:
         "signals": signals(),
         "judgements": judgements(pd.read_csv(RESULTS / "judgements.csv")),
         "coverage": coverage(pd.read_csv(RESULTS / "interval_coverage.csv")),
+        "sixty": sixty(pd.read_csv(RESULTS / "sixty_labels.csv")),
         "worth": worth(pd.read_csv(RESULTS / "mask_worth.csv", keep_default_na=False)),
     }
     for name, text in parts.items():
@@ -118,6 +119,37 @@ def coverage(rows: pd.DataFrame) -> str:
         "data", "true rate", "no labels", "100 labels", "interval", "rate inside", "AUC, AP without labels", "with",
         "precision", "recall",
     )  # fmt: skip
+    return f"{text}\n\n{markdown_table(header, lines)}"
+
+
+def sixty(rows: pd.DataFrame) -> str:
+    """Return, of each data set and score, the bias of the counted rate, and how often its interval has the truth."""
+    lines = []
+    for (data, score, order), part in rows.groupby(["data", "score", "order"], sort=False):
+        error = part["counted"] - part["rate"]
+        of_seeds = error.groupby(part["seed"]).mean()
+        scatter = of_seeds.std() / len(of_seeds) ** 0.5
+        spans = (part["high"] / part["low"]).where(part["low"] > 0)
+        none = f" ({int(spans.isna().sum())} without a yes)" if spans.isna().any() else ""
+        lines.append(
+            (
+                f"{data}" if score == "texts" else f"{data}, a score of chance",
+                "as the page asks" if order == "page" else "evenly",
+                f"{part['rate'].mean():.3%}",
+                f"{part['counted'].mean():.3%}",
+                f"{error.mean():+.3%} ± {scatter:.3%}",
+                f"{part['low'].median():.3%} to {part['high'].median():.2%}",
+                f"{spans.median():,.0f}{none}",
+                f"{part['inside'].mean():.1%} of {len(part)}",
+            )
+        )
+    text = (
+        "From each data set, drawn with 20 seeds, ten sheets are drawn; 60 pairs of each are asked and answered by the "
+        "truth, as the page asks them, and as many of each stratum. Means of rates, medians of the ends of intervals "
+        "and, where there is a yes, of the factor that they span; ± is a standard error of the bias over seeds. A "
+        "score of chance is a random number in place of what the texts say."
+    )
+    header = ("data", "asked", "true rate", "counted", "bias", "interval", "spans a factor of", "true rate inside")
     return f"{text}\n\n{markdown_table(header, lines)}"
 
 

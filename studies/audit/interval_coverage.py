@@ -119,7 +119,7 @@ def audited(data: str, seed: int, out: Path) -> dict[str, float]:
         options = replace(options, sheet=2 * options.sheet)
         before = repeat(inputs, signals, options)
     answers = write_answers(before, truth, folder / "labels.csv")
-    after = repeat(inputs, signals, replace(options, labels=answers))
+    after = repeat(inputs, signals, replace(options, labels=(answers,)))
 
     random_pairs, _ = pairs_of(random_batches(material.relations, options.batch_size, seed), material.relations)
     table = SignalTable.of(material, signals, random_pairs)

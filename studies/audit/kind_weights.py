@@ -207,7 +207,8 @@ def judge(samples: Sequence[Sample], photos: Any) -> pd.DataFrame:
 def of_kinds(samples: Sequence[Sample], names: Sequence[str], mean: dict[str, float]) -> Doubles:
     """Return the weights that all kinds share, (k + 1,), the median intercept first."""
     b, intercepts = shared(samples, names, mean)
-    return np.r_[np.median(intercepts), b]
+    weights: Doubles = np.r_[np.median(intercepts), b]
+    return weights
 
 
 def quality(sample: Sample, log_odds: Doubles) -> dict[str, float]:

@@ -145,7 +145,7 @@ def mask_file(training: Training, train: Split, mask: str, seed: int, out: Path)
     result = audit([], options)
     if "labels" in mask:
         labels = write_answers(result, truth_of(train), out / f"labels-{seed}.csv")
-        result = audit([], replace(options, labels=labels))
+        result = audit([], replace(options, labels=(labels,)))
     mask_of(result).write(path)
     return path
 

@@ -4,9 +4,9 @@
 
 The test (lossscope/audit/estimate/transfer.py) has a weight and an offset for each number of a signature: its range
 over parts of Flickr8k and Flickr30k, widened. Parts are splits with the training texts, and sets of other sizes and of
-fewer captions a photo on their own. It is judged by every data set of pair_kinds that has no photos: there the rate that the
-weights state is compared with the true one. results/transfer.csv has a row each, with the distance by a fit without the
-row's collection beside. --write puts weights, offsets and counts beside their reader.
+fewer captions a photo on their own. It is judged by every data set of pair_kinds that has no photos: there the rate
+that the weights state is compared with the true one. results/transfer.csv has a row each, with the distance by a fit
+without the row's collection beside. --write puts weights, offsets and counts beside their reader.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_a_mask_that_is_cut_off_says_from_where_it_lists_pairs(
 def test_the_sheet_has_what_both_say_and_no_answer(result: AuditResult, tmp_path: Path) -> None:
     write_audit(result, tmp_path / "out", 5)
     sheet = read_csv(tmp_path / "out" / "sheet.csv")
-    assert list(sheet) == ["image", "caption", "answer", "image_text", "caption_text"]
+    assert list(sheet) == ["image", "caption", "answer", "stratum", "share", "image_text", "caption_text"]
     assert len(sheet) == 20
     assert sheet["answer"].isna().all()
     captions = Scenes(train=24, val=4, test=4, size=16, ambiguity=0.6).split("train").captions

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import io
 import json
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lossscope.audit.estimate.pair_file import answer_column, pair_columns
-from lossscope.audit.output.page import PageItem, PagePair, write_page
+from lossscope.audit.estimate.design import FIRST_ROUND, Counted, Stratum, counted_rate, next_stratum
+from lossscope.audit.estimate.pair_file import DesignRow, answer_column, pair_columns
+from lossscope.audit.output.page import PageDesign, PageItem, PagePair, write_page
 from lossscope.core.sides import IMAGE_TEXT, QUERY_DOCUMENT, Sides
 from lossscope.errors import InputError
 from lossscope.io.csv_tables import read_csv
@@ -322,3 +325,120 @@ def test_a_page_without_pairs_opens(browser: Any, tmp_path: Path) -> None:
     opened.press("y", "z", "d", "ArrowRight")
     assert opened.text("count") == "No pairs" and opened.messages == []
     opened.context.close()
+
+
+STRATA = (Stratum(0.01), Stratum(0.19), Stratum(0.8))
+
+
+def design_pairs(each: int = 12, for_fit: int = 2) -> list[PagePair]:
+    """Pairs of three strata in turn, and then some that serve the fit alone."""
+    rows = [DesignRow(k % 3 + 1, 3, STRATA[k % 3].share) for k in range(3 * each)]
+    pairs = text_pairs([f"q{k}" for k in range(3 * each + for_fit)])
+    return [replace(pair, design=row) for pair, row in zip(pairs, [*rows, *[None] * for_fit], strict=True)]
+
+
+def is_match(place: int) -> bool:
+    """Of the first stratum two of three match, of the second one of six."""
+    return (place % 3 == 0 and place % 9 != 6) or place % 18 == 1
+
+
+def assert_counted(text: str, counted: Counted) -> None:
+    """The text has the numbers, but for the rounding of a half."""
+    rate = counted.rate
+    assert text.startswith(f"Counted from {counted.answers} answers, no model: ")
+    shown = [float(number) for number in re.findall(r"([\d.e-]+) %", text)]
+    assert rate.low is not None and rate.high is not None
+    for number, exact in zip(shown, (rate.value, rate.low, rate.high), strict=True):
+        magnitude = 10.0 ** (math.floor(math.log10(100 * exact)) - 1) if exact else 1.0
+        assert abs(number - 100 * exact) <= 0.500001 * magnitude
+
+
+@in_browser
+def test_the_page_asks_what_python_asks_and_counts_the_same_rate(browser: Any, tmp_path: Path) -> None:
+    pairs, strata = design_pairs(), list(STRATA)
+    design = PageDesign({}, STRATA, precision=4.0, size=20)
+    opened = OpenPage(browser, write_page(tmp_path / "page.html", pairs, "Pairs", QUERY_DOCUMENT, [], None, design))
+    queues = [[place for place in range(36) if place % 3 == k] for k in range(3)]
+    asked = []
+    for _ in range(16):
+        stratum = next_stratum(strata, [bool(queue) for queue in queues])
+        assert stratum is not None
+        place = queues[stratum].pop(0)
+        assert opened.text("place") == f"Pair {place + 1} of 38"
+        opened.press("y" if is_match(place) else "n")
+        of = strata[stratum]
+        strata[stratum] = Stratum(of.share, of.answers + 1, of.yes + is_match(place))
+        counted = counted_rate(strata)
+        if counted is None:
+            assert opened.text("rate").startswith("Counted from")
+        else:
+            assert_counted(opened.text("rate"), counted)
+            assert not opened.text("enough")
+        asked.append(place)
+    assert opened.page.locator("#history line").count() == 14  # each stratum has an answer from the third on
+    assert "Interval after 3 answers" in str(opened.page.locator("#history").get_attribute("aria-label"))
+    assert opened.text("count") == "16 of 20 labelled"
+    before = opened.text("rate")
+    opened.press("u")
+    assert opened.text("rate") == before and "1 unsure, not counted" in opened.text("not-counted")
+    opened.press("z", "z")
+    assert opened.text("place") == f"Pair {asked[-1] + 1} of 38" and "from 15 answers" in opened.text("rate")
+    opened.load()
+    assert "from 15 answers" in opened.text("rate") and opened.messages == []
+    opened.context.close()
+
+
+@in_browser
+def test_answers_ahead_of_their_turn_count_when_their_turn_comes(browser: Any, tmp_path: Path) -> None:
+    """Whoever picks pairs from the list would choose what the rate is counted from."""
+    pairs = design_pairs(each=2, for_fit=1)
+    known, drawn = {("e", "ed"): "no"}, {("e", "ed"): DesignRow(3, 3, 0.8)}
+    design = PageDesign(drawn, (*STRATA[:2], Stratum(0.8, 1, 0)), size=6)
+    page = write_page(tmp_path / "page.html", pairs, "Pairs", QUERY_DOCUMENT, [], known, design)
+    opened = OpenPage(browser, page)
+    opened.page.locator(".row").nth(3).click()  # the second pair of the first stratum
+    opened.press("y")
+    assert "1 answered ahead of their turn" in opened.text("not-counted")
+    assert opened.text("rate").startswith("Counted from 1 answers")
+    opened.page.locator(".row").nth(6).click()  # for the fit
+    opened.press("n")
+    rows = opened.download(tmp_path / "labels.csv")
+    assert rows[0] == ["query", "document", "answer", "stratum", "share"]
+    assert rows[1][:4] == ["e", "ed", "no", "3 of 3"]
+    assert [row[0] for row in rows[2:] if isinstance(row[3], str)] == []
+    assert opened.text("place") == "Pair 1 of 7"
+    opened.press("y")
+    assert not opened.text("not-counted") and opened.text("rate").startswith("Counted from 3 answers")
+    rows = opened.download(tmp_path / "labels.csv")
+    assert [row[3:] for row in rows[2:4]] == [["1 of 3", 0.01]] * 2
+    assert opened.messages == []
+    opened.context.close()
+
+
+@in_browser
+def test_it_says_when_answers_are_enough_and_goes_on(browser: Any, tmp_path: Path) -> None:
+    shares = (Stratum(0.5), Stratum(0.5))
+    pairs = text_pairs([f"q{k}" for k in range(41)])
+    pairs = [replace(pair, design=DesignRow(k % 2 + 1, 2, 0.5) if k < 40 else None) for k, pair in enumerate(pairs)]
+    design = PageDesign({}, shares, precision=8.0, size=20)
+    opened = OpenPage(browser, write_page(tmp_path / "page.html", pairs, "Pairs", QUERY_DOCUMENT, [], None, design))
+    presses = 0
+    while not opened.text("enough"):
+        opened.press("yn"[presses // 2 % 2])
+        presses += 1
+        assert presses < 10
+    assert presses >= 2 * FIRST_ROUND
+    assert opened.text("enough") == "Precise enough, but --labels needs 10 answers, yes and no among them."
+    assert opened.text("enough") in opened.text("status")
+    assert opened.text("place") == "Pair 41 of 41"  # what serves the fit comes next
+    opened.press(*"yn" * 5)
+    assert opened.text("enough") == "Enough: download. More answers narrow it further."
+    assert opened.text("place").endswith("of 41") and opened.messages == []
+    opened.context.close()
+
+
+def test_a_page_of_suspects_has_no_design(tmp_path: Path) -> None:
+    page = write_page(tmp_path / "page.html", text_pairs(["a"]), "Pairs", QUERY_DOCUMENT, [], None, PageDesign({}))
+    data = data_of(page)
+    assert data["design"] is None and data["header"] == "query,document,answer\n"
+    assert 'id="rate"' not in page.read_text(encoding="utf-8")

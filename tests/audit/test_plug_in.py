@@ -54,16 +54,19 @@ def test_labels_give_it_a_weight(tmp_path: Path) -> None:
     lengths = [len(first.material.split.captions[row]) for row in pairs.right]  # type: ignore[union-attr]
     middle = sorted(lengths)[len(lengths) // 2]
     rows = [
-        f"{first.material.image_ids[a]},{captions[b]},{'yes' if n < middle else 'no'}\n"
-        for a, b, n in zip(pairs.left, pairs.right, lengths, strict=True)
+        f"{first.material.image_ids[a]},{captions[b]},{'yes' if n < middle else 'no'},"
+        + ("," if row is None else ",".join(row.cells))
+        + "\n"
+        for a, b, n, row in zip(pairs.left, pairs.right, lengths, first.pool.design, strict=False)
     ]
-    (tmp_path / "labels.csv").write_text("image,caption,answer\n" + "".join(rows))
-    second = audit((), AuditOptions.of(signals=specs, labels=tmp_path / "labels.csv", **OPTIONS))  # type: ignore[arg-type]
+    (tmp_path / "labels.csv").write_text("image,caption,answer,stratum,share\n" + "".join(rows))
+    second = audit((), AuditOptions.of(signals=specs, labels=(tmp_path / "labels.csv",), **OPTIONS))  # type: ignore[arg-type]
     assert second.calibration.weights[2] > 1
     assert second.is_calibrated
     assert second.quality is not None
     assert second.quality.auc > 0.8
-    labelled = set(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
+    rows_of_pairs = zip(pairs.left.tolist(), pairs.right.tolist(), first.pool.design, strict=False)
+    labelled = {(a, b) for a, b, row in rows_of_pairs if row is not None}  # those for the fit are of a stratum, too
     assert not labelled & set(zip(second.sheet.pairs.left.tolist(), second.sheet.pairs.right.tolist(), strict=True))
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+import webbrowser
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from lossscope_cli.audit import RARE, _lines
+from lossscope_cli.audit import _lines
 from typer.testing import Result
 
+from lossscope.audit.estimate.design import RARE, Counted
 from lossscope.audit.estimate.rates import Estimate
 from lossscope.audit.output.folder import FILES
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.run import audit
-from lossscope.io.csv_tables import read_csv
+from lossscope.io.csv_tables import format_csv, read_csv
 from tests.command_line import lossscope
 
 SCENES = "scenes:train=40,val=8,test=10,size=16,ambiguity=0.6"
@@ -90,10 +94,87 @@ def test_numbers_whose_weights_are_of_other_things_are_marked_until_there_are_la
     assert "AUC" in labelled
 
 
-def test_pages_keep_the_answers_that_were_given() -> None:
+def data_of(page: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', Path(page).read_text())
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize("page", ["out/sheet.html", "out/index.html"])
+def test_pages_keep_the_answers_that_were_given(page: str) -> None:
+    """On the page, where the pair is of a stratum that is asked about, or beside it."""
     documents(labels=True)
     succeed("audit pairs.npz --out out --batch-size 8 --split test --labels labels.csv")
-    assert "0,1,no" in Path("out/sheet.html").read_text()
+    data = data_of(page)
+    shown = [pair["given"] for pair in data["pairs"] if pair["given"]]
+    assert len(shown) + len(data["others"]) == 20
+    assert sorted([*shown, *data["otherAnswers"]]) == ["no"] * 7 + ["yes"] * 13
+
+
+def answer_sheet(path: str, flip: int | None = None) -> None:
+    """Answer the sheet of an audit; the person of `flip` answers this row and the one after it otherwise."""
+    table = read_csv("out/sheet.csv").astype({"answer": object})
+    words = ["no" if row % 4 else "yes" for row in range(len(table))]
+    for row in () if flip is None else (flip, flip + 1):
+        words[row] = "no" if words[row] == "yes" else "yes"
+    table["answer"] = words
+    Path(path).write_text(format_csv(table))
+
+
+def test_a_rate_is_counted_beside_that_of_the_model_and_two_people_are_compared() -> None:
+    succeed(AUDIT)
+    answer_sheet("a.csv")
+    answer_sheet("b.csv", flip=4)
+    alone = succeed(f"{AUDIT} --labels a.csv")
+    assert re.search(r"^counted from 2\d labels, no model: +\d+\.\d%", alone.stdout, re.MULTILINE)
+    assert "kappa" not in alone.stdout
+    both = succeed(f"{AUDIT} --labels a.csv --labels b.csv")
+    assert "a.csv and b.csv answer 28 of 30 pairs alike: Cohen's kappa 0." in both.stdout
+    assert "calibrated on 28 labels of a.csv and b.csv" in both.stdout
+    assert "2 pairs are answered differently in a.csv and b.csv, and left out as unsure" in both.stderr
+    facts = json.loads(Path("out/audit.json").read_text())
+    assert (facts["agreements"][0]["pairs"], facts["agreements"][0]["alike"]) == (30, 28)
+    assert facts["counted_rate"]["low"] <= facts["counted_rate"]["value"] <= facts["counted_rate"]["high"]
+
+
+def test_a_file_is_not_two_people() -> None:
+    result = lossscope(f"{AUDIT} --labels a.csv --labels a.csv")
+    assert (result.exit_code, "must be files of different people; got a.csv twice" in result.stderr) == (2, True)
+
+
+def test_old_labels_count_no_rate_and_it_is_said() -> None:
+    documents(labels=True)
+    result = succeed("audit pairs.npz --out out --batch-size 8 --split test --labels labels.csv")
+    assert "labels.csv has no strata, so that no rate is counted from it without a model" in result.stderr
+    assert "counted from" not in result.stdout
+    assert json.loads(Path("out/audit.json").read_text())["counted_rate"] is None
+
+
+def test_rates_that_have_nothing_in_common_are_warned_of_in_the_first_lines() -> None:
+    result = audit([], AuditOptions.of(SCENES, batch_size=16, sheet=30))
+    for low, high, warns in ((0.4, 0.6, True), (0.2, 0.6, False), (0.0, 0.05, True)):
+        counted = Counted(Estimate(low, low, high), 60, 20, True)
+        lines = _lines(replace(result, rate=Estimate(0.2, 0.1, 0.3), counted=counted), OUT)
+        assert any(line.startswith("Warning: the rate of the model") for line in lines[:3]) == warns
+
+
+@pytest.mark.parametrize("opens", [True, False, "error"])
+def test_the_sheet_is_opened_in_the_browser_and_its_path_is_printed(
+    monkeypatch: pytest.MonkeyPatch, opens: bool | str
+) -> None:
+    seen: list[str] = []
+
+    def open_page(address: str) -> bool:
+        seen.append(address)
+        if opens == "error":
+            raise webbrowser.Error("no browser")
+        return bool(opens)
+
+    monkeypatch.setattr(webbrowser, "open", open_page)
+    result = succeed(f"{AUDIT} --label")
+    assert result.stdout.splitlines()[-2:] == ["out/index.html", "out/sheet.html"]
+    assert seen == [Path("out/sheet.html").resolve().as_uri()]
+    assert ("no browser could be opened" in result.stderr) == (opens is not True)
 
 
 def test_the_mask_leaves_negatives_out_of_training_and_of_counts() -> None:

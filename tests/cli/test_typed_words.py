@@ -287,7 +287,7 @@ def test_options_of_an_audit(called: Called) -> None:
         trust_code=True, device="cpu",
     )  # fmt: skip
     assert given["options"] == AuditOptions(
-        ("triplet", "ntxent"), ("density",), 16, Path("l.csv"), 0.3, 9, sheet=30, seed=4, source=source
+        ("triplet", "ntxent"), ("density",), 16, (Path("l.csv"),), 0.3, 9, sheet=30, seed=4, source=source
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import combinations, compress
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,8 @@ from lossscope.io.json_files import shorten
 from ..parts.material import Material
 from ..search.known import are_known
 from ..types import PairRows
-from .pair_file import PairFile, answer_column, read_pair_file
+from .kappa import Agreement, agreement
+from .pair_file import DesignRow, PairFile, answer_column, read_pair_file
 
 _WORDS = {
     "yes": True, "y": True, "1": True, "1.0": True, "true": True, "positive": True,
@@ -36,18 +38,25 @@ class Labels:
 
     pairs: PairRows
     answers: npt.NDArray[np.bool_]  # (n,)
+    design: tuple[DesignRow | None, ...]  # (n,) the stratum that each was drawn from; None: it was not drawn for a rate
     given: PairRows  # all answered pairs, in the order of the file
     given_answers: npt.NDArray[np.bool_]
+    given_design: tuple[DesignRow | None, ...]
     skipped: int  # rows without an answer
     known: int  # answered pairs that are known to match
     copies: int  # answered pairs of copies
     denied: int  # of these, pairs whose answer is no
-    where: str  # the file, as messages name it
+    where: str  # the file or files, as messages name them
+    agreements: tuple[Agreement, ...] = ()  # of each two files
+    disputed: int = 0  # pairs that people answer differently, which are left out
 
     @property
     def notices(self) -> tuple[str, ...]:
         """What was left out of them."""
         notices = []
+        if self.disputed:
+            pairs = "1 pair is" if self.disputed == 1 else f"{self.disputed} pairs are"
+            notices.append(f"{pairs} answered differently in {self.where}, and left out as unsure")
         if self.known:
             notices.append(
                 f"{self.known} answered pairs of {self.where} are known to match, and say nothing of the others"
@@ -61,61 +70,115 @@ class Labels:
         return tuple(notices)
 
 
-def read_labels(path: Path | str, material: Material, is_copy: Callable[[PairRows], Rows] | None = None) -> Labels:
-    """Return the labelled pairs of a sheet, a pair that is answered twice alike once.
+def read_labels(
+    paths: Path | str | Sequence[Path | str], material: Material, is_copy: Callable[[PairRows], Rows] | None = None
+) -> Labels:
+    """Return the labelled pairs of sheets, a pair that is answered twice alike once.
 
-    Of one set, (a, b) is (b, a).
+    Of one set, (a, b) is (b, a). Each file is of one person; pairs that people answer differently are left out.
 
     Args:
-        path: of the sheet.
-        material: whose items it names.
+        paths: of a sheet, or of one of each person.
+        material: whose items they name.
         is_copy: pairs -> (n,) 1 where a copy proves that they match; None: none are.
 
     Raises:
         InputError: words that are no answers, items that are none of the split, an item with itself, a pair with both
-            answers, less than ten answers of pairs that are neither known to match nor copies, and answers that are
-            all the same.
+            answers in one file, less than ten answers of pairs that are neither known to match nor copies, and answers
+            that are all the same.
     """
+    files = [paths] if isinstance(paths, (Path, str)) else list(paths)
+    people = [_read_answers(path, material) for path in files]
+    merged: dict[tuple[int, int], _Answer | None] = {}  # None: people disagree
+    for person in people:
+        for pair, answer in person.answers.items():
+            first = merged.setdefault(pair, answer)
+            if first is not None and first.is_match != answer.is_match:
+                merged[pair] = None
+            elif first is not None and first.design is None:
+                merged[pair] = answer
+    kept = {pair: answer for pair, answer in merged.items() if answer is not None}
+    where = " and ".join(person.where for person in people)
+    rows = np.array([(answer.left, answer.right) for answer in kept.values()], np.int64).reshape(-1, 2)
+    pairs = PairRows(rows[:, 0], rows[:, 1])
+    matches = np.array([answer.is_match for answer in kept.values()], bool)
+    design = [answer.design for answer in kept.values()]
+    known = are_known(material.relations, pairs)
+    copies = np.zeros(len(pairs), bool) if is_copy is None else ~known & (is_copy(pairs) > 0)
+    keep = ~(known | copies)
+    answers = matches[keep]
+    if len(answers) < _LEAST:
+        left_out = ((known, "known to match"), (copies, "copies"))
+        words = " and ".join(f"{int(which.sum())} are {what}" for which, what in left_out if which.any())
+        others = f" beside those that say nothing of the others ({words})" if words else ""
+        raise InputError(f"{where} must have at least {_LEAST} answers, yes or no{others}; got {len(answers)}")
+    if answers.all() or not answers.any():
+        word = "yes" if answers.all() else "no"
+        raise InputError(
+            f"{where} must have answers of both kinds, yes and no; all {len(answers)} are {word}. Label more pairs"
+        )
+    return Labels(
+        PairRows(pairs.left[keep], pairs.right[keep]), answers, tuple(compress(design, keep)),
+        pairs, matches, tuple(design),
+        skipped=sum(person.skipped for person in people), known=int(known.sum()), copies=int(copies.sum()),
+        denied=int((copies & ~matches).sum()), where=where,
+        agreements=tuple(_agreement(*two) for two in combinations(people, 2)),
+        disputed=len(merged) - len(kept),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What a person said of a pair, yes or no."""
+
+    left: int  # row
+    right: int  # row
+    is_match: bool
+    design: DesignRow | None
+
+
+@dataclass(frozen=True)
+class _Person:
+    """The answers of a file."""
+
+    where: str
+    answers: dict[tuple[int, int], _Answer]  # rows of a pair, of one set the smaller first
+    skipped: int  # rows without an answer
+
+
+def _read_answers(path: Path | str, material: Material) -> _Person:
+    """Return the pairs of a file that are answered yes or no."""
     file = read_pair_file(path, material.relations.sides)
     given = _answers(file, answer_column(material.relations.sides))
     left, right = resolve_pairs(material, file.left, file.right, file.where, file.lines)
-    relations = material.relations
+    one_set = material.relations.one_set
     places: dict[tuple[int, int], int] = {}  # pair -> where its answer stands
     for place, (a, b, answer) in enumerate(zip(left.tolist(), right.tolist(), given, strict=True)):
         if answer is None:
             continue
-        if relations.one_set and a == b:
+        if one_set and a == b:
             raise InputError(f"a pair must be of two items; line {file.lines[place]} of {file.where} has one twice")
-        first = places.setdefault((b, a) if relations.one_set and b < a else (a, b), place)
+        pair = (b, a) if one_set and b < a else (a, b)
+        first = places.setdefault(pair, place)
         if given[first] != answer:
             raise InputError(
                 f"a pair must have one answer; lines {file.lines[first]} and {file.lines[place]} of {file.where} "
                 f"answer the same pair with {_written(file, first)} and {_written(file, place)}"
             )
-    distinct = np.array(list(places.values()), np.int64)
-    every, every_answer = (
-        PairRows(left[distinct], right[distinct]),
-        np.array([given[k] for k in distinct.tolist()], bool),
-    )
-    known = are_known(relations, every)
-    copies = np.zeros(len(every), bool) if is_copy is None else ~known & (is_copy(every) > 0)
-    keep = ~(known | copies)
-    answers = every_answer[keep]
-    if len(answers) < _LEAST:
-        left_out = ((known, "known to match"), (copies, "copies"))
-        words = " and ".join(f"{int(which.sum())} are {what}" for which, what in left_out if which.any())
-        others = f" beside those that say nothing of the others ({words})" if words else ""
-        raise InputError(f"{file.where} must have at least {_LEAST} answers, yes or no{others}; got {len(answers)}")
-    if answers.all() or not answers.any():
-        word = "yes" if answers.all() else "no"
-        raise InputError(
-            f"{file.where} must have answers of both kinds, yes and no; all {len(answers)} are {word}. Label more pairs"
-        )
-    return Labels(
-        PairRows(every.left[keep], every.right[keep]), answers, every, every_answer,
-        skipped=sum(one is None for one in given), known=int(known.sum()), copies=int(copies.sum()),
-        denied=int((copies & ~every_answer).sum()), where=file.where,
-    )  # fmt: skip
+        if file.design[first] is None:  # a pair of the design counts, though it is answered for the fit, too
+            places[pair] = place
+    answers = {
+        pair: _Answer(int(left[place]), int(right[place]), bool(given[place]), file.design[place])
+        for pair, place in places.items()
+    }
+    return _Person(file.where, answers, sum(answer is None for answer in given))
+
+
+def _agreement(first: _Person, second: _Person) -> Agreement:
+    """Return how far two people agree on the pairs that both answered."""
+    both = [pair for pair in first.answers if pair in second.answers]
+    answers = ([person.answers[pair].is_match for pair in both] for person in (first, second))
+    return agreement((first.where, second.where), *answers)
 
 
 def _written(file: PairFile, place: int) -> str:

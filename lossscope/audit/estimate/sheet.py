@@ -1,4 +1,4 @@
-"""A sheet of pairs to label: stratified by probability and by each signal, so that few labels tell much."""
+"""Which pairs are drawn: at random within strata of the score for a rate, and by high signals for the fit alone."""
 
 from __future__ import annotations
 
@@ -11,44 +11,62 @@ from lossscope.core.types import Rows
 
 from .calibration import Doubles
 
-_BY_PROBABILITY = (0, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)  # ranks, as shares of all pairs
-_BY_SIGNAL = (0, 3e-4, 3e-3, 3e-2, 0.3)
-_LAST = (0, 1e-3, 1e-2, 5e-2, 0.2, 1.0)
+_BY_SIGNAL = (0, 3e-4, 3e-3, 3e-2, 0.3)  # ranks, as shares of all pairs
 
 
-def draw_sheet(logit: Doubles, Z: Doubles, size: int, seed: int) -> Rows:
-    """Return the places of pairs to label, (size,) or fewer, in random order.
+def order_strata(strata: Sequence[Rows], keys: Rows, closed: Rows, seed: int) -> list[Rows]:
+    """Return the pairs of each stratum in random order, each pair once.
 
-    About half are drawn evenly from strata of the probability's rank, whose widths grow by factors of three; some from
-    strata of each signal, the more signals the more, because one that the weights underrate would not be seen
-    otherwise; what is left from few wide strata of the probability.
+    A pair that batches hold more often comes earlier in the order, as it is a larger share of their negatives.
 
     Args:
-        logit: (n,) log-odds of pairs that stand for all pairs.
-        Z: (n, k) their signals.
-        size: pairs of the sheet.
+        strata: rows of each.
+        keys: (n,) the same number for rows of the same pair.
+        closed: keys of pairs that are left out, because they were drawn before.
+        seed: of the order.
+    """
+    random, seen = np.random.default_rng(seed), closed
+    orders = []
+    for stratum in strata:
+        shuffled = random.permutation(stratum)
+        shuffled = shuffled[~np.isin(keys[shuffled], seen)]
+        order = shuffled[np.sort(np.unique(keys[shuffled], return_index=True)[1])]
+        orders.append(order)
+        seen = np.r_[seen, keys[order]]
+    return orders
+
+
+def deal(lengths: Sequence[int], size: int) -> list[int]:
+    """Return how many of each stratum are taken: as evenly as can be, `size` in all or all that there are.
+
+    >>> deal([2, 9, 9], 10)
+    [2, 4, 4]
+    """
+    taken = [0] * len(lengths)
+    while sum(taken) < min(size, sum(lengths)):
+        least = min((k for k in range(len(lengths)) if taken[k] < lengths[k]), key=lambda k: taken[k])
+        taken[least] += 1
+    return taken
+
+
+def draw_for_fit(columns: Doubles, size: int, seed: int) -> Rows:
+    """Return rows of (n, k) signals whose values are high, (size,) or fewer, evenly from strata of each column's rank.
+
+    A signal that the weights underrate would not be seen otherwise.
+
+    Args:
+        columns: signals, or one score.
+        size: of the rows.
         seed: of what is drawn.
     """
     random = np.random.default_rng(seed)
     chosen: dict[int, None] = {}
-
-    def draw(values: Doubles, each: int, edges: Sequence[float]) -> None:
-        order = np.lexsort((np.arange(len(values)), -values))
-        for low, high in pairwise(edges):
-            stratum = [
-                one for one in order[int(low * len(order)) : int(high * len(order))].tolist() if one not in chosen
-            ]
-            for one in random.choice(stratum, min(each, len(stratum)), replace=False) if stratum else ():
-                if len(chosen) < size:
-                    chosen[int(one)] = None
-
-    draw(logit, max(1, size // (2 * (len(_BY_PROBABILITY) - 1))), _BY_PROBABILITY)
-    each = max(1, size // (3 * (len(_BY_SIGNAL) - 1) * max(Z.shape[1], 1)))
-    for column in Z.T:
-        draw(column, each, _BY_SIGNAL)
-    while len(chosen) < min(size, len(logit)):
-        before = len(chosen)
-        draw(logit, -(-(size - before) // (len(_LAST) - 1)), _LAST)
-        if len(chosen) == before:
-            break
-    return random.permutation(np.array(list(chosen), dtype=np.int64))
+    for low, high in pairwise(_BY_SIGNAL):
+        for column in columns.T:
+            order = np.lexsort((np.arange(len(column)), -column))
+            stratum = order[int(low * len(order)) : int(high * len(order))]
+            stratum = stratum[~np.isin(stratum, list(chosen))]
+            each = max(1, size // ((len(_BY_SIGNAL) - 1) * columns.shape[1]))
+            for row in random.choice(stratum, min(each, len(stratum)), replace=False).tolist():
+                chosen[row] = None
+    return random.permutation(np.array(list(chosen), np.int64))[:size]

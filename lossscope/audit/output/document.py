@@ -46,6 +46,10 @@ def document(result: AuditResult) -> dict[str, Any]:
         "transfer": asdict(result.transfer),
         "batch_size": result.batch_size,
         "rate": None if result.rate is None else _estimate(result.rate),
+        "counted_rate": None if result.counted is None else {
+            **_estimate(result.counted.rate), "answers": result.counted.answers, "yes": result.counted.yes,
+            "is_in_order": result.counted.is_in_order, "agrees_with_rate": not result.rates_disagree,
+        },
         "queries_with_one_in_batch": result.per_query,
         "weight_shares": [{**asdict(one), "share": _estimate(one.share)} for one in result.weights],
         "not_weighed": list(result.not_weighed),
@@ -63,6 +67,10 @@ def document(result: AuditResult) -> dict[str, Any]:
         "copies": {"signals": list(result.copy_names), "pairs": int(result.suspects.copy.sum())},
         "unknown_signals": dict(result.unknown),
         "quality": None if result.quality is None else asdict(result.quality),
+        "agreements": [
+            {"files": list(two.files), "pairs": two.pairs, "alike": two.alike, "kappa": _plain(_estimate(two.kappa))}
+            for two in (() if result.labels is None else result.labels.agreements)
+        ],
     }  # fmt: skip
     return {key: _plain(value) for key, value in facts.items()}
 

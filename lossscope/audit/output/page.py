@@ -7,7 +7,7 @@ import hashlib
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,7 +24,8 @@ from lossscope.io.csv_tables import format_csv
 from lossscope.io.files import fingerprint_of, write_text
 from lossscope.visible_text import show_text
 
-from ..estimate.pair_file import answer_column, pair_columns
+from ..estimate import design as estimate
+from ..estimate.pair_file import DesignRow, answer_column, design_columns, pair_columns
 
 ANSWERS = ("yes", "no", "unsure")
 Labelled = Mapping[tuple[str, str], str]
@@ -51,11 +52,22 @@ class PagePair:
     candidate: PageItem  # its text(s); picture: that of the item it belongs to, where there is one
     probability: float  # that they match
     reasons: tuple[tuple[str, float], ...]  # sentence and its share of the log-odds, the strongest first
+    design: DesignRow | None = None  # the stratum that it was drawn from at random
 
     @property
     def ids(self) -> tuple[str, str]:
         """What names the pair in labels.csv: the ids of query and candidate."""
         return self.query.id, self.candidate.id
+
+
+@dataclass(frozen=True)
+class PageDesign:
+    """What a page needs to ask next what moves the rate most, and to keep the strata of earlier answers."""
+
+    drawn: Mapping[tuple[str, str], DesignRow]  # ids of labelled pairs -> the stratum that they were drawn from
+    strata: tuple[estimate.Stratum, ...] = ()  # with the answers of `drawn`; none: pairs are asked in their order
+    precision: float = 4.0  # factor that the interval may span when answers are enough
+    size: int = 0  # pairs that were asked for
 
 
 def write_page(
@@ -65,6 +77,7 @@ def write_page(
     sides: Sides,
     facts: Sequence[tuple[str, str]],
     labelled: Labelled | None = None,
+    design: PageDesign | None = None,
 ) -> Path:
     """Write the page, one file that needs no network; return its path.
 
@@ -78,6 +91,7 @@ def write_page(
         sides: of queries and candidates, whose names are columns of labels.csv.
         facts: what and its value, lines at the top.
         labelled: ids of query and candidate -> yes, no or unsure, the answers that are known.
+        design: of pairs that were drawn by strata, which are then asked by what they tell; None: one after the other.
 
     Raises:
         InputError: a pair is there twice, or an answer is none.
@@ -91,7 +105,8 @@ def write_page(
         question=_question(sides),
         facts=facts,
         others=len(_not_shown(pairs, sides, labelled)),
-        data=_data(pairs, sides, labelled),
+        counts=design is not None and bool(design.strata),
+        data=_data(pairs, sides, labelled, design),
         style=style,
         script=script,
         style_hash=_source_hash(style),
@@ -123,23 +138,36 @@ def _question(sides: Sides) -> str:
     return f"Does this {sides.second} match this {sides.first}?"
 
 
-def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled) -> dict[str, Any]:
+def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled, design: PageDesign | None) -> dict[str, Any]:
     """Return what the script of the page reads: every pair with its row of labels.csv, and each picture once."""
     pictures = _Pictures()
     keys = [fingerprint_of(_fingerprint(pair.query), _fingerprint(pair.candidate))[:16] for pair in pairs]
-    columns = (*pair_columns(sides), answer_column(sides))
-    others = [_csv_row(columns, (*ids, labelled[ids])) for ids in _not_shown(pairs, sides, labelled)]
+    has_strata = design is not None and bool(design.strata or design.drawn)
+    columns = (*pair_columns(sides), answer_column(sides), *(design_columns(sides) if has_strata else ()))
+    drawn = {} if design is None else {**(_turned(design.drawn) if sides.second is None else {}), **design.drawn}
+    no_cells = ("", "") if has_strata else ()
+
+    def cells(row: DesignRow | None) -> tuple[str, ...]:
+        return no_cells if row is None else row.cells
+
+    not_shown = _not_shown(pairs, sides, labelled)
+    others = [_csv_row(columns, (*ids, labelled[ids], *cells(drawn.get(ids)))) for ids in not_shown]
     given = {**_turned(labelled), **labelled} if sides.second is None else labelled
     return {
         "storage": f"lossscope.labels/{fingerprint_of(sides.text, *sorted(keys))[:16]}",
         "header": format_csv(pd.DataFrame(columns=list(columns))),
         "others": [f"{row}\n" for row in others],
+        "otherAnswers": [labelled[ids] for ids in not_shown],
+        "design": None if design is None or not design.strata else _design(design),
+        "noStratum": ",".join(["", *no_cells]),
         "query": _names(sides, 0),
         "candidate": _names(sides, 1),
         "pairs": [
             {
                 "key": key,
                 "row": _csv_row(columns[:2], pair.ids),
+                "stratum": None if pair.design is None else pair.design.stratum - 1,
+                "cells": ",".join(["", *cells(drawn.get(pair.ids, pair.design))]),
                 "query": _item(pair.query, pictures),
                 "candidate": _item(pair.candidate, pictures),
                 "probability": _finite(pair.probability),
@@ -150,6 +178,22 @@ def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled) -> dict[s
         ],
         "pictures": pictures.addresses,
     }
+
+
+def _design(design: PageDesign) -> dict[str, Any]:
+    """Return what the script needs to count as `lossscope.audit.estimate.design` does."""
+    return {
+        "strata": [asdict(stratum) for stratum in design.strata],
+        "copies": estimate.share_of_copies(design.strata),
+        "precision": design.precision,
+        "rare": estimate.RARE,
+        "size": design.size,
+        "first": estimate.FIRST_ROUND,
+        "model": {
+            "lowest": estimate.LOWEST, "step": estimate.STEP, "number": estimate.NUMBER,
+            "top": estimate.LOWEST_AT_TOP, "falls": estimate.FALLS, "draws": estimate.DRAWS,
+        },
+    }  # fmt: skip
 
 
 def _not_shown(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,13 @@ import numpy.typing as npt
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
+from ..estimate.design import Stratum
+from ..estimate.pair_file import DesignRow
 from ..parts.pictures import Pictures
 from ..steps.result import AuditResult, ScoredPairs
+from ..types import PairRows
 from .document import status
-from .page import PageItem, PagePair, write_page
+from .page import PageDesign, PageItem, PagePair, write_page
 from .tables import positives
 
 _REASONS = 4  # of a pair that are shown
@@ -25,9 +29,15 @@ def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
     sides = result.material.relations.sides
     suspects = first_different(result, shown)
     facts = facts_of(result)
-    known = _labelled(result)
-    page = write_page(out / "index.html", _pairs(result, suspects), f"Audit: {result.name}", sides, facts, known)
-    write_page(out / "sheet.html", _pairs(result, result.sheet), f"Sheet to label: {result.name}", sides, facts, known)
+    known, design = _labelled(result), _design(result)
+    title = f"Audit: {result.name}"
+    page = write_page(
+        out / "index.html", _pairs(result, suspects), title, sides, facts, known, PageDesign(design.drawn)
+    )
+    title = f"Sheet to label: {result.name}"
+    to_label = zip(_pairs(result, result.pool.scored), result.pool.design, strict=True)
+    pairs = [replace(pair, design=row) for pair, row in to_label]
+    write_page(out / "sheet.html", pairs, title, sides, facts, known, design)
     return page
 
 
@@ -35,13 +45,32 @@ def _labelled(result: AuditResult) -> dict[tuple[str, str], str]:
     """Return the answers that were given, so that a page's labels.csv has the earlier ones, too."""
     if result.labels is None:
         return {}
-    material, pairs = result.material, result.labels.given
-    return {
-        (material.image_ids[left], material.caption_ids[right]): "yes" if answer else "no"
-        for left, right, answer in zip(
-            pairs.left.tolist(), pairs.right.tolist(), result.labels.given_answers, strict=True
-        )
-    }
+    answers = ("yes" if answer else "no" for answer in result.labels.given_answers.tolist())
+    return dict(zip(_ids(result, result.labels.given), answers, strict=True))
+
+
+def _design(result: AuditResult) -> PageDesign:
+    """Return the strata of the sheet, with the answers that were given to pairs of them.
+
+    Answers to a sheet with another number of strata, as of a smaller set, are none of this design.
+    """
+    labels, shares = result.labels, result.pool.shares
+    drawn: dict[tuple[str, str], DesignRow] = {}
+    answers: list[list[bool]] = [[] for _ in shares]
+    if labels is not None:
+        for ids, row in zip(_ids(result, labels.given), labels.given_design, strict=True):
+            if row is not None and row.of == len(shares):
+                drawn[ids] = row
+        for row, answer in zip(labels.design, labels.answers.tolist(), strict=True):
+            if row is not None and row.of == len(shares):
+                answers[row.stratum - 1].append(answer)
+    strata = [Stratum(share, len(given), sum(given)) for share, given in zip(shares, answers, strict=True)]
+    return PageDesign(drawn, tuple(strata), result.precision, result.pool.size)
+
+
+def _ids(result: AuditResult, pairs: PairRows) -> list[tuple[str, str]]:
+    images, captions = result.material.image_ids, result.material.caption_ids
+    return [(images[q], captions[c]) for q, c in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)]
 
 
 def first_different(result: AuditResult, number: int) -> ScoredPairs:

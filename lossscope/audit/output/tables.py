@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ..estimate.pair_file import answer_column, pair_columns
+from ..estimate.pair_file import answer_column, design_columns, pair_columns
 from ..steps.result import AuditResult, ScoredPairs
 from ..types import Floats
 
@@ -34,7 +34,7 @@ def suspects_table(result: AuditResult) -> pd.DataFrame:
 
 
 def sheet_table(result: AuditResult) -> pd.DataFrame:
-    """Return the pairs to label, in random order: ids, an empty answer, what query and candidate say."""
+    """Return the pairs to label, in random order: ids, an empty answer, stratum and share, what both items say."""
     material, pairs = result.material, result.sheet.pairs
     first, second = pair_columns(material.relations.sides)
     split = material.split
@@ -43,6 +43,9 @@ def sheet_table(result: AuditResult) -> pd.DataFrame:
         second: [material.caption_ids[row] for row in pairs.right.tolist()],
         answer_column(material.relations.sides): [""] * len(pairs),
     }
+    cells = [("", "") if row is None else row.cells for row in result.pool.design[: len(pairs)]]
+    for place, name in enumerate(design_columns(material.relations.sides)):
+        columns[name] = [pair[place] for pair in cells]
     if split is not None:
         own = material.first_texts
         columns[f"{first}_text"] = [

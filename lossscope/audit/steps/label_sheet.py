@@ -2,46 +2,95 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
-from lossscope.core.relations import NONE
+from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Rows
 
-from ..estimate.sheet import draw_sheet
+from ..estimate.default_weights import default_calibration
+from ..estimate.design import split_by_score
+from ..estimate.pair_file import DesignRow
+from ..estimate.sheet import deal, draw_for_fit, order_strata
 from ..parts.material import Material
 from ..types import PairRows
-from .result import ScoredPairs
+from .result import Pool, ScoredPairs
 from .scorer import Scorer
 
+_POOL = 3  # pairs of the page for each of the sheet
+_MOST = 600  # pairs of the page, unless the sheet has more
+_FOR_FIT = 4  # of so many pairs of the sheet, one serves the fit alone
+_SUSPECTS = 2  # of so many of these, one is a suspect
 
-def pairs_to_label(scorer: Scorer, suspects: ScoredPairs, drawn: ScoredPairs, size: int, seed: int) -> ScoredPairs:
-    """Return pairs to label: a fifth of them suspects, the others of random batches; none that is answered already.
+
+def pairs_to_label(scorer: Scorer, suspects: ScoredPairs, drawn: ScoredPairs, size: int, seed: int) -> Pool:
+    """Return pairs to label, drawn by strata of the score, and for the fit alone suspects and pairs of high signals.
+
+    Strata are of the weights before labels, so that a second sheet goes on with the strata of the first. A pair that
+    was answered for the fit alone is in its stratum, too: without it the stratum would be of other pairs.
 
     A batch has mined negatives, which are similar to a positive but chosen to be none, and lacks candidates without a
-    label: there a suspect matches more often than a pair of a batch with the same signals, and would raise the rate.
+    label: there a suspect matches more often than a pair of a batch with the same signals, and would raise the
+    model's rate. None of these is on the sheet.
     """
     material, labels = scorer.table.material, scorer.labels
     relations = material.relations
+    answered = np.zeros(0, np.int64) if labels is None else _keys(relations, labels.pairs)
+    of_design = np.zeros(0, bool) if labels is None else np.array([row is not None for row in labels.design], bool)
+    keys, can_match = _keys(relations, drawn.pairs), np.nonzero(drawn.copy == 0)[0]
+    score = default_calibration(scorer.table.names, relations.sides).logit(drawn.Z[can_match])
+    strata = [can_match[part] for part in split_by_score(score)]
+    orders = order_strata(strata, keys, answered[of_design], seed)
+    lengths = [len(order) for order in orders]
+    of_pool = deal(lengths, max(size, min(_POOL * size, _MOST)))
 
-    def keys(pairs: PairRows) -> Rows:
-        low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
-        return low * relations.second + high if relations.one_set else pairs.left * relations.second + pairs.right
+    closed = np.r_[answered, keys[_rows(orders, of_pool)]]
+    few = size // _FOR_FIT
+    doubtful = suspects.take(np.nonzero(_can_be_in_batch(material, suspects.pairs))[0])
+    doubtful = _open_pairs(relations, doubtful, closed)
+    logit = scorer.calibration.logit(doubtful.Z)[:, None]
+    first = doubtful.take(draw_for_fit(logit, few // _SUSPECTS, seed))
+    others = _open_pairs(relations, drawn, np.r_[closed, _keys(relations, first.pairs)])
+    second = others.take(draw_for_fit(others.Z, few - len(first.pairs), seed))
 
-    def open_pairs(scored: ScoredPairs, closed: Rows) -> ScoredPairs:
-        """Each pair once, without those that copies prove and those that are closed."""
-        own = keys(scored.pairs)
-        first = np.sort(np.unique(own, return_index=True)[1])
-        return scored.take(first[(scored.copy[first] == 0) & ~np.isin(own[first], closed)])
+    for_fit = len(first.pairs) + len(second.pairs)
+    of_sheet = deal(lengths, size - for_fit)
+    sheet = ScoredPairs.joined([first, second, drawn.take(_rows(orders, of_sheet))])
+    rest = [order[number:] for order, number in zip(orders, of_sheet, strict=True)]
+    left = [whole - number for whole, number in zip(of_pool, of_sheet, strict=True)]
+    numbers = np.arange(1, len(strata) + 1)
+    stratum = np.r_[np.zeros(for_fit, np.int64), np.repeat(numbers, of_sheet)], np.repeat(numbers, left)
+    random = np.random.default_rng(seed)
+    mixed, later = (random.permutation(len(part)) for part in stratum)
+    return Pool(
+        ScoredPairs.joined([sheet.take(mixed), drawn.take(_rows(rest, left)[later])]),
+        size=len(mixed),
+        design=tuple(
+            DesignRow(number, len(strata), len(strata[number - 1]) / len(drawn.pairs)) if number else None
+            for number in np.r_[stratum[0][mixed], stratum[1][later]].tolist()
+        ),
+        shares=tuple(len(part) / len(drawn.pairs) for part in strata),
+    )
 
-    closed = np.zeros(0, np.int64) if labels is None else keys(labels.pairs)
-    doubtful = open_pairs(suspects.take(np.nonzero(_can_be_in_batch(material, suspects.pairs))[0]), closed)
-    few = min(size // 5, len(doubtful.pairs))
-    first = doubtful.take(draw_sheet(scorer.calibration.logit(doubtful.Z), doubtful.Z[:, :0], few, seed))
-    others = open_pairs(drawn, np.r_[closed, keys(first.pairs)])
-    rest = others.take(draw_sheet(scorer.calibration.logit(others.Z), others.Z, size - few, seed))
-    both = ScoredPairs.joined([first, rest])
-    return both.take(np.random.default_rng(seed).permutation(len(both.pairs)))
+
+def _rows(orders: Sequence[Rows], numbers: Sequence[int]) -> Rows:
+    """Return the first rows of each order."""
+    return np.concatenate([np.zeros(0, np.int64), *(q[:number] for q, number in zip(orders, numbers, strict=True))])
+
+
+def _keys(relations: Relations, pairs: PairRows) -> Rows:
+    """Return a number of each pair; of one set (a, b) and (b, a) have the same."""
+    low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
+    return low * relations.second + high if relations.one_set else pairs.left * relations.second + pairs.right
+
+
+def _open_pairs(relations: Relations, scored: ScoredPairs, closed: Rows) -> ScoredPairs:
+    """Return each pair once, without those that copies prove and those that are closed."""
+    keys = _keys(relations, scored.pairs)
+    first = np.sort(np.unique(keys, return_index=True)[1])
+    return scored.take(first[(scored.copy[first] == 0) & ~np.isin(keys[first], closed)])
 
 
 def _can_be_in_batch(material: Material, pairs: PairRows) -> npt.NDArray[np.bool_]:

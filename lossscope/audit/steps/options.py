@@ -26,7 +26,10 @@ class AuditOptions:
         Choice(None, "Signal to decide by, or ./file.py:NAME; repeat.", shown="all", flags="--signal", names="signals"),
     ] = ()
     batch_size: Annotated[int, Choice(None, "Pairs of a batch.", low=2, high=4096)] = 128
-    labels: Annotated[Path | None, Choice(None, "Sheet with answers, which recalibrate the probabilities.")] = None
+    labels: Annotated[
+        tuple[Path, ...],
+        Choice(None, "Sheet with answers, which recalibrate the probabilities; repeat for a second person's."),
+    ] = ()
     # in what is printed
     threshold: Annotated[
         float, Choice(None, "Probability from which the mask leaves a pair out.", low=0.0, high=1.0)
@@ -43,6 +46,9 @@ class AuditOptions:
     ] = None
     keep: float = LEAST_SUSPECT  # probability from which a pair is a suspect, or the threshold where that is lower
     sheet: Annotated[int, Choice(None, "Pairs to label.", low=10)] = 100
+    precision: Annotated[
+        float, Choice(None, "Factor that the interval of the counted rate may span when labels are enough.", low=1.1)
+    ] = 4.0
     seed: Annotated[int, Choice(None, "Seed of batches and of initial weights.", low=0)] = 0
     source: Request = Request()  # noqa: RUF009 - never changed; how sources are read
 
@@ -50,6 +56,9 @@ class AuditOptions:
         require_choices(self)
         if self.threshold == 0:
             raise OptionError("--threshold must be above 0: at 0 every negative would be left out")
+        twice = [path for k, path in enumerate(self.labels) if path in self.labels[:k]]
+        if twice:
+            raise OptionError(f"--labels must be files of different people; got {twice[0]} twice")
 
     @classmethod
     def of(cls, data: str | None = None, **options: Any) -> AuditOptions:

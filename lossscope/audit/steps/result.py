@@ -11,7 +11,9 @@ from lossscope.core.types import Rows
 
 from ..estimate.accuracy import Accuracy
 from ..estimate.calibration import Calibration, Doubles
+from ..estimate.design import Counted
 from ..estimate.labels import Labels
+from ..estimate.pair_file import DesignRow
 from ..estimate.rates import Estimate, WeightShare
 from ..estimate.transfer import Transfer
 from ..parts.material import Material
@@ -60,6 +62,21 @@ class ScoredPairs:
 
 
 @dataclass(frozen=True, eq=False)
+class Pool:
+    """Pairs to label: first those of the sheet, then more that the page may ask about."""
+
+    scored: ScoredPairs
+    size: int  # pairs of the sheet
+    design: tuple[DesignRow | None, ...]  # of each pair; None: it serves the fit alone
+    shares: tuple[float, ...]  # of all negatives, in each stratum
+
+    @property
+    def sheet(self) -> ScoredPairs:
+        """The pairs of the sheet."""
+        return self.scored.take(np.arange(self.size))
+
+
+@dataclass(frozen=True, eq=False)
 class LabelQuality:
     """How labels and probabilities agree, the labelled pair left out of the fit."""
 
@@ -92,17 +109,35 @@ class AuditResult:
     threshold: float
     suspects: ScoredPairs  # the most probable first
     least: float | None  # probability from which they are listed; None where data are ranked only
-    sheet: ScoredPairs  # in random order
+    pool: Pool  # pairs to label
     examined: int  # pairs that could have become suspects
     pairs: int  # all that are not known to match
     quality: LabelQuality | None
     labels: Labels | None  # that were given
+    counted: Counted | None  # the rate that they say without a model
+    precision: float  # factor that the counted interval may span
     notices: tuple[str, ...]
 
     @property
     def has_probabilities(self) -> bool:
         """Whether scores are probabilities; else pairs are in order, and nothing says how many match."""
         return self.state != "ranked only"
+
+    @property
+    def sheet(self) -> ScoredPairs:
+        """The pairs of the sheet, in random order."""
+        return self.pool.sheet
+
+    @property
+    def rates_disagree(self) -> bool:
+        """Whether the intervals of the model's rate and of the counted one have nothing in common."""
+        if self.counted is None or self.rate is None:
+            return False
+        model, counted = self.rate, self.counted.rate
+        assert counted.low is not None and counted.high is not None  # a counted rate has an interval
+        low = model.value if model.low is None else model.low
+        high = model.value if model.high is None else model.high
+        return counted.high < low or high < counted.low
 
     def places(self) -> Rows:
         """Return the place of each suspect among those of its query, from 1."""

@@ -15,6 +15,7 @@ from lossscope.registry import build, short_spec
 
 from ..estimate.accuracy import Accuracy, precision, recall
 from ..estimate.calibration import Calibration
+from ..estimate.counted import count_labels
 from ..estimate.rates import (
     BatchPairs,
     Estimate,
@@ -75,6 +76,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         rate, accuracies, shares = _estimates(sample, scorer.calibration, weights, options)
         of_queries = per_query(sample, scorer.calibration)
     table, labels, number = scorer.table, scorer.labels, _number_of_pairs(inputs)
+    counted, uncounted = (None, ()) if labels is None else count_labels(labels)
     return AuditResult(
         material=inputs.material,
         name=", ".join(one.name for one in inputs.sources) or f"{options.source.data}, {options.source.split}",
@@ -94,15 +96,18 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         threshold=options.threshold,
         suspects=suspects,
         least=least,
-        sheet=pairs_to_label(scorer, suspects, drawn, options.sheet, options.seed),
+        pool=pairs_to_label(scorer, suspects, drawn, options.sheet, options.seed),
         examined=examined,
         pairs=number,
         quality=scorer.quality(options.source.progress),
         labels=labels,
+        counted=counted,
+        precision=options.precision,
         notices=(
             *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
+            *uncounted,
             *([] if least is None else _missed(suspects, least, accuracies, options.threshold, examined, number)),
         ),
     )

@@ -49,7 +49,7 @@ class Scorer:
         random_pairs, negative = pairs_of(batches, relations)
         table = SignalTable.of(material, signals, random_pairs, options.source.progress)
         calibration, labels = default_calibration(table.names, relations.sides), None
-        if options.labels is not None:
+        if options.labels:
             labels = read_labels(options.labels, material, table.is_copy)
             calibration = calibration.fitted(_signals(table, labels), labels.answers, labels.where)
         return cls(table, calibration, labels, batches, Transfer.of(material, table), random_pairs, negative)
