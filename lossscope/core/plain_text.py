@@ -48,12 +48,22 @@ def without_title(form: str) -> str | None:
     return form[end.end() :].lstrip()
 
 
+def text_key(form: str) -> str:
+    """Return what normal forms share that differ in punctuation and white space alone; of short ones all of it."""
+    text = letters(form)
+    return text if len(text) >= LEAST else form
+
+
+def rest_key(form: str) -> str | None:
+    """Return the key of what stands behind the title of a normal form; None where it has no title, or is short."""
+    rest = without_title(form)
+    return None if rest is None or len(text := letters(rest)) < LEAST else text
+
+
 def is_same_text(form: str, other: str) -> bool:
     """Return whether two normal forms differ in punctuation, white space, or a title in front alone, if at all."""
-    first, second = letters(form), letters(other)
-    if min(len(first), len(second)) < LEAST:
-        return form == other
-    return first == second or _rest(form) == second or _rest(other) == first
+    first, second = text_key(form), text_key(other)
+    return first == second or rest_key(form) == second or rest_key(other) == first
 
 
 def is_near_duplicate(form: str, other: str) -> bool:
@@ -65,11 +75,6 @@ def is_near_duplicate(form: str, other: str) -> bool:
     if form == other:
         return False
     return is_same_text(form, other) or _differ_in_a_light_word(plain_words(form), plain_words(other))
-
-
-def _rest(form: str) -> str | None:
-    rest = without_title(form)
-    return None if rest is None else letters(rest)
 
 
 def _differ_in_a_light_word(words: list[str], others: list[str]) -> bool:

@@ -40,10 +40,7 @@ def test_lines_say_what_where_and_what_to_do() -> None:
     assert "error    no-positive: 1 row, 33.333%. Leave these rows out" in text
     assert "\n         a.jsonl, line 3: r\n" in text
     assert text.index("no-positive") < text.index("duplicates")
-    assert (
-        "None of: positive-as-negative, empty-text, short-text, near-duplicates, near-copies,"
-        in text
-    )
+    assert "None of: positive-as-negative, empty-text, short-text, near-duplicates, near-copies," in text
 
 
 @pytest.mark.parametrize(
