@@ -14,12 +14,13 @@ import numpy.typing as npt
 from lossscope.core.near_text import MARKS, TITLE_MARKS
 from lossscope.core.plain_text import without_title
 
-from .hashes import Flags, Hashes
+from .hashes import Hashes
 
 WHOLE, SIDES, REST, BAG = 0, (1, 2, 3, 4), 5, 6  # all letters, those before and behind sequences, behind a title
 KEYS = 7  # columns: the last one is no key, but the sum of a number of each letter
 NONE = 0  # of a text that is too short
 _LEAST = 10  # bytes of a text that has keys: 20 letters have at least as many
+_SIDED = 25  # of a text that has sides: of fewer than 10 words nothing is compared by them
 _GRAM = 8  # letters of a sequence, a number of 64 bits
 _PART = 1 << 18  # bytes that are looked at together, in the processor's cache
 _MIX, _MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
@@ -59,9 +60,8 @@ def _keys(forms: Sequence[str]) -> npt.NDArray[np.int64]:
     codes = np.frombuffer(texts + _END, np.uint8)
     ends = np.flatnonzero(codes == _END[0])
     starts = np.concatenate(([0], ends[:-1] + 1))
-    is_short = ends - starts < _LEAST
-    keys[is_short, WHOLE] = NONE
-    _add_sides(keys, codes, starts, ends - _GRAM, is_short)
+    keys[ends - starts < _LEAST, WHOLE] = NONE
+    _add_sides(keys, codes, starts, ends)
     keys[:, BAG] = np.add.reduceat(_numbers_of(codes), starts)  # a text's line feed counts, too
     marks = [mark for mark in TITLE_MARKS if mark[0] in joined and mark in joined]  # a lone character is found sooner
     for number, form in enumerate(forms) if marks else ():
@@ -86,31 +86,29 @@ def _letters(forms: str) -> bytes:
     return forms.encode("utf-8", "surrogatepass").translate(None, _SKIPPED)
 
 
-def _add_sides(
-    keys: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], starts: Hashes, lasts: Hashes, is_short: Flags
-) -> None:
+def _add_sides(keys: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], starts: Hashes, ends: Hashes) -> None:
     """Write sums of the hashes of sequences before and behind two of them.
 
     Args:
         keys: (n, 7) of texts.
         codes: letters of all texts.
-        starts: (n,) places of the first sequence of each text.
-        lasts: (n,) of the last one.
-        is_short: (n,) whether a text has no keys.
+        starts: (n,) where each text begins in them.
+        ends: (n,) where it ends.
     """
     places = np.flatnonzero((codes[: 1 - _GRAM] & 7) == 5)  # where e, m and u are: the same in every copy
     grams = np.ndarray(max(len(codes) - _GRAM + 1, 0), np.uint64, codes, strides=(1,))[places] * _MIX
     grams ^= grams >> _HALF
     grams *= _MIX_AGAIN
-    quarter = (lasts - starts) // 4
-    bounds = np.searchsorted(places, np.stack((starts, starts + quarter, lasts - quarter, lasts + 1)))
-    kept = np.flatnonzero(~is_short & (bounds[1] < bounds[2]))
+    begin, end = np.searchsorted(places, starts), np.searchsorted(places, ends - _GRAM + 1)
+    kept = np.flatnonzero((ends - starts >= _SIDED) & (begin < end))
     if not len(kept):
         return
-    begin, first, last, end = bounds[:, kept]
+    begin, end = begin[kept], end[kept]
+    quarter = (end - begin) // 4
     sums = np.concatenate((np.zeros(1, np.uint64), np.cumsum(grams)))
-    numbered = (grams >> _HALF << _HALF) + np.arange(len(grams), dtype=np.uint64)  # an extreme comes with its number
-    middle, numbered = np.stack((first, last), 1).ravel(), np.append(numbered, numbered[:1])  # bounds are places
+    numbered = np.arange(len(grams) + 1, dtype=np.uint64)  # an extreme comes with its number; the last one is a bound
+    numbered[:-1] |= grams & ~_LOW
+    middle = np.stack((begin + quarter, end - quarter), 1).ravel()
     for column, extreme in ((SIDES[0], np.minimum), (SIDES[2], np.maximum)):
         at = (extreme.reduceat(numbered, middle)[::2] & _LOW).astype(np.int64)
         keys[kept, column] = (sums[at + 1] - sums[begin]).view(np.int64)
