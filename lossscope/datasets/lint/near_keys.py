@@ -23,9 +23,9 @@ _LEAST = 10  # bytes of a text that has keys: 20 letters have at least as many
 _SIDED = 25  # of a text that has sides: of fewer than 10 words nothing is compared by them
 _GRAM = 8  # letters of a sequence, a number of 64 bits
 _PART = 1 << 18  # bytes that are looked at together, in the processor's cache
-_MIX, _MIX_AGAIN = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 _SQUARE, _LINE = np.uint16(0x9E37), np.uint16(0x85EB)
-_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+_LOW = np.uint64(0xFFFFFFFF)
 _END = b"\n"  # of a text: normal forms have none
 _SKIPPED = bytes({
     *(code for code in range(128) if not chr(code).isalnum() and code != _END[0]),
@@ -97,8 +97,6 @@ def _add_sides(keys: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], starts
     """
     places = np.flatnonzero((codes[: 1 - _GRAM] & 7) == 5)  # where e, m and u are: the same in every copy
     grams = np.ndarray(max(len(codes) - _GRAM + 1, 0), np.uint64, codes, strides=(1,))[places] * _MIX
-    grams ^= grams >> _HALF
-    grams *= _MIX_AGAIN
     begin, end = np.searchsorted(places, starts), np.searchsorted(places, ends - _GRAM + 1)
     kept = np.flatnonzero((ends - starts >= _SIDED) & (begin < end))
     if not len(kept):
