@@ -33,6 +33,7 @@ EVERY = {  # fault -> rows between two that have it
     "long-text": 1000,
     "duplicates": 90,
     "near-copies": 110,
+    "near-duplicates": 120,
     "short-text": 130,
 }
 COLUMNS = ("query", "positive", "negative")
@@ -98,7 +99,7 @@ def draw_rows(planted: dict[str, int]) -> Iterator[Row]:
     """Yield rows of random words, and count the faults that are planted in them."""
     rng = random.Random(0)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 9))) for _ in range(20_000)]
-    earlier = draw_texts(rng, words, -1)
+    older = earlier = draw_texts(rng, words, -1)
     for number in range(ROWS):
         query, positive, negative = draw_texts(rng, words, number)
         fault = next((id for place, (id, every) in enumerate(EVERY.items()) if number % every == place + 1), None)
@@ -118,10 +119,12 @@ def draw_rows(planted: dict[str, int]) -> Iterator[Row]:
             yield earlier[0].title(), earlier[1], negative
         elif fault == "near-copies":
             yield query, positive, f"Answer: {positive}"
+        elif fault == "near-duplicates":
+            yield query, f"{older[1]}.", negative
         elif fault == "short-text":
             yield query, positive, "x"
         else:
-            earlier = query, positive, negative
+            older, earlier = earlier if number else (query, positive, negative), (query, positive, negative)
             yield earlier
 
 

@@ -57,8 +57,9 @@ def lint(
     `lossscope data lint beir:root=scifact,run=bm25.trec --fail-on error`
 
     Counts are of rows. Texts are equal when they are after NFC, casefold and collapsing white space. Errors are
-    positive-as-negative, no-positive, empty-text, short-text and split-leak; warnings duplicates, near-copies,
-    other-positive-as-negative and long-text. Any size: the file is read once, with about 70 bytes of memory a row.
+    positive-as-negative, no-positive, empty-text, short-text and split-leak; warnings duplicates, near-duplicates,
+    near-copies, other-positive-as-negative and long-text. Any size: the file is read once, those parts again that may
+    hold near-duplicates, with about 90 bytes of memory a row.
     """
     from lossscope.datasets.lint.suite import lint as run_lint
     from lossscope.datasets.lint.targets import lint_sources
@@ -84,6 +85,7 @@ def _document(result: LintReport) -> dict[str, object]:
         "documents": result.documents,
         "findings": [_finding(one) for one in result.findings],
         "checked": list(result.checked),
+        "notes": list(result.notes),
     }
 
 
@@ -93,7 +95,7 @@ def _finding(one: Finding) -> dict[str, object]:
 
 
 def _lines(target: str, result: LintReport) -> list[str]:
-    """Return the size, each finding with its examples, and what was looked for in vain."""
+    """Return the size, each finding with its examples, what was not compared, and what was looked for in vain."""
     size = f"{result.rows:,} rows with {result.queries:,} different queries and {result.documents:,} positives"
     lines = [fold(f"{target}: {size}")]
     for one in result.findings:
@@ -102,6 +104,7 @@ def _lines(target: str, result: LintReport) -> list[str]:
         text = f"{'':<7}  {one.id}: {rows}, {one.share:.3%}. {one.advice[0].upper()}{one.advice[1:]}."
         lines.append(mark + fold(text, 9)[7:])
         lines += [fold(f"{'':<9}{_place(row)}: {row.text}", 11) for row in one.examples]
+    lines += [fold(f"{'note':<9}{note}.", 9) for note in result.notes]
     absent = [id for id in result.checked if id not in {one.id for one in result.findings}]
     return [*lines, *([fold(f"None of: {', '.join(absent)}.")] if absent else [])]
 

@@ -16,19 +16,20 @@ from .parts.text_keys import TextKeys
 
 @dataclass(frozen=True)
 class SameText(Signal):
-    """value = 1 where the candidate's text is that of a positive, but for case, blanks and forms of letters; else 0.
+    """value = 1 where the candidate's text is that of a positive but for case, blanks, punctuation and a title; else 0.
 
     Of one set the query's own text counts, too. Such a pair matches, whatever else is known of it; an empty text says
-    nothing.
+    nothing. Of texts of 20 letters or more punctuation and blanks may differ, and either may have a title in front that
+    ends with a colon, bar or dash and is at most as long as the text. Any other word or number makes another text, as
+    an article does: it is no proof.
     """
 
     because: ClassVar[str] = "it repeats a positive of the query, word for word"
     group: ClassVar[Group] = "copies"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        keys = material.part(TextKeys).numbers
-        own = keys[pairs.right]
-        equal = keys[pairs.left] == own if material.relations.one_set else np.zeros(len(pairs), bool)
+        keys = material.part(TextKeys)
+        same = keys.are_same(pairs.left, pairs.right) if material.relations.one_set else np.zeros(len(pairs), bool)
         for column in material.positives_of_queries[pairs.left].T:
-            equal |= (column != NONE) & (column != pairs.right) & (keys[column] == own)
-        return np.asarray(equal & (own != NONE), np.float32)
+            same |= (column != NONE) & (column != pairs.right) & keys.are_same(column, pairs.right)
+        return np.asarray(same, np.float32)

@@ -174,6 +174,42 @@ def test_same_text_is_1_where_another_positive_has_these_words() -> None:
     assert {(int(PAIRS.left[k]), int(PAIRS.right[k])) for k in np.nonzero(copies)[0]} == {(0, 6), (2, 0)}
 
 
+PASSAGE = "Emma Stone is a nurse in ward 482 of the well-known hospital"
+SAME = {
+    "full stop": f"{PASSAGE}.",
+    "quotes and comma": f"“{PASSAGE.replace(' is', ', is')}”",
+    "no hyphen": PASSAGE.replace("well-known", "well known"),
+    "title": f"Nurses of York: {PASSAGE}",
+    "title with a bar and full stop": f"Nurses | {PASSAGE}.",
+}
+OTHER = {
+    "number": PASSAGE.replace("482", "116"),
+    "mark in a number": PASSAGE.replace("482", "4.82"),
+    "name": PASSAGE.replace("Emma", "Mary"),
+    "article": PASSAGE.replace("of the", "of"),
+    "negation": PASSAGE.replace("is a", "is not a"),
+    "last word": f"{PASSAGE} alone",
+    "long title": f"{'Nurses ' * 20}: {PASSAGE}",
+    "title of another text": f"Nurses: {PASSAGE.replace('482', '116')}",
+}
+
+
+@pytest.mark.parametrize("what", [*SAME, *OTHER])
+def test_same_text_is_1_where_punctuation_or_a_title_differ_alone(what: str) -> None:
+    text = {**SAME, **OTHER}[what]
+    for positive, candidate in ((PASSAGE, text), (text, PASSAGE)):
+        copies = values("same_text", Material.of((), split(texts=[positive, *TEXTS[1:3], candidate, *TEXTS[4:]])))
+        found = {(int(PAIRS.left[k]), int(PAIRS.right[k])) for k in np.nonzero(copies)[0]}
+        assert found - {(0, 6), (2, 0)} == ({(0, 3), (1, 0)} if what in SAME else set())
+
+
+def test_short_ids_are_the_same_text_only_where_they_are_equal() -> None:
+    texts = ["A 482.", *TEXTS[1:3], "A 116.", "A 482", "a  482.", *TEXTS[6:]]
+    copies = values("same_text", Material.of((), split(texts=texts)))
+    found = {(int(PAIRS.left[k]), int(PAIRS.right[k])) for k in np.nonzero(copies)[0]}
+    assert found == {(0, 5), (1, 0)}
+
+
 def test_same_picture_is_1_where_an_owner_of_the_candidate_has_a_copy_of_the_picture() -> None:
     copies = values("same_picture", material())
     expected = {(0, c) for c in (6, 7, 8)} | {(2, c) for c in (0, 1, 2)}

@@ -27,7 +27,7 @@ CONTRACT = {
 """Id -> severity of every finding that the design promises; others read the ids."""
 OF_TEXT_ROWS = {
     "empty-text": "error", "long-text": "warning", "no-positive": "error", "other-positive-as-negative": "warning",
-    "short-text": "error", "near-copies": "warning",
+    "short-text": "error", "near-copies": "warning", "near-duplicates": "warning",
 }  # fmt: skip
 """Those that `lossscope data lint` counts in rows of text, beside them."""
 OF_TRAINERS = frozenset({"cached-gradient-differs", "gather-without-gradient", "labels-without-offset"})

@@ -17,7 +17,16 @@ from lossscope.doctor.examination.checks import Examination
 from lossscope.sources.text_encoder import TextEncoderFolder
 from tests.sources.text_folders import text_encoder
 
-ROWS = ("positive-as-negative", "no-positive", "empty-text", "short-text", "duplicates", "near-copies", "long-text")
+ROWS = (
+    "positive-as-negative",
+    "no-positive",
+    "empty-text",
+    "short-text",
+    "duplicates",
+    "near-copies",
+    "near-duplicates",
+    "long-text",
+)
 
 
 def rows_file(folder: Path, share: float, name: str = "train.jsonl", words: str = "answer") -> str:
@@ -117,3 +126,12 @@ def test_of_two_parts_the_worse_is_reported() -> None:
     with pytest.raises(Missing) as error:
         worst_of(missing("first"), missing("second"))
     assert error.value.reason == "first"
+
+
+def test_rows_that_were_not_compared_are_a_notice(tmp_path: Path) -> None:
+    text = "the people of this town have lived beside the river for more than a hundred years"
+    rows = [{"query": f"q{n}", "positive": f"In {n} words: {n} said that {text}"} for n in range(40)]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    (notice,) = [one for one in examine(str(file)).notices if "near-duplicates" in one]
+    assert notice.startswith("near-duplicates: 40 positives share")

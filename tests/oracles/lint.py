@@ -25,6 +25,7 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
         all_own, all_other = ([t for row in normal for t in row[side]] for side in (1, 2))
         documents = set().union(*positives.values()) if positives else set()
         seen: set[tuple[str, tuple[str, ...]]] = set()
+        earlier: list[str] = []
         for query, own, negatives in normal:
             texts = [query, *own, *negatives]
             mine = positives[query]
@@ -37,6 +38,7 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
                     and (text in plain[strip(query) or query] or (query and text and query in positives.get(text, ())))
                     for text in negatives
                 ),
+                "near-duplicates": any(is_near_duplicate(text, other) for text in own for other in earlier),
                 "near-copies": any(is_near(text, other) for text in own for other in negatives),
                 "short-text": is_cut(own) or is_short(negatives, documents, all_own, all_other),
                 "empty-text": "" in texts,
@@ -45,6 +47,7 @@ def counts(splits: Sequence[Sequence[Row]], max_words: int) -> dict[str, int]:
                 "split-leak": number > 0 and (query in seen_queries or any(text in seen_documents for text in own)),
             }
             seen.add(key)
+            earlier += own
             for id, wrong in faults.items():
                 numbers[id] = numbers.get(id, 0) + wrong
         seen_queries |= {query for query, _, _ in normal if query}
@@ -82,6 +85,54 @@ def is_near(text: str, other: str) -> bool:
     if before[-1:] in ("\uff1a", "\uff5c"):
         return True
     return before[-1:] == " " and (share >= 0.9 or before.rstrip()[-1:] in (":", "|", "-", "\u2013", "\u2014"))
+
+
+LIGHT = {"a", "an", "the", "is", "are", "was", "were", "that", "which", "who", "there", "then", "and"}
+
+
+def is_near_duplicate(text: str, other: str) -> bool:
+    """Whether two texts are the same but for punctuation, blanks, a title in front or a word that says little."""
+    if text == other:
+        return False
+    if min(len(letters(text)), len(letters(other))) >= 20:
+        if letters(text) == letters(other):
+            return True
+        for long, short in ((text, other), (other, text)):
+            marks = [mark + " " for mark in ":|-\u2013\u2014"] + ["\uff1a", "\uff5c"]
+            ends = sorted((long.index(mark), len(mark)) for mark in marks if mark in long)
+            if ends and len(rest := long[sum(ends[0]) :]) * 2 >= len(long) and letters(rest) == letters(short):
+                return True
+    short_words, long_words = sorted((words(text), words(other)), key=len)
+    if len(short_words) < 10:
+        return False
+    for place, word in enumerate(long_words):
+        if word in LIGHT and long_words[:place] + long_words[place + 1 :] == short_words:
+            return True
+    changed = [pair for pair in zip(short_words, long_words, strict=False) if len({*pair}) == 2]
+    if len(short_words) != len(long_words) or len(changed) != 1:
+        return False
+    return {*changed[0]} <= {"a", "an", "the"}
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text without punctuation."""
+    kept = ""
+    for place, letter in enumerate(text):
+        behind, before = text[place + 1 : place + 2], text[place - 1 : place] if place else ""
+        joins = letter == "-" and before.isalpha() and behind.isalpha()
+        is_mark = letter in MARKS + "()[]" and not behind.isdecimal()
+        kept += " " if joins or is_mark else letter
+    return kept.split()
+
+
+def letters(text: str) -> str:
+    """Return a text without blanks, but for those beside a digit."""
+    spaced = " ".join(words(text))
+    return "".join(
+        letter
+        for place, letter in enumerate(spaced)
+        if letter != " " or spaced[place - 1].isdecimal() or spaced[place + 1].isdecimal()
+    )
 
 
 def is_cut(positives: Sequence[str]) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from lossscope.core.facts import Missing
 from lossscope.core.normal_form import normal_forms
+from lossscope.core.plain_text import rest_key, text_key
 from lossscope.core.relations import NONE
 from lossscope.core.types import Rows
 
@@ -16,9 +18,10 @@ from .material import Material
 
 @dataclass(frozen=True)
 class TextKeys:
-    """Numbers of texts."""
+    """Numbers of texts: equal where the words are, see `is_same_text`."""
 
-    numbers: Rows  # (M,) equal where the words are; −1 of an empty text
+    numbers: Rows  # (M,) of a text without its punctuation; −1 of an empty text
+    rests: Rows  # (M,) of what stands behind its title; −1 of a text without a title
 
     @classmethod
     def of(cls, material: Material) -> TextKeys:
@@ -26,5 +29,15 @@ class TextKeys:
         if material.split is None:
             raise Missing("it has no texts; name the data with --data")
         numbers: dict[str, int] = {}
-        texts = normal_forms(material.split.captions)
-        return cls(np.array([numbers.setdefault(text, len(numbers)) if text else NONE for text in texts], np.int64))
+        forms = normal_forms(material.split.captions)
+        texts = [numbers.setdefault(text_key(form), len(numbers)) if form else NONE for form in forms]
+        rests = [numbers.get(key, NONE) if (key := rest_key(form)) else NONE for form in forms]
+        return cls(np.array(texts, np.int64), np.array(rests, np.int64))
+
+    def are_same(self, texts: Rows, others: Rows) -> npt.NDArray[np.bool_]:
+        """(n,) whether texts are the same as others, by their rows."""
+        first, second = self.numbers[texts], self.numbers[others]
+        same: npt.NDArray[np.bool_] = (first == second) & (first != NONE)
+        for with_title, without in ((self.rests[texts], second), (self.rests[others], first)):
+            same |= (with_title == without) & (with_title != NONE)
+        return same

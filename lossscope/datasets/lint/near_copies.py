@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from lossscope.core.near_text import near_copies_of
 from lossscope.core.normal_form import normal_form
 
 from .base import Severity, Tables, TextRow
 from .hashes import Flags
-from .near_text import near_copies_of
 
 ID = "near-copies"
 SEVERITY: Severity = "warning"

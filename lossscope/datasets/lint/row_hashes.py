@@ -1,4 +1,4 @@
-"""Rows as hashes of their texts: 8 bytes a query and a positive in memory, those of negatives in a temporary file."""
+"""Rows as hashes of their texts: 8 bytes a query and a positive in memory; negatives and keys in temporary files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lossscope.core.near_text import rows_of_near_copies, without_edges
 from lossscope.core.normal_form import normal_form, normal_forms, numbers_of_words
 
 from ..rows.row_block import RowBlock, TextLists
 from .hashes import EMPTY, PART, Flags, Hashes, is_in, pair_hashes, text_hashes
-from .near_text import rows_of_near_copies, without_edges
+from .near_keys import KEYS, near_keys
+from .near_search import NearDuplicates
 from .text_lengths import TextLengths
 
 _IS_EMPTY, _IS_LONG, _IS_NEAR_COPY, _IS_CUT = 1, 2, 4, 8
@@ -33,6 +35,8 @@ class RowHashes:
         self._lengths = TextLengths()
         self._positive_counts, self._negative_counts, self._faults = array("I"), array("I"), bytearray()
         self._negatives: Any = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as this object lives
+        self._near_keys: Any = tempfile.TemporaryFile()  # noqa: SIM115
+        self.near_duplicates = NearDuplicates(np.zeros(0, bool), np.zeros(0, np.int64), 0)  # until they are searched
 
     def __len__(self) -> int:
         return len(self._queries)
@@ -47,6 +51,7 @@ class RowHashes:
         self._plain_queries.extend(map(hash, map(without_edges, forms[:first])))
         self._positives.frombytes(hashes[first:last].tobytes())
         self._negatives.write(hashes[last:].tobytes())
+        self._near_keys.write(near_keys(forms[first:last]).tobytes())
         self._positive_counts.extend(block.positives.counts)
         self._negative_counts.extend(block.negatives.counts)
         lengths = np.fromiter(map(len, forms), np.int64, len(forms))
@@ -123,6 +128,15 @@ class RowHashes:
         """(n,) whether a negative is a near copy of a positive of its row."""
         return (np.frombuffer(self._faults, np.uint8) & _IS_NEAR_COPY).astype(bool)
 
+    def near_keys(self, column: int) -> Hashes:
+        """(m,) a key of each positive, see `near_keys`."""
+        keys = np.empty(len(self.positives), np.int64)
+        self._near_keys.seek(0)
+        for start in range(0, len(keys), PART):
+            part = np.frombuffer(self._near_keys.read(8 * KEYS * PART), np.int64)
+            keys[start : start + PART] = part[column::KEYS]
+        return keys
+
     @property
     def has_short(self) -> Flags:
         """(n,) whether positives are the characters of a text, or negatives are far too short to be texts."""
@@ -171,8 +185,9 @@ class RowHashes:
         return self._classify(np.broadcast_to(text_hashes([query]), hashes.shape), plain, hashes)
 
     def close(self) -> None:
-        """Remove the temporary file."""
+        """Remove the temporary files."""
         self._negatives.close()
+        self._near_keys.close()
 
     @cached_property
     def _known_negatives(self) -> tuple[Flags, Flags]:

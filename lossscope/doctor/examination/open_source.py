@@ -183,6 +183,5 @@ def _open_texts(target: str, options: Options) -> Patient:
     known = {f"{name} of {other}": source for other in options.against for name, source in lint_sources(other).items()}
     texts = Texts(target, lint(sources, known, progress=options.source.progress))
     reason = "it has rows of text and no embeddings"
-    return Patient(
-        target, options, given={Texts: texts}, missing=dict.fromkeys((SplitEmbeddings, TrainedModel), reason)
-    )
+    missing: dict[type, str] = dict.fromkeys((SplitEmbeddings, TrainedModel), reason)
+    return Patient(target, options, given={Texts: texts}, missing=missing, notices=list(texts.report.notes))

@@ -43,7 +43,9 @@ def _read(patient: Patient, spec: str) -> Texts:
         rows = _rows_of(build("datasets", spec), options.source.split)
         others = (other for other in options.against if is_rows(other))
         known = {f"{name} of {other}": source for other in others for name, source in lint_sources(other).items()}
-        return Texts(spec, lint({spec: rows}, known, progress=options.source.progress))
+        report = lint({spec: rows}, known, progress=options.source.progress)
+        patient.notices += report.notes
+        return Texts(spec, report)
     except InputError as error:
         patient.notices.append(f"the rows of {spec} were not looked at: {error}")
         raise Missing(f"the rows of its data set cannot be read: {error}") from None

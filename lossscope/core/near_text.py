@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 LEAST = 20  # characters of the shorter text: short answers (yes, yes.) and names say little
 SHARE = 0.9  # of the longer text that is the shorter one, where words stand before or behind it
 TITLE_SHARE = 0.5  # the same, where what stands before it ends as titles do
-_MARKS = ".,;:!?…。．，、；：！？·•\"'`“”‘’„«»"  # that end or quote a sentence; not - % + #, which change what it says
-_EDGES = f"{_MARKS} ()[]"
-_TITLE_ENDS, _WIDE_TITLE_ENDS = (":", "|", "-", "–", "—"), ("：", "｜")
+MARKS = ".,;:!?…。．，、；：！？·•\"'`“”‘’„«»"  # that end or quote a sentence; not - % + #, which change what it says
+_EDGES = f"{MARKS} ()[]"
+TITLE_ENDS, WIDE_TITLE_ENDS = (":", "|", "-", "–", "—"), ("：", "｜")
+TITLE_MARKS = (*(f"{end} " for end in TITLE_ENDS), *WIDE_TITLE_ENDS)  # with what follows
 _KEY = 12  # characters at both ends: near copies have one of the two in common
 _MOST = 64  # positives of a row with one such key that a negative is compared with
 
@@ -35,13 +36,13 @@ def is_near_copy(text: str, other: str) -> bool:
     if len(short) == len(long):
         return short == long
     is_most = len(short) >= SHARE * len(long)
-    if is_most and long.startswith(short) and long[len(short) :].lstrip(_MARKS).startswith(" "):
+    if is_most and long.startswith(short) and long[len(short) :].lstrip(MARKS).startswith(" "):
         return True
     if not long.endswith(short):
         return False
     front = long[: -len(short)].rstrip("\"'`“‘„«([")
-    is_title = front.rstrip().endswith(_TITLE_ENDS)
-    return front.endswith(_WIDE_TITLE_ENDS) or (front.endswith(" ") and (is_most or is_title))
+    is_title = front.rstrip().endswith(TITLE_ENDS)
+    return front.endswith(WIDE_TITLE_ENDS) or (front.endswith(" ") and (is_most or is_title))
 
 
 def rows_of_near_copies(positives: Iterable[list[str]], negatives: Iterable[list[str]]) -> list[int]:

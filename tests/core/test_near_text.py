@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lossscope.core.near_text import is_near_copy, near_copies_of, without_edges
 from lossscope.core.normal_form import normal_form
-from lossscope.datasets.lint.near_text import is_near_copy, near_copies_of, without_edges
 
 TEXT = "Emma is a novel by Jane Austen about a young woman who makes matches for others in her village"
 SAME = {
