@@ -173,6 +173,8 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
 def _ranked_lines(result: AuditResult, out: Path) -> list[str]:
     """Return how many pairs are in order, the first of them, and what makes probabilities of it."""
     from lossscope.audit.output.pages import first_different, reasons_of
+    from lossscope.audit.output.tables import text_of
+    from lossscope.io.json_files import shorten
 
     copies = int(result.suspects.copy.sum())
     lines = [
@@ -182,10 +184,10 @@ def _ranked_lines(result: AuditResult, out: Path) -> list[str]:
     if copies:
         lines.append(f"{copies:,} of them are copies, which match: --mask same-text leaves out those of texts.")
     shown = first_different(result, copies + _SHOWN).take_last(_SHOWN)
-    material = result.material
     for place, (query, candidate) in enumerate(zip(shown.pairs.left.tolist(), shown.pairs.right.tolist(), strict=True)):
         because = " and ".join(reason for reason, _ in reasons_of(result, shown, place)[:2])
-        lines.append(f"  {material.image_ids[query]} and {material.caption_ids[candidate]}: {because}")
+        first, second = text_of(result, 0, query), text_of(result, 1, candidate)
+        lines.append(f"  {shorten(first)} and {shorten(second)}: {because}")
     lines += [
         "",
         f"No rate, no probability and no mask: {len(result.sheet.pairs)} labels make them.",

@@ -20,7 +20,7 @@ class NamesAgree(Signal):
     the two there is no value. Only where both sides are texts.
     """
 
-    because: ClassVar[str] = "it has the names and numbers of the query"
+    because: ClassVar[str] = "it shares names or numbers with the query"
     group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:

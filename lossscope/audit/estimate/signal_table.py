@@ -16,7 +16,7 @@ from ..types import Floats, PairRows
 from .calibration import Doubles
 
 _CHUNK = 1 << 18  # pairs whose signals are computed at a time
-_LIMIT = 8.0  # standard deviations, beyond which a signal says no more
+_LIMIT = 8.0  # standard deviations, beyond which a signal grows by its logarithm alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,9 +87,14 @@ class SignalTable:
         return table
 
     def standardised(self, raw: Floats) -> Doubles:
-        """Return signals (n, k) in standard deviations above the mean of random pairs; 0 where there is none."""
-        Z: Doubles = np.clip((raw.astype(np.float64) - self.mean) / self.sd, -_LIMIT, _LIMIT)
-        return np.nan_to_num(Z)
+        """Return signals (n, k) in standard deviations above the mean of random pairs; 0 where there is none.
+
+        Of a signal that hardly any random pair has, such as a name in common, matches are hundreds of deviations away:
+        their logarithm keeps them in order, and one signal from deciding alone.
+        """
+        Z: Doubles = np.nan_to_num((raw.astype(np.float64) - self.mean) / self.sd)
+        size = np.abs(Z)
+        return np.where(size <= _LIMIT, Z, np.sign(Z) * _LIMIT * (1 + np.log(np.maximum(size, _LIMIT) / _LIMIT)))
 
     def is_copy(self, pairs: PairRows) -> Rows:
         """Return (n,) 1 where a signal of copies says so, else 0."""

@@ -60,3 +60,17 @@ def positives(result: AuditResult, row: int) -> list[int]:
     """Return the first positives of an item of the first side."""
     lists = result.material.positives_of_queries[row]
     return [one for one in lists.tolist() if one >= 0][:_TEXTS]
+
+
+def text_of(result: AuditResult, side: int, row: int) -> str:
+    """Return the text of an item, or its id where it has none.
+
+    Args:
+        result: of the audit.
+        side: 0 of the first, 1 of the second.
+        row: of the item.
+    """
+    material = result.material
+    ids = material.image_ids if side == 0 else material.caption_ids
+    texts = material.first_texts if side == 0 else None if material.split is None else material.split.captions
+    return ids[row] if texts is None else texts[row] or ids[row]

@@ -8,10 +8,16 @@ from lossscope.core.types import Rows
 
 from ..parts.material import Material
 from ..parts.query_texts import QueryTexts
+from ..parts.text_space import TextSpace
 from ..types import PairRows
 from .known import are_known
 from .list_lengths import ALL_PAIRS, reverse_top
 from .top_lists import TopLists, top_lists
+
+
+_RARE = 1000  # texts that have a rare word, at most
+_SHARING = 20  # candidates of each query that share rare words
+_ROWS = 1 << 12  # queries whose products are computed at a time
 
 
 def candidate_pairs(material: Material, top: int) -> PairRows:
@@ -52,13 +58,33 @@ def _of_texts(material: Material, top: int) -> list[Rows]:
     """Keys of the lists by texts: candidates beside the sum of a query's texts, and the other way round."""
     if not material.has(QueryTexts):
         return []
+    shared = _of_rare_words(material) if material.first_texts is not None else []
     texts = material.part(QueryTexts)
     queries, candidates = texts.units, texts.space.siblings
     M, one_set = material.relations.second, material.relations.one_set
     turned = reverse_top(material.relations, top)
     forward = top_lists(queries, candidates, None, top, one_set, material.progress)
     reverse = top_lists(candidates, queries, None, turned, one_set, material.progress)
-    return [_keys(forward, M, top), _turned_keys(reverse, M, turned)]
+    return [_keys(forward, M, top), _turned_keys(reverse, M, turned), *shared]
+
+
+def _of_rare_words(material: Material) -> list[Rows]:
+    """Keys of the candidates that share most rare words with each query, such as a name or a number."""
+    space = material.part(TextSpace)
+    if space.first_words is None:
+        return []
+    rare = np.nonzero(space.words.getnnz(0) <= _RARE)[0]
+    first, second = space.first_words[:, rare], space.words[:, rare].T.tocsr()
+    M, keys = material.relations.second, []
+    for start in range(0, first.shape[0], _ROWS):
+        products = (first[start : start + _ROWS] @ second).tocsr()
+        for row in range(products.shape[0]):
+            part = slice(*products.indptr[row : row + 2])
+            best = np.argsort(-products.data[part], kind="stable")[:_SHARING]
+            keys.append((start + row) * M + products.indices[part][best].astype(np.int64))
+        if material.progress:
+            material.progress("candidates by rare words", min(start + _ROWS, first.shape[0]), first.shape[0])
+    return keys
 
 
 def _keys(lists: TopLists, M: int, most: int) -> Rows:
