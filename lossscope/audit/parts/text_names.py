@@ -20,6 +20,7 @@ from lossscope.core.types import Rows
 from .material import Material
 
 _TOKEN = re.compile(r"[^\W_]+(?:[.,:/-](?=\d)[^\W_]+)*")  # a word, or a number with its marks: 3.5, 12:30, 2024-05-01
+_CODE = re.compile(r"\b[A-Z]{1,3}[ -]\d+\b")  # a number with letters: A 116, which is another one than B 116
 _BEFORE_SENTENCE = frozenset(".!?:;\"'“”‘’([\n–—-")  # marks after which any word has a capital
 _CAPITALS = 0.5  # share of a word's places within sentences at which it is capitalised, from which it is a name
 _TITLE = 0.6  # share of capitalised words from which a text is a title, whose capitals say nothing
@@ -72,14 +73,15 @@ def find_names(texts: Sequence[str]) -> set[str]:
     A number has a digit. A name is a word that has a capital at half of its places or more, where starts of sentences
     and titles, whose words have capitals anyway, are not counted.
 
-    >>> sorted(find_names(["We met Ada in Rome in 1843.", "who is ada?", "A cat met us."]))
-    ['1843', 'ada', 'rome']
+    >>> sorted(find_names(["We met Ada in Rome in 1843.", "who is ada?", "A cat met us.", "Room B 12 is shut."]))
+    ['12', '1843', 'ada', 'b', 'b 12', 'rome']
     """
     capital: Counter[str] = Counter()
     total: Counter[str] = Counter()
     numbers: set[str] = set()
     for text in texts:
         tokens = list(_TOKEN.finditer(text))
+        numbers.update(code.casefold() for code in _CODE.findall(text))
         is_title = len(tokens) > 3 and sum(token[0][0].isupper() for token in tokens) > _TITLE * len(tokens)
         for token in tokens:
             word = token[0]
@@ -102,6 +104,7 @@ def _matrix(texts: Iterable[str], columns: dict[str, int]) -> Any:
     ends = [0]
     for text in texts:
         words = {token[0].casefold() for token in _TOKEN.finditer(text)}
+        words.update(code.casefold() for code in _CODE.findall(text))
         indices += sorted(columns[word] for word in words if word in columns)
         ends.append(len(indices))
     shape = len(ends) - 1, max(len(columns), 1)

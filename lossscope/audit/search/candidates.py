@@ -14,7 +14,6 @@ from .known import are_known
 from .list_lengths import ALL_PAIRS, reverse_top
 from .top_lists import TopLists, top_lists
 
-
 _RARE = 1000  # texts that have a rare word, at most
 _SHARING = 20  # candidates of each query that share rare words
 _ROWS = 1 << 12  # queries whose products are computed at a time
