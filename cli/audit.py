@@ -58,6 +58,8 @@ def audit(
 
     `lossscope audit --data scenes:ambiguity=0.4 --labels audit/sheet.csv --out audited`
 
+    `lossscope audit runs/scenes-ntxent-seed0 --labels audit/sheet.csv --worth --out audited`
+
     `lossscope train --data scenes:ambiguity=0.4 --encoder vsepp --objective ntxent --mask audit/mask.npz`
 
     OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys. Without labels the
@@ -67,6 +69,8 @@ def audit(
         raise usage("audit needs a SOURCE, or data with texts: lossscope audit --data scenes --out audit")
     if pairs is not None and format == "json":
         raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
+    if pairs is not None and options.worth:
+        raise usage("--worth is of an audit's mask; --pairs writes scores alone. Leave one of them out")
     with progress() as report:
         source = replace(options.source, device=resolve_device(options.source.device), progress=report)
         options = replace(options, source=source)
@@ -120,6 +124,7 @@ def _score(sources: list[Path], pairs: Path, options: Any, out: Path) -> tuple[s
 def _lines(result: AuditResult, out: Path) -> list[str]:
     """What is printed: the rate, the weight on false negatives, what the threshold leaves out, what to do."""
     from lossscope.audit.output.document import UNSURE, status
+    from lossscope.audit.output.worth_text import worth_lines
     from lossscope.core.sides import plural
 
     relations = result.material.relations
@@ -148,6 +153,8 @@ def _lines(result: AuditResult, out: Path) -> list[str]:
         "* is --threshold." + (f" {mark.strip()} rests on weights of other things: label pairs." if mark else "")
     )
     lines.append("")
+    if result.worth is not None:
+        lines += [*worth_lines(result, result.worth, mark), ""]
     copies = int(result.suspects.copy.sum())
     text = f"{len(result.suspects.probability):,}{mark} suspects of {result.examined:,} pairs that were looked at"
     lines.append(text + (f", {copies:,} of them copies" if copies else "") + f" ({result.pairs:,} in all).")

@@ -16,6 +16,7 @@ from ..steps.result import AuditResult, ScoredPairs
 from .document import UNSURE, status
 from .page import PageItem, PagePair, write_page
 from .tables import positives
+from .worth_text import floor_text, verdict
 
 _REASONS = 4  # of a pair that are shown
 
@@ -66,6 +67,12 @@ def facts_of(result: AuditResult) -> list[tuple[str, str]]:
         low, high = one.share.low, one.share.high
         span = "" if low is None or high is None else f", {low:.1%} to {high:.1%}"
         facts.append((f"gradient weight on them, {one.objective}", f"{one.share.value:.1%}{span}{mark}"))
+    if result.worth is not None:
+        for floor in result.worth.floors:
+            facts.append((f"loss of a model that is right, {floor.objective}", floor_text(floor, mark)))
+        if result.worth.trial is not None:
+            facts.append(("trial of the mask", verdict(result.worth.trial, result.is_calibrated)))
+        facts += [("not known", reason) for reason in result.worth.reasons]
     return facts
 
 

@@ -43,6 +43,10 @@ class AuditOptions:
     ] = None
     keep: float = LEAST_SUSPECT  # probability from which a pair is a suspect, or the threshold where that is lower
     sheet: Annotated[int, Choice(None, "Pairs to label.", low=10)] = 100
+    worth: Annotated[
+        bool,
+        Choice(None, "Also try on frozen vectors what the mask changes, and say the loss's floor.", flags="--worth"),
+    ] = False
     seed: Annotated[int, Choice(None, "Seed of batches and of initial weights.", low=0)] = 0
     source: Request = Request()  # noqa: RUF009 - never changed; how sources are read
 

@@ -15,6 +15,7 @@ from ..estimate.labels import Labels
 from ..estimate.rates import Estimate, WeightShare
 from ..parts.material import Material
 from ..types import Floats, PairRows
+from .worth import Worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,7 @@ class AuditResult:
     quality: LabelQuality | None
     labels: Labels | None  # that were given
     notices: tuple[str, ...]
+    worth: Worth | None = None  # of the mask, where it was asked for
 
     @property
     def is_calibrated(self) -> bool:

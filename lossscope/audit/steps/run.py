@@ -34,6 +34,7 @@ from .options import AuditOptions
 from .result import AuditResult, ScoredPairs
 from .scorer import Scorer
 from .signals import build_signals
+from .worth import worth_of
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # for which precision and recall are stated
 _CHUNK = 1 << 18  # pairs scored at a time
@@ -65,6 +66,9 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
     sample = BatchPairs(scorer.batches, scorer.negative, drawn.Z, drawn.copy)
     weights, reasons = _weights(inputs, sample, options)
     rate, accuracies, shares = _estimates(sample, scorer.calibration, weights, options)
+    worth = None
+    if options.worth:
+        worth = worth_of(inputs, sample, scorer.calibration, suspects.pairs, suspects.probability, options)
     table, labels, number = scorer.table, scorer.labels, _number_of_pairs(inputs)
     return AuditResult(
         material=inputs.material,
@@ -94,6 +98,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
             *([] if labels is None else labels.notices),
             *_missed(suspects, least, accuracies, options.threshold, examined, number),
         ),
+        worth=worth,
     )
 
 
