@@ -31,7 +31,7 @@ MEASURES = ("R@1", "R@5", "mAP")  # of a query, in per cent
 SEEDS = 5
 WIDTH = 128  # of the heads, at most
 _STEPS, _RATE = 150, 0.003  # of each training; the learning rate falls to 0 on a line
-_QUERIES, _CANDIDATES = 5000, 10_000  # that are drawn at most
+_QUERIES, _CANDIDATES = 2000, 10_000  # that are drawn at most
 _LEAST = 40  # queries that are too few to be cut in halves
 
 
@@ -123,7 +123,7 @@ def held_out_trial(
     query's value is the mean of both directions, of its own rank and of those of its candidates.
 
     Args:
-        items: of which 5,000 queries with 10,000 candidates are drawn, at most.
+        items: of which 2,000 queries with 10,000 candidates are drawn, at most.
         objective: of the training.
         name: of the objective.
         batch_size: pairs of a batch.

@@ -70,13 +70,13 @@ def worth_lines(result: AuditResult, worth: Worth, mark: str) -> list[str]:
             f"Trial of p >= {result.threshold:g}: heads on {trial.vectors} ({trial.width} dimensions), "
             f"{trial.objective}, {trial.queries:,} queries, {SEEDS} seeds, {trial.hidden:,} pairs left out.",
             "What they find with the mask less what they find without it, in points:",
-            f"{'suspects are':<16}" + "".join(f"{part.measure:<26}" for part in trial.differences[:3]).rstrip(),
+            f"{'suspects are':<16}" + "".join(f"{part.measure:<30}" for part in trial.differences[:3]).rstrip(),
         ]
         for start in range(0, len(trial.differences), 3):
             row = trial.differences[start : start + 3]
             sign = mark if row[0] == trial.differences[0] else ""
             lines.append(
-                f"{row[0].ranking:<16}" + "".join(f"{difference_text(part) + sign:<26}" for part in row).rstrip()
+                f"{row[0].ranking:<16}" + "".join(f"{difference_text(part) + sign:<30}" for part in row).rstrip()
             )
         lines.append(verdict(trial, result.is_calibrated))
     return [*lines, *(f"not known: {reason}" for reason in worth.reasons)]
