@@ -77,6 +77,14 @@ def test_what_is_said_where_few_negatives_are_false_is_what_was_measured() -> No
         assert abs(change) < found["none"].std()
 
 
+def test_the_trial_says_that_masks_help_scenes_and_not_that_random_ones_do() -> None:
+    rows = results("worth")
+    scenes = rows[(rows["data"] == "scenes") & (rows["mask"] != "random")]
+    assert len(scenes) == 4 and (scenes["by probability low"] > 0).all()
+    random = rows[rows["mask"] == "random"]
+    assert len(random) == 4 and (random["by probability low"] < 0).all() and (random["by probability high"] > 0).all()
+
+
 def test_the_number_of_judgements_is_that_of_the_table() -> None:
     pairs = results("judgements").groupby("judgements")["pairs"].first().sum()
     assert f"judgements of {round(pairs / 1000)},000 pairs" in _page()
