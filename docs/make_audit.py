@@ -190,8 +190,8 @@ def trials(rows: pd.DataFrame, trainings: pd.DataFrame) -> str:
     text = (
         "Differences in mAP, in points, of masks whose worth full trainings have measured "
         "([below](#what-the-mask-is-worth), three seeds in brackets, another encoder on scenes). The vectors are "
-        "those of a model that was trained without a mask, VSE++ on scenes and a bi-encoder on passages. The exact mask "
-        "is judged by the truth, that of the audit by its probabilities, and so is a random mask of as many pairs."
+        "those of a model that was trained without a mask, VSE++ on scenes and a bi-encoder on passages. The exact "
+        "mask is judged by the truth, that of the audit by its probabilities, and so is a random mask of as many pairs."
     )
     header = (
         "data", "loss", "mask", "precision", "without", "by probability", "left out", "as labelled", "full trainings",
