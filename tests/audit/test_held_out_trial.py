@@ -158,7 +158,7 @@ def said(is_calibrated: bool, **bounds: tuple[float, float]) -> str:
     for ranking in RANKINGS:
         low, high = bounds[ranking.replace(" ", "_")]
         differences += [Difference(_ranking(ranking), name, 50.0, (low + high) / 2, low, high) for name in MEASURES]
-    return verdict(Trial("v", "o", 8, 100, 9, tuple(differences)), is_calibrated)
+    return verdict(Trial("v", "o", 8, 100, 9, tuple(differences), 60), is_calibrated)
 
 
 def _ranking(name: Ranking) -> Ranking:

@@ -32,6 +32,7 @@ SEEDS = 5
 WIDTH = 128  # of the heads, at most
 _STEPS, _RATE = 150, 0.003  # of each training; the learning rate falls to 0 on a line
 _QUERIES, _CANDIDATES = 2000, 10_000  # that are drawn at most
+_BATCH = 512  # pairs of a batch at most: the time of a step grows with their square
 _LEAST = 40  # queries that are too few to be cut in halves
 
 
@@ -57,6 +58,7 @@ class Trial:
     queries: int
     hidden: int  # pairs of these items that the mask leaves out
     differences: tuple[Difference, ...]
+    batch_size: int  # pairs of the largest batch
 
     @property
     def headline(self) -> Difference:
@@ -126,7 +128,7 @@ def held_out_trial(
         items: of which 2,000 queries with 10,000 candidates are drawn, at most.
         objective: of the training.
         name: of the objective.
-        batch_size: pairs of a batch.
+        batch_size: pairs of a batch, of which 512 are taken at most, and no more than a half has.
         seed: of the first cut.
         progress: called with (label, done, of).
 
@@ -141,9 +143,11 @@ def held_out_trial(
         raise InputError("the mask must leave out a pair of the items that are tried; it leaves out none")
     shape = items.relations.first, SEEDS, len(RANKINGS), len(MEASURES)
     with_mask, without = np.full(shape, np.nan), np.full(shape, np.nan)
+    largest = 0
     for place in range(SEEDS):
         for number, (train, test, rows) in enumerate(_halves(items, seed + place)):
-            sampling = Sampling("pairs", batch_size, seed + place, min_batch_size=2)
+            sampling = Sampling("pairs", min(batch_size, _BATCH), seed + place, min_batch_size=2)
+            largest = max(largest, *(batch.pairs for batch in sampling.batches(train.relations)))
             found = [_train(train, test, objective, sampling, is_masked) for is_masked in (True, False)]
             answers = _answers(test, seed + place)
             for values, (first, second) in zip((with_mask, without), found, strict=True):
@@ -162,7 +166,7 @@ def held_out_trial(
         for row, ranking in enumerate(RANKINGS)
         for column, measure in enumerate(MEASURES)
     )  # fmt: skip
-    return Trial(items.name, name, items.first.shape[1], int(is_ranked.sum()), hidden, differences)
+    return Trial(items.name, name, items.first.shape[1], int(is_ranked.sum()), hidden, differences, largest)
 
 
 def crossed_interval(values: Doubles) -> tuple[float, float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from lossscope.core.batches import Batch
 from lossscope.core.relations import Relations
 from lossscope.core.similarity import Mask
-from lossscope.core.types import Progress
+from lossscope.core.types import Progress, Rows
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
@@ -24,6 +24,7 @@ Flags = npt.NDArray[np.bool_]
 _MATCH, _APART = 1.0, -1.0  # similarities of a model that is right: no vectors can do more
 _TRUTHS = 10  # draws of which pairs match, for the value
 _WEIGHTS = 50  # draws of the posterior, for the interval
+_PAIRS = 1 << 20  # of all batches in one direction that a draw is evaluated on; queries of large batches are drawn
 _SEED = 3
 
 
@@ -52,6 +53,9 @@ def loss_floor(
 ) -> LossFloor:
     """Return the floors of an objective, with intervals by draws of the weights and of which pairs match.
 
+    Of batches with more than a million pairs together each draw takes other queries, against all of their candidates;
+    not of an objective whose rows depend on each other.
+
     Args:
         pairs: of random batches.
         relations: of the split.
@@ -66,32 +70,28 @@ def loss_floor(
     """
     if objective.traits.needs_embeddings or objective.traits.required_info:
         raise InputError(f"{name} must be a function of similarities; it reads more, which a made-up model lacks")
-    masks = [batch.mask(relations, "mask") for batch in pairs.batches]
     random = np.random.default_rng(_SEED)
     p = pairs.probabilities(calibration)
-    draws = [None] * _TRUTHS
     posterior = [] if calibration.draws is None else _spaced(calibration.draws)
-    hidden = pairs.of_batches((p >= threshold).astype(np.float64))
-    values, bounds = [], []
-    label = f"floors of {name}"
-    for number, weights in enumerate([*draws, *posterior], 1):
+    hidden = [block > 0 for block in pairs.of_batches((p >= threshold).astype(np.float64))]
+    directions = list(_directions(pairs.batches, relations, hidden))
+    mixes_rows = objective.coupled or objective.traits.square
+    total = sum(block.size for block in hidden)
+    values: list[Doubles] = []
+    bounds: list[Doubles] = []
+    for number, weights in enumerate([*[None] * _TRUTHS, *posterior], 1):
         blocks = pairs.of_batches(p if weights is None else pairs.probabilities(calibration, weights))
-        truths = [random.random(block.shape) < block for block in blocks]
-
-        def mean(left_out: Callable[[int], Flags | None], truths: Sequence[Flags] = truths) -> float:
-            losses = [
-                _losses(objective, name, batch, mask, truth, left_out(place))
-                for place, (batch, mask, truth) in enumerate(zip(pairs.batches, masks, truths, strict=True))
-            ]
-            return float(np.mean([float(part.mean()) for part in losses]))
-
-        row = mean(lambda _: None), mean(lambda place: hidden[place] > 0)
-        if weights is None:
-            values.append((*row, mean(truths.__getitem__)))
-        else:
-            bounds.append(row)
+        losses = []
+        for direction in directions:
+            block = blocks[direction.batch].T if direction.is_second else blocks[direction.batch]
+            rows = np.arange(len(block))
+            if not mixes_rows:
+                rows = np.sort(random.permutation(rows)[: max(_PAIRS * len(block) // total, 1)])
+            truth = random.random((len(rows), block.shape[1])) < block[rows]
+            losses.append(direction.losses(objective, name, rows, truth, weights is None))
+        (values if weights is None else bounds).append(np.mean(losses, 0))
         if progress:
-            progress(label, number, len(draws) + len(posterior))
+            progress(f"floors of {name}", number, _TRUTHS + len(posterior))
     counted, masked, without = np.mean(values, 0).tolist()
     low = [interval(column) for column in np.transpose(bounds)] if bounds else [(None, None)] * 2
     return LossFloor(name, Estimate(counted, *low[0]), Estimate(masked, *low[1]), without)
@@ -102,20 +102,47 @@ def _spaced(draws: Doubles) -> list[Doubles]:
     return list(draws[np.linspace(0, len(draws) - 1, min(_WEIGHTS, len(draws))).round().astype(int)])
 
 
-def _losses(objective: Objective, name: str, batch: Batch, mask: Mask, truth: Flags, left_out: Flags | None) -> Tensor:
-    """Return the losses of the queries of a batch, both directions one after the other."""
-    match = torch.from_numpy(truth)
-    S = torch.where(mask.match | match, _MATCH, _APART)
-    if left_out is not None:
-        mask = replace(mask, valid=mask.valid & ~torch.from_numpy(left_out))
-    directions = [(S, mask)] if batch.is_one_set else [(S, mask), (S.T.contiguous(), mask.t())]
-    losses = []
-    for similarities, of_direction in directions:
-        weights = objective(similarities, of_direction)
-        if weights.values is None:
-            raise InputError(f"{name} must have a loss; it states its gradient alone")
-        losses.append(weights.values[weights.usable])
-    whole = torch.cat(losses).double()
-    if not len(whole) or not bool(whole.isfinite().all()):
-        raise InputError(f"{name} must have finite losses; it has {len(whole)}, or some that are not finite")
-    return whole
+@dataclass(frozen=True, eq=False)
+class _Direction:
+    """The queries of a batch from one side."""
+
+    batch: int
+    is_second: bool  # queries are the batch's candidates
+    mask: Mask
+    hidden: Flags  # (q, c) pairs that the mask of the audit leaves out
+
+    def losses(self, objective: Objective, name: str, rows: Rows, truth: Flags, is_whole: bool) -> list[float]:
+        """Return the mean losses of some queries: false negatives counted, masked, and, of the whole, without them.
+
+        Args:
+            objective: whose losses.
+            name: of the objective.
+            rows: of the queries.
+            truth: (r, c) which of their negatives match.
+            is_whole: whether the last is asked for.
+        """
+        mask, match = self.mask.rows(torch.from_numpy(rows)), torch.from_numpy(truth)
+        S = torch.where(mask.match | match, _MATCH, _APART)
+        hidden = torch.from_numpy(self.hidden[rows])
+        left_out = [torch.zeros_like(match), hidden, *([match] if is_whole else [])]
+        return [_mean(objective, name, S, replace(mask, valid=mask.valid & ~flags)) for flags in left_out]
+
+
+def _directions(batches: Sequence[Batch], relations: Relations, hidden: Sequence[Flags]) -> Iterator[_Direction]:
+    """Yield the directions of batches: both, or one of a labelled set."""
+    for place, (batch, flags) in enumerate(zip(batches, hidden, strict=True)):
+        mask = batch.mask(relations, "mask")
+        yield _Direction(place, False, mask, flags)
+        if not batch.is_one_set:
+            yield _Direction(place, True, mask.t(), np.ascontiguousarray(flags.T))
+
+
+def _mean(objective: Objective, name: str, S: Tensor, mask: Mask) -> float:
+    """Return the mean loss of the queries that have one."""
+    weights = objective(S, mask)
+    if weights.values is None:
+        raise InputError(f"{name} must have a loss; it states its gradient alone")
+    losses = weights.values[weights.usable].double()
+    if not len(losses) or not bool(losses.isfinite().all()):
+        raise InputError(f"{name} must have finite losses; it has {len(losses)}, or some that are not finite")
+    return float(losses.mean())

@@ -68,7 +68,8 @@ def worth_lines(result: AuditResult, worth: Worth, mark: str) -> list[str]:
     if trial is not None:
         lines += [
             f"Trial of p >= {result.threshold:g}: heads on {trial.vectors} ({trial.width} dimensions), "
-            f"{trial.objective}, {trial.queries:,} queries, {SEEDS} seeds, {trial.hidden:,} pairs left out.",
+            f"{trial.objective}, batches of {trial.batch_size:,}, {trial.queries:,} queries, {SEEDS} seeds, "
+            f"{trial.hidden:,} pairs left out.",
             "What they find with the mask less what they find without it, in points:",
             f"{'suspects are':<16}" + "".join(f"{part.measure:<30}" for part in trial.differences[:3]).rstrip(),
         ]
