@@ -23,6 +23,11 @@ from lossscope.audit.estimate.held_out_trial import (
     held_out_trial,
 )
 from lossscope.audit.output.worth_text import verdict
+from lossscope.audit.parts.text_space import TextSpace
+from lossscope.audit.steps import worth
+from lossscope.audit.steps.inputs import read_inputs
+from lossscope.audit.steps.options import AuditOptions
+from lossscope.audit.steps.worth import trial_vectors
 from lossscope.core.relations import Relations
 from lossscope.errors import InputError
 from lossscope.registry import build
@@ -33,7 +38,7 @@ N, TWINS = 240, 24  # queries, and how many of them say the same thing
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "SEEDS", 3)
-    monkeypatch.setattr(trials, "_STEPS", 60)
+    monkeypatch.setattr(trials, "_STEPS", 40)
     monkeypatch.setattr(trials, "_RATE", 0.02)
 
 
@@ -72,8 +77,11 @@ def test_where_false_negatives_are_planted_the_mask_helps(spec: str) -> None:
     assert result.queries == N and result.hidden == twins().sum()
 
 
-def test_a_mask_of_the_true_negatives_that_teach_is_said_to_harm_where_they_are_judged() -> None:
+def test_a_mask_of_the_true_negatives_that_teach_is_said_to_harm_where_they_are_judged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Suspects that do not match: what is said without labels is that labels decide, or that less is found."""
+    monkeypatch.setattr(trials, "_STEPS", 60)
     result = run(planted(twins(), np.zeros((N, N))))
     assert result.headline.high < 0
     assert verdict(result, is_calibrated=True).startswith("The heads found less")
@@ -89,7 +97,7 @@ def test_a_random_mask_is_not_said_to_help() -> None:
 
 def test_equal_trials_are_equal_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "SEEDS", 2)
-    monkeypatch.setattr(trials, "_STEPS", 20)
+    monkeypatch.setattr(trials, "_STEPS", 10)
     one, other = (run(planted(twins(), twins())) for _ in range(2))
     assert one == other
 
@@ -136,6 +144,37 @@ def test_the_interval_has_the_mean_where_queries_and_seeds_are_random() -> None:
         inside += low < 0 < high
     assert 0.94 <= inside / 400 <= 0.995
     assert crossed_interval(np.zeros((4, 5))) == (0, 0, 0)
+
+
+def test_batches_have_as_many_pairs_as_are_taken_or_as_a_half_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials, "SEEDS", 2)
+    monkeypatch.setattr(trials, "_STEPS", 1)
+    items, objective = planted(twins(), twins()), build("objectives", "ntxent")
+    assert held_out_trial(items, objective, "ntxent", 4096).batch_size == N // 2
+    monkeypatch.setattr(trials, "_BATCH", 32)
+    assert [held_out_trial(items, objective, "ntxent", size).batch_size for size in (4096, 16)] == [32, 16]
+
+
+def test_of_texts_vectors_are_the_largest_singular_ones_of_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    width = 20
+    monkeypatch.setattr(worth, "WIDTH", width)
+    inputs = read_inputs([], AuditOptions.of(data="passages:train=60,val=10,test=10"))
+    space = inputs.material.part(TextSpace)
+    assert space.first_words is not None
+    words = sparse.vstack([space.first_words, space.words]).toarray()
+    name, first, second = trial_vectors(inputs)
+    assert name == "words of the texts"
+    assert [len(first), len(second)] == [space.first_words.shape[0], space.words.shape[0]]
+    values = np.linalg.svd(words, compute_uv=False)
+    assert first.shape[1] == second.shape[1] == width
+    assert (first**2).sum() + (second**2).sum() == pytest.approx((values[:width] ** 2).sum(), rel=0.01)
+    vectors = np.concatenate([first, second])
+    assert np.linalg.norm(words @ words.T - vectors @ vectors.T, 2) == pytest.approx(values[width] ** 2, rel=0.2)
+
+
+def test_texts_of_a_single_word_have_no_vectors() -> None:
+    with pytest.raises(InputError, match="must have 2 words or more between them; they have 1"):
+        worth._of_words([sparse.csr_matrix(np.ones((3, 1)))] * 2)
 
 
 def test_what_cannot_be_tried_is_said() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lossscope.audit.estimate import loss_floor as floors
 from lossscope.audit.estimate.calibration import Calibration
 from lossscope.audit.estimate.loss_floor import LossFloor, loss_floor
 from lossscope.audit.estimate.rates import BatchPairs
@@ -79,6 +80,25 @@ def test_the_interval_is_of_the_draws_of_the_weights() -> None:
     assert found.counted.low is not None and found.counted.high is not None
     assert found.counted.low < found.counted.value < found.counted.high
     assert found.counted.high > 1.5 * found.counted.low
+
+
+def test_of_large_batches_draws_take_other_queries_and_all_of_their_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    pairs = sample()
+    whole = floor(pairs, certain(), "ntxent:tau=0.05")
+    monkeypatch.setattr(floors, "_PAIRS", 7 * 20 * 5)  # 7 of the 20 queries of each of 5 batches
+    found = floor(pairs, certain(), "ntxent:tau=0.05")
+    assert found.counted.value != whole.counted.value
+    assert found.counted.value == pytest.approx(whole.counted.value, rel=0.06)
+    monkeypatch.setattr(floors, "_TRUTHS", 1)  # without the other draws, it is of 7 queries alone
+    of_few = floor(pairs, certain(), "ntxent:tau=0.05").counted.value
+    assert abs(of_few - whole.counted.value) > abs(found.counted.value - whole.counted.value)
+
+
+@pytest.mark.parametrize("spec", ["lifted-structure:form=pair", "lifted-structure:form=anchor"])
+def test_where_rows_depend_on_each_other_batches_stay_whole(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = floor(sample(), certain(), spec)
+    monkeypatch.setattr(floors, "_PAIRS", 7 * 20 * 5)
+    assert (floor(sample(), certain(), spec) == whole) == build("objectives", spec).coupled
 
 
 def test_an_objective_without_a_loss_or_with_other_inputs_has_none() -> None:

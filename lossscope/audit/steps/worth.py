@@ -103,6 +103,8 @@ def _of_words(sides: Sequence[sparse.csr_matrix]) -> tuple[Floats, Floats]:
     from sklearn.decomposition import TruncatedSVD
 
     joined = sparse.vstack(sides)
+    if joined.shape[1] < 2:
+        raise InputError(f"texts must have 2 words or more between them; they have {joined.shape[1]}")
     svd = TruncatedSVD(min(WIDTH, min(joined.shape) - 1), random_state=0).fit(joined)
     first, second = (np.asarray(svd.transform(side), np.float32) for side in sides)
     return first, second
