@@ -239,7 +239,7 @@ def _train(
     for step, batch in enumerate(_batches(items.relations, sampling)):
         for group in optimiser.param_groups:
             group["lr"] = _RATE * (1 - step / _STEPS)
-        rows = [torch.from_numpy(one) for one in (batch.images, batch.captions)]
+        rows = [torch.from_numpy(part) for part in (batch.images, batch.captions)]
         first, second = (_apply(head, side[row]) for head, side, row in zip(heads, sides, rows, strict=True))
         S = first @ second.T
         mask = _mask(batch, items.relations, hidden)

@@ -68,7 +68,7 @@ def _worth(result: AuditResult, worth: Worth) -> dict[str, Any]:
     """Return floors, the trial with what it says, and why either is missing."""
     trial = worth.trial
     return {
-        "floors": [asdict(one) for one in worth.floors],
+        "floors": [asdict(floor) for floor in worth.floors],
         "trial": None if trial is None else {**asdict(trial), "verdict": verdict(trial, result.is_calibrated)},
         "reasons": list(worth.reasons),
     }

@@ -63,7 +63,7 @@ def worth_lines(result: AuditResult, worth: Worth, mark: str) -> list[str]:
         worth: of its mask.
         mark: after numbers that depend on probabilities.
     """
-    lines = [f"loss of a model that is right, {one.objective}   {floor_text(one, mark)}" for one in worth.floors]
+    lines = [f"loss of a model that is right, {floor.objective}   {floor_text(floor, mark)}" for floor in worth.floors]
     trial = worth.trial
     if trial is not None:
         lines += [
