@@ -66,6 +66,8 @@ def audit(
 
     `lossscope audit --data scenes:ambiguity=0.4 --labels audit/sheet.csv --out audited`
 
+    `lossscope audit runs/scenes-ntxent-seed0 --labels audit/sheet.csv --worth --out audited`
+
     `lossscope train --data scenes:ambiguity=0.4 --encoder vsepp --objective ntxent --mask audit/mask.npz`
 
     OUT/index.html shows the strongest suspects; OUT/sheet.html has the pairs to label, with keys, and counts the rate
@@ -79,6 +81,8 @@ def audit(
         raise usage("--label opens the sheet of an audit; --pairs writes scores alone")
     if pairs is not None and format == "json":
         raise usage("--format json is of an audit's result; scores of --pairs are written to OUT/scores.csv")
+    if pairs is not None and options.worth:
+        raise usage("--worth is of an audit's mask; --pairs writes scores alone. Leave one of them out")
     from lossscope.audit.steps.inputs import with_rows
 
     sources, options = with_rows(targets, options, is_typed("split"))
@@ -214,6 +218,7 @@ def _rate_lines(result: AuditResult) -> list[str]:
 def _mask_lines(result: AuditResult, out: Path) -> list[str]:
     """Return what thresholds leave out, how many suspects there are, and how to train without them."""
     from lossscope.audit.estimate.design import RARE
+    from lossscope.audit.output.worth_text import worth_lines
 
     assert result.rate is not None
     assert result.least is not None
@@ -223,6 +228,8 @@ def _mask_lines(result: AuditResult, out: Path) -> list[str]:
         precision, recall = _percent(row.precision), _percent(row.recall)
         lines.append(f"p >= {row.threshold:<11g}{f'{row.hidden:.3%}':<15}{precision:<29}{recall}{chosen}")
     lines += ["* is --threshold.", ""]
+    if result.worth is not None:
+        lines += [*worth_lines(result, result.worth), ""]
     copies = int(result.suspects.copy.sum())
     text = f"{len(result.suspects.pairs):,} suspects of {result.examined:,} pairs that were looked at"
     lines.append(text + (f", {copies:,} of them copies" if copies else "") + f" ({result.pairs:,} in all).")

@@ -74,6 +74,7 @@ def test_json_is_one_document_that_equals_the_file() -> None:
     assert document["schema"] == "lossscope.audit/1"
     assert document == json.loads(Path("out/audit.json").read_text())
     assert [one["threshold"] for one in document["thresholds"]] == [0.05, 0.1, 0.2, 0.5]
+    assert document["worth"] is None
 
 
 def test_numbers_whose_weights_are_of_other_things_are_marked_until_there_are_labels() -> None:
@@ -253,6 +254,50 @@ def test_signals_are_listed_with_their_questions_and_sources() -> None:
     assert "Conneau" in listed["density"]["source"]
     assert listed["agreement"]["options"] == "share=0.95"
     assert all(one["what"].endswith("?") for one in listed.values())
+
+
+def worth_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dump of 60 pairs in twos that say the same, and labels of some; the trial is short."""
+    monkeypatch.setattr("lossscope.audit.estimate.held_out_trial._STEPS", 10)
+    monkeypatch.setattr("lossscope.audit.estimate.held_out_trial.SEEDS", 2)
+    random, n = np.random.default_rng(0), 60
+    concept = random.normal(size=(n // 2, 6)).repeat(2, 0)
+    pairs = np.stack([np.arange(n)] * 2, 1)
+    queries, answers = (concept + 0.3 * random.normal(size=(n, 6)) for _ in range(2))
+    np.savez("pairs.npz", queries=queries, documents=answers, positives=pairs)
+    rows = [f"{q},{q ^ 1},yes\n{q},{(q + 7) % n},no\n" for q in range(n)]
+    Path("labels.csv").write_text("query,document,answer\n" + "".join(rows))
+
+
+def test_what_the_mask_is_worth_is_printed_and_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    worth_data(monkeypatch)
+    words = "audit pairs.npz --out out --batch-size 16 --split test --worth --objective ntxent:tau=0.1"
+    lines = succeed(f"{words} --labels labels.csv").stdout.splitlines()
+    worth = json.loads(Path("out/audit.json").read_text())["worth"]
+    assert worth["trial"]["queries"] == 60
+    [floor] = worth["floors"]
+    assert floor["counted"]["low"] < floor["counted"]["value"] < floor["counted"]["high"]
+    assert floor["masked"]["value"] < floor["counted"]["value"]
+    assert [(one["ranking"], one["measure"]) for one in worth["trial"]["differences"]][::3] == [
+        ("by probability", "R@1"), ("left out", "R@1"), ("as labelled", "R@1"),
+    ]  # fmt: skip
+    assert worth["trial"]["verdict"] in Path("out/index.html").read_text()
+    assert worth["trial"]["verdict"] in lines
+    assert any(line.startswith("loss of a model that is right, ntxent ") for line in lines)
+    [line] = [line for line in lines if line.startswith("Trial of p >= 0.1: heads on pairs.npz (6 dimensions)")]
+    assert ", batches of 16, 60 queries, " in line
+    [row] = [line for line in lines if line.startswith("as labelled")]
+    assert row.count(" to ") == 3
+
+
+def test_the_worth_that_cannot_be_had_is_said_with_its_reason() -> None:
+    result = succeed(f"{AUDIT} --worth")
+    assert "not known: trial: it needs vectors of both sides, and texts are of the second alone" in result.stdout
+    assert "loss of a model that is right, ntxent:tau=0.05" in result.stdout
+    assert json.loads(Path("out/audit.json").read_text())["worth"]["trial"] is None
+    Path("pairs.csv").write_text("image,caption\n")
+    refused = lossscope(f"{AUDIT} --worth --pairs pairs.csv")
+    assert (refused.exit_code, "--pairs writes scores alone" in refused.stderr) == (2, True)
 
 
 def test_where_false_negatives_are_rare_it_says_that_masks_did_harm() -> None:

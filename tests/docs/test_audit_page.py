@@ -98,6 +98,27 @@ def test_what_is_said_where_few_negatives_are_false_is_what_was_measured() -> No
         assert abs(change) < found["none"].std()
 
 
+def test_what_is_said_of_the_trials_of_masks_is_what_was_measured() -> None:
+    """The exact mask helps scenes by truth, not with suspects left out or wrong; passages hardly."""
+    rows = results("worth")
+    assert set(rows["seed"]) == {101, 102, 103} and len(rows) == 2 * 2 * 3 * 3
+    chosen = rows[rows["mask"] != "random"].assign(seen=lambda table: table["by truth low"] > 0)
+    scenes, passages = (chosen[chosen["data"] == name] for name in ("scenes", "passages"))
+    assert scenes["seen"].all()
+    assert (scenes[scenes["mask"] != "perfect"]["by probability low"] > 0).sum() == 2, "two of six trials"
+    exact = scenes[scenes["mask"] == "perfect"]
+    for way in ("left out", "as labelled"):
+        assert ((exact[f"{way} low"] < 0) & (exact[f"{way} high"] > 0)).all()
+    assert passages["seen"].mean() < 0.5
+    lost = passages[(passages["mask"] != "perfect") & (passages["objective"] == "ntxent:tau=0.05")]
+    assert lost["by truth"].mean() > 0 and lost["by probability"].mean() > 0
+
+
+def test_the_trial_does_not_say_that_random_masks_help() -> None:
+    rows = results("worth")
+    assert (rows[rows["mask"] == "random"]["by probability low"] <= 0).all()
+
+
 def test_the_number_of_judgements_is_that_of_the_table() -> None:
     pairs = results("judgements").groupby("judgements")["pairs"].first().sum()
     assert f"judgements of {round(pairs / 1000)},000 pairs" in _page()

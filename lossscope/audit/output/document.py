@@ -11,7 +11,9 @@ from ..estimate.calibration import Calibration
 from ..estimate.rates import Estimate
 from ..estimate.transfer import Transfer
 from ..steps.result import AuditResult
+from ..steps.worth import Worth
 from ..types import State
+from .worth_text import verdict
 
 SCHEMA = "lossscope.audit/1"
 
@@ -66,6 +68,7 @@ def document(result: AuditResult) -> dict[str, Any]:
         "signals": list(result.signals),
         "copies": {"signals": list(result.copy_names), "pairs": int(result.suspects.copy.sum())},
         "unknown_signals": dict(result.unknown),
+        "worth": None if result.worth is None else _worth(result, result.worth),
         "quality": None if result.quality is None else asdict(result.quality),
         "agreements": [
             {"files": list(two.files), "pairs": two.pairs, "alike": two.alike, "kappa": _plain(_estimate(two.kappa))}
@@ -73,6 +76,16 @@ def document(result: AuditResult) -> dict[str, Any]:
         ],
     }  # fmt: skip
     return {key: _plain(value) for key, value in facts.items()}
+
+
+def _worth(result: AuditResult, worth: Worth) -> dict[str, Any]:
+    """Return floors, the trial with what it says, and why either is missing."""
+    trial = worth.trial
+    return {
+        "floors": [asdict(floor) for floor in worth.floors],
+        "trial": None if trial is None else {**asdict(trial), "verdict": verdict(trial, result.state)},
+        "reasons": list(worth.reasons),
+    }
 
 
 def _estimate(estimate: Estimate) -> dict[str, float | None]:
@@ -83,6 +96,6 @@ def _plain(value: Any) -> Any:
     """Return a value with None for numbers that are not finite."""
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

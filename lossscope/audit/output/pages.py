@@ -20,6 +20,7 @@ from ..types import PairRows
 from .document import status
 from .page import PageDesign, PageItem, PagePair, write_page
 from .tables import positives
+from .worth_text import floor_text, verdict
 
 _REASONS = 4  # of a pair that are shown
 
@@ -97,6 +98,12 @@ def facts_of(result: AuditResult) -> list[tuple[str, str]]:
         low, high = one.share.low, one.share.high
         span = "" if low is None or high is None else f", {low:.1%} to {high:.1%}"
         facts.append((f"gradient weight on them, {one.objective}", f"{one.share.value:.1%}{span}"))
+    if result.worth is not None:
+        for floor in result.worth.floors:
+            facts.append((f"loss of a model that is right, {floor.objective}", floor_text(floor)))
+        if result.worth.trial is not None:
+            facts.append(("trial of the mask", verdict(result.worth.trial, result.state)))
+        facts += [("not known", reason) for reason in result.worth.reasons]
     return facts
 
 

@@ -49,6 +49,10 @@ class AuditOptions:
     precision: Annotated[
         float, Choice(None, "Factor that the interval of the counted rate may span when labels are enough.", low=1.1)
     ] = 4.0
+    worth: Annotated[
+        bool,
+        Choice(None, "Also try on frozen vectors what the mask changes, and say the loss's floor.", flags="--worth"),
+    ] = False
     seed: Annotated[int, Choice(None, "Seed of batches and of initial weights.", low=0)] = 0
     source: Request = Request()  # noqa: RUF009 - never changed; how sources are read
 

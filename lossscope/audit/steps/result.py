@@ -18,6 +18,7 @@ from ..estimate.rates import Estimate, WeightShare
 from ..estimate.transfer import Transfer
 from ..parts.material import Material
 from ..types import Floats, PairRows, State
+from .worth import Worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +118,7 @@ class AuditResult:
     counted: Counted | None  # the rate that they say without a model
     precision: float  # factor that the counted interval may span
     notices: tuple[str, ...]
+    worth: Worth | None = None  # of the mask, where it was asked for
 
     @property
     def has_probabilities(self) -> bool:

@@ -36,6 +36,7 @@ from .options import AuditOptions
 from .result import AuditResult, ScoredPairs
 from .scorer import Scorer
 from .signals import build_signals
+from .worth import Worth, worth_of
 
 THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # for which precision and recall are stated
 _CHUNK = 1 << 18  # pairs scored at a time
@@ -70,11 +71,19 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
     reasons: tuple[str, ...] = ()
     accuracies: tuple[Accuracy, ...] = ()
     shares: tuple[WeightShare, ...] = ()
+    worth: Worth | None = None
     if scorer.state != "ranked only":
         sample = BatchPairs(scorer.batches, scorer.negative, drawn.Z, drawn.copy)
         weights, reasons = _weights(inputs, sample, options)
         rate, accuracies, shares = _estimates(sample, scorer.calibration, weights, options)
         of_queries = per_query(sample, scorer.calibration)
+        if options.worth:
+            worth = worth_of(inputs, sample, scorer.calibration, suspects.pairs, suspects.probability, options)
+    elif options.worth:
+        raise InputError(
+            "--worth needs probabilities, and these data are ranked only. Audit them without it, label sheet.html, "
+            "then give --labels labels.csv --worth"
+        )
     table, labels, number = scorer.table, scorer.labels, _number_of_pairs(inputs)
     counted, uncounted = (None, ()) if labels is None else count_labels(labels)
     return AuditResult(
@@ -110,6 +119,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
             *uncounted,
             *([] if least is None else _missed(suspects, least, accuracies, options.threshold, examined, number)),
         ),
+        worth=worth,
     )
 
 
