@@ -95,7 +95,7 @@ def judgements(rows: pd.DataFrame) -> str:
 
 def minilm(rows: pd.DataFrame) -> str:
     """Return AUC and AP of the same judgements with embeddings of a text model, and of its signals alone."""
-    table = rows.set_index(["judgements", "signals", "scored by"])
+    of = {kind: rows[rows["judgements"] == kind].set_index(["signals", "scored by"]) for kind in ("expert", "crowd")}
     wanted = [("texts", "cross-validated"), ("embeddings", "cross-validated"), ("both", "cross-validated")]
     single = rows[(rows["judgements"] == "expert") & ~rows["scored by"].isin(COMBINATIONS)]
     single = single[single["signals"] == "embeddings"].sort_values("AUC", ascending=False)
@@ -104,7 +104,7 @@ def minilm(rows: pd.DataFrame) -> str:
     for group, by in wanted:
         cells = [f"**{group}**, {by}" if by in COMBINATIONS else f"`{by}`"]
         for kind in ("expert", "crowd"):
-            row = table.loc[(kind, group, by)]
+            row = of[kind].loc[(group, by)]
             cells += [_interval(row, "AUC"), _interval(row, "AP")]
         lines.append(tuple(cells))
     text = (
@@ -216,8 +216,8 @@ def sixty(rows: pd.DataFrame) -> str:
     text = (
         "From each data set, drawn with 20 seeds, ten sheets are drawn; 60 pairs of each are asked in the order of the "
         "page and answered by the truth. Means of rates, medians of the ends of intervals and, where there is a yes, "
-        "of the factor that they span; ± is a standard error of the bias over seeds. A score of chance is a random number "
-        "in place of what the texts say."
+        "of the factor that they span; ± is a standard error of the bias over seeds. A score of chance is a random "
+        "number in place of what the texts say."
     )
     header = ("data", "true rate", "counted", "bias", "interval", "spans a factor of", "true rate inside")
     return f"{text}\n\n{markdown_table(header, lines)}"

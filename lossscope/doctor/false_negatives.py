@@ -45,7 +45,8 @@ class FalseNegatives(Check):
         return self.finding(
             f"{share:.0%} of the gradient pushes away items that match",
             f"{matching / pairs:.1%} of the negatives {'' if truth.is_exact else 'probably '}match their query, and "
-            f"{share:.0%} of the weight on negatives is on them.",
+            f"{share:.0%} of the weight on negatives is on them."
+            + (f" The audit is {truth.status}." if truth.status else ""),
             (
                 Evidence("share of the weight on matching negatives", share, self.share, (0, self.share)),
                 Evidence("share of the negatives that match", matching / pairs, None, (None, None)),

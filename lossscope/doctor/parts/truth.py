@@ -29,6 +29,7 @@ class Truth:
 
     probability: Callable[[Rows, Rows], Probabilities]  # rows (q,) and (c,) of the sample -> (q, c)
     is_exact: bool  # whether probabilities are 0 or 1, of a data set that knows
+    status: str = ""  # of an audit: where its probabilities come from, in words
     needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
 
     @classmethod
@@ -65,4 +66,5 @@ class Truth:
             rows: of the sample in the split.
         """
         ids = split.image_ids, split.caption_ids
-        return cls(lambda first, second: known.probabilities(*ids, rows.i2t[first], rows.t2i[second]), False)
+        status = known.status or "of an earlier version, whose probabilities may be of other data than these"
+        return cls(lambda first, second: known.probabilities(*ids, rows.i2t[first], rows.t2i[second]), False, status)
