@@ -99,12 +99,12 @@ def minilm(rows: pd.DataFrame) -> str:
     wanted = [("texts", "cross-validated"), ("embeddings", "cross-validated"), ("both", "cross-validated")]
     single = rows[(rows["judgements"] == "expert") & ~rows["scored by"].isin(COMBINATIONS)]
     single = single[single["signals"] == "embeddings"].sort_values("AUC", ascending=False)
-    wanted += [("embeddings", name) for name in single["scored by"]]
+    wanted += [("embeddings", str(name)) for name in single["scored by"]]
     lines = []
     for group, by in wanted:
         cells = [f"**{group}**, {by}" if by in COMBINATIONS else f"`{by}`"]
         for kind in ("expert", "crowd"):
-            row = of[kind].loc[(group, by)]
+            row: Any = of[kind].loc[(group, by)]
             cells += [_interval(row, "AUC"), _interval(row, "AP")]
         lines.append(tuple(cells))
     text = (

@@ -64,6 +64,11 @@ def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
 
 def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResult:
     """Return what an audit says, once it is read and what scores pairs is fitted."""
+    if options.worth and scorer.state == "ranked only":
+        raise InputError(
+            "--worth needs probabilities, and these data are ranked only. Audit them without it, label sheet.html, "
+            "then give --labels labels.csv --worth"
+        )
     suspects, least, examined = _suspects(scorer, options)
     drawn = scorer.score_random()
     rate: Estimate | None = None
@@ -79,11 +84,6 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         of_queries = per_query(sample, scorer.calibration)
         if options.worth:
             worth = worth_of(inputs, sample, scorer.calibration, suspects.pairs, suspects.probability, options)
-    elif options.worth:
-        raise InputError(
-            "--worth needs probabilities, and these data are ranked only. Audit them without it, label sheet.html, "
-            "then give --labels labels.csv --worth"
-        )
     table, labels, number = scorer.table, scorer.labels, _number_of_pairs(inputs)
     counted, uncounted = (None, ()) if labels is None else count_labels(labels)
     return AuditResult(
