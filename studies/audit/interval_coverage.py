@@ -41,10 +41,10 @@ RESULTS = Path(__file__).parent / "results" / "interval_coverage.csv"
 SEEDS = range(20)
 DATA = {
     **{
-        f"scenes, ambiguity {ambiguity}": f"scenes:train=500,val=2,test=2,size=16,ambiguity={ambiguity}"
+        f"scenes, ambiguity {ambiguity}": f"scenes:train=300,val=2,test=2,size=16,ambiguity={ambiguity}"
         for ambiguity in (0.1, 0.4, 0.7)
     },
-    "passages": "passages:train=1000",
+    "passages": "passages:train=600",
 }
 _CHUNK = 1 << 18  # pairs
 
