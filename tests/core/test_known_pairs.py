@@ -30,6 +30,7 @@ from tests.each import each
 ROWS = [(f"How is thing {row} made?", f"Thing {row} is made of part {row // 2}.") for row in range(40)]
 OTHER = [(f"Where does animal {row} live?", f"Animal {row} lives in place {row // 2}.") for row in range(40)]
 SCENES = "scenes:train=60,val=20,test=20,size=16,ambiguity=0.4"
+pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
 PAIR = np.array([0]), np.array([1]), np.array([0.9], np.float32)
 
 
