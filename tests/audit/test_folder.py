@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,21 @@ def test_an_audit_that_fails_leaves_the_earlier_one_whole(
     with pytest.raises(raised):
         write_audit(result, out, 6)
     assert contents(out) == before
+
+
+def test_a_mask_goes_with_an_audit_that_is_ranked_only_and_stays_where_that_fails(
+    result: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    write_audit(result, out, 5)
+    before = contents(out)
+    ranked = replace(result, state="ranked only", rate=None, per_query=None, least=None, weights=(), accuracy=())
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(folder, "document", fail_with(RuntimeError("x")))
+        write_audit(ranked, out, 5)
+    assert contents(out) == before
+    write_audit(ranked, out, 5)
+    assert set(contents(out)) == set(FILES) - {"mask.npz"}
 
 
 def test_what_a_killed_audit_left_is_removed(result: AuditResult, tmp_path: Path) -> None:

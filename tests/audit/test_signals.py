@@ -31,6 +31,7 @@ from tests.audit.small import (
     positives_without,
     source,
     split,
+    two_texts,
     vectors,
 )
 
@@ -231,8 +232,8 @@ def test_a_query_without_positives_breaks_no_signal(name: str) -> None:
 
 @pytest.mark.parametrize("name", names("signals"))
 def test_a_signal_is_of_pairs_in_any_order_and_says_why_it_speaks(name: str) -> None:
-    of = Material.of((), queries_and_documents()) if name in OF_TWO_TEXTS else material(2)
-    pairs = every_pair(3) if name in OF_TWO_TEXTS else PAIRS
+    of, pairs = (two_texts(), every_pair(4, 6)) if name in OF_TWO_TEXTS else (material(2), PAIRS)
+    assert np.isfinite(values(name, of, pairs)).any()
     order = np.random.default_rng(0).permutation(len(pairs))
     shuffled = PairRows(pairs.left[order], pairs.right[order])
     np.testing.assert_allclose(values(name, of, shuffled), values(name, of, pairs)[order], atol=1e-6)
