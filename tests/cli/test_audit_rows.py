@@ -1,4 +1,4 @@
-"""`lossscope audit train.jsonl`: a file of rows is the data, and all of it; ids of a model must be those of the data."""
+"""`lossscope audit train.jsonl`: a file of rows is the data, and all of it; a model must have the ids of the data."""
 
 from __future__ import annotations
 
@@ -43,8 +43,9 @@ def write_dump(name: str, ids: list[str], change: Callable[[list[str]], list[str
     queries = random.normal(size=(len(ids), 6))
     split = TextRows("train.jsonl").split("all")
     np.savez(
-        name, queries=queries, documents=queries + random.normal(size=queries.shape), positives=split.relations.positives,
-        query_id=np.array(change(ids)), document_id=np.array(split.caption_ids[: len(ids)]),
+        name, queries=queries, documents=queries + random.normal(size=queries.shape),
+        positives=split.relations.positives,
+        query_id=np.array(change(ids)), document_id=np.array(split.caption_ids),
     )  # fmt: skip
 
 

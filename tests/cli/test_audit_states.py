@@ -117,7 +117,7 @@ def test_pages_show_a_probability_of_copies_alone_and_no_rate(audited: Audited) 
 
 def test_suspects_have_a_score_by_which_they_are_ordered(audited: Audited) -> None:
     suspects = read_parquet(audited.out / "suspects.parquet")
-    assert not [name for name in suspects if "probab" in name]
+    assert not [name for name in suspects.columns.tolist() if "probab" in name]
     copies = suspects["is_copy"] == 1
     assert (suspects["score"].isna() == copies).all()
     assert copies.is_monotonic_decreasing, "copies are in front"
@@ -148,7 +148,7 @@ def test_scores_of_a_file_are_no_probabilities(audited: Audited) -> None:
     assert "Note: ranked only: pairs are in order" in result.stderr
     table = read_csv("scores/scores.csv")
     assert list(table)[:3] == [first, second, "score"]
-    assert not [name for name in table if "probab" in name]
+    assert not [name for name in table.columns.tolist() if "probab" in name]
     np.testing.assert_allclose(table["score"], chosen["score"], atol=1e-5)
 
 
@@ -158,7 +158,7 @@ COMMANDS = (
     "cocos pairs.npz --batch-size 8 --objective ntxent --mask out/mask.npz",
     "doctor pairs.npz --batch-size 8 --objective ntxent --audit out",
     "probe pairs.npz --batch-size 8 --objective ntxent --probes false_negatives:audit=out --out rows.csv",
-    "train --data passages:train=40,val=8,test=8 --encoder biencoder:dim=8,words=8 --objective ntxent --epochs 1 --out run --mask out",
+    "train --data passages:train=40,val=8,test=8 --encoder biencoder --objective ntxent --out run --mask out",
 )
 
 
