@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lossscope.audit.steps.inputs import with_rows
+from lossscope.audit.steps.options import AuditOptions
 from lossscope.datasets.texts import TextRows
 from tests.command_line import lossscope, message
 from tests.each import each
 
 N = 30
-OPTIONS = "--batch-size 6 --sheet 10 --quiet"
+OPTIONS = "--batch-size 6 --sheet 10 --shown 5 --quiet"
 ROWS = [
     {"id": f"row-{k}", "query": f"where is thing {k}?", "positive": f"Thing {k} is near place {k // 3}."}
     for k in range(N)
@@ -49,15 +51,24 @@ def write_dump(name: str, ids: list[str], change: Callable[[list[str]], list[str
     )  # fmt: skip
 
 
+def test_a_file_is_audited_whole_as_its_data_with_split_all() -> None:
+    found = audit("train.jsonl")
+    assert found == audit("--data", "texts:file=train.jsonl", "--split", "all")
+    assert found["items"] == [N, N]
+
+
 @each("file, data", [
     ("train.jsonl", "texts:file=train.jsonl"),
+    ("train.csv", "texts:file=train.csv"),
     ("my, rows.jsonl", 'texts:file="my, rows.jsonl"'),
-    ("texts:file=train.csv", "texts:file=train.csv"),
+    ("texts:file=train.jsonl", "texts:file=train.jsonl"),
+    ("texts:file=train.jsonl,negatives=1", "texts:file=train.jsonl,negatives=1"),
 ])  # fmt: skip
-def test_a_file_is_audited_whole_as_its_data_with_split_all(file: str, data: str) -> None:
-    found = audit(file)
-    assert found == audit("--data", data, "--split", "all")
-    assert found["items"] == [N, N]
+def test_a_file_of_any_name_or_format_stands_for_its_data(file: str, data: str) -> None:
+    options = AuditOptions.of(batch_size=6)
+    assert with_rows([file], options) == ([], AuditOptions.of(data, batch_size=6, split="all"))
+    typed = AuditOptions.of(batch_size=6, split="val")
+    assert with_rows([file], typed, is_split_typed=True) == ([], AuditOptions.of(data, batch_size=6, split="val"))
 
 
 def test_a_split_that_is_typed_is_taken() -> None:

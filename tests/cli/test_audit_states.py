@@ -29,7 +29,7 @@ WORDS = {
     "a dump": "pairs.npz --split test",
     "a set": "set.npz --split test",
 }
-OPTIONS = "--batch-size 8 --sheet 12"
+OPTIONS = "--batch-size 8 --sheet 12 --shown 20"
 NUMBERS = {  # of a document that is ranked only; there are no others
     "items", "calibration.labels", "calibration.weights", "transfer.holds", "batch_size", "suspects", "examined",
     "pairs", "copies.pairs",

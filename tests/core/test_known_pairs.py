@@ -157,6 +157,21 @@ def test_an_id_that_two_items_have_is_refused() -> None:
     assert same.tolist() == pytest.approx(np.array([[0.6, 0], [0.7, 0]])), "rows of the very same items are known"
 
 
+def test_a_mask_that_is_not_there_is_explained_by_the_state_of_its_audit(tmp_path: Path) -> None:
+    """Any missing file in the folder of an audit was said to be of one that is ranked only."""
+    document, refused = tmp_path / "audit.json", "this one is ranked only, so that it has no mask. Label its sheet.html"
+    document.write_text(json.dumps({"state": "ranked only"}))
+    for path in (tmp_path, tmp_path / "mask.npz"):
+        with pytest.raises(InputError, match=refused):
+            read_known_pairs(path)
+    with pytest.raises(InputError, match=r"maks\.npz must be the pairs of an audit; it must exist"):
+        read_known_pairs(tmp_path / "maks.npz")
+    for state in ({"state": "calibrated"}, {}):
+        document.write_text(json.dumps(state))
+        with pytest.raises(InputError, match=r"mask\.npz must be the pairs of an audit; it must exist"):
+            read_known_pairs(tmp_path)
+
+
 def test_a_file_without_texts_is_taken_by_its_ids(tmp_path: Path) -> None:
     """As of an audit of a dump, or of an earlier version."""
     split = train_split(tiny.SCENES)
