@@ -199,6 +199,16 @@ def punkt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         cached.cache_clear()
 
 
+@pytest.fixture(scope="module")
+def transferred() -> Iterator[None]:
+    """Audits of any data have probabilities without labels, as if its captions were like those that people judged."""
+    from lossscope.audit.estimate.transfer import Transfer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lossscope.audit.steps.scorer.Transfer.of", lambda *_: Transfer(True, "as a test says"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def held() -> Callable[[Path], AbstractContextManager[None]]:
     """`with held(folder):` another thread, which is another writer, holds the lock of a folder."""

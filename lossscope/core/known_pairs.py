@@ -14,6 +14,7 @@ import numpy.typing as npt
 from lossscope.errors import InputError
 from lossscope.io.arrays import read_npz
 from lossscope.io.files import fingerprint_of, write_atomically
+from lossscope.io.json_files import read_json
 from lossscope.io.reading import naming, show_path
 from lossscope.io.write_errors import explain_write_errors
 
@@ -222,13 +223,17 @@ def audited_file(path: Path | str) -> Path:
 def read_known_pairs(path: Path | str) -> KnownPairs:
     """Read the pairs of a mask.npz, or of the folder of an audit. Raises InputError for a file that is none."""
     file = audited_file(path)
-    if not file.exists() and (file.parent / "audit.json").is_file():
+    if file.name == "mask.npz" and not file.exists() and _is_ranked_only(file.parent / "audit.json"):
         raise InputError(
             f"{show_path(file.parent)} must be an audit with probabilities; this one is ranked only, so that it has no "
             "mask. Label its sheet.html, then audit again with --labels labels.csv"
         )
     state = file.stat() if file.is_file() else None
     return _read(file, None if state is None else (state.st_mtime_ns, state.st_size))
+
+
+def _is_ranked_only(document: Path) -> bool:
+    return document.is_file() and read_json(document).get("state") == "ranked only"
 
 
 @lru_cache(maxsize=4)

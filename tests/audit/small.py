@@ -10,8 +10,9 @@ from lossscope.audit.parts.material import Material
 from lossscope.audit.types import PairRows
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.relations import Relations
+from lossscope.core.sides import Sides
 from lossscope.core.types import Rows
-from lossscope.datasets.base import Split
+from lossscope.datasets.base import Split, Texts
 
 TEXTS = [
     "two dogs run on grass", "a dog plays on the lawn", "dogs chase a ball",
@@ -102,3 +103,20 @@ def certain(k: int = 1) -> Calibration:
     weights: Doubles = np.zeros(k + 1)
     weights[1] = 1e4
     return Calibration(tuple(f"signal {one}" for one in range(k)), weights)
+
+
+QUERIES = [
+    "When did Ada ever meet Byron?", "who built the tower in paris", "Where on earth is 12 Oak Street?", "what runs",
+]  # fmt: skip
+DOCUMENTS = [
+    "Later Ada met Byron in 1816.", "She was with Ada in Rome.", "the tower in Paris was built by Eiffel in 1889",
+    "They live at 12 Oak Street in Rome.", "a dog runs", "He wrote to Byron from Paris in 1816.",
+]  # fmt: skip
+PAIRS_OF_TEXTS = np.array([[0, 0], [0, 1], [1, 2], [2, 3]])  # the fourth query has no document
+
+
+def two_texts() -> Material:
+    """Return four queries and six documents, of which most have names or numbers."""
+    relations = Relations(len(QUERIES), len(DOCUMENTS), PAIRS_OF_TEXTS, Sides("query", "document"))
+    ids = [f"q{row}" for row in range(len(QUERIES))], [f"d{row}" for row in range(len(DOCUMENTS))]
+    return Material.of((), Split("test", Texts(QUERIES), DOCUMENTS, None, *ids, "0", relations=relations))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from lossscope.audit.estimate import default_weights
 from lossscope.audit.estimate.accuracy import calibration_error
 from lossscope.audit.estimate.calibration import Calibration, interval, posterior_draws, posterior_mode, prior_sd
 from lossscope.audit.estimate.default_weights import Fit, default_calibration
+from lossscope.core.sides import Sides
 from lossscope.errors import InputError
 from lossscope.io.json_files import read_json
 
@@ -27,7 +30,7 @@ def test_the_mode_under_a_weak_prior_is_that_of_logistic_regression(monkeypatch:
     monkeypatch.setattr(module, "PRIOR_SD", 1e3)
     monkeypatch.setattr(module, "INTERCEPT_SD", 1e3)
     Z, y = planted(400)
-    mode, _ = posterior_mode(Z, y, np.zeros(3))
+    mode, _ = posterior_mode(Z, y, np.zeros(3), prior_sd(3))
     from sklearn.linear_model import LogisticRegression  # takes a second
 
     other = LogisticRegression(C=1e6, tol=1e-8, max_iter=1000).fit(Z, y)
@@ -37,7 +40,7 @@ def test_the_mode_under_a_weak_prior_is_that_of_logistic_regression(monkeypatch:
 def test_the_mode_has_no_slope_and_its_covariance_is_the_inverse_curvature() -> None:
     Z, y = planted(60)
     mean = np.array([-2.0, 0.5, 0.1])
-    mode, covariance = posterior_mode(Z, y, mean)
+    mode, covariance = posterior_mode(Z, y, mean, prior_sd(3))
     X = np.c_[np.ones(60), Z]
 
     def slope(b: np.ndarray) -> np.ndarray:
@@ -51,7 +54,7 @@ def test_the_mode_has_no_slope_and_its_covariance_is_the_inverse_curvature() -> 
 
 def test_without_labels_the_posterior_is_the_prior() -> None:
     mean = np.array([-3.0, 1.0])
-    draws = posterior_draws(np.zeros((0, 1)), np.zeros(0, bool), mean, mean, np.random.default_rng(0))
+    draws = posterior_draws(np.zeros((0, 1)), np.zeros(0, bool), mean, prior_sd(2), mean, np.random.default_rng(0))
     np.testing.assert_array_less(np.abs(draws.mean(0) - mean), 0.2 * prior_sd(2))
     np.testing.assert_allclose(draws.std(0), prior_sd(2), rtol=0.15)
 
@@ -60,8 +63,8 @@ def test_without_labels_the_posterior_is_the_prior() -> None:
 def test_draws_of_the_slice_sampler_are_those_of_importance_sampling(n: int) -> None:
     Z, y = planted(n)
     mean = np.array([-1.0, 0.5, 0.0])
-    mode, covariance = posterior_mode(Z, y, mean)
-    draws = posterior_draws(Z, y, mean, mode, np.random.default_rng(0))
+    mode, covariance = posterior_mode(Z, y, mean, prior_sd(3))
+    draws = posterior_draws(Z, y, mean, prior_sd(3), mode, np.random.default_rng(0))
     random = np.random.default_rng(1)
     wide = 1.5 * covariance
     proposals = random.multivariate_normal(mode, wide, 100_000)
@@ -135,26 +138,60 @@ def test_the_calibration_error_is_0_of_the_truth_and_half_of_coins_that_are_cert
     assert calibration_error(np.full(3, 0.5), np.array([True, False, True])) <= 0.51
 
 
-STORED = read_json(default_weights.FILE)["fits"]
+STORED = read_json(default_weights.FILE)
+SIDES = {"photos": Sides(), "texts": Sides("query", "document")}
+FITS = [(kind, group) for kind in SIDES for group in STORED[kind]["fits"]]
 
 
-@pytest.mark.parametrize("group", STORED)
-def test_the_default_weights_of_all_signals_are_those_that_are_stored(group: str) -> None:
-    names = tuple(STORED[group]["weights"])
-    fitted = default_calibration(names)
-    np.testing.assert_allclose(fitted.weights, [STORED[group]["intercept"], *STORED[group]["weights"].values()])
-    assert fitted.draws is not None
-    np.testing.assert_allclose(fitted.draws.mean(0), fitted.weights, atol=0.1)
+@pytest.mark.parametrize(("kind", "group"), FITS)
+def test_the_default_weights_of_all_signals_are_those_that_are_stored(kind: str, group: str) -> None:
+    stored = STORED[kind]["fits"][group]
+    names = tuple(stored["weights"])
+    fitted = default_calibration(names, SIDES[kind])
+    np.testing.assert_allclose(fitted.weights, [stored["intercept"], *stored["weights"].values()])
     assert fitted.labels == 0
-    assert fitted.origin.startswith("judgements of Flickr8k")
-    assert "left out" not in fitted.origin
-    np.testing.assert_array_equal(default_calibration(names[::-1]).weights[1:], fitted.weights[:0:-1])
+    assert fitted.origin == STORED[kind]["origin"]
+    turned = default_calibration(names[::-1], SIDES[kind])
+    np.testing.assert_array_equal(turned.weights[1:], fitted.weights[:0:-1])
 
 
-@pytest.mark.parametrize("name", list(STORED["both"]["weights"]))
+@pytest.mark.parametrize("group", STORED["photos"]["fits"])
+def test_weights_of_photos_have_draws_and_those_of_texts_the_spread_of_their_kinds(group: str) -> None:
+    """Draws say how sure the weights are; between kinds of texts they differ, and that is the prior of labels."""
+    photos, texts = (default_calibration(tuple(STORED[kind]["fits"][group]["weights"]), SIDES[kind]) for kind in SIDES)
+    assert photos.draws is not None
+    np.testing.assert_allclose(photos.draws.mean(0), photos.weights, atol=0.1)
+    assert photos.spread is None
+    assert texts.draws is None
+    assert texts.spread is not None
+    variances = np.diag(np.array(STORED["texts"]["fits"][group]["covariance"]))
+    np.testing.assert_allclose(texts.spread[1:], np.sqrt(variances)[1:])
+    assert texts.spread[0] == prior_sd(1)[0]
+
+
+@pytest.mark.parametrize(
+    ("sides", "more", "kind"),
+    [
+        (Sides(), (), "photos"),
+        (Sides("item", None), (), "photos"),
+        (Sides("item", None), ("text_direct",), "photos"),
+        (Sides(), ("text_direct",), "texts"),
+        (Sides("query", "document"), (), "texts"),
+        (Sides("query", "document"), ("text_direct",), "texts"),
+        (Sides("code", "comment"), ("text_direct",), "texts"),
+    ],
+)
+@pytest.mark.parametrize("signals", [("text_cosine", "text_items"), ("similarity", "density"), ("text_items", "rank")])
+def test_two_texts_take_the_weights_of_texts_and_images_and_a_set_those_of_photos(
+    sides: Sides, more: tuple[str, ...], kind: str, signals: tuple[str, ...]
+) -> None:
+    assert default_calibration((*signals, *more), sides).origin.startswith(STORED[kind]["origin"])
+
+
+@pytest.mark.parametrize("name", list(STORED["photos"]["fits"]["both"]["weights"]))
 def test_a_signal_alone_speaks_for_a_match(name: str) -> None:
     """`--signal similarity` took its weight beside the neighbours, -0.7: the less similar, the more probable."""
-    alone = default_calibration([name])
+    alone = default_calibration([name], Sides())
     assert alone.weights[1] > 0
     assert "left out" in alone.origin
     assert alone.draws is not None
@@ -178,14 +215,23 @@ def test_leaving_out_a_signal_is_the_fit_without_it_where_the_likelihood_is_a_pa
 
 
 def test_a_signal_of_the_user_has_no_weight_before_there_are_labels() -> None:
-    names = [*STORED["texts"]["weights"], "text_mine"]
-    assert default_calibration(names).weights[-1] == 0
-    for only in ([], ["text_mine"]):
-        with pytest.raises(InputError, match="no weight yet"):
-            default_calibration(only)
+    for kind, sides in SIDES.items():
+        names = [*STORED[kind]["fits"]["texts"]["weights"], "text_mine"]
+        assert default_calibration(names, sides).weights[-1] == 0
+        for only in ([], ["text_mine"]):
+            with pytest.raises(InputError, match="no weight yet"):
+                default_calibration(only, sides)
 
 
-def test_two_sides_of_texts_take_the_weight_of_their_words_without_an_interval() -> None:
-    both = default_calibration([*STORED["texts"]["weights"], "text_direct"])
-    assert both.weights[-1] == STORED["texts"]["weights"]["text_cosine"]
-    assert both.draws is None
+def test_of_a_set_of_texts_the_words_of_both_have_the_weight_of_those_of_captions() -> None:
+    calibration = default_calibration(["text_direct"], Sides("item", None))
+    np.testing.assert_array_equal(calibration.weights, default_calibration(["text_cosine"], Sides()).weights)
+
+
+def test_labels_of_texts_start_from_the_spread_of_their_kinds() -> None:
+    """A weight that is alike in all kinds is held, and one that differs is free."""
+    Z, y = planted(40)
+    start = Calibration(("a", "b"), np.zeros(3), spread=np.array([5.0, 0.01, 5.0]))
+    held, free = start.fitted(Z, y, "x").weights[1:], replace(start, spread=np.full(3, 5.0)).fitted(Z, y, "x").weights
+    assert abs(held[0]) < 0.05 < abs(held[1])
+    assert free[1] > 0.5

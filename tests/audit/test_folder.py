@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from lossscope.io.parquet_tables import read_parquet
 from tests.audit.small import vectors
 
 DATA = "scenes:train=24,val=4,test=4,size=16,ambiguity=0.6"
+pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,7 @@ def test_a_mask_that_is_cut_off_says_from_where_it_lists_pairs(
     monkeypatch.setattr(run, "_MOST", number)
     cut = audit((), AuditOptions.of(data=DATA, batch_size=12, sheet=20, threshold=0.05))
     assert len(cut.suspects.pairs) == number
+    assert cut.least is not None
     assert 0.05 < cut.least - 1e-6 <= cut.suspects.probability.min() <= cut.least
     assert any("lacks some" in text and f"{cut.least:g}" in text for text in cut.notices)
     write_audit(cut, tmp_path / "out", 5)
@@ -128,6 +131,22 @@ def test_an_audit_that_fails_leaves_the_earlier_one_whole(
     with pytest.raises(raised):
         write_audit(result, out, 6)
     assert contents(out) == before
+
+
+def test_a_mask_goes_with_an_audit_that_is_ranked_only_and_stays_where_that_fails(
+    result: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    write_audit(result, out, 5)
+    before = contents(out)
+    ranked = replace(result, state="ranked only", rate=None, per_query=None, least=None, weights=(), accuracy=())
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "document", fail_with(RuntimeError("x")))
+        with pytest.raises(RuntimeError):
+            write_audit(ranked, out, 5)
+    assert contents(out) == before
+    write_audit(ranked, out, 5)
+    assert set(contents(out)) == set(FILES) - {"mask.npz"}
 
 
 def test_what_a_killed_audit_left_is_removed(result: AuditResult, tmp_path: Path) -> None:

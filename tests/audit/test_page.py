@@ -26,7 +26,7 @@ from lossscope.visible_text import show_text
 from tests.chromium import in_browser, watch
 from tests.hostile_names import HOSTILE
 
-FACTS = [("False negatives", "4.1 %"), ("Calibration", "uncalibrated here")]
+FACTS = [("False negatives", "4.1 %"), ("state", "transferred: probabilities are of photos")]
 FORMULAS = ("=1+1", "+x", "-x", "@SUM(A1)", "'=quoted", "a,b", 'say "x"', "two\nlines", " blank ", "é ü 漢")
 
 
@@ -385,6 +385,19 @@ def test_the_page_asks_what_python_asks_and_counts_the_same_rate(browser: Any, t
     assert opened.text("place") == f"Pair {asked[-1] + 1} of 38" and "from 15 answers" in opened.text("rate")
     opened.load()
     assert "from 15 answers" in opened.text("rate") and opened.messages == []
+    opened.context.close()
+
+
+@in_browser
+def test_pairs_that_are_ranked_only_have_no_probability_on_the_page(browser: Any, tmp_path: Path) -> None:
+    """An audit without probabilities gives NaN, but for copies."""
+    pairs = [PagePair(PageItem(f"q{k}"), PageItem(f"d{k}"), p, ()) for k, p in enumerate((1.0, float("nan")))]
+    opened = OpenPage(browser, write_page(tmp_path / "page.html", pairs, "Pairs", QUERY_DOCUMENT, []))
+    assert opened.text("probability") == "probability 1.00"
+    opened.press("n")
+    assert opened.text("place") == "Pair 2 of 2" and opened.text("probability") == ""
+    assert opened.page.locator("#list .number").all_inner_texts() == ["1", "1.00", "2", ""]
+    assert opened.messages == []
     opened.context.close()
 
 

@@ -16,6 +16,7 @@ from lossscope.datasets.scenes import Scenes
 from lossscope.errors import InputError
 from tests.audit.small import vectors
 
+pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
 SCENES = Scenes(train=30, val=6, test=10, size=16, ambiguity=0.4)
 OPTIONS = AuditOptions.of(data="scenes:train=30,val=6,test=10,size=16,ambiguity=0.4", batch_size=16, split="train")
 

@@ -31,6 +31,7 @@ from tests.audit.small import (
     positives_without,
     source,
     split,
+    two_texts,
     vectors,
 )
 
@@ -38,6 +39,7 @@ PAIRS = every_pair()
 IMAGES, CAPTIONS = vectors(5, 0), vectors(12, 1)
 S = IMAGES @ CAPTIONS.T
 NAN = float("nan")
+OF_TWO_TEXTS = ("text_direct", "text_names")
 Oracle = Callable[[int, int, list[int]], float]  # of query, candidate, and the query's other positives
 
 
@@ -254,7 +256,7 @@ def test_words_of_documents_without_a_query_count() -> None:
     assert direct[2].max() < 0.9
 
 
-@pytest.mark.parametrize("name", [n for n in names("signals") if n not in ("text_direct", "agreement")])
+@pytest.mark.parametrize("name", [n for n in names("signals") if n not in (*OF_TWO_TEXTS, "agreement")])
 def test_a_query_without_positives_breaks_no_signal(name: str) -> None:
     column = values(name, material(), PairRows(np.full(12, 4), np.arange(12)))
     assert column.shape == (12,)
@@ -266,8 +268,8 @@ def test_a_query_without_positives_breaks_no_signal(name: str) -> None:
 
 @pytest.mark.parametrize("name", names("signals"))
 def test_a_signal_is_of_pairs_in_any_order_and_says_why_it_speaks(name: str) -> None:
-    of = Material.of((), queries_and_documents()) if name == "text_direct" else material(2)
-    pairs = every_pair(3) if name == "text_direct" else PAIRS
+    of, pairs = (two_texts(), every_pair(4, 6)) if name in OF_TWO_TEXTS else (material(2), PAIRS)
+    assert np.isfinite(values(name, of, pairs)).any()
     order = np.random.default_rng(0).permutation(len(pairs))
     shuffled = PairRows(pairs.left[order], pairs.right[order])
     np.testing.assert_allclose(values(name, of, shuffled), values(name, of, pairs)[order], atol=1e-6)

@@ -25,6 +25,7 @@ from tests.command_line import lossscope
 SCENES = "scenes:train=40,val=8,test=10,size=16,ambiguity=0.6"
 AUDIT = f"audit --data {SCENES} --out out --batch-size 16 --sheet 30"
 OUT = Path("out")
+pytestmark = pytest.mark.usefixtures("transferred")  # test_audit_states.py has the other states
 SIGNAL = '''
 from dataclasses import dataclass
 from typing import ClassVar
@@ -47,24 +48,23 @@ def succeed(words: str) -> Result:
     return result
 
 
-def documents(labels: bool = False) -> None:
+def documents() -> None:
     """A dump of queries and documents, and labels of them."""
     random = np.random.default_rng(0)
     queries = random.normal(size=(20, 6))
     pairs = np.stack([np.arange(20), np.arange(20)], 1)
     np.savez("pairs.npz", queries=queries, documents=queries + random.normal(size=(20, 6)), positives=pairs)
-    if labels:
-        rows = [f"{q},{(q + 1) % 20},{'yes' if q % 3 else 'no'}\n" for q in range(20)]
-        Path("labels.csv").write_text("query,document,answer\n" + "".join(rows))
+    rows = [f"{q},{(q + 1) % 20},{'yes' if q % 3 else 'no'}\n" for q in range(20)]
+    Path("labels.csv").write_text("query,document,answer\n" + "".join(rows))
 
 
 def test_the_first_example_writes_everything_and_says_what_to_do() -> None:
     result = succeed(AUDIT)
     assert sorted(path.name for path in Path("out").iterdir()) == sorted(FILES)
-    assert "uncalibrated here: weights of judgements of Flickr8k" in result.stdout
+    assert result.stdout.startswith("Transferred: probabilities are of judgements of Flickr8k, photos and captions")
     assert "false negatives among the negatives of a batch" in result.stdout
     assert "--mask out/mask.npz" in result.stdout
-    assert "(?)" not in result.stdout
+    assert "Label out/sheet.html, then give --labels labels.csv" in result.stdout
     assert result.stdout.splitlines()[-1] == "out/index.html"
 
 
@@ -77,24 +77,6 @@ def test_json_is_one_document_that_equals_the_file() -> None:
     assert document["worth"] is None
 
 
-def test_numbers_whose_weights_are_of_other_things_are_marked_until_there_are_labels() -> None:
-    documents(labels=True)
-    words = "audit pairs.npz --out out --batch-size 8 --split test"
-    lines = succeed(words).stdout.splitlines()
-    of_probabilities = ("false negatives", "queries with", "gradient weight", "p >=")
-    for line in lines:
-        if line.startswith(of_probabilities):
-            assert "(?)" in line, line
-        if line.startswith("p >="):
-            numbers = line.count("%") - 2 * line.count(" to ")
-            assert line.count("(?)") == numbers + line.count("–"), line
-    assert any("(?) rests on weights of other things" in line for line in lines)
-    labelled = succeed(f"{words} --labels labels.csv").stdout
-    assert "(?)" not in labelled
-    assert "calibrated on 20 labels of labels.csv" in labelled
-    assert "AUC" in labelled
-
-
 def data_of(page: str) -> Any:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', Path(page).read_text())
     assert found is not None
@@ -104,7 +86,7 @@ def data_of(page: str) -> Any:
 @pytest.mark.parametrize("page", ["out/sheet.html", "out/index.html"])
 def test_pages_keep_the_answers_that_were_given(page: str) -> None:
     """On the page, where the pair is of a stratum that is asked about, or beside it."""
-    documents(labels=True)
+    documents()
     succeed("audit pairs.npz --out out --batch-size 8 --split test --labels labels.csv")
     data = data_of(page)
     shown = [pair["given"] for pair in data["pairs"] if pair["given"]]
@@ -131,7 +113,7 @@ def test_a_rate_is_counted_beside_that_of_the_model_and_two_people_are_compared(
     assert "kappa" not in alone.stdout
     both = succeed(f"{AUDIT} --labels a.csv --labels b.csv")
     assert "a.csv and b.csv answer 28 of 30 pairs alike: Cohen's kappa 0." in both.stdout
-    assert "calibrated on 28 labels of a.csv and b.csv" in both.stdout
+    assert both.stdout.startswith("Calibrated: probabilities are of 28 labels of a.csv and b.csv.")
     assert "2 pairs are answered differently in a.csv and b.csv, and left out as unsure" in both.stderr
     facts = json.loads(Path("out/audit.json").read_text())
     assert (facts["agreements"][0]["pairs"], facts["agreements"][0]["alike"]) == (30, 28)
@@ -144,7 +126,7 @@ def test_a_file_is_not_two_people() -> None:
 
 
 def test_old_labels_count_no_rate_and_it_is_said() -> None:
-    documents(labels=True)
+    documents()
     result = succeed("audit pairs.npz --out out --batch-size 8 --split test --labels labels.csv")
     assert "labels.csv has no strata, so that no rate is counted from it without a model" in result.stderr
     assert "counted from" not in result.stdout
@@ -203,7 +185,7 @@ def test_pairs_across_splits_are_scored_into_a_file() -> None:
     Path("pairs.csv").write_text("image,caption\ntest-00001,train-00004-0\ntest-00000,test-00003-1\n")
     result = succeed(f"audit --data {SCENES} --split test --pairs pairs.csv --out out --batch-size 8")
     assert result.stdout.strip() == "out/scores.csv"
-    assert "probabilities are uncalibrated here" in result.stderr
+    assert "Note: transferred: probabilities are of judgements of Flickr8k" in result.stderr
     table = read_csv("out/scores.csv")
     assert list(table)[:3] == ["image", "caption", "probability"]
     assert list(table["caption"]) == ["train-00004-0", "test-00003-1"]
@@ -301,12 +283,7 @@ def test_the_worth_that_cannot_be_had_is_said_with_its_reason() -> None:
 
 
 def test_where_false_negatives_are_rare_it_says_that_masks_did_harm() -> None:
-    documents()
-    of_pictures = audit([], AuditOptions.of(SCENES, batch_size=16, sheet=30))
-    of_others = audit(["pairs.npz"], AuditOptions.of(split="test", batch_size=8, sheet=10))
+    result = audit([], AuditOptions.of(SCENES, batch_size=16, sheet=30))
     for rate, says in ((RARE / 2, True), (RARE * 0.99, True), (RARE, False), (0.05, False)):
-        said = [
-            any("compare with a training without a mask" in line for line in lines)
-            for lines in (_lines(replace(audited, rate=Estimate(rate)), OUT) for audited in (of_pictures, of_others))
-        ]
-        assert said == [says, False], "without labels the rate of other things than photos and captions is not trusted"
+        lines = _lines(replace(result, rate=Estimate(rate)), OUT)
+        assert any("compare with a training without a mask" in line for line in lines) == says

@@ -346,7 +346,7 @@ LINES = [
     ("report broken", 1, "study.json must be whole JSON"),
     ("report waiting", 1, "at least one run must be done; got"),
     # Audits and the doctor
-    ("audit --out out", 2, "audit needs a SOURCE, or data with texts"),
+    ("audit --out out", 2, "audit needs a SOURCE, or a file with texts: lossscope audit train.jsonl --out audit"),
     ("{audit} --threshold 0", 2, "must be above 0"),
     ("{audit} --pairs pairs.csv --format json", 2, "--format json is of an audit's result"),
     ("{audit} --threshold 2", 2, "less than or equal to 1"),

@@ -30,6 +30,7 @@ from tests.each import each
 ROWS = [(f"How is thing {row} made?", f"Thing {row} is made of part {row // 2}.") for row in range(40)]
 OTHER = [(f"Where does animal {row} live?", f"Animal {row} lives in place {row // 2}.") for row in range(40)]
 SCENES = "scenes:train=60,val=20,test=20,size=16,ambiguity=0.4"
+pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
 PAIR = np.array([0]), np.array([1]), np.array([0.9], np.float32)
 
 
@@ -154,6 +155,21 @@ def test_an_id_that_two_items_have_is_refused() -> None:
         KnownPairs(*PAIR, ("a", "b"), ("c", "d")).require_items(["a", "b"], ["c", "d", "c"])
     same = twice.probabilities(["a", "a"], ["c", "d"], np.arange(2), np.arange(2))
     assert same.tolist() == pytest.approx(np.array([[0.6, 0], [0.7, 0]])), "rows of the very same items are known"
+
+
+def test_a_mask_that_is_not_there_is_explained_by_the_state_of_its_audit(tmp_path: Path) -> None:
+    """Any missing file in the folder of an audit was said to be of one that is ranked only."""
+    document, refused = tmp_path / "audit.json", "this one is ranked only, so that it has no mask. Label its sheet.html"
+    document.write_text(json.dumps({"state": "ranked only"}))
+    for path in (tmp_path, tmp_path / "mask.npz"):
+        with pytest.raises(InputError, match=refused):
+            read_known_pairs(path)
+    with pytest.raises(InputError, match=r"maks\.npz must be the pairs of an audit; it must exist"):
+        read_known_pairs(tmp_path / "maks.npz")
+    for state in ({"state": "calibrated"}, {}):
+        document.write_text(json.dumps(state))
+        with pytest.raises(InputError, match=r"mask\.npz must be the pairs of an audit; it must exist"):
+            read_known_pairs(tmp_path)
 
 
 def test_a_file_without_texts_is_taken_by_its_ids(tmp_path: Path) -> None:

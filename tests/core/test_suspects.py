@@ -29,6 +29,7 @@ from lossscope.live.apart_sampler import ApartBatches, apart
 from lossscope.registry import build
 from tests.each import each
 
+pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
 DATA = "passages:train=60,val=20,test=20,duplicates=0.3"
 
 

@@ -33,6 +33,7 @@ from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
 
 DATA = "scenes:train=60,val=20,test=20,size=16"
+PASSAGES = "passages:train=200,val=30,test=30"
 AUDITED = "scenes:ambiguity=0.4,train=60,val=20,test=20,size=16"
 ENCODER = "vsepp:dim=16,words=8,width=4"
 MY_LOSS = """
@@ -302,11 +303,26 @@ def _frame(inputs: Inputs, path: Path) -> None:
 
 
 def _audit(inputs: Inputs, path: Path) -> None:
-    """Audit small scenes; of the pairs of the sheet every second one is a match."""
-    _lossscope("audit", "--data", AUDITED, "--out", path, "--sheet", "30", "--quiet")
-    sheet = read_csv(path / "sheet.csv").astype({"answer": object})
-    sheet["answer"] = ["yes", "no"] * (len(sheet) // 2)
-    write_text(path / "sheet.csv", format_csv(sheet))
+    """Audit small scenes with the labels of a first sheet, and answer the second."""
+    words = ("audit", "--data", AUDITED, "--out", path, "--sheet", "30", "--quiet")
+    _lossscope(*words)
+    labels = path.with_name("labels-of-scenes.csv")
+    _answer(path / "sheet.csv", labels)
+    _lossscope(*words, "--labels", labels)
+    _answer(path / "sheet.csv", path / "sheet.csv")
+
+
+def _labels(inputs: Inputs, path: Path) -> None:
+    folder = path.with_name("audit-of-passages")
+    _lossscope("audit", "--data", PASSAGES, "--out", folder, "--sheet", "30", "--quiet")
+    _answer(folder / "sheet.csv", path)
+
+
+def _answer(sheet: Path, labels: Path) -> None:
+    """Write labels by which every second pair of a sheet is a match."""
+    table = read_csv(sheet).astype({"answer": object})
+    table["answer"] = ["yes", "no"] * (len(table) // 2)
+    write_text(labels, format_csv(table))
 
 
 def _candidates(inputs: Inputs, path: Path) -> None:
@@ -357,6 +373,7 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     "report": _report,
     "frame": _frame,
     "audit": _audit,
+    "labels.csv": _labels,
     "candidates": _candidates,
     "CANDIDATES": _candidates,
 }

@@ -16,7 +16,7 @@ from typing import Any
 
 import make_commands
 import pytest
-from console_inputs import AUDITED, DATA, ENCODER, MAKERS, Inputs, kind_of, named
+from console_inputs import AUDITED, DATA, ENCODER, MAKERS, PASSAGES, Inputs, kind_of, named
 from console_lines import all_lines, pages
 from lossscope_cli import app
 from typer.main import get_command
@@ -35,7 +35,7 @@ REDUCED = {
         "2,000 pictures and their captions are compared",
     ),
     r"(--data )scenes:ambiguity=0\.4(?= )": (rf"\g<1>{AUDITED}", "2,000 pictures and their captions are compared"),
-    r"(--data )passages(?= )": (r"\g<1>passages:train=200,val=30,test=30", "2,000 questions are learnt"),
+    r"(--data )passages(?= )": (rf"\g<1>{PASSAGES}", "2,000 questions are learnt"),
     r"(--encoder )vsepp(:width=16)?(?= )": (rf"\g<1>{ENCODER}", "the size of the inputs' models"),
     r"(?<=--encoder )biencoder(?= )": ("biencoder:dim=8,words=8", "a text model is learnt"),
     r"(^lossscope train (?!.*--epochs)(?!.*--resume).*)": (r"\g<1> --epochs 1", "30 epochs"),

@@ -38,10 +38,6 @@ class ScoredPairs:
         of_pairs = self.score[places], self.probability[places]
         return ScoredPairs(pairs, self.raw[places], self.Z[places], self.copy[places], *of_pairs)
 
-    def take_last(self, number: int) -> ScoredPairs:
-        """Return the last pairs."""
-        return self.take(np.arange(max(len(self.pairs) - number, 0), len(self.pairs)))
-
     def score_column(self, state: State) -> dict[str, Doubles]:
         """Return the probability; where data are ranked only the score, which is none, and NaN of a copy."""
         if state == "ranked only":

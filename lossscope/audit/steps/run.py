@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lossscope.core.types import Rows
+from lossscope.core.types import HIDDEN_FROM, Rows
 from lossscope.engine.selection import USUAL_OBJECTIVES
 from lossscope.errors import InputError
 from lossscope.registry import build, short_spec
@@ -117,6 +117,7 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
             *uncounted,
+            *(_unused(options) if scorer.state == "ranked only" else ()),
             *([] if least is None else _missed(suspects, least, accuracies, options.threshold, examined, number)),
         ),
         worth=worth,
@@ -204,6 +205,16 @@ def _estimates(
         for one, share in zip(weights, others[2 * n :], strict=True)
     )
     return Estimate(mean_rate(p), rate.low, rate.high), accuracies, shares
+
+
+def _unused(options: AuditOptions) -> tuple[str, ...]:
+    """Say which options were given that need probabilities, where there are none."""
+    given = {"--objective": bool(options.objectives), "--threshold": options.threshold != HIDDEN_FROM}
+    return tuple(
+        f"{name} is not used: it needs probabilities, which these data have after --labels alone"
+        for name, is_given in given.items()
+        if is_given
+    )
 
 
 def _missed(
