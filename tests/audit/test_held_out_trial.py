@@ -210,7 +210,7 @@ def _ranking(name: Ranking) -> Ranking:
 def test_without_labels_probabilities_do_not_decide() -> None:
     bounds = {"by_probability": (1.0, 2.0), "left_out": (-1.0, 1.0), "as_labelled": (-3.0, -2.0)}
     assert "found more" in said(True, **bounds)
-    assert "uncalibrated probabilities cannot say: label pairs" in said(False, **bounds)
+    assert "probabilities of other data cannot say: label pairs" in said(False, **bounds)
     assert "No difference could be seen" in said(False, **(bounds | {"as_labelled": (-1.0, 1.0)}))
     assert "found more" in said(False, **dict.fromkeys(bounds, (1.0, 2.0)))
     assert "found less" in said(False, **dict.fromkeys(bounds, (-2.0, -1.0)))

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from lossscope_cli.audit import _lines
 
+from lossscope.audit.output.tables import text_of
 from lossscope.audit.steps import run
 from lossscope.audit.steps.options import AuditOptions
 from lossscope.audit.steps.result import AuditResult
+from lossscope.io.json_files import shorten
 from tests.audit.small import vectors
 
 DATA = "passages:train=40,val=8,test=8,duplicates=0.3"
@@ -24,8 +26,16 @@ def audit(data: str | None = DATA, *sources: Path, **options: Any) -> AuditResul
 
 
 def shown(result: AuditResult) -> list[str]:
-    """The pairs that are printed, each by its ids."""
-    return re.findall(r"^  (\S+ and \S+): ", "\n".join(_lines(result, Path("out"))), re.MULTILINE)
+    """The pairs that are printed, each by its texts, or by its ids where it has none."""
+    text = " ".join("\n".join(_lines(result, Path("out"))).split())
+    first = text.index("are listed in order.")
+    return re.findall(r"('[^:]+ and '[^:]+): ", text[first:])
+
+
+def texts(result: AuditResult, places: list[int]) -> list[str]:
+    left, right = result.suspects.pairs.left[places], result.suspects.pairs.right[places]
+    both = zip(left.tolist(), right.tolist(), strict=True)
+    return [f"{shorten(text_of(result, 0, q))} and {shorten(text_of(result, 1, c))}" for q, c in both]
 
 
 def names(result: AuditResult, places: Any) -> list[str]:
@@ -57,7 +67,7 @@ def test_the_first_pairs_by_score_are_listed_however_they_are_cut(
 def test_the_first_pairs_that_are_no_copies_are_printed(whole: AuditResult) -> None:
     copies = int(whole.suspects.copy.sum())
     assert copies > 3
-    assert shown(whole) == names(whole, [copies, copies + 1, copies + 2])
+    assert shown(whole) == texts(whole, [copies, copies + 1, copies + 2])
 
 
 def test_of_one_set_two_items_are_printed_once(tmp_path: Path) -> None:
@@ -66,9 +76,9 @@ def test_of_one_set_two_items_are_printed_once(tmp_path: Path) -> None:
     result = audit(None, tmp_path / "set.npz", split="test")
     first = result.suspects.pairs
     assert [(first.left[k], first.right[k]) for k in (1, 3)] == [(first.right[k], first.left[k]) for k in (0, 2)]
-    assert shown(result) == names(result, [0, 2, 4])
+    assert shown(result) == texts(result, [0, 2, 4])
     suspects = replace(result.suspects, copy=(np.arange(len(first)) < 4).astype(np.int64))
-    assert shown(replace(result, suspects=suspects)) == names(result, [4, 6, 8])
+    assert shown(replace(result, suspects=suspects)) == texts(result, [4, 6, 8])
 
 
 def test_options_that_need_probabilities_are_said_to_do_nothing(whole: AuditResult) -> None:

@@ -47,9 +47,9 @@ def train_split(data: str) -> Split:
     return split
 
 
-def mask(folder: Path, data: str) -> Any:
+def mask(folder: Path, data: str, **options: Any) -> Any:
     """The rule of an audit of data alone, as training takes it."""
-    mask_of(audit([], AuditOptions.of(data, sheet=10))).write(folder / "mask.npz")
+    mask_of(audit([], AuditOptions.of(data, sheet=10, **options))).write(folder / "mask.npz")
     return build("masks", f"pairs:file={folder}/mask.npz")
 
 
@@ -102,7 +102,7 @@ def test_a_mask_of_scenes_is_not_one_of_other_scenes(tmp_path: Path) -> None:
 def test_a_mask_is_taken_by_the_data_that_was_audited(tmp_path: Path, probe: str) -> None:
     ids = [f"row-{row}" for row in range(40)]
     order = np.random.default_rng(0).permutation(40)
-    rule = mask(tmp_path, texts(tmp_path / "a.jsonl", ROWS, ids))
+    rule = mask(tmp_path, texts(tmp_path / "a.jsonl", ROWS, ids), keep=0.0)
     other = texts(tmp_path / "b.jsonl", [ROWS[row] for row in order], [ids[row] for row in order])
     few = texts(tmp_path / "c.jsonl", ROWS[:12], ids[:12])
     for spec in (texts(tmp_path / "a.jsonl", ROWS, ids), few):
