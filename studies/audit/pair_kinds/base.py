@@ -120,3 +120,11 @@ def by_keys(queries: Sequence[object], documents: Sequence[object]) -> Matches:
     for row, keys in enumerate(columns):
         table[row, : len(keys)] = sorted(keys)
     return lambda first, second: np.asarray((rows[first][:, None] == table[second]).any(1))
+
+
+def of_rows(kind: str, name: str, rows: Sequence[tuple[str, str, object]], words: Words) -> DataSet:
+    """Return the data set of rows of query, document and key, shuffled; pairs of equal keys match."""
+    shuffled = [rows[row] for row in words.random.permutation(len(rows))]
+    queries, documents, keys = ([row[column] for row in shuffled] for column in range(3))
+    split = text_split(queries, documents, [(row, row) for row in range(len(rows))])
+    return DataSet(kind, name, split, by_keys(keys, keys), seed=words.seed)

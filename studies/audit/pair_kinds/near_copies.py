@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .base import DataSet, Words, by_keys, sentence, text_split
+from .base import DataSet, Words, of_rows, sentence
 
 KIND = "edited copies"
 
@@ -55,8 +55,4 @@ def build(setup: Setup) -> DataSet:
             half = len(written) // 2
             document = f"{sentence(written[:half])} {sentence(written[half:])}"
             rows.append((" ".join(written[place] for place in sorted(asked)), document, number))
-    order = words.random.permutation(len(rows))
-    rows = [rows[row] for row in order]
-    split = text_split([row[0] for row in rows], [row[1] for row in rows], [(row, row) for row in range(len(rows))])
-    keys = [row[2] for row in rows]
-    return DataSet(KIND, setup.name, split, by_keys(keys, keys), seed=setup.seed)
+    return of_rows(KIND, setup.name, rows, words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .base import DataSet, Words, by_keys, sentence, text_split
+from .base import DataSet, Words, of_rows, sentence
 
 KIND = "dated reports"
 _EVENTS = (
@@ -59,8 +59,4 @@ def build(setup: Setup) -> DataSet:
             title = f"{headline.format(p=place)}, {date}" if again == 0 else f"{date}: {headline.format(p=place)}"
             text = f"{report.format(p=place, d=date, n=people)} {sentence(words.text(8))}"
             rows.append((title[:1].upper() + title[1:], text, number))
-    order = random.permutation(len(rows))
-    rows = [rows[row] for row in order]
-    split = text_split([row[0] for row in rows], [row[1] for row in rows], [(row, row) for row in range(len(rows))])
-    keys = [row[2] for row in rows]
-    return DataSet(KIND, setup.name, split, by_keys(keys, keys), seed=setup.seed)
+    return of_rows(KIND, setup.name, rows, words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .base import DataSet, Words, by_keys, sentence, text_split
+from .base import DataSet, Words, of_rows, sentence
 
 KIND = "questions that share an answer"
 _FACTS = {  # two questions, two statements
@@ -76,10 +76,6 @@ def build(setup: Setup) -> DataSet:
             for asked, stated in forms:
                 filler = sentence(words.text(setup.filler, topic)), sentence(words.text(setup.filler, topic))
                 text = f"{filler[0]} {stated.format(place, value)}. {filler[1]}"
-                rows.append((f"{asked.format(place)}?", text, (place, fact)))
-    order = words.random.permutation(len(rows))
-    rows = [rows[row] for row in order]
-    queries = [row[0].lower() if setup.lower else row[0] for row in rows]
-    split = text_split(queries, [row[1] for row in rows], [(row, row) for row in range(len(rows))])
-    keys = [row[2] for row in rows]
-    return DataSet(KIND, setup.name, split, by_keys(keys, keys), seed=setup.seed)
+                query = f"{asked.format(place)}?"
+                rows.append((query.lower() if setup.lower else query, text, (place, fact)))
+    return of_rows(KIND, setup.name, rows, words)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .base import DataSet, Words, by_keys, sentence, text_split
+from .base import DataSet, Words, of_rows, sentence
 
 KIND = "tickets and articles"
 
@@ -48,8 +48,4 @@ def build(setup: Setup) -> DataSet:
             ticket = " ".join([*kept[: len(kept) // 2 + 1], *words.text(5)])
             article = sentence([*[word for word in core if random.random() < setup.shared], *words.text(18)])
             rows.append((ticket, f"Error {100 + cause % 50}. {article}", cause))
-    order = random.permutation(len(rows))
-    rows = [rows[row] for row in order]
-    split = text_split([row[0] for row in rows], [row[1] for row in rows], [(row, row) for row in range(len(rows))])
-    keys = [row[2] for row in rows]
-    return DataSet(KIND, setup.name, split, by_keys(keys, keys), seed=setup.seed)
+    return of_rows(KIND, setup.name, rows, words)
