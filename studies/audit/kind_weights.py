@@ -165,12 +165,11 @@ def encoded(data: DataSet) -> tuple[SplitEmbeddings, ...]:
     texts, split = data.material.first_texts, data.split
     if texts is None:
         return ()
-    from wordllama import WordLlama  # type: ignore[import-untyped]
-
     found = importlib.util.find_spec("wordllama")
-    assert found is not None
-    assert found.origin is not None
-    model = WordLlama.load(cache_dir=Path(found.origin).parent, disable_download=True)
+    if found is None or found.origin is None:
+        raise SystemExit("wordllama is not installed; make .venv/.models installs it")
+    word_vectors = importlib.import_module("wordllama").WordLlama
+    model = word_vectors.load(cache_dir=Path(found.origin).parent, disable_download=True)
     first, second = (torch.from_numpy(model.embed(list(side), norm=True)).float() for side in (texts, split.captions))
     first, second = (torch.nan_to_num(side) for side in (first, second))
     return (
