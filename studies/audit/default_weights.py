@@ -1,4 +1,4 @@
-"""Fit the weights that an audit begins with, on the human judgements of Flickr8k; write them beside their reader.
+"""Fit the weights of photos and captions on the human judgements of Flickr8k; write them beside their reader.
 
     python studies/audit/default_weights.py --data "karpathy:root=DIR,name=flickr8k,size=64" --source RUN \
         --expert DIR/text/ExpertAnnotations.txt --crowd DIR/text/CrowdFlowerAnnotations.txt
@@ -54,7 +54,9 @@ def main() -> None:
         weight = np.concatenate([np.full(len(answers), fewest / len(answers)) for _, answers in parts])
         fits[name] = fit(table.names, Z, y, weight)
         print(name, fits[name]["intercept"], fits[name]["weights"])
-    write_text(FILE, json.dumps({"origin": ORIGIN, "fits": fits}, indent=1) + "\n")
+    stored = json.loads(FILE.read_text(encoding="utf-8")) if FILE.is_file() else {}
+    stored["photos"] = {"origin": ORIGIN, "fits": fits}
+    write_text(FILE, json.dumps(stored, indent=1) + "\n")
 
 
 def judged(material: Material, file: str) -> tuple[PairRows, np.ndarray]:
