@@ -95,7 +95,7 @@ def _finding(one: Finding) -> dict[str, object]:
 
 
 def _lines(target: str, result: LintReport) -> list[str]:
-    """Return the size, each finding with its examples, what was not compared, and what was looked for in vain."""
+    """Return the size, each finding with its examples, what was not compared, and which findings are absent."""
     size = f"{result.rows:,} rows with {result.queries:,} different queries and {result.documents:,} positives"
     lines = [fold(f"{target}: {size}")]
     for one in result.findings:

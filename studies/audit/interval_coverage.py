@@ -139,11 +139,8 @@ def audited(data: str, seed: int, out: Path) -> dict[str, float]:
 
 
 def repeat(inputs: Inputs, signals: Any, options: AuditOptions) -> AuditResult:
-    """Return an audit of inputs that are read, by signals that are known; without labels it has no intervals."""
-    scorer = Scorer.of(inputs.material, signals, options)
-    if scorer.labels is None:
-        scorer = replace(scorer, calibration=replace(scorer.calibration, draws=None))
-    return examine(inputs, scorer, options)
+    """Return an audit of inputs that are read, by signals that are known."""
+    return examine(inputs, Scorer.of(inputs.material, signals, options), options)
 
 
 def all_pairs(material: Material) -> PairRows:

@@ -57,7 +57,7 @@ def _of_texts(material: Material, top: int) -> list[Rows]:
     """Keys of the lists by texts: candidates beside the sum of a query's texts, and the other way round."""
     if not material.has(QueryTexts):
         return []
-    shared = _of_rare_words(material) if material.first_texts is not None else []
+    shared = _of_rare_words(material)
     texts = material.part(QueryTexts)
     queries, candidates = texts.units, texts.space.siblings
     M, one_set = material.relations.second, material.relations.one_set
@@ -68,7 +68,7 @@ def _of_texts(material: Material, top: int) -> list[Rows]:
 
 
 def _of_rare_words(material: Material) -> list[Rows]:
-    """Keys of the candidates that share most rare words with each query, such as a name or a number."""
+    """Keys of the candidates that share most rare words with each query, such as a name; none where it has no text."""
     space = material.part(TextSpace)
     if space.first_words is None:
         return []

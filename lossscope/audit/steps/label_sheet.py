@@ -10,7 +10,6 @@ import numpy.typing as npt
 from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Rows
 
-from ..estimate.default_weights import default_calibration
 from ..estimate.design import split_by_score
 from ..estimate.pair_file import DesignRow
 from ..estimate.sheet import deal, draw_for_fit, order_strata
@@ -40,7 +39,7 @@ def pairs_to_label(scorer: Scorer, suspects: ScoredPairs, drawn: ScoredPairs, si
     answered = np.zeros(0, np.int64) if labels is None else _keys(relations, labels.pairs)
     of_design = np.zeros(0, bool) if labels is None else np.array([row is not None for row in labels.design], bool)
     keys, can_match = _keys(relations, drawn.pairs), np.nonzero(drawn.copy == 0)[0]
-    score = default_calibration(scorer.table.names, relations.sides).logit(drawn.Z[can_match])
+    score = scorer.prior.logit(drawn.Z[can_match])
     strata = [can_match[part] for part in split_by_score(score)]
     orders = order_strata(strata, keys, answered[of_design], seed)
     lengths = [len(order) for order in orders]

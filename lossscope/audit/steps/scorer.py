@@ -31,6 +31,7 @@ class Scorer:
     """Signals, measured on random batches, and weights, fitted on labels where there are some."""
 
     table: SignalTable
+    prior: Calibration  # before labels
     calibration: Calibration
     labels: Labels | None
     batches: list[Batch]
@@ -48,11 +49,12 @@ class Scorer:
         batches = random_batches(relations, options.batch_size, options.seed)
         random_pairs, negative = pairs_of(batches, relations)
         table = SignalTable.of(material, signals, random_pairs, options.source.progress)
-        calibration, labels = default_calibration(table.names, relations.sides), None
+        prior, labels = default_calibration(table.names, relations.sides), None
+        calibration = prior
         if options.labels:
             labels = read_labels(options.labels, material, table.is_copy)
-            calibration = calibration.fitted(_signals(table, labels), labels.answers, labels.where)
-        return cls(table, calibration, labels, batches, Transfer.of(material, table), random_pairs, negative)
+            calibration = prior.fitted(_signals(table, labels), labels.answers, labels.where)
+        return cls(table, prior, calibration, labels, batches, Transfer.of(material, table), random_pairs, negative)
 
     @property
     def state(self) -> State:
@@ -79,7 +81,6 @@ class Scorer:
         labels = self.labels
         if labels is None:
             return None
-        prior = default_calibration(self.table.names, self.table.material.relations.sides)
         Z, y = _signals(self.table, labels), labels.answers
         fold = np.unique(labels.pairs.left, return_inverse=True)[1]
         fold = np.random.default_rng(0).permutation(int(fold.max()) + 1)[fold] % _FOLDS
@@ -89,7 +90,7 @@ class Scorer:
                 progress("fitting labels", one, _FOLDS)
             inside, rest = fold == one, fold != one
             if inside.any():
-                p[inside] = prior.fitted(Z[rest], y[rest], "").probability(Z[inside])
+                p[inside] = self.prior.fitted(Z[rest], y[rest], "").probability(Z[inside])
         if progress:
             progress("fitting labels", _FOLDS, _FOLDS)
         auc, average_precision = float(roc_auc_score(y, p)), float(average_precision_score(y, p))
