@@ -281,7 +281,7 @@ def trials(rows: pd.DataFrame, trainings: pd.DataFrame) -> str:
         lines.append((*head, *(trial_cell(group, way) for way in WAYS), training_cell(gains)))
         if gains is not None:
             signs.append((gains.mean(), *(group[way].mean() for way in WAYS)))
-    agree = [sum(bool(row[0] * row[place] > 0) for row in signs) for place in range(1, len(WAYS) + 1)]
+    agree = [sum(bool(row[0] * row[column] > 0) for row in signs) for column in range(1, len(WAYS) + 1)]
     number, random = rows["seed"].nunique(), rows[rows["mask"] == "random"]
     helped, harmed = ((random["by probability low"] > 0).sum(), (random["by probability high"] < 0).sum())
     text = (

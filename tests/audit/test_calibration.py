@@ -156,17 +156,17 @@ def test_the_default_weights_of_all_signals_are_those_that_are_stored(kind: str,
 
 
 @pytest.mark.parametrize("group", STORED["photos"]["fits"])
-def test_weights_of_photos_have_draws_and_those_of_texts_the_spread_of_their_kinds(group: str) -> None:
+def test_weights_of_photos_have_draws_and_those_of_texts_deviations_between_kinds(group: str) -> None:
     """Draws say how sure the weights are; between kinds of texts they differ, and that is the prior of labels."""
     photos, texts = (default_calibration(tuple(STORED[kind]["fits"][group]["weights"]), SIDES[kind]) for kind in SIDES)
     assert photos.draws is not None
     np.testing.assert_allclose(photos.draws.mean(0), photos.weights, atol=0.1)
-    assert photos.spread is None
+    assert photos.deviations is None
     assert texts.draws is None
-    assert texts.spread is not None
+    assert texts.deviations is not None
     variances = np.diag(np.array(STORED["texts"]["fits"][group]["covariance"]))
-    np.testing.assert_allclose(texts.spread[1:], np.sqrt(variances)[1:])
-    assert texts.spread[0] == prior_sd(1)[0]
+    np.testing.assert_allclose(texts.deviations[1:], np.sqrt(variances)[1:])
+    assert texts.deviations[0] == prior_sd(1)[0]
 
 
 @pytest.mark.parametrize(
@@ -228,10 +228,11 @@ def test_of_a_set_of_texts_the_words_of_both_have_the_weight_of_those_of_caption
     np.testing.assert_array_equal(calibration.weights, default_calibration(["text_cosine"], Sides()).weights)
 
 
-def test_labels_of_texts_start_from_the_spread_of_their_kinds() -> None:
+def test_labels_of_texts_start_from_deviations_between_kinds() -> None:
     """A weight that is alike in all kinds is held, and one that differs is free."""
     Z, y = planted(40)
-    start = Calibration(("a", "b"), np.zeros(3), spread=np.array([5.0, 0.01, 5.0]))
-    held, free = start.fitted(Z, y, "x").weights[1:], replace(start, spread=np.full(3, 5.0)).fitted(Z, y, "x").weights
+    start = Calibration(("a", "b"), np.zeros(3), deviations=np.array([5.0, 0.01, 5.0]))
+    wide = replace(start, deviations=np.full(3, 5.0))
+    held, free = start.fitted(Z, y, "x").weights[1:], wide.fitted(Z, y, "x").weights
     assert abs(held[0]) < 0.05 < abs(held[1])
     assert free[1] > 0.5

@@ -31,7 +31,7 @@ class Calibration:
     draws: Doubles | None = None  # (m, k + 1)
     labels: int = 0  # that it was fitted on
     origin: str = ""  # where the weights come from, in words
-    spread: Doubles | None = None  # (k + 1,) standard deviations of the prior of labels; None: the usual ones
+    deviations: Doubles | None = None  # (k + 1,) of the prior that labels start from; None: the usual ones
 
     def logit(self, Z: Doubles, weights: Doubles | None = None) -> Doubles:
         """Return log-odds (n,) of signals (n, k)."""
@@ -52,7 +52,7 @@ class Calibration:
             answers: (n,) whether each pair matches.
             origin: of the labels, in words.
         """
-        sd = prior_sd(len(self.weights)) if self.spread is None else self.spread
+        sd = prior_sd(len(self.weights)) if self.deviations is None else self.deviations
         weights, covariance = posterior_mode(Z, answers, self.weights, sd)
         random = np.random.default_rng(_SEED)
         if len(answers) >= _MANY:

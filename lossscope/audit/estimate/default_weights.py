@@ -79,11 +79,11 @@ def default_calibration(names: Sequence[str], sides: Sides) -> Calibration:
     fit = whole.without(dropped)
     if dropped:
         origin += f", of which {', '.join(dropped)} {'is' if len(dropped) == 1 else 'are'} left out"
-    places = [1 + fit.names.index(name) if name in fit.names else None for name in known]
-    values = [fit.weights[0], *(_WITHOUT if place is None else fit.weights[place] for place in places)]
+    columns = [1 + fit.names.index(name) if name in fit.names else None for name in known]
+    values = [fit.weights[0], *(_WITHOUT if column is None else fit.weights[column] for column in columns)]
     if of_two_texts:
-        return Calibration(tuple(names), np.array(values), origin=origin, spread=_spread(fit, places))
-    return Calibration(tuple(names), np.array(values), _draws(fit, places), origin=origin)
+        return Calibration(tuple(names), np.array(values), origin=origin, deviations=_deviations(fit, columns))
+    return Calibration(tuple(names), np.array(values), _draws(fit, columns), origin=origin)
 
 
 def is_of_two_texts(names: Sequence[str], sides: Sides) -> bool:
@@ -96,15 +96,18 @@ def _fit(stored: Any) -> Fit:
     return Fit(tuple(stored["weights"]), weights, np.array(stored["covariance"], np.float64))
 
 
-def _spread(fit: Fit, places: Sequence[int | None]) -> Doubles:
-    """Return the deviations of the prior, (k + 1,): between kinds; the usual ones of the intercept and of the rest."""
-    usual, sd = prior_sd(1 + len(places)), np.sqrt(np.diag(fit.covariance))
-    return np.array([usual[0], *(usual[-1] if place is None else sd[place] for place in places)])
+def _deviations(fit: Fit, columns: Sequence[int | None]) -> Doubles:
+    """Return the standard deviations of the prior, (k + 1,).
+
+    A weight that the fit has gets its deviation between kinds; the intercept and other weights get the usual ones.
+    """
+    usual, between_kinds = prior_sd(1 + len(columns)), np.sqrt(np.diag(fit.covariance))
+    return np.array([usual[0], *(usual[-1] if column is None else between_kinds[column] for column in columns)])
 
 
-def _draws(fit: Fit, places: Sequence[int | None]) -> Doubles:
+def _draws(fit: Fit, columns: Sequence[int | None]) -> Doubles:
     """Return draws of the weights by their covariance, (m, k + 1); a signal that the fit lacks stays at 0."""
     drawn = np.random.default_rng(0).multivariate_normal(fit.weights, fit.covariance, _DRAWS)
-    columns = [np.full(_DRAWS, _WITHOUT) if place is None else drawn[:, place] for place in places]
-    draws: Doubles = np.stack([drawn[:, 0], *columns], 1)
+    weights = [np.full(_DRAWS, _WITHOUT) if column is None else drawn[:, column] for column in columns]
+    draws: Doubles = np.stack([drawn[:, 0], *weights], 1)
     return draws

@@ -87,8 +87,8 @@ def draw_rates(strata: Sequence[Stratum]) -> Doubles:
     """Return draws of the rate of each stratum, (m, strata), given the answers.
 
     Prior: log-odds do not rise from a stratum to the next, whose scores are lower; each fall is exponential, and their
-    mean is one of `FALLS`, of which the smallest says that the score is worth nothing. On a grid of log-odds the
-    posterior is exact. Uniform numbers are points that fill the cube evenly, so that there is no chance in the result.
+    mean is one of `FALLS`; under the smallest the score is worth nothing. On a grid of log-odds the posterior is exact.
+    Points that fill the cube evenly take the part of random numbers: the same answers give the same draws.
 
     Source: draws run forwards after messages backwards (Carter & Kohn 1994); points of Roberts 2018 (R sequence).
     """

@@ -37,7 +37,7 @@ def order_strata(strata: Sequence[Rows], keys: Rows, closed: Rows, seed: int) ->
 
 
 def deal(lengths: Sequence[int], size: int) -> list[int]:
-    """Return how many of each stratum are taken: as evenly as can be, `size` in all or all that there are.
+    """Return how many rows to take from each stratum, as evenly as possible: `size` in total, or all rows if fewer.
 
     >>> deal([2, 9, 9], 10)
     [2, 4, 4]

@@ -17,7 +17,7 @@ from ..parts.text_space import stems
 from .default_weights import FILE
 from .signal_table import SignalTable
 
-_TEXTS, _STEMS = 1000, 5000  # that are looked at, drawn by lot, so that the numbers do not depend on the size
+_TEXTS, _STEMS = 1000, 5000  # drawn at random, so that the signature does not depend on the size of the data
 _LEAST_TEXTS, _LEAST_ITEMS = 1000, 400  # fewer captions or images are too few to compare
 _SEED = 0
 _QUANTILES = (0.5, 0.9, 0.99)  # of a signal in random pairs
@@ -32,7 +32,7 @@ class Transfer:
 
     holds: bool
     reason: str
-    distance: float | None = None  # from photos that people judged, 1 at the limit; None: not comparable
+    distance: float | None = None  # from photos that people judged, at most 1 if it holds; None: not measured
 
     @classmethod
     def of(cls, material: Material, table: SignalTable) -> Transfer:

@@ -52,7 +52,7 @@ class PagePair:
     candidate: PageItem  # its text(s); picture: that of the item it belongs to, where there is one
     probability: float  # that they match
     reasons: tuple[tuple[str, float], ...]  # sentence and its share of the log-odds, the strongest first
-    design: DesignRow | None = None  # the stratum that it was drawn from at random
+    design: DesignRow | None = None  # its stratum, if it was drawn for the counted rate
 
     @property
     def ids(self) -> tuple[str, str]:
