@@ -2,8 +2,9 @@
 
 A row has a query, a positive and a mined negative, 500 bytes of JSON; one row in 13 has a fault that was planted.
 Merely decoding is `json.loads` of every line, `csv.reader`, and pyarrow's batches as Python texts, and keeps nothing;
-lint hashes the normal form of every text, and must count each fault as often as it was planted. Medians of CPU time,
-in turns; memory is the peak above what the process held before.
+lint hashes the normal form of every text, and must count each fault as often as it was planted. Blocks that may hold
+near-duplicates are decoded again: here all of them, as these are spread over the file. Medians of CPU time, in turns;
+memory is the peak above what the process held before.
 """
 
 from __future__ import annotations
