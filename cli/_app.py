@@ -10,9 +10,12 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.models import CommandInfo
 
 from lossscope.errors import InputError, Interrupted, OptionError
@@ -27,17 +30,38 @@ from ._spec_options import Command
 from ._start import no_garbage
 from ._trust import trust_typed
 
+
+class _Root(TyperGroup):
+    """lossscope itself, whose few options do not stand before its commands."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help: the commands alone; the last line names the options."""
+        params: list[Any] = self.params
+        options = [parameter for parameter in params if not parameter.hidden]
+        for parameter in options:
+            parameter.hidden = True
+        help_option, self.add_help_option = self.add_help_option, False
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.add_help_option = help_option
+            for parameter in options:
+                parameter.hidden = False
+
+
 app = typer.Typer(
     name="lossscope",
-    help="See what a contrastive or metric-learning loss really does.\n\n"
-    "Start with `lossscope demo`, or look at a checkpoint: `lossscope cocos checkpoints/tiny.pt --eps 0.01`.",
+    cls=_Root,
+    help="See what a contrastive or metric-learning loss really does: which samples teach the model, and how much.\n\n"
+    "Try `lossscope doctor tiny`: `tiny` is a trained model that comes with the package.",
+    epilog="`lossscope COMMAND --help` shows examples and the main options, `--help-all` every option. "
+    "`lossscope --version` prints the version, `--install-completion` makes the shell complete words.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-HIDDEN = "hidden"  # panel of a command that --help leaves out
 _GRACE = 2.0  # seconds in which the process that failed first can tell why, before others say that they lost it
 
 
@@ -58,14 +82,23 @@ def _root(
     """Options of lossscope itself."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """How a command runs."""
+
+    processes: bool = False  # torchrun may start many of it, which then share the work
+    keeps: bool = False  # what was finished is kept when it is interrupted, with --out where that is an option
+    imports: str | None = None  # module that its body needs, with all that takes long to import, as torch does
+    verbose: bool = False  # it has --verbose
+
+
 def command(
     name: str | None = None,
     group: typer.Typer = app,
-    processes: bool = False,
-    panel: str | None = None,
-    keeps: bool = False,
-    imports: str | None = None,
-    verbose: bool = False,
+    work: Work = Work(),
+    hidden: bool = False,
+    first: tuple[str, ...] = (),
+    cls: type[Command] = Command,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a function as a command with --quiet and --debug; see `Form` for its parameters.
 
@@ -74,23 +107,25 @@ def command(
     Args:
         name: of the command; None: that of the function.
         group: of commands.
-        processes: whether torchrun may start many of it, which then share the work.
-        panel: heading under which --help lists it; HIDDEN leaves it out.
-        keeps: whether what was finished is kept when it is interrupted, and the same command resumes it; of a command
-            with an optional --out where that is given.
-        imports: module that its body needs, with all that takes long to import, as torch does.
-        verbose: whether it has --verbose.
+        work: how it runs.
+        hidden: whether --help leaves it out; `_commands.HEADINGS` says where the others stand.
+        first: names of the options that --help shows, in this order; see `Command`.
+        cls: of the command.
     """
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        form = Form(function, {"quiet": Quiet, **({"verbose": Verbose} if verbose else {}), "debug": Debug})
+        form = Form(function, {"quiet": Quiet, **({"verbose": Verbose} if work.verbose else {}), "debug": Debug})
 
         @end_process()
         def run(**given: Any) -> Any:
             try:
-                with until_its_end(), trust_typed(given), join_job(processes, with_existing_sources(given)) as ready:
+                with (
+                    until_its_end(),
+                    trust_typed(given),
+                    join_job(work.processes, with_existing_sources(given)) as ready,
+                ):
                     arguments = form.arguments(ready)
-                    _import(imports)
+                    _import(work.imports)
                     return function(**arguments)
             except BrokenPipeError:
                 raise  # the reader of the output has gone, which click ends quietly
@@ -101,17 +136,37 @@ def command(
             except (InputError, Interrupted, KeyboardInterrupt, MemoryError, OSError) as error:
                 if given.get("debug"):
                     raise
-                raise typer.Exit(explain(error, _kept(keeps, given))) from error
+                raise typer.Exit(explain(error, _kept(work.keeps, given))) from error
             except RuntimeError as error:
                 if given.get("debug") or not is_memory(error):
                     raise
                 raise typer.Exit(explain(error)) from error
 
-        hidden = panel == HIDDEN
-        listed = group.command(name, cls=Command, rich_help_panel=None if hidden else panel, hidden=hidden)
+        made: Any = partial(cls, first=first)  # typer calls it as it would call the class
+        listed = group.command(name, cls=made, hidden=hidden)
         return listed(_Callback(function, form, run))
 
     return register
+
+
+def _print_all_options(ctx: typer.Context, wanted: bool) -> None:
+    """Print the help with all options, and exit."""
+    if wanted and not ctx.resilient_parsing:
+        command: Any = ctx.command
+        command.print_all(ctx)
+        raise typer.Exit
+
+
+_HELP_ALL: Any = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        callback=_print_all_options,
+        is_eager=True,
+        expose_value=False,
+        help="Show all options and exit.",
+    ),
+]
 
 
 class _Callback:
@@ -127,10 +182,14 @@ class _Callback:
 
     def __getattr__(self, name: str) -> Any:
         if name == "__signature__":
-            return inspect.Signature(self._form.parameters)
+            return inspect.Signature(self._parameters())
         if name == "__annotations__":
-            return {parameter.name: parameter.annotation for parameter in self._form.parameters}
+            return {parameter.name: parameter.annotation for parameter in self._parameters()}
         raise AttributeError(name)
+
+    def _parameters(self) -> list[inspect.Parameter]:
+        keyword: Any = inspect.Parameter.KEYWORD_ONLY
+        return [*self._form.parameters, inspect.Parameter("help_all", keyword, default=False, annotation=_HELP_ALL)]
 
 
 def _import(module: str | None) -> None:

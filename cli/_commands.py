@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import chain
 
 import typer
 from typer.models import CommandInfo
@@ -16,14 +17,17 @@ from lossscope.declarations import declarations
 from ._app import app, name_of
 from ._start import end_at_ctrl_c, no_garbage
 
-MODULES = (
-    "audit", "check", "cite", "cocos", "compare", "convert", "data", "data_generate", "data_lint", "demo", "diagram",
-    "diff", "doctor", "evaluate", "listing", "mine", "plot", "probe", "report", "study", "study_power", "table",
-    "train", "trajectory", "verify",
-)  # fmt: skip
-"""Files of commands, in the order of --help; a command for each probe comes after them."""
-_FILES = {"eval": "evaluate", "list": "listing"}  # of commands that have another name
-_GROUPS = ("data", "study")
+HEADINGS = {
+    "Commands": ("doctor", "cocos", "eval", "diff", "audit", "diagram", "train", "demo"),
+    "Measure": ("probe", "trajectory", "mine"),
+    "Compare": ("compare",),
+    "Data": ("data", "convert", "verify"),
+    "Paper": ("study", "report", "render", "cite"),
+    "Tools": ("check", "list"),
+}
+"""Heading of --help -> its commands, in the order in which a user asks."""
+_FILES = {"eval": "evaluate", "list": "listing", "table": "render", "plot": "render"}  # of commands with another name
+_GROUPS = {"data": ("data", "data_generate", "data_lint"), "study": ("study", "study_power")}  # and their files
 
 
 def main() -> None:
@@ -39,11 +43,18 @@ def main() -> None:
 def whole_app() -> typer.Typer:
     """Return lossscope with all its commands."""
     with no_garbage():
-        for module in MODULES:
-            import_module(f".{module}", __package__)
+        for name in chain.from_iterable(HEADINGS.values()):
+            for module in _GROUPS.get(name, (_FILES.get(name, name),)):
+                import_module(f".{module}", __package__)
         for item in declarations("probes"):
             _register_probe(item.name.replace("_", "-"))
-    app.registered_commands.sort(key=_place)  # those that were imported alone before stand where they always do
+    headings = {name: heading for heading, names in HEADINGS.items() for name in names}
+    order = list(headings)
+    for registered in app.registered_commands:
+        registered.rich_help_panel = headings.get(name_of(registered))
+    for group in app.registered_groups:
+        group.rich_help_panel = headings[str(group.name)]
+    app.registered_commands.sort(key=lambda registered: _position(name_of(registered), order))
     return app
 
 
@@ -55,7 +66,7 @@ def app_of(words: Sequence[str]) -> typer.Typer:
     Args:
         words: of the command line, after the name.
     """
-    if list(words) in (["--help"], ["-h"]):
+    if list(words) in ([], ["--help"], ["-h"]):
         return _without_options(whole_app())
     typed = _typed(words[0]) if words else None
     if typed is None:
@@ -65,10 +76,11 @@ def app_of(words: Sequence[str]) -> typer.Typer:
 
 def _typed(word: str) -> CommandInfo | None:
     """Import the file of the command that is typed as `word`, and return it; None for a group and an unknown word."""
-    file = _FILES.get(word, word.replace("-", "_"))
     with no_garbage():
-        if file in MODULES and file not in _GROUPS:
-            import_module(f".{file}", __package__)
+        if word in _GROUPS:
+            return None
+        if word in _FILES or word in chain.from_iterable(HEADINGS.values()):
+            import_module(f".{_FILES.get(word, word)}", __package__)
         else:
             _register_probe(word)
     return next((registered for registered in app.registered_commands if name_of(registered) == word), None)
@@ -79,11 +91,9 @@ def _register_probe(name: str) -> None:
     import_module(".probe", __package__).register_probe(name)
 
 
-def _place(registered: CommandInfo) -> tuple[int, str]:
-    """Return where a command stands among the others."""
-    name = name_of(registered)
-    file = _FILES.get(name, name)
-    return (MODULES.index(file), "") if file in MODULES else (len(MODULES), name)
+def _position(name: str, order: list[str]) -> tuple[int, str]:
+    """Return where a command stands among the others: hidden ones last, by name."""
+    return (order.index(name), "") if name in order else (len(order), name)
 
 
 def _without_options(whole: typer.Typer) -> typer.Typer:

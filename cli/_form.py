@@ -66,13 +66,19 @@ class _Option:
         choice, default = self.choice, self._typer_default()
         shown = True if choice.shown == default else not self._is_required and not self._is_negated and choice.shown
         settings: dict[str, Any] = {
-            "help": choice.help, "rich_help_panel": choice.panel, "show_default": shown, "metavar": choice.metavar,
+            "help": choice.help, "rich_help_panel": choice.panel, "show_default": shown, "metavar": self._metavar(),
             "autocompletion": self._completion(), "min": choice.low, "max": choice.high,
         }  # fmt: skip
         flags = choice.flags.removeprefix(" /").split(",") if choice.flags else []
         described = typer.Argument(**settings) if choice.argument else typer.Option(*flags, **settings)
         annotation: Any = Annotated[self._typer_type(), described]
         yield inspect.Parameter(self.word, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+    def _metavar(self) -> str | None:
+        """Return what stands for the value in --help: SOURCE for the argument `sources`."""
+        if self.choice.metavar or not self.choice.argument:
+            return self.choice.metavar
+        return self.word.upper().removesuffix("S") if _is_tuple(self.type_hint) else self.word.upper()
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """Return the value of what was typed, or the default. Raises OptionError for a text that cannot be read."""

@@ -1,4 +1,4 @@
-"""What --help prints of choices that are longer than a column: they are broken between two of them, not within one."""
+"""What does --help print? The options that matter first, and long choices broken between two words."""
 
 from __future__ import annotations
 
@@ -7,24 +7,53 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from lossscope.core.choices import RUNNING
+
 _COLUMN = 22  # letters of choices that a column of --help holds on a narrow terminal
 _WIDE = 100  # columns of a terminal on which none is broken
 
 
 @contextmanager
-def breakable_choices(parameters: Sequence[Any], context: Any) -> Iterator[None]:
-    """Let the long choices of options have a blank where a line may end, on a narrow terminal."""
-    narrow = shutil.get_terminal_size().columns < _WIDE
-    named = [one for one in parameters if narrow and one.metavar is None]
-    texts = {one.name: (one, one.display_type_rich(ctx=context) or "") for one in named}
-    long = [(one, text) for one, text in texts.values() if len(text) > _COLUMN and "|" in text]
+def show_first(command: Any) -> Iterator[None]:
+    """Let a command have only the options that matter first, under a single heading.
+
+    Args:
+        command: with `params`, `epilog`, and `first`, names of the options in their order; where `first` is empty, all
+            options matter but those that say how the command runs.
+    """
+    params, epilog = command.params, command.epilog
+    arguments = [parameter for parameter in params if parameter.param_type_name == "argument"]
+    named = {parameter.name: parameter for parameter in params if parameter not in arguments}
+    first = command.first or [name for name, option in named.items() if option.rich_help_panel != RUNNING]
+    shown = [named[name] for name in dict.fromkeys((*first, "help_all"))]
+    headings = [parameter.rich_help_panel for parameter in shown]
+    left_out = len(named) - len(shown)
     try:
-        for one, text in long:
-            one.metavar = breakable(text)
+        command.params = [*arguments, *shown]
+        command.epilog = f"--help-all shows {left_out} more options."
+        for parameter in shown:
+            parameter.rich_help_panel = None
         yield
     finally:
-        for one, _ in long:
-            one.metavar = None
+        command.params, command.epilog = params, epilog
+        for parameter, heading in zip(shown, headings, strict=True):
+            parameter.rich_help_panel = heading
+
+
+@contextmanager
+def breakable_choices(parameters: Sequence[Any], context: Any) -> Iterator[None]:
+    """Let a line end within the long choices of options, on a narrow terminal."""
+    narrow = shutil.get_terminal_size().columns < _WIDE
+    free = [parameter for parameter in parameters if narrow and parameter.metavar is None]
+    texts = [(parameter, parameter.display_type_rich(ctx=context) or "") for parameter in free]
+    long = [(parameter, text) for parameter, text in texts if len(text) > _COLUMN and "|" in text]
+    try:
+        for parameter, text in long:
+            parameter.metavar = breakable(text)
+        yield
+    finally:
+        for parameter, _ in long:
+            parameter.metavar = None
 
 
 def breakable(choices: str) -> str:
@@ -33,6 +62,6 @@ def breakable(choices: str) -> str:
     >>> breakable("<rsum|r1_r5|geometric|last>")
     '<rsum|r1_r5| geometric|last>'
     """
-    places = [place for place, letter in enumerate(choices) if letter == "|"]
-    middle = min(places, key=lambda place: abs(2 * place - len(choices)))
+    signs = [index for index, letter in enumerate(choices) if letter == "|"]
+    middle = min(signs, key=lambda index: abs(2 * index - len(choices)))
     return f"{choices[: middle + 1]} {choices[middle + 1 :]}"

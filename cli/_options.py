@@ -83,9 +83,10 @@ def require_choice(value: str, choices: Sequence[str], option: str) -> str:
     return value
 
 
-def require_declared(kind: str, name: str, what: str) -> str:
-    """Return the name of a file of a kind; `-` and `_` are equal. Raises a usage error with the nearest name."""
-    names, wanted = [item.name for item in declarations(kind)], name.replace("-", "_").lower()
+def require_declared(name: str, what: str, *kinds: str) -> str:
+    """Return the name of a file of these kinds; `-` and `_` are equal. Raises a usage error with the nearest name."""
+    names = sorted({item.name for kind in kinds for item in declarations(kind)})
+    wanted = name.replace("-", "_").lower()
     if wanted not in names:
         near = difflib.get_close_matches(wanted, names, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""

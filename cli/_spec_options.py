@@ -1,15 +1,16 @@
-"""What is said of an option that no command has, but a spec: `--tau 0.1` is `--objective ntxent:tau=0.1`."""
+"""A command: its --help shows what matters first, and its error for an unknown option names the spec that has it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from typer.core import TyperCommand
 
 from lossscope.declarations import declarations
 
-from ._help import breakable_choices
+from ._help import breakable_choices, show_first
 from ._running import remember
 
 _KINDS = ("objective", "encoder", "data")
@@ -17,12 +18,30 @@ _REGISTRIES = {"objective": "objectives", "encoder": "encoders", "data": "datase
 
 
 class Command(TyperCommand):
-    """A command that knows which options were typed, and whose error for an unknown one names the spec that has it."""
+    """A command that knows which options were typed.
+
+    Args:
+        first: names of the options that --help shows, in this order; () shows all but those of the panel Running.
+        settings: of typer's command.
+    """
+
+    def __init__(self, *, first: tuple[str, ...] = (), **settings: Any) -> None:
+        super().__init__(**settings)
+        self.first = first
+        self._whole = False  # whether the help that is written has all options
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        with breakable_choices(self.params, ctx):
+        """Write the help: the options that matter first, or all of them."""
+        with breakable_choices(self.params, ctx), nullcontext() if self._whole else show_first(self):
             super().format_help(ctx, formatter)
+
+    def print_all(self, ctx: Any) -> None:
+        """Print the help with all options."""
+        self._whole = True
+        try:
+            ctx.get_help()  # typer's rich help prints itself
+        finally:
+            self._whole = False
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line. Raises a usage error."""

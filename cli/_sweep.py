@@ -12,6 +12,7 @@ from lossscope.core.request import Request
 from lossscope.engine.options import SweepOptions
 
 from . import _processes
+from ._app import Work
 from ._options import Format, Jobs, Sources, usage
 from ._output import notice, print_results
 from ._progress import progress
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from lossscope.engine.selection import Selection
     from lossscope.engine.sweep import Sweep
 
-SWEEP = "lossscope.engine.sweep"  # module that all of them need
+SWEEP_WORK = Work(processes=True, keeps=True, imports="lossscope.engine.sweep", verbose=True)
 _ACROSS = 10  # statistics of one probe that stand side by side
 _OF_TRAINING = {"negatives": ("negatives",), "mined": ("mined", "negatives"), "masks": ("mask",)}
 """Option that a recipe states -> those that replace it where they are typed."""

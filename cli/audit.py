@@ -13,7 +13,7 @@ from lossscope.audit.steps.options import AuditOptions
 from lossscope.core.choices import OUTPUT, Choice
 from lossscope.core.types import HIDDEN_FROM
 
-from ._app import command
+from ._app import Work, command
 from ._options import resolve_device, usage
 from ._output import fold, notice, print_path
 from ._progress import progress
@@ -29,7 +29,7 @@ _ONE_KIND = "both give one answer alone"
 _SHOWN = 3  # pairs that are printed where data are ranked only
 
 
-@command(keeps=True)
+@command(work=Work(keeps=True), first=("data", "split", "objective", "labels", "threshold", "top", "out", "format"))
 def audit(
     out: Annotated[Path, Choice(OUTPUT, "Folder for suspects, mask, sheet and pages.")],
     targets: Annotated[
@@ -50,7 +50,7 @@ def audit(
     label: Annotated[bool, Choice(OUTPUT, "Open the sheet to label in the browser.")] = False,
     format: Annotated[Literal["table", "json"], Choice(OUTPUT, "Of the result.", flags="--format")] = "table",
 ) -> None:
-    """Which negatives are really positives: how many, which, and how much of the gradient pushes them away?
+    """Are my negatives wrong? Find those that are positives.
 
     **Examples**
 

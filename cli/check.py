@@ -53,7 +53,7 @@ class StepOptions:
     ] = "auto"
 
 
-@command()
+@command(first=("trainer", "gradients", "processes", "format"))
 def check(
     specs: Annotated[
         tuple[str, ...],
@@ -70,7 +70,7 @@ def check(
     seed: Seed = 0,
     format: LinesOrJson = "table",
 ) -> None:
-    """Is this objective right, or this trainer: gradients, ties, scale, positives, one process against many.
+    """Does my loss or my trainer compute what it should?
 
     **Examples**
 

@@ -27,7 +27,7 @@ def cite(
     ] = "text",
     out: Annotated[Path | None, Choice(None, "File to write instead of stdout.")] = None,
 ) -> None:
-    """How to cite a number: one sentence that says what was measured, and the papers whose measure and loss it is.
+    """Cite a number: a sentence on how it was measured, and BibTeX.
 
     **Examples**
 

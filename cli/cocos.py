@@ -13,7 +13,7 @@ from lossscope.errors import OptionError
 from ._app import command
 from ._output import notice
 from ._processes import writes_results
-from ._sweep import SWEEP, SweepArguments, print_summary, run_sweep
+from ._sweep import SWEEP_WORK, SweepArguments, print_summary, run_sweep
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,9 +52,9 @@ class Counting:
         return specs if self.curve is None else [f"{specs[0]},curve=true", *specs[1:]]
 
 
-@command(processes=True, keeps=True, imports=SWEEP, verbose=True)
+@command(work=SWEEP_WORK, first=("objective", "eps", "unit", "batch_size", "data", "split", "curve", "out", "format"))
 def cocos(counting: Counting, options: SweepArguments) -> None:
-    """Count the samples that carry the gradient of each query (COCOS), and weigh them.
+    """Which samples teach the model? Count and weigh them (COCOS).
 
     **Examples**
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SCHEMA = "lossscope.comparison/3"
 
 
-@command()
+@command(first=("metric", "baseline", "all_pairs", "data", "split", "format", "out"))
 def compare(
     runs: Annotated[
         tuple[Path, ...],
@@ -41,7 +41,7 @@ def compare(
     format: Format = "table",
     out: File = None,
 ) -> None:
-    """Differences between systems, with tests paired over images or queries and over seeds, corrected by Holm.
+    """Which system retrieves better? Tests over queries and seeds.
 
     **Examples**
 

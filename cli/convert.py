@@ -15,7 +15,7 @@ from ._output import notice, print_path
 from ._sources import OF_TRAIN
 
 
-@command()
+@command(first=("vocabulary", "data", "force", "old_pickle"))
 def convert(
     foreign: Annotated[Path, Choice(None, "Released file, or folder of Hugging Face or open_clip.", argument=True)],
     out: Annotated[Path, Choice(None, "Checkpoint to write: .pt, or .safetensors.", argument=True)],
@@ -26,7 +26,7 @@ def convert(
     ] = False,
     force: Annotated[bool, Choice(None, "Overwrite an existing file.", flags="--force")] = False,
 ) -> None:
-    """Open a checkpoint of the papers' authors, or a Hugging Face folder, and write it as a lossscope checkpoint.
+    """Turn an authors' checkpoint or a Hugging Face folder into ours.
 
     **Examples**
 

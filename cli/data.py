@@ -11,7 +11,7 @@ import typer
 from lossscope.core.choices import SPLITS, Choice
 from lossscope.core.request import Device
 
-from ._app import app, command
+from ._app import Work, app, command
 from ._options import require_choice, resolve_device
 from ._output import notice, print_path
 from ._progress import progress
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 data = typer.Typer(
     name="data",
-    help="Features of pictures, files of other programs in formats that data sets read, and what is wrong with texts.",
+    help="Check text data, extract features, convert files of others.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(data)
+app.add_typer(data, name="data")
 
 KINDS = ("expert", "words", "captions", "chosen")
 _New = Annotated[Path, Choice(None, "What to write.", argument=True)]
 
 
-@command(group=data, keeps=True)
+@command(group=data, work=Work(keeps=True))
 def features(
     pictures: Annotated[str, Choice(None, "Data set of pictures.", flags="--data")],
     out: Annotated[Path, Choice(None, "Folder to write; the same command resumes it.")],

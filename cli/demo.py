@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from lossscope.core.choices import Choice
 from lossscope.core.request import Device
 
-from ._app import command
+from ._app import Work, command
 from ._options import Seed, resolve_device
 from ._output import notice, print_path
 from ._progress import progress
@@ -19,7 +19,7 @@ _TITLES = {
 }
 
 
-@command(keeps=True)
+@command(work=Work(keeps=True))
 def demo(
     out: Annotated[Path, Choice(None, "Folder to write; a demo that was stopped is resumed.")] = Path("demo"),
     data: Annotated[
@@ -29,7 +29,7 @@ def demo(
     seed: Seed = 0,
     device: Device = "auto",
 ) -> None:
-    """Train one model with four losses, count which samples carry the gradient, and write a report.
+    """See it all in minutes: four losses, one model, one report.
 
     **Examples**
 

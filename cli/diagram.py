@@ -108,9 +108,9 @@ class DiagramOptions:
         return {name: getattr(self, name) for name in names}
 
 
-@command()
+@command(first=("triplet", "pair", "objective", "tau", "overlay", "style", "out", "format"))
 def diagram(options: DiagramOptions) -> None:
-    """Draw how much an objective pushes for each (positive, negative) similarity.
+    """How hard does a loss push? Draw its weights.
 
     **Examples**
 

@@ -11,7 +11,7 @@ import typer
 
 from lossscope.core.choices import OUTPUT, Choice
 
-from ._app import command
+from ._app import Work, command
 from ._diff_sides import (
     Compared,
     OtherCondition,
@@ -52,9 +52,25 @@ class Shown:
     )
 
 
-@command(processes=True, imports="lossscope.engine.paired_sweep", verbose=True)
+@command(
+    work=Work(processes=True, imports="lossscope.engine.paired_sweep", verbose=True),
+    first=(
+        "objective",
+        "b_objective",
+        "eps",
+        "probes",
+        "epoch",
+        "epochs",
+        "data",
+        "split",
+        "top",
+        "page",
+        "picture",
+        "format",
+    ),
+)
 def diff(compared: Compared, other: OtherCondition, options: SweepArguments, shown: Shown) -> None:
-    """Tell two models apart, or one model under two conditions, on the same batches: differences with intervals.
+    """What changed from A to B? Two models on the same batches.
 
     **Examples**
 

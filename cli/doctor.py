@@ -16,7 +16,7 @@ from lossscope.core.choices import OUTPUT, SOURCE, Choice
 from lossscope.doctor.examination.options import Options
 from lossscope.visible_text import show_text
 
-from ._app import command
+from ._app import Work, command
 from ._errors import FOUND
 from ._options import FailOn, resolve_device, usage
 from ._output import fold, notice
@@ -34,7 +34,10 @@ _INDENT = 9
 _SCREEN = 40  # lines of a pipe, and of terminals that have fewer
 
 
-@command(imports="lossscope.doctor.examination.examine", verbose=True)
+@command(
+    work=Work(imports="lossscope.doctor.examination.examine", verbose=True),
+    first=("log", "objective", "batch_size", "against", "audit", "data", "split", "fail_on", "format", "out"),
+)
 def doctor(
     targets: Annotated[
         tuple[str, ...],
@@ -56,7 +59,7 @@ def doctor(
     format: Annotated[Literal["table", "json", "markdown"], Choice(OUTPUT, "Of the result.")] = "table",
     out: Annotated[Path | None, Choice(OUTPUT, "Folder for a page with the pictures that prove it.")] = None,
 ) -> None:
-    """What is wrong with this training, with proof, and what to do.
+    """Is my training broken? What is wrong, the proof, what to do.
 
     **Examples**
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from lossscope.core.request import Request
 from lossscope.retrieval.options import RetrievalOptions
 
-from ._app import command
+from ._app import Work, command
 from ._options import File, Format, Sources
 from ._output import notice, print_results
 from ._progress import progress
@@ -32,7 +32,11 @@ _TIES = {
 }
 
 
-@command("eval", imports="lossscope.retrieval.evaluate")
+@command(
+    "eval",
+    work=Work(imports="lossscope.retrieval.evaluate"),
+    first=("data", "split", "folds", "k", "ensemble", "judgements", "format", "out"),
+)
 def evaluate(
     sources: Sources,
     request: Request = OF_TEST,
@@ -40,7 +44,7 @@ def evaluate(
     format: Format = "table",
     out: File = None,
 ) -> None:
-    """Recall at 1, 5, 10, median and mean rank, mAP@5 and rsum, both directions; nDCG, MRR, MAP@R of other sides.
+    """How well does it retrieve? Recall, ranks, rsum, mAP, nDCG, MRR.
 
     **Examples**
 

@@ -38,7 +38,7 @@ def listing(
     kind: Annotated[str | None, Choice(None, ", ".join(KINDS), shown=False, words=tuple(KINDS), argument=True)] = None,
     format: LinesOrJson = "table",
 ) -> None:
-    """What exists of a kind, with its options and where it comes from; alone, the kinds.
+    """List what exists: objectives, encoders, data sets, probes, ...
 
     **Examples**
 

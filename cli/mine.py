@@ -8,20 +8,20 @@ from typing import Annotated
 from lossscope.core.choices import Choice
 from lossscope.core.request import Request
 
-from ._app import command
+from ._app import Work, command
 from ._output import print_path
 from ._progress import progress
 from ._sources import OF_TRAIN, load_source
 
 
-@command(keeps=True)
+@command(work=Work(keeps=True), first=("out", "top", "data", "split"))
 def mine(
     source: Annotated[Path, Choice(None, "Checkpoint, run folder or dump.", argument=True)],
     out: Annotated[Path, Choice(None, "Folder to write; the same command resumes it.")],
     top: Annotated[int, Choice(None, "Candidates kept of each item.", low=1)] = 300,
     request: Request = OF_TRAIN,
 ) -> None:
-    """Mine hard candidates under a model: for every image its hardest captions, for every caption its hardest images.
+    """Find the hardest candidates of each query under a model.
 
     **Examples**
 

@@ -1,20 +1,47 @@
-"""`lossscope probe`, several probes in one sweep, and a command for each probe, made of what its file declares."""
+"""`lossscope probe NAME`, made of what the file of each probe declares, and `lossscope probe`, several in one sweep."""
 
 from __future__ import annotations
 
 import inspect
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Annotated, Any
 
+from typer.main import get_command_from_info
+
 from lossscope.core.choices import Choice
-from lossscope.declarations import Declaration, OptionField, declarations
+from lossscope.declarations import Declaration, OptionField, declaration, declarations
 
 from ._app import app, command, name_of
-from ._sweep import SWEEP, SweepArguments, print_summary, run_sweep
+from ._spec_options import Command
+from ._sweep import SWEEP_WORK, SweepArguments, print_summary, run_sweep
 
 _PANEL = "Probe"
+_FIRST = ("objective", "batch_size", "data", "split", "out", "format")  # options that --help shows of each probe
 
 
-@command("probe", processes=True, keeps=True, imports=SWEEP, verbose=True)
+class _ProbeCommand(Command):
+    """`probe`, whose first word may name a probe: that is another command, with options of its own."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Parse the command line, as the probe's where its name comes first; `./recall` is a file of that name."""
+        made = probe_command(args[0]) if args else None
+        if made is None:
+            return super().make_context(info_name, args, parent, **extra)
+        return made.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, with the names of the probes."""
+        text = self.help
+        self.help = f"{text}\n\n**Names**\n\n{_names()}"
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.help = text
+
+
+@command("probe", work=SWEEP_WORK, first=("probes", *_FIRST), cls=_ProbeCommand)
 def probe(
     options: SweepArguments,
     probes: Annotated[
@@ -24,18 +51,19 @@ def probe(
         ),
     ] = ("cheap",),
 ) -> None:
-    """Run several probes on a source in one sweep: those that cost little, all, or those named.
+    """Measure similarity, hubness, recall, ...: several in one sweep.
 
     **Examples**
 
-    `lossscope probe ckpt.pt`
+    `lossscope probe similarity ckpt.pt`
 
     `lossscope probe ckpt.pt --probes all --format markdown`
 
     `lossscope probe embeddings.npz --objective triplet --probes similarity --probes tangent --out frame/`
 
-    Of `all` and `cheap` those that cannot work on the source are left out, and named on stderr. `lossscope list probes`
-    says what each of them reports.
+    The first word may name a probe, whose own options `lossscope probe NAME --help` shows. Any other word is a source;
+    write `./recall` for a file that is named like a probe. Without a name you get the probes that cost little. `all`
+    and `cheap` skip the probes that do not apply to the source, and say so on stderr.
     """
     from lossscope.engine.selection import Selection
 
@@ -43,16 +71,35 @@ def probe(
     print_summary(options, rows, {"name": "probe", "probes": list(dict.fromkeys(rows["probe"]))})
 
 
-def register_probe(name: str) -> None:
-    """Make the command of a probe; nothing where that has one, or is none.
+@cache
+def probe_command(name: str) -> Any:
+    """Return the command of a probe; None where `name` is none."""
+    if (registered := register_probe(name)) is None:
+        return None
+    return get_command_from_info(registered, pretty_exceptions_short=True, rich_markup_mode=app.rich_markup_mode)
+
+
+def register_probe(name: str) -> Any:
+    """Return the command of a probe as it is registered, hidden: `lossscope recall` of before works still.
 
     Args:
-        name: of the command.
+        name: of the probe, with dashes; None is returned where it is none.
     """
-    known = {name_of(one) for one in app.registered_commands}
-    for item in declarations("probes"):
-        if item.name.replace("_", "-") == name and name not in known:
-            _register(item)
+    item = declaration("probes", name.replace("-", "_"))
+    if item is None:
+        return None
+    if find_spec(f".{item.name}", __package__) is not None:
+        import_module(f".{item.name}", __package__)  # as of cocos
+    registered = {name_of(known): known for known in app.registered_commands}
+    if name not in registered:
+        _register(item)
+        return app.registered_commands[-1]
+    return registered[name]
+
+
+def _names() -> str:
+    """Return the name and the question of each probe, as a list."""
+    return "\n".join(f"- `{item.name.replace('_', '-')}`: {item.question}" for item in declarations("probes"))
 
 
 def _register(item: Declaration) -> None:
@@ -69,8 +116,9 @@ def _register(item: Declaration) -> None:
     run.__name__, run.__doc__ = item.name, _help(item)
     options = inspect.Parameter("options", inspect.Parameter.KEYWORD_ONLY, annotation=SweepArguments)
     run.__signature__ = inspect.Signature([*map(_option, item.fields), options])  # type: ignore[attr-defined]
+    first = (*(field.name for field in item.fields), *_FIRST)
     name = item.name.replace("_", "-")
-    command(name, processes=True, panel="Probes, one by one", keeps=True, imports=SWEEP, verbose=True)(run)
+    command(name, work=SWEEP_WORK, hidden=True, first=first)(run)
 
 
 def _option(field: OptionField) -> inspect.Parameter:
@@ -85,8 +133,8 @@ def _option(field: OptionField) -> inspect.Parameter:
 def _help(item: Declaration) -> str:
     name = item.name.replace("_", "-")
     formula, _, rest = item.text.partition("\n")
-    lines = [item.question, "**Examples**", f"`lossscope {name} ckpt.pt`"]
+    lines = [item.question, "**Examples**", f"`lossscope probe {name} ckpt.pt`"]
     if "gradients" not in str(item.constants.get("reads", "")):  # a dump has no layers
-        lines += [f"`lossscope {name} embeddings.npz --batch-size all --format json`"]
+        lines += [f"`lossscope probe {name} embeddings.npz --batch-size all --format json`"]
     lines += [f"`{formula}`", rest.strip()]
     return "\n\n".join(line for line in lines if line)

@@ -9,7 +9,7 @@ from lossscope.core.choices import Choice
 from lossscope.core.request import Request
 from lossscope.studies.report_options import ReportOptions
 
-from ._app import command
+from ._app import Work, command
 from ._form import Only
 from ._options import resolve_device
 from ._output import notice, print_path
@@ -17,14 +17,14 @@ from ._progress import progress
 from ._sources import OF_TRAIN
 
 
-@command(verbose=True)
+@command(work=Work(verbose=True), first=("out", "title", "test", "split", "label", "published"))
 def report(
     paths: Annotated[tuple[Path, ...], Choice(None, "Folders of studies or runs.", argument=True)],
     options: ReportOptions,
     out: Annotated[Path, Choice(None, "Folder to write.", flags="--out,-o")] = Path("report"),
     request: Annotated[Request, Only("device", "trust_code")] = OF_TRAIN,
 ) -> None:
-    """One self-contained page that opens from disk, and the same as LaTeX that compiles, CSV and pictures.
+    """Write a page of studies or runs, with LaTeX, CSV and pictures.
 
     **Examples**
 

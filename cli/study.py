@@ -11,7 +11,7 @@ import typer
 from lossscope.core.choices import Choice
 from lossscope.core.request import Device, Request
 
-from ._app import HIDDEN, app, command
+from ._app import Work, app, command
 from ._form import Only
 from ._options import Format, resolve_device, usage
 from ._output import fold, message, notice, print_csv, print_path, print_results, print_tables
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 study = typer.Typer(
     name="study",
-    help="A grid of trainings and probes from one TOML file: run it, see how far it is, print its tables.",
+    help="Run a grid of trainings from a TOML file, and print its tables.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(study)
+app.add_typer(study, name="study")
 
 
 def _shipped_studies() -> list[str]:
@@ -51,7 +51,7 @@ StudyFile = Annotated[
 Out = Annotated[Path | None, Choice(None, "Folder of the study.", shown="runs/NAME")]
 
 
-@command(group=study, keeps=True, verbose=True)
+@command(group=study, work=Work(keeps=True, verbose=True))
 def run(
     file: StudyFile,
     out: Out = None,
@@ -223,7 +223,7 @@ def table(
     print_results(results.rows, lambda: paper_tables(results), {"name": "study table"}, format)
 
 
-@command(group=study, processes=True, panel=HIDDEN)
+@command(group=study, work=Work(processes=True), hidden=True)
 def worker(
     folder: Annotated[Path, Choice(None, "Folder of the study.", argument=True)],
     key: Annotated[str, Choice(None, "Key of the run.", argument=True)],

@@ -16,7 +16,7 @@ from lossscope.core.request import Request
 from lossscope.errors import InputError, OptionError, Stopped, needing
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
-from ._app import command
+from ._app import Work, command
 from ._errors import FOUND
 from ._form import Only, Typed
 from ._options import resolve_device, usage
@@ -144,7 +144,24 @@ class Kept:
     ] = False
 
 
-@command(processes=True, keeps=True, imports="lossscope.training.loop")
+@command(
+    work=Work(processes=True, keeps=True, imports="lossscope.training.loop"),
+    first=(
+        "data",
+        "encoder",
+        "objective",
+        "preset",
+        "epochs",
+        "batch_size",
+        "lr",
+        "seed",
+        "probe",
+        "probe_every",
+        "doctor",
+        "out",
+        "resume",
+    ),
+)
 def train(
     choices: Annotated[dict[str, Any], Typed(Recipe)],
     stated: Stated,
@@ -153,7 +170,7 @@ def train(
     kept: Kept,
     request: Annotated[Request, Only("device", "trust_code")] = OF_TRAIN,
 ) -> None:
-    """Train an encoder with an objective; the run folder holds config, checkpoints, metrics and trajectory.
+    """Train a model with any loss, and keep every checkpoint.
 
     **Examples**
 

@@ -19,7 +19,7 @@ def trajectory(
     out: Annotated[Path, Choice(None, "Picture: .png, .pdf or .svg.", flags="--out,-o")] = Path("trajectory.png"),
     format: Annotated[Literal["table", "csv", "json"], Choice(None, "Of the rows of epochs.")] = "table",
 ) -> None:
-    """Loss, rsum, positive and hardest-negative similarity against epochs, as a picture and a table.
+    """Draw loss, rsum and similarities against epochs.
 
     **Examples**
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from lossscope_cli import app
 from rich.cells import cell_len
 from typer import Context
 
-from tests.command_line import lossscope, plain, tree
+from lossscope.declarations import declarations
+from tests.command_line import document, lossscope, plain, tree
 from tests.each import each
 
 COMPLETED = ("--format", "--split", "--test", "--triplet", "--pair", "--objective", "--encoder")
@@ -38,8 +41,12 @@ OPTIONS = [
 ]
 
 
-def shown_help(words: str, width: int) -> str:
-    result = lossscope(*words.split(), "--help", columns=width)
+PROBES = {declared.name.replace("_", "-") for declared in declarations("probes")}
+MOST = 15  # options of a first help, with --help and --help-all
+
+
+def shown_help(words: str, width: int, option: str = "--help-all") -> str:
+    result = lossscope(*words.split(), option, columns=width)
     assert result.exit_code == 0, result.stderr
     return result.stdout
 
@@ -51,7 +58,8 @@ def test_help_is_no_wider_than_the_terminal_and_shows_examples_options_and_choic
     """Of `train` an option was cut off at 80 columns, and a choice was broken within a word."""
     text = shown_help(words, width)
     if words not in ("demo", "study worker"):
-        assert f"lossscope {words} " in plain(text).partition("Examples")[2]
+        typed = f"probe {words}" if words in PROBES - {"cocos"} else words
+        assert f"lossscope {typed} " in plain(text).partition("Examples")[2]
     assert "…" not in text and all(cell_len(line) <= width for line in text.splitlines())
     parts = set(re.findall(r"[\w.@-]+", text))
     for parameter in COMMANDS[words].params:
@@ -59,6 +67,45 @@ def test_help_is_no_wider_than_the_terminal_and_shows_examples_options_and_choic
         assert set(names) <= parts
         choices = re.fullmatch(r"<(.*\|.*)>", parameter.display_type_rich(Context(COMMANDS[words])) or "")
         assert choices is None or set(choices[1].split("|")) <= parts
+
+
+@each("words", COMMANDS)
+def test_the_first_help_has_at_most_three_headings_and_says_how_to_see_the_rest(words: str) -> None:
+    """`cocos` had 43 options under eight headings, `train` 52."""
+    text = shown_help(words, 80, "--help")
+    assert len(re.findall(r"^╭─", text, re.M)) <= 3
+    shown = set(re.findall(r"^│ (?:\*  )? *(--[\w-]+)", text, re.M))
+    options = {parameter.opts[0] for parameter in COMMANDS[words].params if parameter.opts[0].startswith("--")}
+    assert len(shown) <= MOST
+    left_out = len(options - shown - {"--help-all"})
+    assert left_out == 0 or f"--help-all shows {left_out} more options" in plain(text)
+
+
+def test_the_commands_of_a_users_questions_stand_first_and_old_words_are_not_listed() -> None:
+    """A newcomer met 35 entries: a command for each probe, `table` beside `plot`."""
+    for words in ([], ["--help"]):
+        result = lossscope(*words, columns=80)
+        text = result.stdout or result.stderr
+        first, *others = re.split(r"^╭─ .*$", text.partition("╭─")[2], flags=re.M)
+        names = re.findall(r"^│ ([a-z]+)  ", first, re.M)
+        assert names == ["doctor", "cocos", "eval", "diff", "audit", "diagram", "train", "demo"]
+        listed = re.findall(r"^│ ([a-z-]+)  ", "".join(others), re.M)
+        assert {"probe", "render", "compare"} <= set(listed)
+        assert not {"plot", "table", *PROBES} & set(listed)
+        assert len(re.findall("^│", first, re.M)) == len(names), "a command takes one line at 80 columns"
+
+
+def test_a_probe_is_named_before_its_source_and_its_old_word_does_the_same() -> None:
+    new, old = (lossscope(*words, "tiny", "--format", "json", "-q") for words in (["probe", "recall"], ["recall"]))
+    assert document(new) == document(old)
+    assert "lossscope probe recall" in plain(lossscope("probe", "recall", "--help").stdout)
+
+
+def test_a_file_that_is_named_like_a_probe_is_a_source_with_its_folder(tiny_checkpoint: Path) -> None:
+    shutil.copytree(tiny_checkpoint.parent, "recall")
+    result = lossscope("probe", "./recall", "--probes", "recall", "--format", "json", "-q")
+    assert {row["probe"] for row in document(result)["rows"]} == {"recall"}
+    assert lossscope("probe", "recall").exit_code == 2  # a probe without a source
 
 
 HELP_AND_LISTS = """

@@ -62,7 +62,7 @@ def test_what_is_read_from_the_text_is_what_is_imported(name: str) -> None:
 @each("name", PROBES)
 def test_help_shows_examples_and_the_question(name: str) -> None:
     text = plain(lossscope(name.replace("_", "-"), "--help").stdout)
-    assert f"lossscope {name.replace('_', '-')} ckpt.pt" in text
+    assert f"lossscope probe {name.replace('_', '-')} ckpt.pt" in text
     assert plain(question_of(name)) in text
 
 
