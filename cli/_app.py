@@ -164,6 +164,7 @@ _HELP_ALL: Any = Annotated[
         callback=_print_all_options,
         is_eager=True,
         expose_value=False,
+        metavar="",
         help="Show all options and exit.",
     ),
 ]

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
@@ -15,6 +16,10 @@ from lossscope.declarations import DRAWN, declarations
 from lossscope.errors import InputError
 
 from ._running import is_typed
+
+_SPECS = ("objectives", "encoders", "datasets", "probes", "masks", "signals")  # registries whose entries take options
+_VALUES = {bool: "", int: "NUMBER", float: "NUMBER", Path: "PATH", str: "TEXT"}
+"""Type of a value -> what stands for it in --help."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +80,21 @@ class _Option:
         yield inspect.Parameter(self.word, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
     def _metavar(self) -> str | None:
-        """Return what stands for the value in --help: SOURCE for the argument `sources`."""
-        if self.choice.metavar or not self.choice.argument:
-            return self.choice.metavar
-        return self.word.upper().removesuffix("S") if _is_tuple(self.type_hint) else self.word.upper()
+        """Return what stands for the value in --help: SOURCE of the argument `sources`, NUMBER, nothing of a flag.
+
+        None: the words that may be typed.
+        """
+        choice = self.choice
+        if choice.metavar:
+            return choice.metavar
+        if choice.argument:
+            return self.word.upper().removesuffix("S") if _is_tuple(self.type_hint) else self.word.upper()
+        if literal_words(self.type_hint):
+            return None
+        if choice.names in _SPECS:
+            return "SPEC"
+        typed = self._typer_type()
+        return next((word for kind, word in _VALUES.items() if kind in (typed, *_parts(typed))), None)
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """Return the value of what was typed, or the default. Raises OptionError for a text that cannot be read."""
@@ -259,6 +275,13 @@ def _is_form(hint: Any) -> bool:
         return False
     group: Any = options
     return any(choice_of(field) is not None for field in _hints(group).values())
+
+
+def _parts(type_hint: Any) -> Iterator[Any]:
+    """Yield the types within a type: of `list[float] | None` list[float], float and None."""
+    for part in get_args(type_hint):
+        yield part
+        yield from _parts(part)
 
 
 def _is_tuple(type_hint: Any) -> bool:

@@ -53,7 +53,7 @@ def synthetic_experts(
     members: Members,
     options: ExpertOptions,
 ) -> None:
-    """GENERATE expert features of MSR-VTT's videos from their captions, to train video models without the real ones.
+    """Generate expert features of MSR-VTT's videos from their captions, to train video models without the real ones.
 
     **Examples**
 
@@ -77,7 +77,7 @@ def random_words(
     width: Annotated[int, Choice(None, "Numbers of a word.", low=1)] = 64,
     seed: Annotated[int, Choice(None, "Seed of everything drawn.", low=0)] = 0,
 ) -> None:
-    """GENERATE vectors of the words of MSR-VTT's captions, a random direction for each word, to train CE with.
+    """Generate vectors of the words of MSR-VTT's captions, a random direction for each word, to train CE with.
 
     **Examples**
 

@@ -53,7 +53,7 @@ def power(
     `lossscope study power runs/li2022-small --metric i2t_R@1 --metric i2t_C_0 --format csv > power.csv`
 
     The runs that are done are the pilot, with two seeds or more of each system; three give a rough answer, with its
-    interval. `lossscope plot power power.csv` draws it. What is computed: docs/study.md.
+    interval. `lossscope render power power.csv` draws it. What is computed: docs/study.md.
     """
     from lossscope.stats.pilot import plan
     from lossscope.studies.report import read_runs

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from typer import Context
 from typer.cli import get_docs_for_click
 from typer.main import get_command
 
+from lossscope.declarations import declarations
+
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "docs" / "commands.in.md"
 PAGE = ROOT / "docs" / "commands.md"
@@ -25,6 +28,7 @@ NOTE = (
     "`make docs`. -->\n\n"
 )
 NAME = "lossscope"
+PROBES = [item.name.replace("_", "-") for item in declarations("probes") if item.name != "cocos"]
 EXAMPLE = re.compile(r"^`((?:lossscope|torchrun) [^`]+)`$", re.M)
 
 
@@ -43,6 +47,8 @@ def commands(group: Any = None, words: str = NAME) -> Iterator[tuple[str, Any]]:
             yield from commands(command, f"{words} {name}")
         elif not command.hidden:
             yield f"{words} {name}", command
+            if name == "probe":
+                yield from ((f"{words} probe {probe}", group.commands[probe]) for probe in PROBES)
 
 
 def examples(command: Any) -> list[str]:
@@ -60,12 +66,18 @@ def table(listed: dict[str, Any]) -> str:
 
 
 def section(words: str, command: Any) -> str:
-    """Return the section of a command: what it does, examples, usage and options."""
+    """Return the section of a command: what it does, examples, usage and options; of a probe those of its own."""
     prefix, _, name = words.rpartition(" ")
+    if of_probe := prefix == f"{NAME} probe":
+        command = copy(command)
+        command.params = [option for option in command.params if option.rich_help_panel == "Probe"]
     text: str = get_docs_for_click(obj=command, ctx=Context(command, info_name=name), name=name, call_prefix=prefix)
     _, _, body = text.partition("\n")
     body = re.sub(r"\*\*Examples\*\*\n\n((?:`[^`]+`\n\n)+)", lambda found: _block(found[1]), body)
-    body = re.sub(r"^\* `--help`.*\n", "", body, flags=re.M)
+    body = re.sub(r"^\* `--help(-all)?`.*\n", "", body, flags=re.M)
+    if of_probe:
+        body = re.sub(r"\*\*Usage\*\*:\n\n```.*?```\n\n", "", body, flags=re.S)
+        body = re.sub(r"\*\*Options\*\*:\n\n(?!\*)", "", body)
     body = re.sub(r"\*\*(Usage|Arguments|Options)\*\*:", r"**\1**", body)
     body = body.replace("```console\n$ ", "```text\n")
     return f"## `{words}`\n{body.rstrip()}\n"

@@ -129,7 +129,7 @@ def _files_of_index(out: Path) -> set[str]:
 
 
 def _write_numbers(out: Path, name: str, frame: pd.DataFrame) -> Path:
-    """Write rows as `lossscope plot` and `lossscope table` read them."""
+    """Write rows as `lossscope render` reads them."""
     path = out / "numbers" / f"{name}.parquet"
     write_parquet(path, frame)
     return path

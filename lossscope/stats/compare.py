@@ -49,7 +49,7 @@ def compare(
     all_pairs: bool = False,
     resampling: Resampling | None = None,
 ) -> pd.DataFrame:
-    """Compare systems with the best of their block, with a `baseline`, or every system with every other.
+    """Compare systems with a `baseline`, with the best of their block, or every system with every other.
 
     A system is one objective_label with one data and encoder, which make a block; its runs are its seeds. Systems of
     different blocks are not compared, and a block with one system has no row.
@@ -75,7 +75,8 @@ def compare(
         queries: rows of `per_query` with the further columns run, data, encoder, objective_label, seed.
         metrics: names, as `parse_metric` reads them; None: the first of `metrics_of`, rsum of images and captions.
             Blocks that lack a metric have no row of it.
-        baseline: name of the system that all others are compared with; the best of each block by mean where None.
+        baseline: name of the system that all others are compared with. None: the best of each block by mean; of two
+            systems the first, so that B − A is stated whichever is better.
         all_pairs: compare every system with every other.
         resampling: of permutations and of the bootstrap; the defaults of Resampling where None.
 
@@ -125,10 +126,11 @@ def _compare_block(
         return []
     values = per_image(block.queries, metric)
     best = max(block.systems, key=lambda system: float(values[list(system.runs.values())].to_numpy().mean()))
+    reference = baseline or (block.systems[0] if len(block.systems) == 2 else best).name
     pairs = [
-        _Pair(block, metric, *baseline_second(first, second, baseline or best.name), best.name, shown)
+        _Pair(block, metric, *baseline_second(first, second, reference), best.name, shown)
         for first, second in combinations(block.systems, 2)
-        for shown in [all_pairs or (baseline or best.name) in (first.name, second.name)]
+        for shown in [all_pairs or reference in (first.name, second.name)]
         if shown or baseline is None
     ]
     runs = [pair_seeds(pair.a, pair.b) for pair in pairs]

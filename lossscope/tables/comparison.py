@@ -107,7 +107,7 @@ def _caption(rows: pd.DataFrame, labels: Sequence[str]) -> str:
         "" if sizes[0] == sizes[1] or _one_seed(rows) else f" ({sizes[1]} over seeds)"
     )
     parts = [
-        f"Differences between systems: {', '.join(same)}" if same else "Differences between systems",
+        f"Differences, system − baseline: {', '.join(same)}" if same else "Differences, system − baseline",
         f"paired over n = {_span(rows['images'])} {_units(rows)} (permutation test and bootstrap, "
         f"{_span(rows['resamples'])} resamples, seed {_span(rows['seed'])}){_tested_seeds(rows)}",
         f"p corrected by Holm over {family}",

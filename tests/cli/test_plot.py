@@ -1,4 +1,4 @@
-"""`lossscope plot`: does it draw any picture from a file of numbers, and say what a file lacks?"""
+"""`lossscope render`: does it draw any picture from a file of numbers, and say what a file lacks?"""
 
 from __future__ import annotations
 

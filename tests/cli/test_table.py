@@ -1,4 +1,4 @@
-"""`lossscope table`: does it make any table from a file of rows, and say what a file lacks?"""
+"""`lossscope render`: does it make any table from a file of rows, and say what a file lacks?"""
 
 from __future__ import annotations
 

@@ -17,7 +17,12 @@ def test_the_page_is_what_the_script_makes(capsys: pytest.CaptureFixture[str]) -
 
 def test_every_command_has_a_row_and_a_section_with_examples() -> None:
     listed = dict(make_commands.commands())
-    assert {"lossscope cocos", "lossscope study run", "lossscope data msrvtt", "lossscope weight-mass"} <= listed.keys()
+    assert {
+        "lossscope cocos",
+        "lossscope study run",
+        "lossscope data msrvtt",
+        "lossscope probe weight-mass",
+    } <= listed.keys()
     assert re.findall(r"^\| \[`(.+?)`\]", PAGE, re.M) == re.findall(r"^## `(.+)`$", PAGE, re.M) == list(listed)
     for words, command in listed.items():
         assert make_commands.examples(command), words

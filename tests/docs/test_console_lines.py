@@ -120,6 +120,8 @@ def _split(line: str) -> tuple[str, list[str]]:
     while hasattr(command, "commands") and words[0] in command.commands:
         names.append(words[0])
         command, words = command.commands[words[0]], words[1:]
+    if names == ["probe"] and words[0] in _commands().commands:  # `probe similarity SOURCE`
+        return words[0], words[1:]
     return " ".join(names), words
 
 

@@ -1,4 +1,4 @@
-"""Rows of a weight field (.csv), as `lossscope plot` draws them."""
+"""Rows of a weight field (.csv), as `lossscope render` draws them."""
 
 from __future__ import annotations
 

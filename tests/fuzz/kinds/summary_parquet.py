@@ -1,4 +1,4 @@
-"""Summary rows (.parquet), as `lossscope table` reads them."""
+"""Summary rows (.parquet), as `lossscope render` reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summary rows (.csv), as `lossscope table` reads them."""
+"""Summary rows (.csv), as `lossscope render` reads them."""
 
 from __future__ import annotations
 
