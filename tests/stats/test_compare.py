@@ -172,6 +172,15 @@ def test_swapping_systems_mirrors_every_number() -> None:
         assert forward[name] == pytest.approx(-backward[name], rel=1e-12)
 
 
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_of_two_systems_the_first_is_subtracted_whichever_is_better(order: str) -> None:
+    """`compare A B` printed the worse minus the better, `diff A B` B minus A."""
+    parts = dict(runs("a", "b").groupby("objective_label"))
+    row = only(compare(pd.concat([parts[name] for name in order], ignore_index=True), resampling=QUICK))
+    assert (row["baseline"], row["system"]) == tuple(order)
+    assert row["best"] == "a" and (row["difference"] < 0) == (order == "ab")
+
+
 @each("seed", range(3))
 def test_order_of_rows_and_names_of_ids_do_not_matter(seed: int) -> None:
     frame = runs("a", "b", "c")
