@@ -1,4 +1,4 @@
-"""README's first look: is what it shows what the command prints?"""
+"""The first look of docs/index.md: is what it shows what the command prints?"""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import pytest
 from lossscope_cli import app
 from typer.testing import CliRunner
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "index.md"
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def test_the_first_look_is_what_the_command_prints() -> None:
     """To one unit of the last digit, which another machine may round otherwise."""
     (command, shown) = re.search(  # type: ignore[union-attr]
-        r"^```console\n\$ lossscope (.*)\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S
+        r"^```console\n\$ lossscope (.*)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S
     ).groups()
     printed = CliRunner().invoke(app, command.split()).stdout
     assert NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split()

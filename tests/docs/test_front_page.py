@@ -1,0 +1,33 @@
+"""Is README short, and its picture what the commands print?"""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+
+import make_terminal
+import pytest
+
+README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+PICTURE = make_terminal.PICTURE.read_text(encoding="utf-8")
+
+
+def test_the_front_page_is_read_in_a_minute_and_has_both_set_up_commands() -> None:
+    """It had 1,973 words and 26 commands."""
+    assert len(README.split()) <= 500
+    assert "\nmake demo " in README and "\nmake test " in README and "(figures/doctor.svg)" in README
+
+
+def test_the_picture_needs_no_network() -> None:
+    assert not re.search(r"https?://(?!www\.w3\.org)", PICTURE)
+    assert "@font-face" not in PICTURE
+
+
+@pytest.mark.thorough
+def test_the_picture_shows_what_the_commands_print(tmp_path: Path) -> None:
+    """Words and their order; another machine may round numbers otherwise."""
+    texts = re.findall(r"<text class=\"lossscope-r\d+\"[^>]*>(.*?)</text>", PICTURE)
+    shown = html.unescape(" ".join(texts)).replace("\xa0", " ")
+    words = re.compile(r"[a-z][a-z-]+")
+    assert words.findall(shown) == words.findall(make_terminal.terminal(tmp_path).plain)
