@@ -163,7 +163,7 @@ def require_split(name: str, splits: Sequence[str], of: str = "", otherwise: str
 
     Args:
         name: of a split.
-        splits: that there are.
+        splits: of the data set.
         of: what they are of, for the message.
         otherwise: what the message says where there are none.
         advice: what to do, at the end of the message.

@@ -56,14 +56,12 @@ class Beir:
         name = "val" if name == "dev" else name
         qrels = self._qrels(name)
         if not qrels:
-            splits = (
-                ", ".join(self.splits()) or f"one of {show_path(self._path('qrels'))}/*.tsv, of which there is none"
-            )
+            splits = ", ".join(self.splits()) or f"one of {show_path(self._path('qrels'))}/*.tsv (there is none)"
             raise InputError(f"split of {show_path(self.root)} must be one of {splits}; got {name!r}")
         judged = read_judgements(qrels)
         known = read_texts(self._path("queries.jsonl"))
         require_known(qrels, _first_lines(judged), known, "query", "queries.jsonl")
-        positives = {q: [d for d, (score, _) in own.items() if score > 0] for q, own in judged.items()}
+        positives = {q: [d for d, (score, _) in scores.items() if score > 0] for q, scores in judged.items()}
         queries = {query: text for query, text in known.items() if positives.get(query)}
         if not queries:
             raise InputError(f"{show_path(qrels)} must name a positive; no score is above 0")
@@ -73,8 +71,8 @@ class Beir:
 
     def _documents(self, qrels: str, judged: _Judged, mined: _Lines) -> dict[str, str]:
         """Return the documents of a split by id, in the order of the corpus."""
-        named = {d: line for own in judged.values() for d, (_, line) in own.items()}
-        ranked = {d: line for own in mined.values() for d, line in own.items()}
+        named = {d: line for scores in judged.values() for d, (_, line) in scores.items()}
+        ranked = {d: line for ranking in mined.values() for d, line in ranking.items()}
         wanted = None if self.corpus == "all" else {*named, *ranked, *map(unquote, ranked)}
         documents = read_texts(self._path("corpus.jsonl"), wanted)
         require_known(qrels, named, documents, "document", "corpus.jsonl")
@@ -92,20 +90,20 @@ class Beir:
         known: int,
     ) -> Split:
         """Return the split of texts by id."""
-        pairs, places = TextPairs(), dict[str, int]()
+        pairs, rows = TextPairs(), dict[str, int]()
         by_text: dict[str, int] = {}
         for key, text in documents.items():
-            places[key] = by_text.setdefault(text, len(pairs.documents)) if self.merge else len(pairs.documents)
-            if places[key] == len(pairs.documents):
+            rows[key] = by_text.setdefault(text, len(pairs.documents)) if self.merge else len(pairs.documents)
+            if rows[key] == len(pairs.documents):
                 pairs.documents.append(text)
                 pairs.document_ids.append(key)
         for row, (key, text) in enumerate(queries.items()):
             pairs.queries.append(text)
             pairs.query_ids.append(key)
-            own = [places[document] for document in positives[key]]
-            pairs.positives += [(row, document) for document in own]
-            ranked = (places[d] if d in places else places[unquote(d)] for d in mined.get(key, ()))
-            others = dict.fromkeys(document for document in ranked if document not in own)
+            relevant = [rows[document] for document in positives[key]]
+            pairs.positives += [(row, document) for document in relevant]
+            ranked = (rows[d] if d in rows else rows[unquote(d)] for d in mined.get(key, ()))
+            others = dict.fromkeys(document for document in ranked if document not in relevant)
             pairs.negatives += [(row, document) for document in list(others)[: self.top]]
         return pairs.split(name, self._notices(pairs, len(documents), known, len(positives)))
 
@@ -132,4 +130,4 @@ class Beir:
 
 def _first_lines(judged: _Judged) -> dict[str, int]:
     """Return query -> the first line that names it."""
-    return {query: min(line for _, line in own.values()) for query, own in judged.items()}
+    return {query: min(line for _, line in scores.values()) for query, scores in judged.items()}

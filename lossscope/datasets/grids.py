@@ -52,8 +52,8 @@ class Grids(PictureDataset):
         """Return the pictures of a split."""
         stem = next((stem for stem in (name, ALIASES.get(name, name)) if stem in self.splits()), None)
         if stem is None:
-            place = f"{Path(self.root) / 'precomp'} with {{split}}_ids.txt and {{split}}_caps.txt"
-            raise InputError(f"split of grids must be one of {place}; got {name!r}, has {', '.join(self.splits())}")
+            expected = f"{Path(self.root) / 'precomp'} with {{split}}_ids.txt and {{split}}_caps.txt"
+            raise InputError(f"split of grids must be one of {expected}; got {name!r}, has {', '.join(self.splits())}")
         files = _read_mapping(Path(self.root) / "id_mapping.json")
         items = _read_items(*self._files(stem), files, Path(self.root) / self.folder)
         return items[: -(-self.dev_first // PER_IMAGE)] if self.dev_first and stem in ALIASES else items
@@ -92,4 +92,4 @@ def _read_items(ids_file: Path, captions_file: Path, files: Mapping[str, str], f
         got = f"{shorten(unknown[0])}, {len(unknown)} not there"
         raise InputError(f"ids of {ids_file} must be in id_mapping.json; got {got}")
     pairs = [[(f"{id}-{k}", captions[PER_IMAGE * row + k]) for k in range(PER_IMAGE)] for row, id in enumerate(ids)]
-    return [CaptionedPicture(id, folder / files[id], tuple(own)) for id, own in zip(ids, pairs, strict=True)]
+    return [CaptionedPicture(id, folder / files[id], tuple(pair)) for id, pair in zip(ids, pairs, strict=True)]

@@ -22,7 +22,7 @@ _LAYOUTS = ("images/{file}", "{folder}/{file}", "images/{folder}/{file}", "{name
 class Karpathy(PictureDataset):
     """The images and captions of `{root}/dataset_{name}.json`.
 
-    Pictures are looked for in images/, {filepath}/, images/{filepath}/ and {name}-images/ of root, and the first of
+    Pictures are searched for in images/, {filepath}/, images/{filepath}/ and {name}-images/ of root, and the first of
     these folders that has one of them is used. Image ids are file names, caption ids are sentids.
     Raises InputError for anything missing or malformed.
     """

@@ -76,19 +76,19 @@ class Passages:
 
     def _write_corpus(self, name: str) -> Corpus:
         """Write people, their passages and questions; those of a smaller split are the first of a larger one."""
-        place, questions = USUAL_SPLITS.index(name), getattr(self, name)
-        corpus = Corpus(self.seed, _FIRST_STREAM + 1 + place * STREAMS, self.facts)
-        for row, number in enumerate(self._names(place)):
+        split, questions = USUAL_SPLITS.index(name), getattr(self, name)
+        corpus = Corpus(self.seed, _FIRST_STREAM + 1 + split * STREAMS, self.facts)
+        for row, number in enumerate(self._names(split)):
             left = questions - row * QUESTIONS_PER_PERSON
             if left <= 0:
                 break
             corpus.add_person(number, min(left, QUESTIONS_PER_PERSON))
         return corpus
 
-    def _names(self, place: int) -> list[int]:
+    def _names(self, split: int) -> list[int]:
         """Return the numbers of the names that a split may use, in the order of its people."""
         order = shuffle_rows(MOST_PEOPLE, self.seed, _FIRST_STREAM)
-        ends = [MOST_PEOPLE * sum(_SHARES[:end]) // sum(_SHARES) for end in (place, place + 1)]
+        ends = [MOST_PEOPLE * sum(_SHARES[:end]) // sum(_SHARES) for end in (split, split + 1)]
         numbers: list[int] = order[ends[0] : ends[1]].tolist()
         return numbers
 

@@ -25,7 +25,7 @@ class TextRows:
     list. `columns` has other names: columns="query=title,positive=body".
 
     Queries of equal text are one query with the positives of all its rows, unless they have ids, which then decide.
-    Documents of exactly equal text are one document. Both are said with their numbers, and so is what is left out of
+    Documents of exactly equal text are one document. Notices count both, and what is left out of
     the negatives because it is a positive of the query. Where no val or test is given, a hash of the query holds out
     val_share and test_share of the queries, and the split `all` has every row.
     Raises InputError, naming file and line, for a row that cannot be read and for a query without positives.
@@ -68,8 +68,8 @@ class TextRows:
         return CutRows(files, self._cut, name) if self.val is None and self.test is None else files
 
     def _file(self, name: str) -> str:
-        own = {"val": self.val, "test": self.test}.get(name)
-        return self.file if own is None else own
+        named = {"val": self.val, "test": self.test}.get(name)
+        return self.file if named is None else named
 
     @property
     def _names(self) -> ColumnNames:

@@ -128,7 +128,7 @@ def test_ambiguity_sets_how_many_other_images_a_caption_fits() -> None:
     (Claim((Mention(),) * 3), False),
     (Claim((Mention(colour="red"), Mention(colour="red"))), False),
     (Claim((Mention(shape="circle"), Mention(colour="red"))), True),
-    (Claim((Mention(colour="red", place="right"),)), False),
+    (Claim((Mention(colour="red", position="right"),)), False),
     (Claim((Mention(colour="red"),), "grey"), True),
     (Claim((Mention(colour="red"),), "white"), False),
     (Claim(()), True),

@@ -133,13 +133,13 @@ class _VideoWords:
         n_videos = Counter(word for count in counts.values() for word in count)
         most = max(_COMMON * len(captions), _RARE)
         kept = sorted(word for word, videos in n_videos.items() if _RARE <= videos <= most) or sorted(n_videos)
-        place = {word: row for row, word in enumerate(kept)}
+        row_of = {word: row for row, word in enumerate(kept)}
         idf = {word: math.log(1 + len(captions) / n_videos[word]) for word in kept}
         rows = {}
         for video, count in counts.items():
-            words = sorted(word for word in count if word in place)
+            words = sorted(word for word in count if word in row_of)
             weights = [math.log1p(count[word]) * idf[word] for word in words]
-            rows[video] = (np.array([place[word] for word in words], np.int64), np.array(weights, np.float32))
+            rows[video] = (np.array([row_of[word] for word in words], np.int64), np.array(weights, np.float32))
         return cls(tuple(kept), rows)
 
 

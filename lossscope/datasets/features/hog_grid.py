@@ -46,14 +46,14 @@ class HogGrid:
     def open(self, device: str) -> Extract:
         """Return the function that extracts features; it runs on the CPU whatever the device."""
         hog, lab = _skimage()
-        place = self._place_features()
+        position = self._place_features()
 
         def extract(pixels: Pixels) -> Features:
-            return np.stack([self._extract_one(picture, hog, lab, place) for picture in pixels])
+            return np.stack([self._extract_one(picture, hog, lab, position) for picture in pixels])
 
         return extract
 
-    def _extract_one(self, picture: Pixels, hog: _Hog, lab: _Hog, place: _Array) -> Features:
+    def _extract_one(self, picture: Pixels, hog: _Hog, lab: _Hog, position: _Array) -> Features:
         size = (self.columns * self.cell, self.rows * self.cell)
         near = Image.fromarray(np.ascontiguousarray(picture.transpose(1, 2, 0))).resize(size, Image.Resampling.BILINEAR)
         margin = self.cell // 2
@@ -65,7 +65,7 @@ class HogGrid:
         parts += [_histogram(values) for values in colours]
         parts.append(np.concatenate([_moments(values) for values in colours], axis=-1))
         flat = [_root_and_normalise(part.reshape(self.rows * self.columns, -1)) for part in parts]
-        return np.concatenate([*flat, place], axis=1).astype(np.float32)
+        return np.concatenate([*flat, position], axis=1).astype(np.float32)
 
     def _place_features(self) -> _Array:
         """Return (R, 4): sine and cosine of a quarter turn from top to bottom and from left to right, of length 1/2."""

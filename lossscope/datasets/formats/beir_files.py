@@ -23,9 +23,9 @@ def read_texts(location: str, wanted: Collection[str] | None = None) -> dict[str
         InputError: a line without `_id` or `text`, or one id twice, by its number.
     """
     texts: dict[str, str] = {}
-    for place, key, text in _iter_texts(location):
+    for where, key, text in _iter_texts(location):
         if key in texts:
-            raise InputError(f"ids of {show_path(location)} must be unique; {place} has {shorten(key)} again")
+            raise InputError(f"ids of {show_path(location)} must be unique; {where} has {shorten(key)} again")
         if wanted is None or key in wanted:
             texts[key] = text
     return texts
@@ -37,15 +37,15 @@ def read_judgements(location: str) -> dict[str, dict[str, tuple[float, int]]]:
     Raises InputError for a line that cannot be read, and for a pair that is judged twice.
     """
     judged: dict[str, dict[str, tuple[float, int]]] = {}
-    for one in iter_judgements(location):
-        documents = judged.setdefault(one.query, {})
-        if one.document in documents:
-            pair = f"{shorten(one.query)} and {shorten(one.document)}"
+    for judgement in iter_judgements(location):
+        documents = judged.setdefault(judgement.query, {})
+        if judgement.document in documents:
+            pair = f"{shorten(judgement.query)} and {shorten(judgement.document)}"
             raise InputError(
-                f"{show_path(location)} must judge a pair once; line {one.line} has {pair} again, as line "
-                f"{documents[one.document][1]}"
+                f"{show_path(location)} must judge a pair once; line {judgement.line} has {pair} again, as line "
+                f"{documents[judgement.document][1]}"
             )
-        documents[one.document] = one.score, one.line
+        documents[judgement.document] = judgement.score, judgement.line
     return judged
 
 
@@ -63,19 +63,21 @@ def read_ranking(location: str, queries: Collection[str], known: Collection[str]
         InputError: a line that cannot be read, a query that is not known, or a document twice, by its line.
     """
     ranked: dict[str, dict[str, tuple[float, int]]] = {}
-    for one in iter_run(location):
-        query = one.query if one.query in known else unquote(one.query)
+    for entry in iter_run(location):
+        query = entry.query if entry.query in known else unquote(entry.query)
         if query not in known:
-            raise InputError(_unknown(location, one.line, "query", one.query, "queries.jsonl"))
+            raise InputError(_unknown(location, entry.line, "query", entry.query, "queries.jsonl"))
         if query in queries:
             documents = ranked.setdefault(query, {})
-            if one.document in documents:
-                got = f"{shorten(one.document)} again for {shorten(query)}"
-                raise InputError(f"{show_path(location)} must rank a document once a query; line {one.line} has {got}")
-            documents[one.document] = one.score, one.line
+            if entry.document in documents:
+                got = f"{shorten(entry.document)} again for {shorten(query)}"
+                raise InputError(
+                    f"{show_path(location)} must rank a document once a query; line {entry.line} has {got}"
+                )
+            documents[entry.document] = entry.score, entry.line
     return {
-        query: {document: line for document, (_, line) in sorted(own.items(), key=lambda item: -item[1][0])}
-        for query, own in ranked.items()
+        query: {document: line for document, (_, line) in sorted(scores.items(), key=lambda item: -item[1][0])}
+        for query, scores in ranked.items()
     }
 
 
@@ -86,7 +88,7 @@ def require_known(location: str, lines: Mapping[str, int], known: Collection[str
         location: of the file that names them.
         lines: id -> line that names it.
         known: ids of the file of texts.
-        what: of which the ids are: query or document.
+        what: query or document, whose ids they are.
         file: of the texts.
     """
     unknown = {key: line for key, line in lines.items() if key not in known}
@@ -109,12 +111,12 @@ def _iter_texts(location: str) -> Iterator[tuple[str, str, str]]:
         absent = [None] * len(block.lines)
         rows = [block.columns.get(name, absent) for name in ("_id", "title", "text")]
         for row, (key, title, text) in enumerate(zip(*rows, strict=True)):
-            place = block.place(row)
-            name = identifier({} if key is None else {"_id": key}, "_id", place)
-            own = expect(text, str, f"'text' of {place}")
-            whole = f"{_text(title, 'title', place)} {own}".strip()
-            yield place, name, whole
+            where = block.place(row)
+            name = identifier({} if key is None else {"_id": key}, "_id", where)
+            body = expect(text, str, f"'text' of {where}")
+            whole = f"{_text(title, 'title', where)} {body}".strip()
+            yield where, name, whole
 
 
-def _text(value: object, key: str, place: str) -> str:
-    return "" if value is None else expect(value, str, f"{key!r} of {place}")
+def _text(value: object, key: str, where: str) -> str:
+    return "" if value is None else expect(value, str, f"{key!r} of {where}")

@@ -86,7 +86,7 @@ def _open(path: Path | TarMember, convert: Callable[[Image.Image], Image.Image])
         if size > _MAX_FILE:
             raise ValueError(f"more than {_MAX_FILE >> 20} MB")
         with path.open("rb") as file:
-            content = io.BytesIO(file.read())  # of which no more is read than there is, whatever it states
+            content = io.BytesIO(file.read())  # the header may state more than there is
         with Image.open(content) as image:
             if not min(image.size):
                 raise ValueError("no pixels")

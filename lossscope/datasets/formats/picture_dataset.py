@@ -126,7 +126,7 @@ _FIT_TEXTS: Mapping[Fit, str] = {"square": "True", "squeeze": "False"}
 def choose_fit(fit: Fit | None, crop: bool, usual: bool) -> Fit:
     """Return how pictures become squares: as `fit` says, else their middle squares or the whole of them.
 
-    Raises InputError where both are said, and differently.
+    Raises InputError where `fit` and `crop` contradict each other.
 
     Args:
         fit: as said; None where it is not.

@@ -148,8 +148,8 @@ def _open_floats(file: Path, axes: int) -> RowsOnDisk:
 
 def _read_items(document: dict[str, Any], where: str, total: int) -> dict[str, tuple[int, int]]:
     items: dict[str, tuple[int, int]] = {}
-    for name, place in member(document, "items", dict, where).items():
-        pair = expect(place, list, f"{name!r} of {where}")
+    for name, span in member(document, "items", dict, where).items():
+        pair = expect(span, list, f"{name!r} of {where}")
         if len(pair) != 2:
             raise InputError(f"{name!r} of {where} must be [first row, rows]; got {pair!r}")
         first, count = (expect(value, int, f"{name!r} of {where}") for value in pair)

@@ -108,14 +108,14 @@ class Videos:
     def take(self, rows: _Rows) -> Mapping[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]]:
         """Return the arrays of the videos of `rows`, by name. Raises InputError when a feature is not finite."""
         arrays = self._empty_arrays(len(rows))
-        for place, row in enumerate(rows.tolist()):
+        for index, row in enumerate(rows.tolist()):
             for name, (values, seconds) in self._features.take_all(self._videos[row]).items():
                 frames = select_frames(len(values), self._most_frames, self._pick)
-                arrays[f"{name}.length"][place] = len(frames)
+                arrays[f"{name}.length"][index] = len(frames)
                 if len(values):
-                    arrays[f"{name}.max"][place] = values.max(axis=0)
-                arrays[name][place, : len(frames)] = values[frames]
-                arrays[f"{name}.time"][place, : len(frames)] = seconds[frames]
+                    arrays[f"{name}.max"][index] = values.max(axis=0)
+                arrays[name][index, : len(frames)] = values[frames]
+                arrays[f"{name}.time"][index, : len(frames)] = seconds[frames]
         return arrays
 
     def _empty_arrays(self, count: int) -> dict[str, npt.NDArray[np.float32] | npt.NDArray[np.int64]]:

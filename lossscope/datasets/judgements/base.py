@@ -41,9 +41,9 @@ class Judgements:
                     f"{self.where} must judge a pair in one way; {both} are a positive in {self._place(before, row)}"
                 )
 
-    def _place(self, one: int, other: int) -> str:
+    def _place(self, first: int, second: int) -> str:
         """Return which of two judgements calls the pair a positive, and which does not."""
-        yes, no = (one, other) if self.positive[one] else (other, one)
+        yes, no = (first, second) if self.positive[first] else (second, first)
         if self.lines is None:
             return f"pair {yes + 1} and none in pair {no + 1}"
         return f"line {self.lines[yes]} and none in line {self.lines[no]}"

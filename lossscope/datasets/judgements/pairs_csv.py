@@ -60,8 +60,8 @@ def _column_of(side: str, columns: Mapping[str, Sequence[str]], where: str) -> t
     found = [name for name in names if name in columns]
     if len(found) != 1:
         got = " and ".join(found) if found else ", ".join(map(shorten, list(columns)[:8]))
-        one = f"{side}, {side}_id or {side}_row"
-        raise InputError(f"{where} must have one column that names the {side}: {one}; got {got}")
+        choices = f"{side}, {side}_id or {side}_row"
+        raise InputError(f"{where} must have one column that names the {side}: {choices}; got {got}")
     return found[0], names[found[0]]
 
 

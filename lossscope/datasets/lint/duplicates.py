@@ -16,9 +16,9 @@ def flags(tables: Tables, split: int) -> Flags:
     """Return which rows repeat an earlier one of their split."""
     hashes = tables.splits[split].row_hashes
     repeats = is_in(hashes, repeated(hashes)[1])
-    places = np.flatnonzero(repeats)
-    _, first = np.unique(hashes[places], return_index=True)
-    repeats[places[first]] = False
+    rows = np.flatnonzero(repeats)
+    _, first = np.unique(hashes[rows], return_index=True)
+    repeats[rows[first]] = False
     return repeats
 
 

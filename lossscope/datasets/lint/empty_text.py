@@ -21,9 +21,9 @@ def example(row: TextRow, tables: Tables, split: int) -> str:
     """Return which texts of the row are empty, and its query."""
     texts = {"query": [row.query], "positive": row.positives, "negative": row.negatives}
     empty = [
-        f"{what} {number}" if len(own) > 1 else what
-        for what, own in texts.items()
-        for number, text in enumerate(own, start=1)
+        f"{what} {number}" if len(role_texts) > 1 else what
+        for what, role_texts in texts.items()
+        for number, text in enumerate(role_texts, start=1)
         if not normal_form(text)
     ]
     return f"{', '.join(empty)} of {row.query!r}" if normal_form(row.query) else ", ".join(empty)

@@ -34,11 +34,11 @@ def is_in(hashes: Hashes, ordered: Hashes) -> Flags:
     """Return which hashes are among sorted ones."""
     found = np.zeros(len(hashes), dtype=bool)
     for start in range(0, len(hashes) if len(ordered) else 0, PART):
-        own = hashes[start : start + PART]
-        order = np.argsort(own)  # looked up in their order, neighbours are in the processor's cache
-        places = np.searchsorted(ordered, own[order])
-        np.minimum(places, len(ordered) - 1, out=places)
-        found[start + order] = ordered[places] == own[order]
+        part = hashes[start : start + PART]
+        order = np.argsort(part)  # looked up in their order, neighbours are in the processor's cache
+        positions = np.searchsorted(ordered, part[order])
+        np.minimum(positions, len(ordered) - 1, out=positions)
+        found[start + order] = ordered[positions] == part[order]
     return found
 
 

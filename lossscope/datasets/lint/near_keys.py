@@ -95,9 +95,9 @@ def _add_sides(keys: npt.NDArray[np.int64], codes: npt.NDArray[np.uint8], starts
         starts: (n,) where each text begins in them.
         ends: (n,) where it ends.
     """
-    places = np.flatnonzero((codes[: 1 - _GRAM] & 7) == 5)  # where e, m and u are: the same in every copy
-    grams = np.ndarray(max(len(codes) - _GRAM + 1, 0), np.uint64, codes, strides=(1,))[places] * _MIX
-    begin, end = np.searchsorted(places, starts), np.searchsorted(places, ends - _GRAM + 1)
+    vowels = np.flatnonzero((codes[: 1 - _GRAM] & 7) == 5)  # where e, m and u are: the same in every copy
+    grams = np.ndarray(max(len(codes) - _GRAM + 1, 0), np.uint64, codes, strides=(1,))[vowels] * _MIX
+    begin, end = np.searchsorted(vowels, starts), np.searchsorted(vowels, ends - _GRAM + 1)
     kept = np.flatnonzero((ends - starts >= _SIDED) & (begin < end))
     if not len(kept):
         return

@@ -48,8 +48,8 @@ def _first_places(texts: Hashes) -> Rows:
     is_first = ~is_in(texts, repeated(texts)[1])
     again = np.flatnonzero(~is_first)
     is_first[again[np.unique(texts[again], return_index=True)[1]]] = True
-    places: Rows = np.flatnonzero(is_first)
-    return places
+    firsts: Rows = np.flatnonzero(is_first)
+    return firsts
 
 
 def _whole_pairs(firsts: Rows, column: Callable[[int], Hashes]) -> Rows:
@@ -79,9 +79,9 @@ def _side_pairs(keys: Hashes, bags: npt.NDArray[np.uint16]) -> tuple[Rows, Flags
         keys: (m,) of one side of each text.
         bags: (m,) sums of the numbers of their letters.
     """
-    places = np.flatnonzero((keys != NONE) & is_in(keys, repeated(keys)[1]))
-    order = np.argsort(keys[places], kind="stable")
-    members, groups = places[order], keys[places[order]]
+    shared = np.flatnonzero((keys != NONE) & is_in(keys, repeated(keys)[1]))
+    order = np.argsort(keys[shared], kind="stable")
+    members, groups = shared[order], keys[shared[order]]
     starts = _starts(groups)
     sizes = np.bincount(starts, minlength=len(starts))[starts]
     is_cut = np.zeros(len(keys), bool)

@@ -28,31 +28,31 @@ class NearDuplicates:
     cut: int  # different texts that share a part with so many others that they were not compared by it
 
 
-def compare(pairs: Rows, places: Rows, texts: Texts) -> Rows:
+def compare(pairs: Rows, positions: Rows, texts: Texts) -> Rows:
     """(k, 2) those pairs of places whose texts are near copies.
 
     Args:
         pairs: (n, 2) places.
-        places: sorted, of all pairs.
+        positions: sorted, of all pairs.
         texts: of each of these places, in any order, in parts.
     """
     with tempfile.TemporaryFile() as file:  # on disk, as half of a corpus may have copies
-        spans = _write_forms(file, places, texts)
+        spans = _write_forms(file, positions, texts)
         near = [
             is_near_duplicate(*(_read_form(file, *spans[number]) for number in pair))
-            for pair in np.searchsorted(places, pairs).tolist()
+            for pair in np.searchsorted(positions, pairs).tolist()
         ]
     copies: Rows = pairs[np.array(near, bool)]
     return copies
 
 
-def _write_forms(file: IO[bytes], places: Rows, texts: Texts) -> Rows:
+def _write_forms(file: IO[bytes], positions: Rows, texts: Texts) -> Rows:
     """(n, 2) where the normal form of the text of each place begins in a file, and its bytes."""
-    spans, end = np.zeros((len(places), 2), np.int64), 0
-    for part, own in texts:
-        forms = [form.encode("utf-8", "surrogatepass") for form in normal_forms(own)]
+    spans, end = np.zeros((len(positions), 2), np.int64), 0
+    for part, contents in texts:
+        forms = [form.encode("utf-8", "surrogatepass") for form in normal_forms(contents)]
         sizes = np.fromiter(map(len, forms), np.int64, len(forms))
-        spans[np.searchsorted(places, part)] = np.stack((end + np.cumsum(sizes) - sizes, sizes), 1)
+        spans[np.searchsorted(positions, part)] = np.stack((end + np.cumsum(sizes) - sizes, sizes), 1)
         end += file.write(b"".join(forms))
     return spans
 
@@ -71,11 +71,11 @@ def near_rows(pairs: Rows, texts: Hashes, counts: npt.NDArray[np.uint32], cut: i
         counts: (n,) texts of each row.
         cut: see NearDuplicates.
     """
-    places, numbers = np.unique(pairs.ravel(), return_inverse=True)
-    earliest = np.full(len(places), len(texts))  # place of the first near copy of each
+    positions, numbers = np.unique(pairs.ravel(), return_inverse=True)
+    earliest = np.full(len(positions), len(texts))  # place of the first near copy of each
     np.minimum.at(earliest, numbers, pairs[:, ::-1].ravel())
-    order = np.argsort(texts[places])
-    near, earliest = texts[places][order], earliest[order]
+    order = np.argsort(texts[positions])
+    near, earliest = texts[positions][order], earliest[order]
     again = np.flatnonzero(is_in(texts, near))
     row_ends = np.cumsum(counts, dtype=np.int64)
     rows = np.searchsorted(row_ends, again, "right")

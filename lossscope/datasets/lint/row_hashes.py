@@ -44,7 +44,7 @@ class RowHashes:
     def add(self, block: RowBlock) -> None:
         """Add rows."""
         lists = TextLists(block.queries, [1] * len(block)), block.positives, block.negatives
-        forms = normal_forms(list(chain.from_iterable(own.texts for own in lists)))
+        forms = normal_forms(list(chain.from_iterable(texts.texts for texts in lists)))
         hashes = np.fromiter(map(hash, forms), np.int64, len(forms))
         first, last = len(block), len(block) + len(block.positives.texts)
         self._queries.frombytes(hashes[:first].tobytes())
@@ -60,7 +60,7 @@ class RowHashes:
         faults = self._faults_of(forms, hashes, lengths, lists)
         parts = TextLists(forms[first:last], block.positives.counts), TextLists(forms[last:], block.negatives.counts)
         faults[rows_of_near_copies(*parts)] |= _IS_NEAR_COPY
-        cut = [row for row, own in enumerate(parts[0]) if len(own) >= _CUT and self.is_cut(own)]
+        cut = [row for row, texts in enumerate(parts[0]) if len(texts) >= _CUT and self.is_cut(texts)]
         faults[cut] |= _IS_CUT
         self._faults += faults.tobytes()
 
@@ -108,8 +108,8 @@ class RowHashes:
 
     def _pairs_of(self, queries: Hashes) -> Hashes:
         pairs = np.empty(len(self.positives), np.int64)
-        for rows, own in self._parts():
-            pairs[own] = pair_hashes(np.repeat(queries[rows], self.positive_counts[rows]), self.positives[own])
+        for rows, span in self._parts():
+            pairs[span] = pair_hashes(np.repeat(queries[rows], self.positive_counts[rows]), self.positives[span])
         pairs.sort()
         return pairs
 
@@ -156,12 +156,12 @@ class RowHashes:
     def row_hashes(self) -> Hashes:
         """(n,) hash of each query with its positives, in any order of them."""
         sums = np.zeros(len(self), np.int64)
-        for rows, own in self._parts():
+        for rows, span in self._parts():
             counts = self.positive_counts[rows]
             with_some = np.flatnonzero(counts)
             if len(with_some):
                 starts = (np.cumsum(counts, dtype=np.int64) - counts)[with_some]
-                terms = self.positives[own] * _OF_POSITIVE + _PER_POSITIVE
+                terms = self.positives[span] * _OF_POSITIVE + _PER_POSITIVE
                 sums[rows.start + with_some] = np.add.reduceat(terms, starts)
         return pair_hashes(self.queries, sums)
 
@@ -200,11 +200,11 @@ class RowHashes:
 
     def _classify(self, queries: Hashes, plain: Hashes, documents: Hashes) -> tuple[Flags, Flags]:
         known = is_in(documents, self.documents)
-        own, other = known.copy(), known.copy()
-        own[known] = is_in(pair_hashes(queries[known], documents[known]), self.pairs)
-        other[known] = is_in(pair_hashes(plain[known], documents[known]), self.plain_pairs)
+        same_query, other_query = known.copy(), known.copy()
+        same_query[known] = is_in(pair_hashes(queries[known], documents[known]), self.pairs)
+        other_query[known] = is_in(pair_hashes(plain[known], documents[known]), self.plain_pairs)
         reverse = is_in(pair_hashes(documents, queries), self.pairs) & (documents != EMPTY) & (queries != EMPTY)
-        return own, (other | reverse) & ~own
+        return same_query, (other_query | reverse) & ~same_query
 
     def _parts(self) -> Iterator[tuple[slice, slice]]:
         """Yield rows and their positives, some thousand rows at a time."""
@@ -219,8 +219,8 @@ class RowHashes:
         counts = np.frombuffer(self._negative_counts, np.uint32)
         self._negatives.seek(0)
         for start in range(0, len(self), PART):
-            own = counts[start : start + PART]
-            rows = np.repeat(np.arange(start, start + len(own)), own)
+            part = counts[start : start + PART]
+            rows = np.repeat(np.arange(start, start + len(part)), part)
             yield rows, np.frombuffer(self._negatives.read(8 * len(rows)), np.int64)
 
     def _faults_of(
@@ -230,10 +230,10 @@ class RowHashes:
         faulty = np.where(hashes == EMPTY, _IS_EMPTY, 0).astype(np.uint8)
         long = np.flatnonzero(lengths > 2 * self._max_words)  # words have a letter, and a blank between them
         if len(long):
-            words = numbers_of_words([forms[place] for place in long.tolist()])
+            words = numbers_of_words([forms[index] for index in long.tolist()])
             faulty[long[np.array(words) > self._max_words]] |= _IS_LONG
         faults = np.zeros(len(lists[0].counts), np.uint8)
         if faulty.any():
-            owners = np.concatenate([np.repeat(np.arange(len(faults)), own.counts) for own in lists])
+            owners = np.concatenate([np.repeat(np.arange(len(faults)), texts.counts) for texts in lists])
             np.bitwise_or.at(faults, owners, faulty)
         return faults

@@ -59,23 +59,23 @@ class RowPass:
         """Compare positives that share a key, and note which rows have near copies of those of earlier rows."""
         table = self.table
         found = find_pairs(table.positives, table.near_keys)
-        places = np.unique(found.pairs)
-        near = compare(found.pairs, places, self._positives(places)) if len(places) else found.pairs
+        positions = np.unique(found.pairs)
+        near = compare(found.pairs, positions, self._positives(positions)) if len(positions) else found.pairs
         table.near_duplicates = near_rows(near, table.positives, table.positive_counts, found.cut)
 
-    def _positives(self, places: Rows) -> Iterator[tuple[Rows, list[str]]]:
+    def _positives(self, positions: Rows) -> Iterator[tuple[Rows, list[str]]]:
         """Yield places of positives, and their texts. Raises InputError where these are no longer there."""
         ends = np.concatenate(([0], np.cumsum(self.table.positive_counts, dtype=np.int64)))
         read = 0
-        for start, block in self._blocks(np.searchsorted(ends, places, "right") - 1):
-            begin, end = np.searchsorted(places, (ends[start], ends[min(start + len(block), len(ends) - 1)]))
-            own, texts = places[begin:end], block.positives.texts
-            texts = [texts[place] for place in (own - ends[start]).tolist() if place < len(texts)]
-            if not np.array_equal(text_hashes(texts), self.table.positives[own]):
+        for start, block in self._blocks(np.searchsorted(ends, positions, "right") - 1):
+            begin, end = np.searchsorted(positions, (ends[start], ends[min(start + len(block), len(ends) - 1)]))
+            within, texts = positions[begin:end], block.positives.texts
+            texts = [texts[index] for index in (within - ends[start]).tolist() if index < len(texts)]
+            if not np.array_equal(text_hashes(texts), self.table.positives[within]):
                 break
-            read += len(own)
-            yield own, texts
-        if read < len(places):
+            read += len(within)
+            yield within, texts
+        if read < len(positions):
             raise InputError(f"{self.name} must not change while it is looked at; other rows were read than before")
 
     def _blocks(self, rows: Rows) -> Iterator[tuple[int, RowBlock]]:

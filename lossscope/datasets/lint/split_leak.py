@@ -19,18 +19,18 @@ def flags(tables: Tables, split: int) -> Flags:
     table, earlier = tables.splits[split], tables.splits[:split]
     leaks = np.zeros(len(table), dtype=bool)
     if earlier and len(table):
-        leaks |= _is_known(table.queries, [one.sorted_queries for one in earlier])
+        leaks |= _is_known(table.queries, [before.sorted_queries for before in earlier])
         owners = np.repeat(np.arange(len(table)), table.positive_counts)
-        leaks[owners[_is_known(table.positives, [one.documents for one in earlier])]] = True
+        leaks[owners[_is_known(table.positives, [before.documents for before in earlier])]] = True
     return leaks
 
 
 def example(row: TextRow, tables: Tables, split: int) -> str:
     """Return the query, or else the first positive, that stands in an earlier split."""
     earlier = tables.splits[:split]
-    if _is_known(text_hashes([row.query]), [one.sorted_queries for one in earlier]).any():
+    if _is_known(text_hashes([row.query]), [table.sorted_queries for table in earlier]).any():
         return row.query
-    known = _is_known(text_hashes(row.positives), [one.documents for one in earlier])
+    known = _is_known(text_hashes(row.positives), [table.documents for table in earlier])
     return next((text for text, flag in zip(row.positives, known, strict=True) if flag), row.query)
 
 

@@ -65,7 +65,7 @@ class LintReport:
 
     def reaches(self, level: Severity) -> bool:
         """Return whether any finding is at least that severe."""
-        return any(SEVERITIES.index(one.severity) >= SEVERITIES.index(level) for one in self.findings)
+        return any(SEVERITIES.index(finding.severity) >= SEVERITIES.index(level) for finding in self.findings)
 
 
 def lint(
@@ -81,7 +81,7 @@ def lint(
 
     Args:
         sources: rows by the name of their split, train first.
-        against: rows that may not occur in these again, and of which nothing else is said.
+        against: rows that may not occur in these again; they get no other finding.
         max_words: of a text that is not long.
         progress: called with (label, done, of) megabytes of a source that knows its size.
 
@@ -93,33 +93,37 @@ def lint(
     with contextlib.ExitStack() as stack:
         passes = [RowPass(name, source, max_words, counted=False) for name, source in (against or {}).items()]
         passes += [RowPass(name, source, max_words) for name, source in sources.items()]
-        for one in passes:
-            stack.callback(one.table.close)
-            one.read(progress)
+        for row_pass in passes:
+            stack.callback(row_pass.table.close)
+            row_pass.read(progress)
         return _report(passes, max_words)
 
 
 def _report(passes: Sequence[RowPass], max_words: int) -> LintReport:
-    tables = Tables([one.table for one in passes], max_words)
-    counted = [one.table for one in passes if one.counted]
+    tables = Tables([row_pass.table for row_pass in passes], max_words)
+    counted = [row_pass.table for row_pass in passes if row_pass.counted]
     rows = sum(map(len, counted))
     if not rows:
-        raise InputError(f"{', '.join(one.name for one in passes if one.counted)} must have rows; there are none")
+        raise InputError(
+            f"{', '.join(row_pass.name for row_pass in passes if row_pass.counted)} must have rows; there are none"
+        )
     checks = [check for check in CHECKS if len(passes) > 1 or check is not split_leak]
     first = [_first_rows(check, tables, passes) for check in checks]
-    texts = [one.rows({row for _, own in first for row in own[split]}) for split, one in enumerate(passes)]
+    texts = [
+        row_pass.rows({row for _, wanted in first for row in wanted[split]}) for split, row_pass in enumerate(passes)
+    ]
     found = [
         Finding(
-            check.ID, check.SEVERITY, count, count / rows, _examples(check, own, texts, tables, passes), check.ADVICE
+            check.ID, check.SEVERITY, count, count / rows, _examples(check, wanted, texts, tables, passes), check.ADVICE
         )
-        for check, (count, own) in zip(checks, first, strict=True)
+        for check, (count, wanted) in zip(checks, first, strict=True)
     ]
     return LintReport(
         rows,
         _number_of_distinct([table.queries for table in counted]),
         _number_of_distinct([table.positives for table in counted]),
-        tuple(one for one in found if one.count),
-        tuple(one.id for one in found),
+        tuple(finding for finding in found if finding.count),
+        tuple(finding.id for finding in found),
         _notes(counted),
     )
 
@@ -138,8 +142,8 @@ def _notes(tables: Sequence[RowHashes]) -> tuple[str, ...]:
 def _first_rows(check: Check, tables: Tables, passes: Sequence[RowPass]) -> tuple[int, list[list[int]]]:
     """Return how many rows have a fault, and the first of them, of each split."""
     count, first, missing = 0, [], EXAMPLES
-    for split, one in enumerate(passes):
-        flagged = np.flatnonzero(check.flags(tables, split)) if one.counted else np.zeros(0, np.int64)
+    for split, row_pass in enumerate(passes):
+        flagged = np.flatnonzero(check.flags(tables, split)) if row_pass.counted else np.zeros(0, np.int64)
         count += len(flagged)
         first.append(flagged[:missing].tolist())
         missing -= len(first[-1])
@@ -150,9 +154,9 @@ def _examples(
     check: Check, first: Sequence[Sequence[int]], texts: Sequence[PlacedRows], tables: Tables, passes: Sequence[RowPass]
 ) -> tuple[Example, ...]:
     """Return those rows of each split that have a fault, as they are shown."""
-    is_several, examples = sum(one.counted for one in passes) > 1, []
-    for split, own in enumerate(first):
-        for file, line, row in (texts[split][number] for number in own if number in texts[split]):
+    is_several, examples = sum(row_pass.counted for row_pass in passes) > 1, []
+    for split, rows in enumerate(first):
+        for file, line, row in (texts[split][number] for number in rows if number in texts[split]):
             text = _shorten(check.example(row, tables, split))
             examples.append(Example(file, line, text, passes[split].name if is_several else None))
     return tuple(examples)

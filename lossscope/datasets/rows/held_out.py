@@ -48,7 +48,7 @@ class HeldOut:
                 yield block.take(rows)
 
     def _split_of(self, query: str) -> str:
-        place = int(fingerprint_of(str(self.seed), normal_form(query))[:13], 16) / 16**13
-        if place < self.test_share:
+        share = int(fingerprint_of(str(self.seed), normal_form(query))[:13], 16) / 16**13
+        if share < self.test_share:
             return "test"
-        return "val" if place < self.test_share + self.val_share else "train"
+        return "val" if share < self.test_share + self.val_share else "train"

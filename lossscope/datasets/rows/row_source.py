@@ -99,6 +99,7 @@ class SplitRows:
         if table is None:
             return TextLists([], [0] * len(rows))
         lists = [
-            [self.split.captions[row] for row in own if row >= 0] for own in table[rows.start : rows.stop].tolist()
+            [self.split.captions[row] for row in documents if row >= 0]
+            for documents in table[rows.start : rows.stop].tolist()
         ]
-        return TextLists([text for own in lists for text in own], list(map(len, lists)))
+        return TextLists([text for row_texts in lists for text in row_texts], list(map(len, lists)))

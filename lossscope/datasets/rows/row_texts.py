@@ -108,11 +108,11 @@ def _flatten_slowly(block: ColumnBlock, names: Sequence[str]) -> TextLists:
         before = len(texts)
         for name in names:
             value = block.columns[name][row]
-            some = [] if value is None else value if isinstance(value, list) else [value]
-            wrong = next((one for one in some if not isinstance(one, str)), None)
-            if wrong is not None or None in some:
+            values = [] if value is None else value if isinstance(value, list) else [value]
+            wrong = next((text for text in values if not isinstance(text, str)), None)
+            if wrong is not None or None in values:
                 what = "a text or a list of texts"
                 raise InputError(f"{name!r} of {block.place(row)} must be {what}; got {shorten(value)}")
-            texts += some
+            texts += values
         counts.append(len(texts) - before)
     return TextLists(texts, counts)

@@ -45,9 +45,9 @@ class _RowsByText:
         for row, query, positives, negatives in zip(
             range(len(block)), block.queries, block.positives, block.negatives, strict=True
         ):
-            place = self._query(block, row, query)
-            self.pairs.positives += [(place, self._document(text)) for text in positives]
-            self.pairs.negatives += [(place, self._document(text)) for text in negatives]
+            number = self._query(block, row, query)
+            self.pairs.positives += [(number, self._document(text)) for text in positives]
+            self.pairs.negatives += [(number, self._document(text)) for text in negatives]
         self.rows += len(block)
         self.notices[block.file] = block.notices
 
@@ -73,21 +73,21 @@ class _RowsByText:
 
     def _query(self, block: RowBlock, row: int, text: str) -> int:
         key = text if block.ids is None else block.ids[row]
-        place = self.queries.setdefault(key, len(self.queries))
-        if place == len(self.pairs.queries):
+        number = self.queries.setdefault(key, len(self.queries))
+        if number == len(self.pairs.queries):
             self.pairs.queries.append(text)
             self.places.append(block.place(row))
             self.pairs.query_ids += [] if block.ids is None else [key]
-        elif self.pairs.queries[place] != text:
+        elif self.pairs.queries[number] != text:
             raise InputError(
-                f"queries of one id must be equal; {block.place(row)} has another text than {self.places[place]} for "
+                f"queries of one id must be equal; {block.place(row)} has another text than {self.places[number]} for "
                 f"{shorten(key)}"
             )
-        return place
+        return number
 
     def _document(self, text: str) -> int:
-        place = self.documents.setdefault(text, len(self.documents))
-        if place == len(self.pairs.documents):
+        number = self.documents.setdefault(text, len(self.documents))
+        if number == len(self.pairs.documents):
             self.pairs.documents.append(text)
         self.mentions += 1
-        return place
+        return number

@@ -41,7 +41,7 @@ class Mention:
     shape: str | None = None
     colour: str | None = None
     size: str | None = None
-    place: str | None = None
+    position: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def _draw_mention(item: SceneObject, rng: RandomGenerator, omit: int) -> Mention
         shape=item.shape if keeps_shape or not omits_other else None,
         colour=None if keeps_shape and omits_other else item.colour,
         size=None if omits_size else item.size,
-        place=None if omits_place else item.place,
+        position=None if omits_place else item.position,
     )
 
 
@@ -104,8 +104,8 @@ def _write(claim: Claim, rng: RandomGenerator) -> str:
 def _phrase(mention: Mention, rng: RandomGenerator, link: str) -> str:
     words = [mention.size, mention.colour, mention.shape or "thing"]
     noun = _with_article(" ".join(_synonym(word, rng) for word in words if word))
-    if mention.place:
-        return f"{noun}{link}{_synonym(mention.place, rng)}"
+    if mention.position:
+        return f"{noun}{link}{_synonym(mention.position, rng)}"
     return f"{noun} is seen" if link == " is " else noun
 
 

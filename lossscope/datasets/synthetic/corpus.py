@@ -94,7 +94,7 @@ class Corpus:
         known = {frozenset(self.stated[passage][1]) for passage in self.passages_of[person]}
         others = [other for other in range(_RELATIONS) if other != relation]
         sets = [(relation, *more) for more in combinations(others, self.facts - 1)]
-        drawn = rng.choice([own for own in sets if frozenset(own) not in known])
+        drawn = rng.choice([relations for relations in sets if frozenset(relations) not in known])
         return tuple(rng.sample(drawn, self.facts))
 
     def _generator(self, stream: int, row: int) -> RandomGenerator:

@@ -60,7 +60,7 @@ class PassageMiner:
         """Return passages about the person without the fact, those of namesakes with it, and of anybody else."""
         row, relation = self.corpus.asked[question]
         person, stated = self.corpus.people[row], self.corpus.stated
-        own = [passage for passage in self.corpus.passages_of[row] if relation not in stated[passage][1]]
+        silent = [passage for passage in self.corpus.passages_of[row] if relation not in stated[passage][1]]
         namesakes = dict.fromkeys((*self.named[person.first, relation], *self.named[person.last, relation]))
         others = [passage for passage in self.stating[relation] if stated[passage][0] != row]
-        return own, [passage for passage in namesakes if stated[passage][0] != row], others
+        return silent, [passage for passage in namesakes if stated[passage][0] != row], others

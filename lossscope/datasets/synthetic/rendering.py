@@ -68,7 +68,7 @@ def render(scenes: Sequence[Scene], size: int) -> Pixels:
 def _draw(picture: Pixels, item: SceneObject, mask: npt.NDArray[np.bool_]) -> None:
     size, side = picture.shape[1], len(mask)
     margin = min((size - 1) // 6 - side // 2, size // 20)
-    row, column = divmod(PLACES.index(item.place), 3)
+    row, column = divmod(PLACES.index(item.position), 3)
     top = _middle(row, size) - side // 2 + _shift(item.jitter[0], margin)
     left = _middle(column, size) - side // 2 + _shift(item.jitter[1], margin)
     window = picture[:, top : top + side, left : left + side]

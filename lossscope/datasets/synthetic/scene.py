@@ -32,7 +32,7 @@ class SceneObject:
     shape: str  # one of SHAPES
     colour: str  # one of COLOURS
     size: str  # one of SIZES
-    place: str  # one of PLACES
+    position: str  # one of PLACES
     jitter: tuple[int, int, int] = (4, 4, 4)  # steps 0..8 of a shift down, a shift to the right, and brightness
 
 
@@ -48,7 +48,7 @@ class Scene:
     def fingerprint_text(self) -> str:
         """The scene as text, in the fixed form that fingerprints of splits are made from."""
         objects = ", ".join(
-            f"Thing(shape={item.shape!r}, colour={item.colour!r}, size={item.size!r}, place={item.place!r}, "
+            f"Thing(shape={item.shape!r}, colour={item.colour!r}, size={item.size!r}, place={item.position!r}, "
             f"jitter={item.jitter!r})"
             for item in self.objects
         )
@@ -98,10 +98,10 @@ def draw_scene(rng: RandomGenerator) -> Scene:
     """Draw a scene: number of objects, background, places, then each object."""
     count = FEWEST + rng.below(MOST - FEWEST + 1)
     background, shade = rng.choice(BACKGROUNDS), rng.below(JITTER)
-    places = rng.sample(PLACES, count)
-    return Scene(tuple(_draw_object(rng, place) for place in places), background, shade)
+    positions = rng.sample(PLACES, count)
+    return Scene(tuple(_draw_object(rng, position) for position in positions), background, shade)
 
 
-def _draw_object(rng: RandomGenerator, place: str) -> SceneObject:
+def _draw_object(rng: RandomGenerator, position: str) -> SceneObject:
     shape, colour, size = rng.choice(SHAPES), rng.choice(COLOURS), rng.choice(SIZES)
-    return SceneObject(shape, colour, size, place, (rng.below(JITTER), rng.below(JITTER), rng.below(JITTER)))
+    return SceneObject(shape, colour, size, position, (rng.below(JITTER), rng.below(JITTER), rng.below(JITTER)))

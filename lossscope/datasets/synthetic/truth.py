@@ -76,7 +76,7 @@ def _has_bits(stated: _Bits, present: _Bits) -> _Flags:
 
 def _row(items: Sequence[Mention | SceneObject], background: str | None) -> list[int]:
     """Return the bits of four mentions or objects, and of the background."""
-    bits = [_ANY | _bits(item.shape, item.colour, item.size, item.place) for item in items]
+    bits = [_ANY | _bits(item.shape, item.colour, item.size, item.position) for item in items]
     return [*bits, *[0] * (MOST - len(bits)), _bits(background)]
 
 

@@ -43,12 +43,12 @@ def write_passage(person: Person, relations: Sequence[int], rng: RandomGenerator
 
     The first sentence begins with the whole name, the others with a pronoun, the last name or the whole name.
     """
-    return " ".join(_write_sentence(person, relation, place, rng) for place, relation in enumerate(relations))
+    return " ".join(_write_sentence(person, relation, index, rng) for index, relation in enumerate(relations))
 
 
-def _write_sentence(person: Person, relation: int, place: int, rng: RandomGenerator) -> str:
+def _write_sentence(person: Person, relation: int, index: int, rng: RandomGenerator) -> str:
     pronoun, last = person.pronoun.capitalize(), person.last.capitalize()
     subject = rng.choice((pronoun, pronoun, last, person.name))
     name, value = RELATION_NAMES[relation], person.values[relation]
     statement = rng.choice(STATEMENTS[name]).format(value.capitalize() if name in _CAPITAL else value)
-    return f"{subject if place else person.name} {statement}."
+    return f"{subject if index else person.name} {statement}."
