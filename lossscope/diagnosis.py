@@ -97,7 +97,7 @@ def diagnose(
     words = [probes] if isinstance(probes, str) else list(probes)
     given: Sequence[ObjectiveLike] = [] if objectives is None else _listed(objectives)
     named = (*words, *(objective for objective in given if isinstance(objective, str)), request.get("data"))
-    with trust(named, every=bool(request.get("trust_code"))):
+    with trust(named, any_file=bool(request.get("trust_code"))):
         embedded = _embedded(source, request)
         selection = Selection.of(words)
         notes = [*embedded.warnings, *embedded.notices]

@@ -157,7 +157,7 @@ def typed() -> Iterator[None]:
     """Python files that specs of the test name count as typed by the user."""
     from lossscope.io.trusted_code import trust
 
-    with trust(every=True):
+    with trust(any_file=True):
         yield
 
 

@@ -14,7 +14,8 @@ from tests.each import each
 ROOT = Path(__file__).parents[1]
 PRONOUNS = {"one", "ones", "own", "some", "every", "place", "places"}  # which are no names of variables
 STIFF = re.compile(
-    r"\b((?<!\w )of which|that there (?:is|are)|(?:is|are|was|were) (?:said|told)|looked for|can not|by lot|go(?:es)? on with)\b",
+    r"\b((?<!\w )of which|that there (?:is|are)|(?:is|are|was|were) (?:said|told)|looked for|can not|by lot"
+    r"|go(?:es)? on with)\b",
     re.IGNORECASE,
 )
 TEXTS = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
@@ -31,12 +32,21 @@ def _files(suffix: str) -> list[Path]:
 
 
 def _names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each variable, field and parameter."""
+    """Yield the line and the name of each variable, field and parameter, but `every: int`, a number of steps."""
+    steps = {(node.lineno, node.arg) for node in ast.walk(tree) if isinstance(node, ast.arg) and _is_number(node)}
+    steps |= {(node.lineno, "every") for node in ast.walk(tree) if isinstance(node, ast.AnnAssign) and _is_number(node)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.lineno, node.id
-        elif isinstance(node, ast.arg):
-            yield node.lineno, node.arg
+        name = node.arg if isinstance(node, ast.arg) else node.id if isinstance(node, ast.Name) else None
+        is_bound = isinstance(node, ast.arg) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+        if name is not None and is_bound and not (name == "every" and (node.lineno, name) in steps):
+            yield node.lineno, name
+
+
+def _is_number(node: ast.arg | ast.AnnAssign) -> bool:
+    return (
+        node.annotation is not None
+        and re.match(r"(Annotated\[)?(int|float)\b", ast.unparse(node.annotation)) is not None
+    )
 
 
 def _prose(source: str) -> Iterator[tuple[int, str]]:

@@ -172,7 +172,7 @@ class _Mmt(Encoder):
         features = [first.new_zeros(n, 1, self.spec.dim)]
         positions = [torch.zeros(n, 1, dtype=torch.long, device=device)]
         masks = [torch.ones(n, 1, dtype=torch.bool, device=device)]
-        types, places = [0], []
+        types, slots = [0], []
         for name, kind, reduce in zip(self.experts, self.types, self.video_dim_reduce.values(), strict=True):
             present, times = frame_mask(items, name), items[f"{name}.time"]
             maximum = items.get(f"{name}.max", _max_over_frames(items[name], present))
@@ -180,14 +180,14 @@ class _Mmt(Encoder):
             codes = time_codes(times.masked_fill(~present, torch.nan), self.spec.window, self.spec.positions)
             positions += [torch.zeros_like(codes[:, :1]), codes]
             masks += [present.any(1, keepdim=True), present]
-            places.append(len(types))
+            slots.append(len(types))
             types += [kind] * (1 + present.shape[1])
         return self.vid_bert(  # type: ignore[no-any-return]
             torch.cat(features, 1),
             torch.cat(positions, 1),
             torch.tensor(types, device=device),
             torch.cat(masks, 1),
-            torch.tensor(places, device=device),
+            torch.tensor(slots, device=device),
         )
 
 

@@ -120,7 +120,7 @@ def _require_size(header: NpyHeader, size: int, where: str) -> None:
 
 
 def _require_letters(array: npt.NDArray[Any], where: str) -> None:
-    """Raise InputError when texts hold numbers that are no letters of Unicode, of which Python makes no text."""
+    """Raise InputError when texts hold numbers that are no letters of Unicode: Python cannot make a text of them."""
     if array.dtype.kind != "U" or not array.size:
         return
     letters = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))
@@ -143,12 +143,12 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path) 
     with reading(where, "as it was written", "Write the file again"), archive.open(member) as stream:
         header = _read_header(stream, where)
         _require_size(header, member.file_size, where)
-        content, place = np.empty(header.bytes, np.uint8), 0
+        content, filled = np.empty(header.bytes, np.uint8), 0
         while part := stream.read(_CHUNK):  # up to the end, where the checksum is compared
-            content[place : place + len(part)] = np.frombuffer(part, np.uint8)
-            place += len(part)
-        if place != header.bytes:
-            raise InputError(f"{where} must hold {header.bytes} bytes of numbers; it holds {place}")
+            content[filled : filled + len(part)] = np.frombuffer(part, np.uint8)
+            filled += len(part)
+        if filled != header.bytes:
+            raise InputError(f"{where} must hold {header.bytes} bytes of numbers; it holds {filled}")
     array = content.view(header.dtype) if header.bytes else np.zeros(0, header.dtype)
     _require_letters(array, where)
     return array.reshape(header.shape[::-1]).T if header.fortran else array.reshape(header.shape)

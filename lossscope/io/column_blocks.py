@@ -45,8 +45,10 @@ def require_different(names: Sequence[str], file: str) -> None:
 
 def join_blocks(blocks: Iterable[ColumnBlock]) -> ColumnBlock | None:
     """Return the rows of blocks of the same columns as one block, which is the table; None where there are none."""
-    every = list(blocks)
-    if not every:
+    collected = list(blocks)
+    if not collected:
         return None
-    columns = {name: [value for block in every for value in block.columns[name]] for name in every[0].columns}
-    return replace(every[-1], number=0, lines=[line for block in every for line in block.lines], columns=columns)
+    columns = {name: [value for block in collected for value in block.columns[name]] for name in collected[0].columns}
+    return replace(
+        collected[-1], number=0, lines=[line for block in collected for line in block.lines], columns=columns
+    )

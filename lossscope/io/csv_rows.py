@@ -35,14 +35,14 @@ def iter_csv_rows(location: str, keep: Keep, only: Only = None) -> Iterator[Colu
         header, rows = decode_csv(source.lines(), name)
     kept = [column for column in header if keep(column)]
     require_columns(kept, name)
-    places = {column: header.index(column) for column in kept}
+    positions = {column: header.index(column) for column in kept}
     for number in count():
         with long_values():
             block = list(islice(rows, _ROWS))
         if not block:
             return
         if only is None or number in only:
-            columns = {column: [row[place] for _, row in block] for column, place in places.items()}
+            columns = {column: [row[position] for _, row in block] for column, position in positions.items()}
             yield ColumnBlock(number, name, [line for line, _ in block], columns, source.done)
 
 

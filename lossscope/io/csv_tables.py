@@ -59,11 +59,11 @@ def format_csv(table: pd.DataFrame) -> str:
 def _map_texts(table: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     """Return the table with the texts of its columns changed; columns of numbers are left alone."""
     changed = {
-        place: column.map(lambda value: change(value) if isinstance(value, str) else value)
-        for place, (_, column) in enumerate(table.items())
+        index: column.map(lambda value: change(value) if isinstance(value, str) else value)
+        for index, (_, column) in enumerate(table.items())
         if not pd.api.types.is_numeric_dtype(column.dtype) and _has(column, change)
     }
-    columns = [changed.get(place, column) for place, (_, column) in enumerate(table.items())]
+    columns = [changed.get(index, column) for index, (_, column) in enumerate(table.items())]
     return pd.concat(columns, axis=1) if changed else table
 
 

@@ -19,7 +19,7 @@ from .text_files import read_utf8
 
 T = TypeVar("T")
 _LONGEST = 200  # letters of a value in a message
-_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # pydantic's names of a key that there is not
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # pydantic's names of an unknown key
 _WORDS = {
     "bool": "true or false",
     "dataclass": "a table",
@@ -89,8 +89,10 @@ def _validate(kind: Any, value: object, where: str) -> Any:
     try:
         return _adapter(kind).validate_json(text, strict=True)
     except ValidationError as errors:
-        every = errors.errors()
-        first = next((one for one in every if one["type"] in _UNKNOWN), every[0])  # it explains what is missing
+        found = errors.errors()
+        first = next(
+            (problem for problem in found if problem["type"] in _UNKNOWN), found[0]
+        )  # it explains what is missing
         cause = first.get("ctx", {}).get("error")
         if isinstance(cause, InputError):
             said = str(cause)
@@ -102,8 +104,8 @@ def _validate(kind: Any, value: object, where: str) -> Any:
 def _adapter(kind: Any) -> Any:
     from pydantic import TypeAdapter
 
-    for one in _dataclasses(kind):
-        one.__pydantic_config__ = {"extra": "forbid"}
+    for part in _dataclasses(kind):
+        part.__pydantic_config__ = {"extra": "forbid"}
     return TypeAdapter(kind)
 
 
@@ -115,9 +117,9 @@ def _partial(kind: Any) -> Any:
     hints = typing.get_type_hints(kind)
     fields = {item.name: hints[item.name] for item in dataclasses.fields(kind)}
     make: Any = TypedDict
-    some = make(kind.__name__, fields, total=False)
-    some.__pydantic_config__ = {"extra": "forbid"}
-    return some
+    partial = make(kind.__name__, fields, total=False)
+    partial.__pydantic_config__ = {"extra": "forbid"}
+    return partial
 
 
 def _dataclasses(kind: Any) -> Iterable[Any]:
@@ -176,10 +178,10 @@ def _fields_at(kind: Any, path: list[Any]) -> list[str]:
     """The names that the value at a path may have."""
     for part in path:
         kinds = [kind, *typing.get_args(kind)]
-        for one in kinds:
-            if dataclasses.is_dataclass(one) and isinstance(part, str):
-                kind = typing.get_type_hints(one).get(part, Any)
-    for one in (kind, *typing.get_args(kind)):
-        if dataclasses.is_dataclass(one):
-            return [item.name for item in dataclasses.fields(one)]
+        for option in kinds:
+            if dataclasses.is_dataclass(option) and isinstance(part, str):
+                kind = typing.get_type_hints(option).get(part, Any)
+    for option in (kind, *typing.get_args(kind)):
+        if dataclasses.is_dataclass(option):
+            return [item.name for item in dataclasses.fields(option)]
     return list(getattr(kind, "__annotations__", {}))

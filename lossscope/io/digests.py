@@ -63,11 +63,11 @@ def _tensors(value: Any) -> Iterator[Tensor]:
     if type(value) in _PLAIN:  # most are
         return
     if isinstance(value, Mapping):
-        for one in value.values():
-            yield from _tensors(one)
+        for item in value.values():
+            yield from _tensors(item)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _tensors(one)
+        for item in value:
+            yield from _tensors(item)
     elif _is_tensor(value):
         yield value
 
@@ -86,14 +86,14 @@ def _words(value: Any, hashed: Mapping[int, str]) -> Iterator[str]:
         yield f"{type(value).__name__} {value!r};"
     elif isinstance(value, Mapping):
         yield f"dict {len(value)}:"
-        items = {"".join(_words(key, hashed)): one for key, one in value.items()}
+        items = {"".join(_words(key, hashed)): item for key, item in value.items()}
         for key in sorted(items):  # safetensors and JSON give back another order
             yield key
             yield from _words(items[key], hashed)
     elif isinstance(value, list | tuple):
         yield f"list {len(value)}:"
-        for one in value:
-            yield from _words(one, hashed)
+        for item in value:
+            yield from _words(item, hashed)
     elif _is_tensor(value):
         yield f"tensor {value.dtype} {tuple(value.shape)} {hashed[id(value)]};"
     else:

@@ -133,8 +133,8 @@ def read_findings(run: Path) -> dict[str, Any] | None:
     if member(document, "schema", str, str(file)) != FINDINGS_SCHEMA:
         return None
     found = expect(document.get("findings"), list, f"'findings' of {file}")
-    for one in found:
-        entry = expect(one, dict, f"'findings' of {file}")
+    for item in found:
+        entry = expect(item, dict, f"'findings' of {file}")
         for key in ("id", "severity", "title", "why"):
             member(entry, key, str, str(file))
         if entry["severity"] not in _SEVERITIES:

@@ -44,7 +44,7 @@ def write_atomically(path: Path | str) -> Iterator[Path]:
     if path.is_dir():
         raise InputError(f"{path} must be the name of a file; there is a folder. Choose another name")
     with contextlib.ExitStack() as stack:
-        with explain_write_errors(path, every=True):
+        with explain_write_errors(path, any_name=True):
             part = stack.enter_context(temporary_file(path))
         with explain_write_errors(path, part):
             held = part.stat().st_ino

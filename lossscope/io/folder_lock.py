@@ -59,7 +59,7 @@ def lock_folder(folder: Path | str, *below: str, wait: bool = False) -> Iterator
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     with clean_up_on_sigterm() as begin_to_clean_up:
         try:
-            with explain_write_errors(folder, every=True):
+            with explain_write_errors(folder, any_name=True):
                 folder.mkdir(parents=True, exist_ok=True)
             with _held(folder, below, wait, begin_to_clean_up):
                 yield
@@ -115,10 +115,10 @@ def _held(folder: Path, below: Sequence[str], wait: bool, begin_to_clean_up: Cal
     if lock.is_locked or os.environ.get(NO_LOCKS) == "1":
         yield
         return
-    with explain_write_errors(folder / LOCK, every=True):
+    with explain_write_errors(folder / LOCK, any_name=True):
         _acquire(lock, folder, wait)
     try:
-        with explain_write_errors(folder / HOLDER, every=True):
+        with explain_write_errors(folder / HOLDER, any_name=True):
             (folder / HOLDER).write_text(json.dumps(asdict(_Holder.current())) + "\n", encoding="utf-8")
             for written in (folder, *(folder / name for name in below)):
                 remove_leftovers(written)
@@ -170,7 +170,7 @@ class _Holder:
 
     @classmethod
     def describe(cls, folder: Path) -> str:
-        """Say which command holds the lock, of which nothing is certain but that there is one."""
+        """Say which command holds the lock, as far as its file tells."""
         try:
             holder = decode(cls, read_json(folder / HOLDER), str(folder / HOLDER))
         except (InputError, OSError):  # it has just begun, or just ended

@@ -82,9 +82,9 @@ def parse_json_lines(lines: Sequence[str], first: int, file: str) -> tuple[Seque
 
 def _has_half(lines: Sequence[str], objects: Sequence[dict[str, Any]]) -> bool:
     """Return whether half of a surrogate pair is in decoded lines; those where none is escaped are passed over."""
-    suspects = [place for place, line in enumerate(lines) if "\\" in line and _HALF.search(line)]
+    suspects = [number for number, line in enumerate(lines) if "\\" in line and _HALF.search(line)]
     try:
-        for part in chain.from_iterable(chain.from_iterable(objects[place].items()) for place in suspects):
+        for part in chain.from_iterable(chain.from_iterable(objects[number].items()) for number in suspects):
             _ = (part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)).encode()
     except UnicodeEncodeError:
         return True
@@ -111,7 +111,7 @@ class _DoubledKey(ValueError):
 
 
 def _object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON. Raises _DoubledKey for a key that is given twice, of which json keeps the last."""
+    """Return an object of JSON. Raises _DoubledKey for a key that is given twice; json would keep the last."""
     members = dict(pairs)
     if len(members) < len(pairs):
         counts = Counter(key for key, _ in pairs)

@@ -36,14 +36,14 @@ def _modules_beside(file: Path) -> set[Path]:
     found: set[Path] = set()
     left = [file]
     while left:
-        one = left.pop()
-        if one in found:
+        module = left.pop()
+        if module in found:
             continue
-        found.add(one)
+        found.add(module)
         with contextlib.suppress(SyntaxError, ValueError):  # importing it reports that
             left += [
                 path
-                for name in _imported_names(ast.parse(one.read_bytes()))
+                for name in _imported_names(ast.parse(module.read_bytes()))
                 for path in (file.parent / f"{name}.py", file.parent / name / "__init__.py")
                 if path.is_file()
             ]

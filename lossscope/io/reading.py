@@ -78,7 +78,7 @@ def lacks_memory(error: BaseException) -> bool:
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
     words = ("out of memory", "not enough memory", "allocate memory")
-    return isinstance(error, RuntimeError) and any(some in str(error).lower() for some in words)
+    return isinstance(error, RuntimeError) and any(word in str(error).lower() for word in words)
 
 
 def show_path(path: Path | str) -> str:

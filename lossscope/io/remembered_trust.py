@@ -28,15 +28,15 @@ def remember_trust(folder: Path, specs: Iterable[object]) -> str | None:
 
     Args:
         folder: of a run or a study.
-        specs: of which every file is trusted now.
+        specs: whose files are all trusted now.
     """
     files = {str(file.resolve()): plugin_fingerprint(file) for file in plugin_files(specs) if file.is_file()}
     if not files:
         return None
-    place = _place(folder)
-    content = {"folder": str(folder.resolve()), "files": {**_read(place, folder), **files}}
+    file = _place(folder)
+    content = {"folder": str(folder.resolve()), "files": {**_read(file, folder), **files}}
     try:
-        write_text(place, json.dumps(content, indent=1) + "\n")
+        write_text(file, json.dumps(content, indent=1) + "\n")
     except (OSError, InputError) as error:
         return f"that you trust {', '.join(files)} cannot be remembered ({error}); resuming will need --trust-code"
     return None
@@ -61,15 +61,15 @@ def _place(folder: Path) -> Path:
     return state_folder() / "trust" / f"{fingerprint_of(str(folder.resolve()))[:32]}.json"
 
 
-def _read(place: Path, folder: Path) -> dict[str, str]:
+def _read(file: Path, folder: Path) -> dict[str, str]:
     """Return path -> fingerprint; nothing where none is kept, or what is kept cannot be read."""
-    if not os.path.isfile(place):
+    if not os.path.isfile(file):
         return {}
     from .decode import decode
     from .json_files import read_json
 
     try:
-        kept = decode(_Remembered, read_json(place), str(place))
+        kept = decode(_Remembered, read_json(file), str(file))
     except InputError:
         return {}
     return kept.files if kept.folder == str(folder.resolve()) else {}

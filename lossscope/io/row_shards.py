@@ -67,10 +67,10 @@ class Shard:
         edges = np.flatnonzero(np.diff(rows) > gap) + 1
         runs = [(int(run[0]), int(run[-1]) + 1) for run in np.split(rows, edges)]
         starts = np.cumsum([0, *(stop - start for start, stop in runs)])[:-1]
-        place = np.concatenate([
+        positions = np.concatenate([
             start + run - run[0] for start, run in zip(starts, np.split(rows, edges), strict=True)
         ])  # fmt: skip
-        taken: npt.NDArray[Any] = self._read_runs(runs)[place]
+        taken: npt.NDArray[Any] = self._read_runs(runs)[positions]
         return taken
 
     def _read_runs(self, runs: Sequence[tuple[int, int]]) -> npt.NDArray[Any]:
@@ -127,7 +127,9 @@ class RowShards:
     def fingerprint(self) -> str:
         """Of names, headers and versions, not of the numbers: these are read once, when they are needed."""
         parts = (
-            text for one in self.shards for text in (one.location.rpartition("/")[2], str(one.header), one.version)
+            text
+            for shard in self.shards
+            for text in (shard.location.rpartition("/")[2], str(shard.header), shard.version)
         )
         return fingerprint_of("shards", *parts)
 

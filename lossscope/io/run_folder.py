@@ -154,9 +154,9 @@ class Run:
         """
         if self.writes:
             trajectory, probes, metrics = self._tables
-            trajectory.keep(lambda place: place <= (epoch, step))
-            probes.keep(lambda place: place <= (epoch, step))
-            metrics.keep(lambda place: place < (epoch,))
+            trajectory.keep(lambda key: key <= (epoch, step))
+            probes.keep(lambda key: key <= (epoch, step))
+            metrics.keep(lambda key: key < (epoch,))
 
     def require_rows(self, epochs: int, step: int, steps: int, probe_every: int | None) -> None:
         """Raise InputError unless the tables have a row for every step and epoch that the checkpoint counts on.
@@ -172,8 +172,8 @@ class Run:
         metrics.require(((epoch,) for epoch in range(epochs + 1)), self.last)
         trajectory.require(((e, s) for e, end in enumerate(ends, 1) for s in range(1, end + 1)), self.last)
         if probe_every is not None:
-            places = ((e, s) for e, end in enumerate(ends, 1) for s in range(1, end + 1, probe_every))
-            probes.require(places, self.last)
+            due = ((e, s) for e, end in enumerate(ends, 1) for s in range(1, end + 1, probe_every))
+            probes.require(due, self.last)
 
     @property
     def _tables(self) -> tuple[RunTable, RunTable, RunTable]:
@@ -239,9 +239,9 @@ class Run:
         epochs, own_spec = (member(config, key, kind, str(self.config)) for key, kind in _OF_WARMUP)
         of_epochs = steps.groupby("epoch")["objective"].last()
         later = of_epochs[of_epochs.index > epochs]
-        own = str(later.iloc[0]) if len(later) else str(own_spec).partition(":")[0]
+        main = str(later.iloc[0]) if len(later) else str(own_spec).partition(":")[0]
         first = of_epochs[of_epochs.index <= epochs]
-        return {int(epoch): str(name) for epoch, name in first.items() if name != own}
+        return {int(epoch): str(name) for epoch, name in first.items() if name != main}
 
 
 def list_checkpoints(run: Path | str) -> list[tuple[int, Path]]:
@@ -268,8 +268,8 @@ def _read_table(path: Path, *required: str) -> pd.DataFrame:
     """Read a CSV table. Raises InputError when it is damaged or lacks a required column."""
     table = read_csv(path, _TYPES, growing=True)
     require_columns(table, required, str(path))
-    places = table[list(required)]
-    if bool((places.isna() | (places % 1 != 0)).any(axis=None)):
+    keys = table[list(required)]
+    if bool((keys.isna() | (keys % 1 != 0)).any(axis=None)):
         raise InputError(f"{' and '.join(required)} of {path} must be whole numbers in every row; they are not")
     return table
 

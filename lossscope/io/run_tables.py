@@ -57,20 +57,20 @@ class RunTable:
             return
         write_text(self.path, _csv([row for row in rows if wanted(self._place(row))], names, header=True))
 
-    def require(self, places: Iterable[Place], checkpoint: Path) -> None:
+    def require(self, expected: Iterable[Place], checkpoint: Path) -> None:
         """Raise InputError unless the table has a row at every place, in this order, and no others.
 
         Args:
-            places: where the run has been, as its checkpoint says.
+            expected: where the run has been, as its checkpoint says.
             checkpoint: its file, for the message.
         """
         rows = self._read()[1] if self.path.exists() else []
-        pairs = itertools.zip_longest(places, (self._place(row) for row in rows))
-        for number, (place, got) in enumerate(pairs):
-            if place != got:
+        pairs = itertools.zip_longest(expected, (self._place(row) for row in rows))
+        for number, (key, got) in enumerate(pairs):
+            if key != got:
                 raise InputError(
                     f"{self.path} must have the rows that {checkpoint} counts on; got {self._describe(got)} in place "
-                    f"of {self._describe(place)} as row {number + 1}. Rows were lost or changed: copy the table back, "
+                    f"of {self._describe(key)} as row {number + 1}. Rows were lost or changed: copy the table back, "
                     "or train anew"
                 )
 
@@ -90,10 +90,10 @@ class RunTable:
             raise InputError(f"{self.path} must be a whole CSV table; {what}. {_ADVICE}")
         return tuple(int(row[name]) for name in self.columns)
 
-    def _describe(self, place: Place | None) -> str:
-        if place is None:
+    def _describe(self, key: Place | None) -> str:
+        if key is None:
             return "none"
-        return " ".join(f"{name} {number}" for name, number in zip(self.columns, place, strict=True))
+        return " ".join(f"{name} {number}" for name, number in zip(self.columns, key, strict=True))
 
 
 def _csv(rows: Iterable[Mapping[str, Any]], names: list[str], header: bool) -> str:

@@ -29,7 +29,7 @@ def saved_splits(root: str) -> dict[str, str]:
     index = join_location(root, "dataset_dict.json")
     if location_exists(index):
         names = member(_read_json(index), "splits", list, show_path(index))
-        return {name: join_location(root, name) for name in (_plain_name(one, index) for one in names)}
+        return {name: join_location(root, name) for name in (_plain_name(split, index) for split in names)}
     if location_exists(join_location(root, "state.json")):
         return {"train": root}
     raise InputError(

@@ -100,5 +100,5 @@ def _is_score(rows: pd.DataFrame) -> pd.Series[bool]:
 def _of_first_direction(rows: pd.DataFrame) -> pd.DataFrame:
     if rows.empty or "direction" not in rows:
         return rows
-    own: pd.DataFrame = rows[rows["direction"] == rows["direction"].iloc[0]]
-    return own
+    shown: pd.DataFrame = rows[rows["direction"] == rows["direction"].iloc[0]]
+    return shown

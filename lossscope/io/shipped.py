@@ -18,7 +18,7 @@ _SUFFIXES = {"checkpoints": ".pt", "studies": ".toml"}
 def shipped_files(kind: Kind) -> dict[str, Path]:
     """Return name -> file of a kind: those of the installed package, else those of the checkout around it."""
     folders = (_PACKAGE / "shipped" / kind, _PACKAGE.parent / kind)
-    folder = next((one for one in folders if one.is_dir()), folders[0])
+    folder = next((candidate for candidate in folders if candidate.is_dir()), folders[0])
     return {file.stem: file for file in sorted(folder.glob(f"*{_SUFFIXES[kind]}"))}
 
 

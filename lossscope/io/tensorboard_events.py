@@ -82,14 +82,14 @@ def _decoder(name: str) -> tuple[Any, Callable[[bytes], int]]:
 def _records(path: Path, size: int, checksum: Callable[[bytes], int]) -> Iterator[bytes]:
     """Yield the events of a file; an empty one in place of each that is too large for scalars."""
     with open(path, "rb") as file:
-        while (place := file.tell()) < size:
+        while (offset := file.tell()) < size:
             head = file.read(_HEAD.size)
             if len(head) < _HEAD.size:
                 raise _Damaged("it is cut off")
             length, stated = _HEAD.unpack(head)
             if checksum(head[:8]) != stated:
-                raise _Damaged(f"the record at byte {place} has another checksum")
-            if place + _HEAD.size + length + _TAIL.size > size:
+                raise _Damaged(f"the record at byte {offset} has another checksum")
+            if offset + _HEAD.size + length + _TAIL.size > size:
                 raise _Damaged("it is cut off")
             if length > _MAX_SCALARS:
                 file.seek(length + _TAIL.size, 1)
@@ -97,7 +97,7 @@ def _records(path: Path, size: int, checksum: Callable[[bytes], int]) -> Iterato
                 continue
             record = file.read(length)
             if checksum(record) != _TAIL.unpack(file.read(_TAIL.size))[0]:
-                raise _Damaged(f"the record at byte {place} has another checksum")
+                raise _Damaged(f"the record at byte {offset} has another checksum")
             yield record
 
 

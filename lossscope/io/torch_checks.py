@@ -109,10 +109,10 @@ def _check_legacy(path: Path) -> None:
     with contextlib.suppress(tarfile.TarError, EOFError), tarfile.open(path, "r:"):
         raise InputError("it is a tar archive, as torch before 0.1.10 wrote. Save it again with a newer torch")
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        place = 0
+        offset = 0
         for _ in range(_LEGACY_PICKLES):
-            if place:
+            if offset:
                 with contextlib.suppress(pickle.UnpicklingError):  # torch says of what kind the file is
-                    place = require_buildable(content, place)
+                    offset = require_buildable(content, offset)
             else:
-                place = require_buildable(content)
+                offset = require_buildable(content)

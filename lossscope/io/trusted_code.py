@@ -19,12 +19,15 @@ class TrustedCode:
     """The Python files that may be imported."""
 
     files: frozenset[Path] = frozenset()  # resolved
-    every: bool = False  # any file, as --trust-code says
+    any_file: bool = False  # any file, as --trust-code says
 
     def joined(self, *others: TrustedCode) -> TrustedCode:
         """Return what this and others trust, together."""
-        every = (self, *others)
-        return TrustedCode(frozenset().union(*(one.files for one in every)), any(one.every for one in every))
+        all_trusted = (self, *others)
+        return TrustedCode(
+            frozenset().union(*(trusted.files for trusted in all_trusted)),
+            any(trusted.any_file for trusted in all_trusted),
+        )
 
 
 _NOTHING = TrustedCode()
@@ -37,18 +40,18 @@ def trusted_code() -> TrustedCode:
 
 
 @contextlib.contextmanager
-def trust(specs: Iterable[object] = (), every: bool = False, more: TrustedCode | None = None) -> Iterator[None]:
+def trust(specs: Iterable[object] = (), any_file: bool = False, more: TrustedCode | None = None) -> Iterator[None]:
     """Let Python files be imported until the block ends, beside those that are trusted already.
 
     Call it with what the user typed or passed as an argument, never with what a file says.
 
     Args:
         specs: texts; the files of those that name one, `./file.py:Class`, are trusted.
-        every: trust any file.
+        any_file: trust any file.
         more: what else is trusted: by the process that started this one, or remembered of a folder.
     """
     files = frozenset(file.resolve() for file in plugin_files(specs))
-    token = _CURRENT.set(_CURRENT.get().joined(TrustedCode(files, every), *([more] if more else [])))
+    token = _CURRENT.set(_CURRENT.get().joined(TrustedCode(files, any_file), *([more] if more else [])))
     try:
         yield
     finally:
@@ -64,7 +67,7 @@ def plugin_files(specs: Iterable[object]) -> list[Path]:
 def is_trusted(spec: object) -> bool:
     """Return whether a spec names no Python file, or one that may be imported."""
     now = _CURRENT.get()
-    return now.every or all(file.resolve() in now.files for file in plugin_files([spec]))
+    return now.any_file or all(file.resolve() in now.files for file in plugin_files([spec]))
 
 
 def require_trusted(specs: Iterable[object], named_by: object) -> None:

@@ -62,7 +62,7 @@ def list_url(location: str) -> tuple[list[str], str]:
         if _PATTERN.search(path):
             files, what = [str(file) for file in system.glob(path)], "pattern"
         elif system.isdir(path):
-            files, what = [one["name"] for one in system.ls(path, detail=True) if one["type"] == "file"], "folder"
+            files, what = [entry["name"] for entry in system.ls(path, detail=True) if entry["type"] == "file"], "folder"
         else:
             return [location], "file"
     return [str(system.unstrip_protocol(file)) for file in files], what

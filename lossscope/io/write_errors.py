@@ -17,7 +17,7 @@ _BY_LIBRARIES = re.compile(r"inline_container|PytorchStreamWriter|iostream error
 
 
 @contextlib.contextmanager
-def explain_write_errors(path: Path, part: Path | None = None, every: bool = False) -> Iterator[None]:
+def explain_write_errors(path: Path, part: Path | None = None, any_name: bool = False) -> Iterator[None]:
     """Raise WriteError, which names `path` and says what to do, for what the system or a library raises on writing.
 
     torch wraps the system's error into a RuntimeError, safetensors into an error of its own; numpy drops its number.
@@ -25,14 +25,14 @@ def explain_write_errors(path: Path, part: Path | None = None, every: bool = Fal
     Args:
         path: the file that is written, for the message.
         part: the temporary file that is written in its place.
-        every: whether every error of the system is of this file; else those of other files pass.
+        any_name: whether every error of the system is of this file; else those of other files pass.
     """
     try:
         yield
     except InputError:
         raise
     except Exception as error:
-        number = _number_of(error, {str(path), str(part or path)}, every)
+        number = _number_of(error, {str(path), str(part or path)}, any_name)
         if number is None and not path.parent.is_dir():
             number = errno.ENOENT
         if number is None and not _is_short_write(error):
@@ -40,7 +40,7 @@ def explain_write_errors(path: Path, part: Path | None = None, every: bool = Fal
         raise WriteError(_message(path, number)) from error
 
 
-def _number_of(error: BaseException, files: set[str], every: bool) -> int | None:
+def _number_of(error: BaseException, files: set[str], any_name: bool) -> int | None:
     """Return the system's number of a failed write: of the error, of what it was raised from, or in its text."""
     seen: list[BaseException] = []
     current: BaseException | None = error
@@ -48,7 +48,7 @@ def _number_of(error: BaseException, files: set[str], every: bool) -> int | None
         seen.append(current)
         if isinstance(current, OSError) and current.errno is not None:
             names = {str(name) for name in (current.filename, current.filename2) if name is not None}
-            if every or _name(current.errno) in _STORAGE or names & files:
+            if any_name or _name(current.errno) in _STORAGE or names & files:
                 return current.errno
         current = current.__cause__ or current.__context__
     match = re.search(r"\(os error (\d+)\)", str(error))  # safetensors writes this file and no other

@@ -59,12 +59,12 @@ def _stated_members(path: Path) -> int | None:
     with open(path, "rb") as file:
         file.seek(max(path.stat().st_size - _LONGEST_END, 0))
         end = file.read()
-    place = len(end) - _END  # as zipfile looks for it: at the very end, else the last one
-    if end[place : place + len(_END_MARK)] != _END_MARK or end[-2:] != b"\0\0":
-        place = end.rfind(_END_MARK)
-    if not 0 <= place <= len(end) - _END:
+    start = len(end) - _END  # as zipfile looks for it: at the very end, else the last one
+    if end[start : start + len(_END_MARK)] != _END_MARK or end[-2:] != b"\0\0":
+        start = end.rfind(_END_MARK)
+    if not 0 <= start <= len(end) - _END:
         return None
-    number: int = struct.unpack_from("<H", end, place + _TOTAL)[0]
+    number: int = struct.unpack_from("<H", end, start + _TOTAL)[0]
     return None if number == _IN_ZIP64 else number
 
 
@@ -72,7 +72,7 @@ def _stated_members(path: Path) -> int | None:
 def verified_members(path: Path) -> Iterator[None]:
     """Compare the members of a zip archive with its checksums, in threads beside what the caller does meanwhile.
 
-    An archive without any checksum, as torch writes when it is told to, is not compared. Raises DamagedMember, when
+    An archive without any checksum, as torch writes on request, is not compared. Raises DamagedMember, when
     the caller is done, that names the first member that differs.
     """
     with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
@@ -134,7 +134,7 @@ def _is_whole(member: zipfile.ZipInfo, view: memoryview) -> bool:
 
 
 def _crc32_of_deflated(packed: memoryview) -> int:
-    """Return the CRC-32 of unpacked bytes, of which a few are in memory at a time."""
+    """Return the CRC-32 of unpacked bytes, a few of them in memory at a time."""
     unpacker, checksum, rest = zlib.decompressobj(-zlib.MAX_WBITS), 0, bytes(packed)
     while not unpacker.eof:
         part = unpacker.decompress(rest, _CHUNK)

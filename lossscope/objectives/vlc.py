@@ -46,8 +46,8 @@ class VLC(Loss):
     def values(self, S: Tensor, mask: Mask) -> Tensor:
         gap = (S - positive_of(S, mask)).masked_fill(~mask.negatives, -torch.inf)
         repeats = mask.info.get(REPEATS)
-        own = torch.zeros_like(gap[:, :1]) if repeats is None else repeats.to(gap.dtype).log1p()[:, None]
-        return torch.cat([own, self.gamma * gap], dim=1).logsumexp(1)
+        repeated = torch.zeros_like(gap[:, :1]) if repeats is None else repeats.to(gap.dtype).log1p()[:, None]
+        return torch.cat([repeated, self.gamma * gap], dim=1).logsumexp(1)
 
     def closed_form(self, S: Tensor, mask: Mask) -> tuple[Tensor, Tensor]:
         logits, more = repeat_positive(S * self.gamma, mask)

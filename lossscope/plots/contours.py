@@ -52,9 +52,9 @@ def draw_lines(
     """
     colours = [_readable(mesh, level) for level in levels]
     lines = ax.contour(*axes, w, levels=list(levels), colors=colours, linewidths=0.7)
-    places = _places(lines, axes, w, labelled)
+    spots = _places(lines, axes, w, labelled)
     texts = ax.clabel(
-        lines, [*places], fmt="%.3g", fontsize=style.small(), inline_spacing=2, manual=list(places.values())
+        lines, [*spots], fmt="%.3g", fontsize=style.small(), inline_spacing=2, manual=list(spots.values())
     )
     for text in texts:
         behind = "white" if to_hex(text.get_color()) == to_hex("black") else "black"
@@ -73,7 +73,7 @@ def _places(
     """Return where on its line each number stands: away from edges and cliffs, further along from line to line."""
     low, high = (np.array([axis[end] for axis in axes]) for end in (0, -1))
     slope = np.hypot(*np.gradient(w))
-    places = {}
+    spots = {}
     for index, level in enumerate(labelled):
         path = lines.get_paths()[list(lines.levels).index(level)]
         share = (np.asarray(path.vertices, dtype=np.float64) - low) / (high - low)
@@ -85,8 +85,8 @@ def _places(
             steep = slope[rows, columns]
             gentle = inside[steep <= _GENTLE * steep.min() + 1e-12]
             x, y = low + gentle[int((index + 1) / (len(labelled) + 1) * len(gentle))] * (high - low)
-            places[level] = (float(x), float(y))
-    return places
+            spots[level] = (float(x), float(y))
+    return spots
 
 
 def _readable(mesh: ScalarMappable, level: float) -> str:

@@ -18,9 +18,9 @@ _KINDS = ("positive", "hardest negative", "negative")
 def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Do the cosines of positives lie above those of negatives?
 
-    Horizontal: cosine. Vertical: density, each kind alone. Where positives lie on the negatives, nothing is told apart;
-    two hills of positives are a share of pairs that are wrong. Where the hardest negatives lie right of the positives,
-    most rankings are wrong.
+    Horizontal: cosine. Vertical: density, each kind alone. Where positives lie on the negatives, the model cannot tell
+    them apart; two hills of positives mean that a share of the pairs is wrong. Where the hardest negatives lie right of
+    the positives, most rankings are wrong.
 
     Args:
         frame: columns COLUMNS; kinds are positive, hardest negative and negative.

@@ -113,8 +113,8 @@ def _handles(colours: dict[str, str], rows: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=colour, linewidth=3, label=labels.label_text(label)) for label, colour in colours.items()
     ]  # fmt: skip
-    for one in directions.styles(rows).values():
-        handles.append(Line2D([], [], color="0.35", marker=one.marker, linestyle="none", label=one.name))
+    for direction in directions.styles(rows).values():
+        handles.append(Line2D([], [], color="0.35", marker=direction.marker, linestyle="none", label=direction.name))
     return handles
 
 

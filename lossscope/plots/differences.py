@@ -45,12 +45,12 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def draw_many(frame: pd.DataFrame) -> Figure:
     """Which statistics are others under B? A panel for each unit."""
     rows = _valid_rows(frame)
-    panels = [own for _, own in rows.groupby("unit", sort=False, observed=True)]
-    heights = [0.3 + 0.075 * len(own) for own in panels]
+    panels = [group for _, group in rows.groupby("unit", sort=False, observed=True)]
+    heights = [0.3 + 0.075 * len(panel) for panel in panels]
     fig = style.set_headline(style.new_figure(1.4, sum(heights)), _headline(rows))
     grid = fig.add_gridspec(len(panels), 1, height_ratios=heights)
-    for place, own in enumerate(panels):
-        _draw_panel(fig.add_subplot(grid[place, 0]), own)
+    for index, panel in enumerate(panels):
+        _draw_panel(fig.add_subplot(grid[index, 0]), panel)
     naming.legend_below(fig, _handles(rows), "")
     return fig
 
@@ -67,10 +67,10 @@ def alt(frame: pd.DataFrame) -> str:
 
 def _draw_panel(ax: Axes, rows: pd.DataFrame) -> None:
     y = list(range(len(rows)))[::-1]
-    for place, row in zip(y, rows.to_dict("records"), strict=True):
+    for height, row in zip(y, rows.to_dict("records"), strict=True):
         colour = _SURE if row["low"] > 0 or row["high"] < 0 else _UNSURE
-        ax.hlines(place, row["low"], row["high"], color=colour, linewidth=1.6)
-        ax.plot([row["difference"]], [place], color=colour, marker="o", markersize=3.5, linestyle="none")
+        ax.hlines(height, row["low"], row["high"], color=colour, linewidth=1.6)
+        ax.plot([row["difference"]], [height], color=colour, marker="o", markersize=3.5, linestyle="none")
     ax.axvline(0, color="0.2", linewidth=0.8)
     several = [name for name in _SETTINGS if name in rows and rows[name].nunique(dropna=False) > 1]
     texts = [_text(row, several) for row in rows.to_dict("records")]

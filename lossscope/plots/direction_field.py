@@ -34,7 +34,7 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None, top: float | None = None) 
     the loss asks of the two similarities, not what an encoder does with it.
 
     Args:
-        frame: columns COLUMNS, of one objective, on a full grid, of which at most 17 x 17 points are drawn.
+        frame: columns COLUMNS, of one objective, on a full grid; at most 17 x 17 of its points are drawn.
         ax: axes to draw on; None: new ones.
         top: gradient at the end of the colour bar; None: the largest.
     """
@@ -113,7 +113,7 @@ def _draw_arrows(ax: Axes, frame: pd.DataFrame, top: float | None) -> Quiver:
 
 
 def _coarse_grid(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return every k-th point of the grid, so that there are at most ARROWS along a side."""
+    """Return every k-th point of the grid, at most ARROWS along a side."""
     coarse = frame
     for name in ("s_pos", "s_neg"):
         values = np.sort(frame[name].unique())

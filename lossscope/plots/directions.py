@@ -51,10 +51,10 @@ def styles(frame: pd.DataFrame) -> dict[str, DirectionStyle]:
     """Return label -> look of the directions of rows, the first side's first, then the second's, then `both`."""
     present = [str(label) for label in frame["direction"].unique()]
     sides = _sides_of(frame, present)
-    own = [label for label in sides.labels if label in present]
-    others = [label for label in present if label not in own and label != "both"]
-    looks = {label: sides.labels.index(label) for label in own}
-    looks |= {label: min(place + len(own), 1) for place, label in enumerate(others)}
+    named = [label for label in sides.labels if label in present]
+    others = [label for label in present if label not in named and label != "both"]
+    looks = {label: sides.labels.index(label) for label in named}
+    looks |= {label: min(index + len(named), 1) for index, label in enumerate(others)}
     looks |= {"both": 2} if "both" in present else {}
     return {label: DirectionStyle(label, _name(label, sides), *_LOOKS[look]) for label, look in looks.items()}
 
@@ -77,8 +77,8 @@ def _sides_of(frame: pd.DataFrame, present: list[str]) -> Sides:
     if stated:
         return Sides.parse(str(stated[0]))
     known = (*([_SIDES.get()] if _SIDES.get() else []), IMAGE_TEXT, QUERY_DOCUMENT, ITEM)
-    own = set(present) - {"both"}
-    fitting = [sides for sides in known if sides is not None and own <= set(sides.labels)]
+    directions = set(present) - {"both"}
+    fitting = [sides for sides in known if sides is not None and directions <= set(sides.labels)]
     return fitting[0] if fitting else IMAGE_TEXT
 
 

@@ -46,15 +46,15 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def draw_many(frame: pd.DataFrame) -> Figure:
     """How do the counts move over the epochs? A panel for each statistic."""
     rows = _valid_rows(frame)
-    panels = [own for _, own in rows.groupby(_panel(rows), sort=False, dropna=False, observed=True)]
+    panels = [group for _, group in rows.groupby(_panel(rows), sort=False, dropna=False, observed=True)]
     per_row = style.panels_per_row(len(panels))
     n_rows = -(-len(panels) // per_row)
     fig = style.set_headline(style.new_figure(0.2 + 0.7 * per_row, 0.75 * n_rows), _headline(rows))
     colours = _colours(rows)
-    for place, own in enumerate(panels):
-        ax = fig.add_subplot(n_rows, per_row, place + 1)
-        _draw_panel(ax, own, colours)
-        if title := _title(own, rows):
+    for index, panel in enumerate(panels):
+        ax = fig.add_subplot(n_rows, per_row, index + 1)
+        _draw_panel(ax, panel, colours)
+        if title := _title(panel, rows):
             ax.set_title(title, fontsize="small")
     naming.legend_below(fig, _handles(rows, colours), "")
     return fig
@@ -63,14 +63,14 @@ def draw_many(frame: pd.DataFrame) -> Figure:
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
     parts, rows = [], _valid_rows(frame)
-    for _, own in rows.groupby([*_panel(rows), "direction"], sort=False, dropna=False, observed=True):
-        own = own.sort_values("epoch")
+    for _, line in rows.groupby([*_panel(rows), "direction"], sort=False, dropna=False, observed=True):
+        line = line.sort_values("epoch")
         ends = [
             f"{row['mean']:.3g}{_ends_in_words(row)} after epoch {row['epoch']:g}"
-            for row in own.iloc[[0, -1]].drop_duplicates("epoch").to_dict("records")
+            for row in line.iloc[[0, -1]].drop_duplicates("epoch").to_dict("records")
         ]
-        title = _title(own, rows)
-        what = f"{own['statistic'].iloc[0]} {own['direction'].iloc[0]}{f' ({title})' if title else ''}"
+        title = _title(line, rows)
+        what = f"{line['statistic'].iloc[0]} {line['direction'].iloc[0]}{f' ({title})' if title else ''}"
         parts.append(f"{what}: {', '.join(ends)}")
     return f"{_headline(frame)}. {'; '.join(parts)}."
 
@@ -96,10 +96,10 @@ def _panel(rows: pd.DataFrame) -> list[str]:
     return [*_PANEL, *(name for name in _SETTINGS if name in rows)]
 
 
-def _title(own: pd.DataFrame, rows: pd.DataFrame) -> str:
+def _title(panel: pd.DataFrame, rows: pd.DataFrame) -> str:
     """Return what tells the rows of a panel from those of other panels, besides the statistic."""
     several = [name for name in _panel(rows) if name != "statistic" and rows[name].nunique(dropna=False) > 1]
-    values = [(name, own[name].iloc[0]) for name in several]
+    values = [(name, panel[name].iloc[0]) for name in several]
     words = [
         f"ε = {value:g}" if name == "eps"
         else labels.label_text(str(value)) if name == "objective"
@@ -120,7 +120,7 @@ def _ends_in_words(row: Mapping[Hashable, Any]) -> str:
 
 def _headline(rows: pd.DataFrame) -> str:
     objectives = list(rows["objective"].dropna().unique())
-    under = f" under {', '.join(labels.label_text(str(one)) for one in objectives)}" if objectives else ""
+    under = f" under {', '.join(labels.label_text(str(objective)) for objective in objectives)}" if objectives else ""
     return f"Over the epochs of {labels.plain_text(str(rows['source'].iloc[0]))}{under}"
 
 

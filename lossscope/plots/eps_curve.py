@@ -123,5 +123,8 @@ def _handles(colours: dict[str, str], drawn: Mapping[str, directions.DirectionSt
         named = [named[round(index)] for index in np.linspace(0, len(named) - 1, _ALL_NAMED // 2)]
     handles = [Line2D([], [], color=colour, label=labels.label_text(label)) for label, colour in named]
     if len(drawn) > 1 or "both" in drawn:
-        handles += [Line2D([], [], color="0.35", linestyle=one.dashes, label=one.name) for one in drawn.values()]
+        handles += [
+            Line2D([], [], color="0.35", linestyle=direction.dashes, label=direction.name)
+            for direction in drawn.values()
+        ]
     return handles

@@ -132,11 +132,11 @@ def shortest_names(sources: Iterable[str]) -> dict[str, str]:
     """
     sources = list(dict.fromkeys(map(str, sources)))
     words = {source: _words_of_path(source) for source in sources}
-    common = set.intersection(*(set(own[0] + own[1]) for own in words.values())) if len(sources) > 1 else set()
+    common = set.intersection(*(set(parts[0] + parts[1]) for parts in words.values())) if len(sources) > 1 else set()
     for parents in (False, True):
         names = {
-            source: ", ".join(word for word in (own[0] if parents else ()) + own[1] if word not in common)
-            for source, own in words.items()
+            source: ", ".join(word for word in (parts[0] if parents else ()) + parts[1] if word not in common)
+            for source, parts in words.items()
         }
         if all(names.values()) and len(set(names.values())) == len(names):
             return names

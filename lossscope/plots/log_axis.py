@@ -24,9 +24,9 @@ def ticks(low: float, high: float) -> list[float]:
     """
     wide = high / low
     bases = (1, 2, 5) if wide < _FINE else (1, 3) if wide < _COARSE else (1,)
-    every = 1 if wide < _WIDEST else math.ceil(math.log10(wide) / 5)
+    step = 1 if wide < _WIDEST else math.ceil(math.log10(wide) / 5)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    numbers = [float(f"{base}e{power}") for power in powers if power % every == 0 for base in bases]
+    numbers = [float(f"{base}e{power}") for power in powers if power % step == 0 for base in bases]
     return [tick for tick in numbers if low <= tick <= high]
 
 

@@ -58,9 +58,9 @@ def colours(labels: Iterable[str]) -> dict[str, str]:
             chosen[label] = COLOURS[name]
     for label, name in families.items():
         if label not in chosen:
-            own = COLOURS.get(name, PALETTE[crc32(name.encode()) % len(PALETTE)])
-            free = [colour for colour in (own, *PALETTE, *COLOURS.values()) if colour not in chosen.values()]
-            chosen[label] = free[0] if free else own
+            usual = COLOURS.get(name, PALETTE[crc32(name.encode()) % len(PALETTE)])
+            free = [colour for colour in (usual, *PALETTE, *COLOURS.values()) if colour not in chosen.values()]
+            chosen[label] = free[0] if free else usual
     return {label: chosen[label] for label in labels}
 
 

@@ -54,15 +54,15 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
 def draw_many(frame: pd.DataFrame) -> Figure:
     """What does another seed buy, and what another image? A panel for each metric, data set, model and kind of n."""
     rows = _valid_rows(frame)
-    panels = [own for _, own in rows.groupby(_PANEL, sort=False, observed=True)]
+    panels = [group for _, group in rows.groupby(_PANEL, sort=False, observed=True)]
     per_row = style.panels_per_row(len(panels))
     n_rows = -(-len(panels) // per_row)
     fig = style.set_headline(style.new_figure(0.2 + 0.7 * per_row, 0.85 * n_rows), _headline(rows))
     colours = _colours(rows)
-    for place, own in enumerate(panels):
-        ax = fig.add_subplot(n_rows, per_row, place + 1)
-        _draw_panel(ax, own, colours)
-        ax.set_title(_title(own))
+    for index, panel in enumerate(panels):
+        ax = fig.add_subplot(n_rows, per_row, index + 1)
+        _draw_panel(ax, panel, colours)
+        ax.set_title(_title(panel))
     naming.legend_below(fig, _handles(rows, colours), _explained(rows))
     return fig
 
@@ -70,13 +70,13 @@ def draw_many(frame: pd.DataFrame) -> Figure:
 def alt(frame: pd.DataFrame) -> str:
     """Return a description of the picture for readers who cannot see it."""
     parts = []
-    for _, own in _valid_rows(frame).groupby([*_PANEL, "system", "baseline"], sort=False, observed=True):
-        own = own.sort_values("n")
+    for _, line in _valid_rows(frame).groupby([*_PANEL, "system", "baseline"], sort=False, observed=True):
+        line = line.sort_values("n")
         ends = [
             f"{row['mdd']:.3g} ({row['mdd_low']:.3g} to {row['mdd_high']:.3g}) with {row['n']:g} {row['over']}"
-            for row in own.iloc[[0, -1]].drop_duplicates("n").to_dict("records")
+            for row in line.iloc[[0, -1]].drop_duplicates("n").to_dict("records")
         ]
-        row = own.iloc[0]
+        row = line.iloc[0]
         parts.append(f"{_metric(row)}, {row['system']} against {row['baseline']}: {', '.join(ends)}")
     return f"{_headline(frame)}. " + "; ".join(parts) + "."
 
@@ -108,10 +108,10 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
     numbers = sorted(map(float, rows["n"].unique()))
     groups = list(rows.groupby(["system", "baseline"], sort=False, observed=True))
     apart = min(_APART, _WIDEST ** (1 / max(len(groups) - 1, 1)))
-    for place, (_, line) in enumerate(groups):
+    for index, (_, line) in enumerate(groups):
         line = line.sort_values("n")
         colour = colours[_pair(line.iloc[0])]
-        x = line["n"].astype(float) * apart ** (place - (len(groups) - 1) / 2)
+        x = line["n"].astype(float) * apart ** (index - (len(groups) - 1) / 2)
         ax.plot(x, line["mdd"], color=colour, marker="o", markersize=4, zorder=3)
         ax.vlines(x, line["mdd_low"], line["mdd_high"], color=colour, linewidth=1, alpha=0.7)
     for wanted in _wanted(rows):

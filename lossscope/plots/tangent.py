@@ -94,15 +94,15 @@ def draw_many(frame: pd.DataFrame) -> Figure:
     Norms of objectives scale differently. All axes are logarithmic if the norms of one objective are far apart.
     """
     rows = _valid_rows(frame)
-    of_labels = {str(label): own for label, own in rows.groupby("label", sort=False, observed=True)}
-    norms = [own["value"].to_numpy(np.float64) for own in of_labels.values()]
+    of_labels = {str(label): group for label, group in rows.groupby("label", sort=False, observed=True)}
+    norms = [group["value"].to_numpy(np.float64) for group in of_labels.values()]
     logarithmic = any(_far_apart(values[values > 0]) for values in norms)
     per_row = style.panels_per_row(len(of_labels))
     n_rows = math.ceil(len(of_labels) / per_row)
     fig = style.set_headline(style.new_figure(0.15 + 0.7 * per_row, 0.75 * n_rows), _HEADLINE)
     colours = style.colours(of_labels)
-    for index, (label, own) in enumerate(of_labels.items()):
-        ax = draw(own, fig.add_subplot(n_rows, per_row, index + 1), logarithmic, colours[label])
+    for index, (label, group) in enumerate(of_labels.items()):
+        ax = draw(group, fig.add_subplot(n_rows, per_row, index + 1), logarithmic, colours[label])
         ax.set_xlabel(ax.get_xlabel() if index + per_row >= len(of_labels) else "")
         ax.set_ylabel(ax.get_ylabel() if index % per_row == 0 else "")
     return fig

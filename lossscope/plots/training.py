@@ -64,9 +64,9 @@ def alt(frame: pd.DataFrame) -> str:
     parts, score = [], score_of(frame.columns)
     rows = _with_labels(frame)
     several = rows.groupby("label", observed=True)["run"].nunique().max() > 1
-    for (label, run), own in rows.groupby(["label", "run"], sort=False, observed=True):
+    for (label, run), line in rows.groupby(["label", "run"], sort=False, observed=True):
         name = f"{labels.in_words(str(label))}, {run}" if several else labels.in_words(str(label))
-        text, rsum = f"{name}:{_describe_loss(_line(own, 'loss'))}", _line(own, "rsum")
+        text, rsum = f"{name}:{_describe_loss(_line(line, 'loss'))}", _line(line, "rsum")
         if len(rsum):
             best = rsum.iloc[int(rsum["rsum"].to_numpy().argmax())]
             text += f" best {score.name} {score.number(best['rsum'])} at epoch {best['epoch']:g}"

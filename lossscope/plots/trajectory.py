@@ -168,8 +168,8 @@ def _draw_loss(frame: pd.DataFrame, ax: Axes, first: bool) -> None:
     warmup.shade(ax, warmup.warmups(frame, "run"))
     for split, rows in losses.groupby("split", observed=True):
         dashes = _SPLITS.get(str(split), "-") if several else "-"
-        for place, part in enumerate(warmup.phases(rows)):
-            name = labels.plain_text(str(split)) if place == 0 else "_"
+        for index, part in enumerate(warmup.phases(rows)):
+            name = labels.plain_text(str(split)) if index == 0 else "_"
             ax.plot(part["epoch"], part["loss"], color="0.25", linestyle=dashes, label=name)
     low, high = losses["loss"].min(), losses["loss"].max()
     if not losses.empty and log_axis.is_wide(low, high):

@@ -32,8 +32,8 @@ def warmups(frame: pd.DataFrame, name: str) -> list[WarmUp]:
         return []
     found: dict[tuple[int, str], list[str]] = {}
     for label, rows in frame[frame[COLUMN].notna()].groupby(name, sort=False, observed=True):
-        for objective, own in rows.groupby(COLUMN, sort=False, observed=True):
-            found.setdefault((math.ceil(float(own["epoch"].max())), str(objective)), []).append(str(label))
+        for objective, group in rows.groupby(COLUMN, sort=False, observed=True):
+            found.setdefault((math.ceil(float(group["epoch"].max())), str(objective)), []).append(str(label))
     return [WarmUp(end, objective, tuple(runs)) for (end, objective), runs in sorted(found.items())]
 
 

@@ -134,8 +134,8 @@ def _draw_panel(ax: Axes, numbers: pd.DataFrame, name: str, names: list[str]) ->
     """Draw one number of every loss and direction, with its deviation over seeds."""
     colours, size = style.colours(names), 0.55 * float(mpl.rcParams["font.size"])
     looks = directions.styles(numbers)
-    for (label, direction), own in numbers.groupby(["label", "direction"], sort=False, observed=True):
-        values = own[name].dropna()
+    for (label, direction), group in numbers.groupby(["label", "direction"], sort=False, observed=True):
+        values = group[name].dropna()
         if values.empty:
             continue
         look: dict[str, Any] = {"color": colours[str(label)], "marker": looks[str(direction)].marker}
@@ -145,8 +145,8 @@ def _draw_panel(ax: Axes, numbers: pd.DataFrame, name: str, names: list[str]) ->
         ax.errorbar(float(values.mean()), height, xerr=style.deviation(values), **look)
     ax.set_xlabel(PANELS[name])
     ax.tick_params(axis="y", length=0)
-    for place in range(len(names)):
-        ax.axhline(place, color="0.92", linewidth=0.8, zorder=0)
+    for index in range(len(names)):
+        ax.axhline(index, color="0.92", linewidth=0.8, zorder=0)
     _scale(ax, numbers[name], percent=name == "share")
 
 
@@ -163,8 +163,8 @@ def _scale(ax: Axes, values: pd.Series[float], percent: bool) -> None:
 
 def _handles(numbers: pd.DataFrame) -> list[Artist]:
     return [
-        Line2D([], [], color="0.35", marker=one.marker, linestyle="none", label=one.name)
-        for one in directions.styles(numbers).values()
+        Line2D([], [], color="0.35", marker=direction.marker, linestyle="none", label=direction.name)
+        for direction in directions.styles(numbers).values()
     ]
 
 

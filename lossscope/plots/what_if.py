@@ -120,8 +120,8 @@ def _draw_panel(ax: Axes, rows: pd.DataFrame, at: float | None) -> None:
 
 def _handles(rows: pd.DataFrame) -> list[Line2D]:
     return [
-        Line2D([], [], color=one.colour, linestyle=one.dashes, label=one.name)
-        for one in directions.styles(rows).values()
+        Line2D([], [], color=direction.colour, linestyle=direction.dashes, label=direction.name)
+        for direction in directions.styles(rows).values()
     ]
 
 

@@ -110,7 +110,7 @@ def read_source(path: Path | str, request: Request) -> SplitEmbeddings:
     """
     if (url := url_of(path)) is not None:
         return _read_url(url, request)
-    with trust(every=request.trust_code):
+    with trust(any_file=request.trust_code):
         embedded: SplitEmbeddings = find_source(path).read(request)
     if request.mode != embedded.mode:
         raise InputError(f"{show_path(path)} must have a model that can be put in train mode; its numbers are fixed")

@@ -58,7 +58,7 @@ def report(
         config = ExamineConfig(split=options.split or "train", test=options.test or "test")
     require_writable(out)
     remembered = TrustedCode().joined(*(remembered_trust(path) for path in paths))
-    with trust(every=trust_code, more=remembered):
+    with trust(any_file=trust_code, more=remembered):
         for place, path in enumerate(paths):
             if (path / "config.toml").is_file() and (config is not None or not is_current(Run(path))):
                 examine(Run(path), config or ExamineConfig(), device, progress)

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Tokeniser(Protocol):
-    """Captions -> ids, of which 0 is padding."""
+    """Captions -> ids; 0 is padding."""
 
     def __len__(self) -> int:
         """Return the number of ids."""

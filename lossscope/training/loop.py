@@ -116,7 +116,7 @@ def resume(
     run = Run(out, process_group().main)
     if not run.config.is_file():
         raise InputError(f"{out} must be a run folder; it has no config.toml")
-    with trust(every=trust_code, more=remembered_trust(out)), run.lock():
+    with trust(any_file=trust_code, more=remembered_trust(out)), run.lock():
         return _resume(epochs, device, Outputs(run, save_every, observers))
 
 

@@ -94,7 +94,7 @@ def test_more_ambiguity_makes_captions_true_of_more_images(first: float, second:
 def test_scenes_have_two_to_four_objects_in_different_places(seed: int) -> None:
     for scene in small(seed=seed).scenes:
         assert 2 <= len(scene.objects) <= 4
-        assert len({item.place for item in scene.objects}) == len(scene.objects)
+        assert len({item.position for item in scene.objects}) == len(scene.objects)
 
 
 def test_complete_captions_name_everything_and_are_true_of_no_other_image() -> None:
@@ -102,8 +102,8 @@ def test_complete_captions_name_everything_and_are_true_of_no_other_image() -> N
     assert (split.truth().sum(axis=1) == 1).mean() > 0.999
     for claim, image in zip(split.claims, split.caption_image.tolist(), strict=True):
         scene = split.scenes[image]
-        stated = {(m.shape, m.colour, m.size, m.place) for m in claim.mentions}
-        assert stated == {(t.shape, t.colour, t.size, t.place) for t in scene.objects}
+        stated = {(m.shape, m.colour, m.size, m.position) for m in claim.mentions}
+        assert stated == {(t.shape, t.colour, t.size, t.position) for t in scene.objects}
         assert claim.background == scene.background
 
 
@@ -111,7 +111,7 @@ def test_open_captions_state_one_word() -> None:
     split = small(ambiguity=1)
     for claim in split.claims:
         (mention,) = claim.mentions
-        assert claim.background is mention.size is mention.place is None
+        assert claim.background is mention.size is mention.position is None
         assert (mention.shape is None) != (mention.colour is None)
 
 
@@ -166,14 +166,14 @@ def test_objects_stay_in_their_ninth_at_every_size(size: int) -> None:
     plain = render([Scene((), "grey")], size)[0]
     for jitter in ((0, 0, 0), (8, 8, 8)):
         forms = itertools.product(SHAPES, SIZES, PLACES)
-        objects = [SceneObject(shape, "red", scale, place, jitter) for shape, scale, place in forms]
+        objects = [SceneObject(shape, "red", scale, position, jitter) for shape, scale, position in forms]
         for item, pixels in zip(objects, render([Scene((item,), "grey") for item in objects], size), strict=True):
             down, right = np.nonzero((pixels != plain).any(axis=0))
-            row, column = divmod(PLACES.index(item.place), 3)
+            row, column = divmod(PLACES.index(item.position), 3)
             assert len(down) >= 1
-            for places, third in ((down, row), (right, column)):
-                assert third * size // 3 <= places.min()
-                assert places.max() <= (third + 1) * size // 3
+            for pixels, third in ((down, row), (right, column)):
+                assert third * size // 3 <= pixels.min()
+                assert pixels.max() <= (third + 1) * size // 3
 
 
 def test_shapes_sizes_and_colours_look_different() -> None:
@@ -181,7 +181,7 @@ def test_shapes_sizes_and_colours_look_different() -> None:
     item = split.scenes[0].objects[0]
     colours = ("red", "green", "blue", "yellow", "orange", "purple", "pink", "cyan")
     scenes = [
-        Scene((SceneObject(shape, colour, size, item.place),), "grey")
+        Scene((SceneObject(shape, colour, size, item.position),), "grey")
         for shape in SHAPES
         for size in SIZES
         for colour in colours

@@ -55,7 +55,7 @@ def test_the_message_names_the_file_that_names_the_code() -> None:
 
 def test_trust_does_not_reach_a_thread_that_began_elsewhere() -> None:
     seen: list[TrustedCode] = []
-    with trust(every=True):
+    with trust(any_file=True):
         thread = threading.Thread(target=lambda: seen.append(trusted_code()))
         thread.start()
         thread.join()

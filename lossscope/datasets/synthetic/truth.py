@@ -85,5 +85,5 @@ def _bits(*words: str | None) -> int:
 
 
 def _fits(mention: Mention, item: SceneObject) -> bool:
-    pairs = ((getattr(mention, key), getattr(item, key)) for key in ("shape", "colour", "size", "place"))
+    pairs = ((getattr(mention, key), getattr(item, key)) for key in ("shape", "colour", "size", "position"))
     return all(stated is None or stated == actual for stated, actual in pairs)

@@ -95,7 +95,7 @@ def examine_sources(sources: Sequence[Any], options: Options, log: Path | str | 
         *options.against,
         *(one for one in sources if isinstance(one, str)),
     ]
-    with trust(typed, every=options.source.trust_code):
+    with trust(typed, any_file=options.source.trust_code):
         if options.objective is not None:  # a typing error is one, and no reason why something is not looked for
             build("objectives", options.objective)
         targets: list[tuple[Any, Path | str | None]] = [(one, log if len(sources) == 1 else None) for one in sources]

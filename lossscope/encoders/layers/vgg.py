@@ -21,7 +21,7 @@ class Vgg19(nn.Module):
     Dropout 0.5 in training. Source: Simonyan & Zisserman 2015, configuration E.
 
     Args:
-        weights: a file with torchvision's names, of which `classifier.6` (the 1000 classes) is dropped.
+        weights: a file with torchvision's names; `classifier.6` (the 1000 classes) is dropped.
     """
 
     width = 4096

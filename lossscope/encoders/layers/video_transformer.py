@@ -41,7 +41,7 @@ class VideoTransformer(nn.Module):
         self.apply(_initialise)
         self.pooler.requires_grad_(False)
 
-    def forward(self, features: Tensor, positions: Tensor, types: Tensor, mask: Tensor, places: Tensor) -> Tensor:
+    def forward(self, features: Tensor, positions: Tensor, types: Tensor, mask: Tensor, slots: Tensor) -> Tensor:
         """Return the states of some tokens, (n, M, width).
 
         Args:
@@ -49,9 +49,9 @@ class VideoTransformer(nn.Module):
             positions: (n, L).
             types: (L,).
             mask: (n, L) bool.
-            places: (M,) the tokens whose states are returned.
+            slots: (M,) the tokens whose states are returned.
         """
-        return self.encoder(self.embeddings(features, positions, types), mask, places)  # type: ignore[no-any-return]
+        return self.encoder(self.embeddings(features, positions, types), mask, slots)  # type: ignore[no-any-return]
 
 
 def time_codes(times: Tensor, window: float, positions: int) -> Tensor:
@@ -78,11 +78,11 @@ class _Layers(nn.Module):
         super().__init__()
         self.layer = nn.ModuleList(_Layer(config) for _ in range(config.layers))
 
-    def forward(self, states: Tensor, mask: Tensor, places: Tensor) -> Tensor:
+    def forward(self, states: Tensor, mask: Tensor, slots: Tensor) -> Tensor:
         bias = torch.zeros(mask.shape, device=mask.device).masked_fill(~mask, _MASKED)[:, None, None]
         for layer in list(self.layer)[:-1]:
             states = layer(states, states, bias)
-        return self.layer[-1](states[:, places], states, bias)  # type: ignore[no-any-return]
+        return self.layer[-1](states[:, slots], states, bias)  # type: ignore[no-any-return]
 
 
 class _Layer(nn.Module):

@@ -42,7 +42,7 @@ class Vit(nn.Module):
     Args:
         config: its sizes.
         size: height and width of the pictures.
-        weights: a file with these names, of which `head.` is dropped.
+        weights: a file with these names; `head.` is dropped.
     """
 
     def __init__(self, config: VitConfig, size: tuple[int, ...], weights: Path | None = None) -> None:

@@ -17,12 +17,12 @@ _MARKS = (
 )  # fmt: skip
 
 
-def looks_released(path: Path, own: str) -> bool:
+def looks_released(path: Path, ours: str) -> bool:
     """Return whether a torch file seems to be of another program: it names e.g. `state_dict`, and not `own`."""
     if path.suffix not in (".tar", ".pth", ".pt", ".bin", ".th"):
         return False
     texts = texts_of(path)
-    if not texts or own in texts:
+    if not texts or ours in texts:
         return False
     return path.suffix == ".tar" or is_torchscript(path) or any(mark in text for text in texts for mark in _MARKS)
 

@@ -35,14 +35,14 @@ class Machine:
 
         Raises IndexError where there are fewer, or no mark.
         """
-        place = len(self.stack) - (1 if count is None else count)
+        depth = len(self.stack) - (1 if count is None else count)
         if count is None:
-            while place >= 0 and self.stack[place] is not MARK:
-                place -= 1
-        if place < 0:
+            while depth >= 0 and self.stack[depth] is not MARK:
+                depth -= 1
+        if depth < 0:
             raise IndexError("no mark, or too few values")
-        items = self.stack[place + (count is None) :]
-        del self.stack[place:]
+        items = self.stack[depth + (count is None) :]
+        del self.stack[depth:]
         return items
 
     def hash(self, items: Sequence[Any]) -> None:
@@ -77,7 +77,7 @@ _Into = Literal["atom", "container", "top", "nothing"]
 def _take(count: int | None, into: _Into, hashed: slice | None = None) -> Effect:
     """Return the effect of an opcode that takes the last `count` values, or for None those above the last mark."""
 
-    def effect(machine: Machine, content: Bytes, place: int) -> None:
+    def effect(machine: Machine, content: Bytes, offset: int) -> None:
         items = machine.take(count)
         if hashed is not None:
             machine.hash(items[hashed])
@@ -92,27 +92,27 @@ def _take(count: int | None, into: _Into, hashed: slice | None = None) -> Effect
     return effect
 
 
-def _mark(machine: Machine, content: Bytes, place: int) -> None:
+def _mark(machine: Machine, content: Bytes, offset: int) -> None:
     machine.stack.append(MARK)
 
 
-def _duplicate(machine: Machine, content: Bytes, place: int) -> None:
+def _duplicate(machine: Machine, content: Bytes, offset: int) -> None:
     machine.stack.append(machine.stack[-1])
 
 
-def _memoise(machine: Machine, content: Bytes, place: int) -> None:
+def _memoise(machine: Machine, content: Bytes, offset: int) -> None:
     machine.memo[len(machine.memo)] = machine.stack[-1]
 
 
-def _do_nothing(machine: Machine, content: Bytes, place: int) -> None:
+def _do_nothing(machine: Machine, content: Bytes, offset: int) -> None:
     """The effect of opcodes that change neither the stack nor the memo."""
 
 
 def _get(width: int) -> Effect:
     """Return the effect of an opcode that pushes a memo entry, whose number has `width` bytes; 0: digits."""
 
-    def effect(machine: Machine, content: Bytes, place: int) -> None:
-        machine.stack.append(machine.memo[_memo_number(content, place, width)])
+    def effect(machine: Machine, content: Bytes, offset: int) -> None:
+        machine.stack.append(machine.memo[_memo_number(content, offset, width)])
 
     return effect
 
@@ -120,8 +120,8 @@ def _get(width: int) -> Effect:
 def _put(width: int) -> Effect:
     """Return the effect of an opcode that keeps the value on top, at a number of `width` bytes; 0: digits."""
 
-    def effect(machine: Machine, content: Bytes, place: int) -> None:
-        number = _memo_number(content, place, width)
+    def effect(machine: Machine, content: Bytes, offset: int) -> None:
+        number = _memo_number(content, offset, width)
         if not 0 <= number <= len(content):  # the unpickler's memo is a list as long as its greatest number
             raise InputError(f"it numbers a value {number}, and has fewer")
         machine.memo[number] = machine.stack[-1]
@@ -129,32 +129,32 @@ def _put(width: int) -> Effect:
     return effect
 
 
-def _memo_number(content: Bytes, place: int, width: int) -> int:
+def _memo_number(content: Bytes, offset: int, width: int) -> int:
     """Return the number of a memo entry, in `width` bytes or, where that is 0, in digits. Raises IndexError."""
     if width:
-        return read_number(content, place, width)
+        return read_number(content, offset, width)
     try:
-        return int(content[place : place + digit_bytes(content, place)])
+        return int(content[offset : offset + digit_bytes(content, offset)])
     except ValueError as error:
         raise IndexError("no number") from error
 
 
-def read_number(content: Bytes, place: int, width: int) -> int:
+def read_number(content: Bytes, offset: int, width: int) -> int:
     """Return the whole number >= 0 in `width` bytes."""
-    return int.from_bytes(content[place : place + width], "little")
+    return int.from_bytes(content[offset : offset + width], "little")
 
 
-def line_bytes(content: Bytes, place: int) -> int:
+def line_bytes(content: Bytes, offset: int) -> int:
     """Return the bytes of a line, its end included. Raises IndexError when it has none."""
-    end = content.find(b"\n", place)
+    end = content.find(b"\n", offset)
     if end < 0:
         raise IndexError("no end of a line")
-    return end + 1 - place
+    return end + 1 - offset
 
 
-def digit_bytes(content: Bytes, place: int) -> int:
+def digit_bytes(content: Bytes, offset: int) -> int:
     """Return the bytes of a number in text. Raises InputError when it has more than 1,300 digits."""
-    length = line_bytes(content, place)
+    length = line_bytes(content, offset)
     if length > _MAX_DIGITS:
         raise InputError(f"it holds a number of {length} digits; at most {_MAX_DIGITS} are read")
     return length

@@ -36,13 +36,13 @@ def require_buildable(content: Bytes, start: int = 0) -> int:
 
 def _follow(content: Bytes, start: int) -> int:
     """Return the end of a pickle; a damaged one raises IndexError, KeyError or TypeError."""
-    machine, size, place = Machine(), len(content), start
+    machine, size, offset = Machine(), len(content), start
     stack = machine.stack
     while True:
-        code = content[place]
-        place += 1
+        code = content[offset]
+        offset += 1
         length = _LENGTHS[code]
-        end = place + (length if isinstance(length, int) else length(content, place))
+        end = offset + (length if isinstance(length, int) else length(content, offset))
         if end > size:
             raise IndexError("cut off")
         effect = _EFFECTS[code]
@@ -51,14 +51,14 @@ def _follow(content: Bytes, start: int) -> int:
         elif code == _STOP:
             return end
         else:
-            effect(machine, content, place)
-        place = end
+            effect(machine, content, offset)
+        offset = end
 
 
-def _two_names(content: Bytes, place: int) -> int:
+def _two_names(content: Bytes, offset: int) -> int:
     """Return the bytes of a module and a name, a line each. Raises InputError for longer ones than Python has."""
-    first = line_bytes(content, place)
-    second = line_bytes(content, place + first)
+    first = line_bytes(content, offset)
+    second = line_bytes(content, offset + first)
     if max(first, second) > _MAX_NAME:
         raise InputError(f"it names a global of {first + second} letters; at most {_MAX_NAME} of each part are read")
     return first + second
@@ -66,12 +66,12 @@ def _two_names(content: Bytes, place: int) -> int:
 
 def _counted(width: int) -> Callable[[Bytes, int], int]:
     """Return a function that gives the bytes of an argument whose length precedes it in `width` bytes."""
-    return lambda content, place: width + read_number(content, place, width)
+    return lambda content, offset: width + read_number(content, offset, width)
 
 
-def _integer(content: Bytes, place: int) -> int:
+def _integer(content: Bytes, offset: int) -> int:
     """Return the bytes of a LONG4. Raises InputError when the integer has more than 512 bytes."""
-    length = read_number(content, place, 4)
+    length = read_number(content, offset, 4)
     if length > _MAX_INTEGER_BYTES:
         raise InputError(f"it holds an integer of {length} bytes; at most {_MAX_INTEGER_BYTES} are read")
     return 4 + length

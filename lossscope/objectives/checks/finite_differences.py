@@ -88,7 +88,7 @@ def _sum(values: Tensor | None) -> float:
 
 def _describe_closeness(slopes: list[_Slopes], bound: float) -> str:
     """Describe how near W is to the central differences, apart from entries where the two slopes differ."""
-    difference = torch.cat([((one.W - one.central).abs() / one.scale).flatten() for one in slopes])
+    difference = torch.cat([((slope.W - slope.central).abs() / slope.scale).flatten() for slope in slopes])
     kinks = int((difference > bound).sum())
     text = f"to within {float(difference[difference <= bound].max()):.1g} of the largest"
     return f"{text}; at {kinks} more there is a kink, and W lies between the slopes" if kinks else text
@@ -96,8 +96,8 @@ def _describe_closeness(slopes: list[_Slopes], bound: float) -> str:
 
 def _judge_slopes(slopes: list[_Slopes], tolerances: Tolerances) -> Verdict:
     bound = tolerances.slope
-    entries = sum(int(one.batch.mask.valid.sum()) for one in slopes)
-    worst = max(slopes, key=lambda one: float(one.off.max()) / one.scale)
+    entries = sum(int(slope.batch.mask.valid.sum()) for slope in slopes)
+    worst = max(slopes, key=lambda slope: float(slope.off.max()) / slope.scale)
     off = worst.off.max() / worst.scale
     if off <= bound:
         evidence = (
@@ -105,7 +105,7 @@ def _judge_slopes(slopes: list[_Slopes], tolerances: Tolerances) -> Verdict:
         )
         return Verdict(NAME, "pass", evidence)
     q, c = divmod(int(worst.off.argmax()), worst.off.shape[1])
-    wrong = sum(int((one.off > bound * one.scale).sum()) for one in slopes)
+    wrong = sum(int((slope.off > bound * slope.scale).sum()) for slope in slopes)
     kind = "its positive" if bool(worst.batch.mask.match[q, c]) else "a negative"
     where = f"query {q} and candidate {c} ({kind}, S = {float(worst.batch.S[q, c]):.3f})"
     actual, expected = float(worst.W[q, c]), float(worst.central[q, c])

@@ -29,13 +29,13 @@ def check_labels(objective: Any, seed: int) -> Iterator[Verdict]:
         return
     info = random_batch(objective, seed).mask.info
     labels = torch.arange(SIZE) // 2
-    one, every = labels.clone(), labels + SIZE
-    one[0] = SIZE
-    alone = torch.cat([one[:1], labels[1:] // 2])  # of one set, in which an item is no positive of itself
+    changed, shifted = labels.clone(), labels + SIZE
+    changed[0] = SIZE
+    alone = torch.cat([changed[:1], labels[1:] // 2])  # of one set, in which an item is no positive of itself
     queries, candidates = info["queries"], info["candidates"]
     calls: dict[str, _Call] = {
-        "one query has no positive": (queries, candidates, one, labels),
-        "no query has a positive": (queries, candidates, every, labels),
+        "one query has no positive": (queries, candidates, changed, labels),
+        "no query has a positive": (queries, candidates, shifted, labels),
     }
     if objective.takes_one_set and _problem(objective, queries, None, labels, None) is None:
         calls["one item of a set has no positive"] = (queries, None, alone, None)

@@ -136,7 +136,7 @@ def check(spec: str, processes: int = 2, seed: int = 0) -> list[Verdict]:
     with group_if_needed(objective, seed):
         for item in CHECKS:
             verdicts += _run(item, objective, seed, verdicts)
-    agreement = _Check("processes", lambda one, seed: check_processes(one, processes, seed), ("shapes", "rows"))
+    agreement = _Check("processes", lambda checked, seed: check_processes(checked, processes, seed), ("shapes", "rows"))
     return verdicts + _run(agreement, objective, seed, verdicts)
 
 

@@ -33,6 +33,6 @@ def describe_error(error: BaseException) -> str:
         for frame in traceback.extract_tb(error.__traceback__)
         if not any(part in frame.filename for part in _INSTALLED)
     ]
-    place = f" ({frames[-1].filename.rpartition('/')[2]}, line {frames[-1].lineno})" if frames else ""
+    where = f" ({frames[-1].filename.rpartition('/')[2]}, line {frames[-1].lineno})" if frames else ""
     lines = str(error).strip().splitlines()
-    return f"raised {type(error).__name__}: {lines[0][:300] if lines else 'no message'}{place}"
+    return f"raised {type(error).__name__}: {lines[0][:300] if lines else 'no message'}{where}"

@@ -204,9 +204,9 @@ class _SmoothRankFold(CountFold):
             inside = ((negatives > low[:, i, None]) & (negatives < high[:, i, None])).double()
             w, growth = D / r.square(), (r / (r - G)).square()
             crossing = ((counted[:, i, 0] - further[:, i, 0]) / _STEP)[:, None] * growth.log()
-            own, total = counted[:, i, 1, None] / r.square(), sums[:, i, 1, None] / r.square()
+            counted_terms, total = counted[:, i, 1, None] / r.square(), sums[:, i, 1, None] / r.square()
             total_without = _without(w, initial[:, i, 1, None] / r.square()) * growth
-            own_without = (own - w * inside + eps * crossing).clamp(min=0) * growth
+            own_without = (counted_terms - w * inside + eps * crossing).clamp(min=0) * growth
             fewer = inside - crossing
             rows, columns = (_MUCH * r < G).nonzero().unbind(1)
             other = self._count_positives_at(i, eps, rows, (r - G)[rows, columns])
@@ -216,7 +216,7 @@ class _SmoothRankFold(CountFold):
             own_without = torch.minimum(own_without, total_without)
             above += fewer
             all_inside += inside
-            mass_above += own - own_without
+            mass_above += counted_terms - own_without
             mass += total - total_without
             totals += total_without
             squares += _without(w.square(), initial[:, i, 2, None] / r.pow(4) / _UP**2) * growth.square()

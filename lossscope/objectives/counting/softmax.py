@@ -24,7 +24,7 @@ from .large_entries import EntrySearch
 from .rows import QueryPositives, WholeRows
 
 _ABOVE, _BELOW = 36.0, 30.0  # exponents whose squares, and 200,000 of them together, stay well within float32
-_SCALES = (1e-6, 1e6)  # of which 1/scale and scale · similarity still have the digits that a weight needs
+_SCALES = (1e-6, 1e6)  # 1/scale and scale · similarity still have the digits that a weight needs
 _MAX_ERROR = 0.25  # of the exponent at a cut, from rounding the similarities
 _STEP = 0.5  # of log w, over which the number of weights near eps is measured
 _MUCH = 0.05  # share of a candidate without which all other weights are counted again

@@ -49,7 +49,7 @@ def as_objective(thing: ObjectiveLike) -> Objective:
     thing = without_compilation(thing)
     name = name_of_loss(thing)
     wrapped = wrap_loss(cast(Any, thing), name)
-    missing = [one.name for one in fields(wrapped) if one.default is MISSING and one.default_factory is MISSING]
+    missing = [field.name for field in fields(wrapped) if field.default is MISSING and field.default_factory is MISSING]
     if missing:
         raise SpecError(f"{name} needs {', '.join(missing)}; give the loss that is built with them, {name}(...)")
     return wrapped()

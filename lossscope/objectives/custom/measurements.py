@@ -189,8 +189,8 @@ def depends_on_one_side(trial: Trial) -> bool:
     shared = torch.zeros(trial.pairs, trial.pairs, dtype=images.dtype)
     shared[:, 0] = 1
     values = [
-        trial.value(_append(images, own, torch.zeros_like(own)), _append(captions, torch.zeros_like(own), own))
-        for own in (shared, torch.eye(trial.pairs, dtype=images.dtype))
+        trial.value(_append(images, axes, torch.zeros_like(axes)), _append(captions, torch.zeros_like(axes), axes))
+        for axes in (shared, torch.eye(trial.pairs, dtype=images.dtype))
     ]
     return not trial.equal(*values)
 

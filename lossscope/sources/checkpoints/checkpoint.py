@@ -98,7 +98,7 @@ class Checkpoint:
 
         from .sizes import require_possible_sizes
 
-        with trust(every=trust_code):
+        with trust(any_file=trust_code):
             require_trusted([self.encoder], "the checkpoint")
             spec, sizes = encoder_spec(self.encoder), (self.shape, len(self.words()), self.kept)
             require_possible_sizes(spec, *sizes, self.weights)
@@ -164,7 +164,7 @@ def verify(path: Path | str, trust_code: bool = False) -> dict[str, str]:
     Raises InputError when the model, the objective or the data set cannot be built, or a weight is not finite.
     """
     checkpoint = Checkpoint.load(path)
-    with trust(every=trust_code):
+    with trust(any_file=trust_code):
         require_trusted((checkpoint.encoder, checkpoint.data, checkpoint.objective), path)
         with naming(path, "a checkpoint whose parts can be built"):
             model, words = checkpoint.model(), checkpoint.words()

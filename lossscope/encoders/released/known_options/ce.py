@@ -1,4 +1,4 @@
-"""CE: its files hold the whole configuration of a training, `arch.args` of which is the model. Liu et al. 2019."""
+"""CE: its files hold the whole configuration of a training; its `arch.args` are the model. Liu et al. 2019."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MMT: its files hold the whole configuration of a training, `arch.args` of which is the model. Gabeur et al. 2020."""
+"""MMT: its files hold the whole configuration of a training; its `arch.args` are the model. Gabeur et al. 2020."""
 
 from __future__ import annotations
 
