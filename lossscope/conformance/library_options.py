@@ -30,7 +30,7 @@ def load_class(module: str, name: str, library: str, install: str = "") -> Any:
             f"{library} must be installed to check its losses; {error}. pip install {install or library}"
         ) from error
     if not isinstance(getattr(loaded, name, None), type):
-        known = [one for one in dir(loaded) if one.endswith("Loss")]
+        known = [loss for loss in dir(loaded) if loss.endswith("Loss")]
         raise SpecError(f"loss must be a class of {module}, such as {', '.join(known)}; got {name!r}")
     return getattr(loaded, name)
 
@@ -48,7 +48,7 @@ def keyword_arguments(text: str) -> dict[str, Any]:
         key, equals, value = piece.partition("=")
         if not equals or not key.isidentifier():
             raise SpecError(f"options must be KEY=VALUE, separated by spaces; got {piece!r} in {text!r}")
-        several = tuple(_value(one) for one in value.split("+"))
+        several = tuple(_value(part) for part in value.split("+"))
         given[key] = several if len(several) > 1 else several[0]
     return given
 

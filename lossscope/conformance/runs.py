@@ -69,8 +69,8 @@ def _together(
         calls[f"chunks of {CHUNKS[-1]}"] = (embeddings, replace(call, chunk_size=CHUNKS[-1]))
     runs = Runs(dtype=dtype)
     with join_file_group(file, rank, processes, PATIENCE, trial.backend, trial.place(rank)):
-        for name, (own, how) in calls.items():
-            runs.results[name] = step_gradient(trainer, own, how, trial.mean)
+        for name, (called, how) in calls.items():
+            runs.results[name] = step_gradient(trainer, called, how, trial.mean)
         if trial.plain is not None:
             reference: Trainer = build("trainers", trial.plain)
             runs.results["reference"] = step_gradient(reference, embeddings, call, trial.mean)

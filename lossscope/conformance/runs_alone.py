@@ -110,17 +110,17 @@ def _first(trainer: Trainer, trial: Trial) -> Runs:
     """Make the first call in float64; where the step cannot, in float32. Mined negatives in the shape that it takes."""
     errors = []
     for layout in LAYOUTS if trainer.takes_negatives else LAYOUTS[:1]:
-        own = replace(trial, layout=layout)
+        changed = replace(trial, layout=layout)
         for dtype in (torch.float64, torch.float32):
             try:
-                result = step_gradient(trainer, own.embeddings(), own.call(0, dtype))
+                result = step_gradient(trainer, changed.embeddings(), changed.call(0, dtype))
                 if trainer.takes_negatives:
-                    step_gradient(trainer, own.embeddings(mined=True), own.call(0, dtype))
+                    step_gradient(trainer, changed.embeddings(mined=True), changed.call(0, dtype))
             except Exception as error:
                 errors.append(_describe(error))
             else:
                 runs = Runs({"plain": result}, dtype=dtype, layout=layout)
-                return runs if _pushes(runs, own) else _in_a_cone(trainer, own, runs)
+                return runs if _pushes(runs, changed) else _in_a_cone(trainer, changed, runs)
     return Runs(errors={"plain": errors[0]})
 
 

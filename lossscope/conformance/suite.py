@@ -101,7 +101,9 @@ def _device(device: str, processes: int) -> str:
 @cache
 def _modules() -> tuple[Any, ...]:
     """Return the files of checks by their place."""
-    found = [importlib.import_module(f"{checks.__name__}.{one.name}") for one in pkgutil.iter_modules(checks.__path__)]
+    found = [
+        importlib.import_module(f"{checks.__name__}.{module.name}") for module in pkgutil.iter_modules(checks.__path__)
+    ]
     return tuple(sorted(found, key=lambda module: int(module.PLACE)))
 
 

@@ -81,10 +81,10 @@ def trial_embeddings(
     rows = torch.arange(size)
     above = NEAR if late else POSITIVE
     gram[size + rows, rows] += above
-    for one in range(mined if hard else 0):
-        gram[2 * size + rows * mined + one, rows] += hard
-        for other in range(one):  # what is near to a query is near to what is near to it
-            gram[2 * size + rows * mined + one, 2 * size + rows * mined + other] += hard**2
+    for number in range(mined if hard else 0):
+        gram[2 * size + rows * mined + number, rows] += hard
+        for other in range(number):  # what is near to a query is near to what is near to it
+            gram[2 * size + rows * mined + number, 2 * size + rows * mined + other] += hard**2
     gram = gram + gram.T + torch.eye(n, dtype=torch.float64)
     embeddings = _vectors(cone + (1 - cone) * gram, generator)
     negatives = embeddings[2 * size :].reshape(size, mined, -1) if mined else None

@@ -80,7 +80,11 @@ def wrap_step(target: Any, name: str) -> type[UserStep]:
         SpecError: parameters that are none of these.
     """
     parameters = call_parameters(target)
-    free = [key for key, one in parameters.items() if one.kind is not one.VAR_KEYWORD and key not in OPTIONAL]
+    free = [
+        key
+        for key, parameter in parameters.items()
+        if parameter.kind is not parameter.VAR_KEYWORD and key not in OPTIONAL
+    ]
     required = [key for key in free if parameters[key].default is inspect.Parameter.empty]
     if len(free) < 2 or len(required) > 2:
         raise SpecError(

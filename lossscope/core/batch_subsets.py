@@ -29,8 +29,8 @@ def keep_items(batch: Batch, first: Kept, second: Kept) -> Batch | None:
         both = batch.images[np.concatenate([pairs, pairs])]
         return replace(batch, images=both, captions=both) if pairs.sum() > 1 else None
     if batch.mode == "classes":
-        own = batch.images[first[batch.images]]
-        return replace(batch, images=own, captions=own) if len(own) > 1 else None
+        items = batch.images[first[batch.images]]
+        return replace(batch, images=items, captions=items) if len(items) > 1 else None
     plain, mined = batch.captions[: batch.pairs], batch.captions[batch.pairs :]
     if batch.mode in ("pairs", "single"):
         images = captions = first[batch.images] & second[plain]
@@ -49,5 +49,5 @@ def _keep_mined(batch: Batch, images: Kept, mined: Rows, second: Kept) -> tuple[
     if batch.negative_of is None:
         return mined, None
     kept = second[mined] & images[batch.negative_of]
-    place = np.cumsum(images) - 1
-    return mined[kept], place[batch.negative_of[kept]].astype(np.int64)
+    position = np.cumsum(images) - 1
+    return mined[kept], position[batch.negative_of[kept]].astype(np.int64)

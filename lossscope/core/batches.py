@@ -45,7 +45,7 @@ class Batch:
 
     @property
     def is_one_set(self) -> bool:
-        """Whether both sides are the same items, so that there is one direction."""
+        """Whether both sides are the same items, with a single direction."""
         return self.mode in _ONE_SET_MODES
 
     def entries(
@@ -70,25 +70,25 @@ class Batch:
         relations, first, second = as_relations(related), self.images, self.captions
         if direction == "t2i":
             relations, first, second = relations.t(), second, first
-        places = np.arange(len(first), dtype=np.int64) if queries is None else queries
-        local = np.arange(len(places), dtype=np.int64)
+        query_rows = np.arange(len(first), dtype=np.int64) if queries is None else queries
+        local = np.arange(len(query_rows), dtype=np.int64)
         if self.mode in _GROUPED_MODES:
-            return relations.entries(first[places], second), self._out_of_sight(places, direction)
+            return relations.entries(first[query_rows], second), self._out_of_sight(query_rows, direction)
         if self.mode == "classes":
-            return relations.entries(first[places], second), (local, places)
+            return relations.entries(first[query_rows], second), (local, query_rows)
         if self.mode == "views":
-            positives, invalid = (local, self.partners()[places]), (local, places)
+            positives, invalid = (local, self.partners()[query_rows]), (local, query_rows)
             if same_image == "mask":
                 rows, columns = self.view_relations(relations)
-                drawn = np.isin(rows, places)
-                rows, columns = np.searchsorted(places, rows[drawn]), columns[drawn]
-                invalid = np.concatenate([local, rows]), np.concatenate([places, columns])
+                drawn = np.isin(rows, query_rows)
+                rows, columns = np.searchsorted(query_rows, rows[drawn]), columns[drawn]
+                invalid = np.concatenate([local, rows]), np.concatenate([query_rows, columns])
             return positives, invalid
-        paired = places < min(len(self.images), self.pairs)  # mined negatives, behind the pairs, have no positive
-        positives, invalid = (local[paired], places[paired]), self._out_of_sight(places, direction)
+        paired = query_rows < min(len(self.images), self.pairs)  # mined negatives, behind the pairs, have no positive
+        positives, invalid = (local[paired], query_rows[paired]), self._out_of_sight(query_rows, direction)
         if same_image == "mask":
-            rows, columns = relations.entries(first[places], second)
-            other = places[rows] != columns
+            rows, columns = relations.entries(first[query_rows], second)
+            other = query_rows[rows] != columns
             hidden = zip(invalid, (rows[other], columns[other]), strict=True)
             invalid = tuple(np.concatenate(pair) for pair in hidden)  # type: ignore[assignment]
         return positives, invalid
@@ -114,8 +114,8 @@ class Batch:
         rows, columns = relations.entries(first, second)
         i, j = _equal_pairs(second)
         pairs = [(rows, columns + half), (columns + half, rows), _equal_pairs(first), (i + half, j + half)]
-        every = np.unique(np.concatenate([np.stack(pair, 1) for pair in pairs]), axis=0)
-        other = every[every[:, 1] != self.partners()[every[:, 0]]]
+        all_pairs = np.unique(np.concatenate([np.stack(pair, 1) for pair in pairs]), axis=0)
+        other = all_pairs[all_pairs[:, 1] != self.partners()[all_pairs[:, 0]]]
         return other[:, 0], other[:, 1]
 
     def _out_of_sight(self, queries: Rows, direction: Direction) -> Entries:

@@ -42,7 +42,7 @@ def class_rounds(labels: Rows, per_class: int, seed: int | None, epoch: int) -> 
     keys = random_words(sum(map(len, rounds)), seed, _GROUPS + epoch)
     ends = np.cumsum([len(groups) for groups in rounds]).tolist()
     return [
-        [groups[place] for place in np.argsort(keys[end - len(groups) : end], kind="stable")]
+        [groups[index] for index in np.argsort(keys[end - len(groups) : end], kind="stable")]
         for groups, end in zip(rounds, ends, strict=True)
     ]
 

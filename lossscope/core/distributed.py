@@ -128,7 +128,7 @@ def process_group(handle: dist.ProcessGroup | None = None) -> ProcessGroup:
     """Return the current process group, of size 1 if none has been joined.
 
     Args:
-        handle: some of its processes, of which this is one, as `torch.distributed.new_group` returns it; None: all.
+        handle: some of its processes, this one included, as `torch.distributed.new_group` returns it; None: all.
     """
     if not (dist.is_available() and dist.is_initialized()):
         return ProcessGroup()

@@ -22,14 +22,14 @@ def exchange(processes: ProcessGroup, numbers: Tensor) -> list[Tensor]:
     """
     if processes.size == 1:
         return [numbers.cpu()]
-    own = torch.cat([numbers.new_tensor([len(numbers)]), numbers])
-    first = own.new_zeros(FIRST)
-    first[: min(len(own), FIRST)] = own[:FIRST]
+    sent = torch.cat([numbers.new_tensor([len(numbers)]), numbers])
+    first = sent.new_zeros(FIRST)
+    first[: min(len(sent), FIRST)] = sent[:FIRST]
     received = processes.stack(first).cpu()
     lengths = [1 + int(length) for length in received[:, 0]]
     longest = max(lengths)
     if longest > FIRST:
-        rest = own.new_zeros(longest - FIRST)
-        rest[: max(len(own) - FIRST, 0)] = own[FIRST:]
+        rest = sent.new_zeros(longest - FIRST)
+        rest[: max(len(sent) - FIRST, 0)] = sent[FIRST:]
         received = torch.cat([received, processes.stack(rest).cpu()], 1)
-    return [one[1:length] for one, length in zip(received, lengths, strict=True)]
+    return [part[1:length] for part, length in zip(received, lengths, strict=True)]

@@ -3,7 +3,7 @@
 Two batches share images, and an image that is a candidate of many queries moves all of their numbers. What counts as
 independent is the item (`core/sampling_units`), and its influence on a mean has two parts (Hajek projection):
 
-    g_i = Σ over its queries of (y − mean) + Σ over the queries of others, of which it is a candidate, of its effect
+    g_i = Σ over its queries of (y − mean) + Σ of its effect, over other queries that have it as a candidate
     SE² = n / (n − 1) · (Σ g_i² − overlap) / (Σ weights)²
 
 The effect of a candidate is y less y without it (a jackknife), less the mean of the row. What only one query and the
@@ -34,7 +34,7 @@ def t_quantile(level: float, freedom: float) -> float:
     >>> round(t_quantile(0.95, 5), 4)
     2.5706
     """
-    from scipy.special import stdtrit  # of which scipy.stats makes t.ppf; its import takes three times as long
+    from scipy.special import stdtrit  # scipy.stats makes t.ppf of it; that import takes three times as long
 
     return float(stdtrit(freedom, (1 + level) / 2))
 
@@ -81,11 +81,11 @@ class ItemSums:
         total, n = self.weights.sum(), self._units
         if n < 2 or not total > 0 or not self.is_known:
             return float("nan")
-        own = self.values - self.mean * self.weights
-        if float(np.abs(own).max()) <= _LEAST * max(float(np.abs(self.values).max()), _LEAST):
+        deviations = self.values - self.mean * self.weights
+        if float(np.abs(deviations).max()) <= _LEAST * max(float(np.abs(self.values).max()), _LEAST):
             return float("nan")
-        alone = self.floor * float(np.square(own).sum())
-        square = max(float(np.square(own + self.effects).sum()) - self.overlap, alone)
+        alone = self.floor * float(np.square(deviations).sum())
+        square = max(float(np.square(deviations + self.effects).sum()) - self.overlap, alone)
         square = max(square + self.observed - self.predicted, self.observed)
         variance = float(square * n / (n - 1) / total**2)
         return variance if variance > (_LEAST * max(abs(self.mean), _LEAST)) ** 2 else float("nan")

@@ -68,7 +68,7 @@ class KnownPairs:
         if self.texts is not None:
             lengths = len(self.left_ids), len(self.right_ids), len(self.left)
             stated = tuple(
-                length if one is None else len(one) for one, length in zip(self._columns, lengths, strict=True)
+                length if column is None else len(column) for column, length in zip(self._columns, lengths, strict=True)
             )
             if stated != lengths:
                 raise InputError(f"texts of {self.name} must be {lengths}, of both sides and of pairs; got {stated}")
@@ -83,7 +83,7 @@ class KnownPairs:
             "right_fingerprint": np.array(fingerprint_of(*self.right_ids)),
             "least": np.array(self.least, np.float64), "schema": np.array(SCHEMA), "status": np.array(self.status),
         }  # fmt: skip
-        arrays |= {name: one for name, one in zip(_TEXT_ARRAYS, self._columns, strict=True) if one is not None}
+        arrays |= {name: column for name, column in zip(_TEXT_ARRAYS, self._columns, strict=True) if column is not None}
         with explain_write_errors(Path(path)), write_atomically(path) as part, open(part, "wb") as stream:
             np.savez_compressed(stream, **arrays)
 
@@ -157,13 +157,14 @@ class KnownPairs:
         for ids, digests, said in zip((self.left_ids, self.right_ids), self._columns[:2], texts, strict=True):
             if digests is None or said is None:
                 continue
-            rows = np.array([row for row, one in enumerate(ids) if one in said], np.int64)
+            rows = np.array([row for row, item in enumerate(ids) if item in said], np.int64)
             differs = rows[digest_texts(said[ids[row]] for row in rows.tolist()) != digests[rows]]
             if len(differs):
-                one = ids[int(differs[0])]
+                first = ids[int(differs[0])]
                 raise InputError(
                     f"{self.name} must be of the items of this split; {len(differs)} of {len(rows)} items that have an "
-                    f"id in both had another text there, such as {one!r:.60}, here {said[one]!r:.60}. Audit this data"
+                    f"id in both had another text there, such as {first!r:.60}, here {said[first]!r:.60}. "
+                    "Audit this data"
                 )
 
     def _places(self, ids: Sequence[str], known: tuple[str, ...], side: int) -> Rows:
@@ -171,10 +172,10 @@ class KnownPairs:
         if len(ids) == len(known) and all(a == b for a, b in zip(ids, known, strict=True)):
             return np.arange(len(known), dtype=np.int64)
         what = ("first", "second")[side]
-        place = numbered(ids, f"ids of the {what} side of this split")
+        row_of = numbered(ids, f"ids of the {what} side of this split")
         numbered(known, f"ids of the {what} side of {self.name}")
-        rows = np.array([place.get(one, -1) for one in known], dtype=np.int64).reshape(len(known))
-        of_rows = all(one == str(row) for row, one in enumerate(known))  # numbers of rows name nothing
+        rows = np.array([row_of.get(item, -1) for item in known], dtype=np.int64).reshape(len(known))
+        of_rows = all(item == str(row) for row, item in enumerate(known))  # numbers of rows name nothing
         if of_rows or not bool((rows >= 0).any()):
             example = f"{ids[0]!r:.60}" if len(ids) else "none"
             raise InputError(
@@ -193,9 +194,9 @@ def numbered(ids: Sequence[str], what: str) -> dict[str, int]:
         ids: n.
         what: they are, in messages.
     """
-    rows = {one: row for row, one in enumerate(ids)}
+    rows = {item: row for row, item in enumerate(ids)}
     if len(rows) < len(ids):
-        twice = next(one for row, one in enumerate(ids) if rows[one] != row)
+        twice = next(item for row, item in enumerate(ids) if rows[item] != row)
         raise InputError(f"{what} must differ, so that each names one item; {twice!r:.60} is there twice")
     return rows
 

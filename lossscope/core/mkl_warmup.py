@@ -15,6 +15,6 @@ FUNCTIONS = (torch.exp, torch.expm1, torch.log, torch.log1p, torch.sqrt, torch.s
 def warm_up() -> None:
     """Call each function once in float32 and once in float64."""
     for dtype in (torch.float32, torch.float64):
-        one = torch.ones(1, dtype=dtype)
+        entry = torch.ones(1, dtype=dtype)
         for function in FUNCTIONS:
-            function(one)
+            function(entry)

@@ -53,7 +53,7 @@ def rows_of_near_copies(positives: Iterable[list[str]], negatives: Iterable[list
         negatives: normal forms of each row.
     """
     lists = enumerate(zip(positives, negatives, strict=True))
-    return [row for row, (own, others) in lists if own and others and near_copies_of(own, others)]
+    return [row for row, (texts, others) in lists if texts and others and near_copies_of(texts, others)]
 
 
 def near_copies_of(positives: Sequence[str], negatives: Sequence[str]) -> list[str]:

@@ -29,11 +29,11 @@ def normal_forms(texts: Sequence[str]) -> list[str]:
     if not all(map(str.isascii, texts)):
         texts = [text if text.isascii() else unicodedata.normalize("NFC", text) for text in texts]
     forms = list(map(str.casefold, texts))
-    places: Sequence[int] = range(len(forms))
+    left: Sequence[int] = range(len(forms))
     for collapse in (_join_lines, _join_blanks, _collapse_any):  # what is usual costs less
-        places = [places[odd] for odd in _with_odd_blanks([forms[place] for place in places])]
-        for place in places:
-            forms[place] = collapse(forms[place])
+        left = [left[odd] for odd in _with_odd_blanks([forms[index] for index in left])]
+        for index in left:
+            forms[index] = collapse(forms[index])
     return forms
 
 
@@ -78,11 +78,11 @@ def _with_odd_blanks(texts: Sequence[str]) -> list[int]:
     odd[:1] |= is_gap[:1]
     odd[-1:] |= is_gap[-1:]
     if not odd.any():
-        return [place for place in {0, len(texts) - 1} if not texts[place]]
+        return [index for index in {0, len(texts) - 1} if not texts[index]]
     ends = np.flatnonzero(codes == 0)
     if len(ends) != len(texts) - 1:  # a text has a NUL
         return list(range(len(texts)))
-    return [int(place) for place in np.unique(np.searchsorted(ends, np.flatnonzero(odd), "left"))]
+    return [int(index) for index in np.unique(np.searchsorted(ends, np.flatnonzero(odd), "left"))]
 
 
 def _codes(text: str) -> _Codes:

@@ -74,11 +74,11 @@ def resolve_pairs(
     texts = _Items(sides.first if sides.second is None else sides.second, split.caption_ids)
     finders: dict[IdKind, _Finder] = {"id": texts.of_id, "row": texts.of_row}
     if not split.relations.one_set:
-        places = _Places(items, split.relations)
-        finders = {"id": texts.of_id, "place": places.of_place, "row": texts.of_row}
-    one = _Column(items, {"id": items.of_id, "row": items.of_row}, kinds[0], where, lines, absent == "mark")
-    other = _Column(texts, finders, kinds[1], where, lines, absent == "mark", owners=items)
-    return one.rows(first), other.rows(second)
+        finder = _Places(items, split.relations)
+        finders = {"id": texts.of_id, "place": finder.of_place, "row": texts.of_row}
+    first_column = _Column(items, {"id": items.of_id, "row": items.of_row}, kinds[0], where, lines, absent == "mark")
+    second_column = _Column(texts, finders, kinds[1], where, lines, absent == "mark", owners=items)
+    return first_column.rows(first), second_column.rows(second)
 
 
 _Finder = Callable[[str], int]  # what names an item -> its row, or ABSENT
@@ -135,8 +135,8 @@ class _Places:
         if row == ABSENT:
             return ABSENT
         starts, texts = self._lists
-        own = texts[starts[row] : starts[row + 1]]
-        return int(own[int(k)]) if int(k) < len(own) else ABSENT
+        near = texts[starts[row] : starts[row + 1]]
+        return int(near[int(k)]) if int(k) < len(near) else ABSENT
 
     @cached_property
     def _lists(self) -> tuple[Rows, Rows]:
@@ -166,9 +166,9 @@ class _Column:
         kind = next((kind for kind, rows in found.items() if any(row != ABSENT for row in rows)), None)
         if kind is None:
             raise self._unknown(values, 0, len(values) - 1)
-        missing = [place for place, row in enumerate(found[kind]) if row == ABSENT]
+        missing = [index for index, row in enumerate(found[kind]) if row == ABSENT]
         if self.marks and kind != "row":
-            mixed = [place for place in missing if any(rows[place] != ABSENT for rows in found.values())]
+            mixed = [index for index in missing if any(rows[index] != ABSENT for rows in found.values())]
             if mixed:
                 raise self._mixed(values, mixed[0], kind)
         elif missing:
@@ -184,30 +184,30 @@ class _Column:
 
     def _find(self, kind: IdKind, values: Sequence[str]) -> list[int]:
         find, rows = self.finders[kind], []
-        for place, value in enumerate(values):
+        for index, value in enumerate(values):
             try:
                 rows.append(find(value))
             except InputError as problem:
-                raise InputError(f"{self._place(place)}: {problem}") from None
+                raise InputError(f"{self._place(index)}: {problem}") from None
         return rows
 
-    def _place(self, place: int) -> str:
+    def _place(self, index: int) -> str:
         return (
-            f"pair {place + 1} of {self.where}" if self.lines is None else f"line {self.lines[place]} of {self.where}"
+            f"pair {index + 1} of {self.where}" if self.lines is None else f"line {self.lines[index]} of {self.where}"
         )
 
-    def _unknown(self, values: Sequence[str], place: int, others: int) -> InputError:
+    def _unknown(self, values: Sequence[str], index: int, others: int) -> InputError:
         more = f", and {others} more that name none" if others else ""
         return InputError(
-            f"{self._place(place)} must name {with_article(self.items.name)} of this split: {self._accepted}; got "
-            f"{_show(values[place])}{more}. Is it a file of another split, or of other data?"
+            f"{self._place(index)} must name {with_article(self.items.name)} of this split: {self._accepted}; got "
+            f"{_show(values[index])}{more}. Is it a file of another split, or of other data?"
         )
 
-    def _mixed(self, values: Sequence[str], place: int, kind: IdKind) -> InputError:
+    def _mixed(self, values: Sequence[str], index: int, kind: IdKind) -> InputError:
         words: Mapping[IdKind, str] = {"id": "ids", "place": f"{self._owner}#k", "row": "numbers of rows"}
         return InputError(
             f"{plural(self.items.name)} of {self.where} must all be named in one way; others are {words[kind]}, and "
-            f"{self._place(place)} has {_show(values[place])}"
+            f"{self._place(index)} has {_show(values[index])}"
         )
 
     @property

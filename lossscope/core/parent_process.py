@@ -13,7 +13,7 @@ _TORCHRUN = "TORCHELASTIC_RUN_ID"  # environment: set by torchrun, which is the 
 _WATCH = "end-with-parent"  # name of the thread
 
 
-def end_with_parent(every: float = 2.0) -> None:
+def end_with_parent(seconds: float = 2.0) -> None:
     """End as by SIGTERM when the process named in LOSSSCOPE_PARENT is gone, or torchrun that started this one.
 
     It looks every few seconds, in one thread, however often it is called. A process that a shell started is not
@@ -29,7 +29,7 @@ def end_with_parent(every: float = 2.0) -> None:
 
     def watch() -> None:
         while (watched is None or is_alive(watched)) and parent in (None, os.getppid()):
-            time.sleep(every)
+            time.sleep(seconds)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, name=_WATCH, daemon=True).start()

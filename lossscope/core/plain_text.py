@@ -81,7 +81,7 @@ def _differ_in_a_light_word(words: list[str], others: list[str]) -> bool:
     short, long = sorted((words, others), key=len)
     if len(short) < MANY or len(long) > len(short) + 1:
         return False
-    same = next((place for place, word in enumerate(short) if word != long[place]), len(short))
+    same = next((index for index, word in enumerate(short) if word != long[index]), len(short))
     if len(long) > len(short):
         return short[same:] == long[same + 1 :] and long[same] in LIGHT
     return short[same + 1 :] == long[same + 1 :] and {short[same], long[same]} <= ARTICLES

@@ -101,8 +101,8 @@ class Relations:
             return rows[other], columns[other]
         starts, positives = self._lists
         rows, within = _ranges(starts[first + 1] - starts[first])
-        places, columns = equal_places(positives[starts[first][rows] + within], second)
-        rows = rows[places]
+        matches, columns = equal_places(positives[starts[first][rows] + within], second)
+        rows = rows[matches]
         by_row = np.lexsort((columns, rows))
         return rows[by_row], columns[by_row]
 

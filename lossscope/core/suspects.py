@@ -97,8 +97,8 @@ class Suspects:
                 raise InputError(f"positives must be torch.bool of {hidden.shape}, queries and candidates; got {got}")
             hidden &= ~positives.cpu().numpy()
         else:
-            places = np.arange(min(hidden.shape))
-            hidden[places, places] &= ~_block(self._positive_texts, rows, columns)[places, places]
+            diagonal = np.arange(min(hidden.shape))
+            hidden[diagonal, diagonal] &= ~_block(self._positive_texts, rows, columns)[diagonal, diagonal]
         return torch.from_numpy(hidden)
 
     @cached_property
@@ -110,12 +110,14 @@ class Suspects:
                 f"{self.known.name} must name the texts of both sides; it does not. One of its sides has no texts, "
                 "as pictures have none, or an earlier version wrote it: take ids, or audit again with --data"
             )
-        (left, rows), (right, columns) = (np.unique(one, return_inverse=True) for one in (texts.left, texts.right))
+        (left, rows), (right, columns) = (
+            np.unique(digests, return_inverse=True) for digests in (texts.left, texts.right)
+        )
         chosen = self._chosen
         keys = rows[self.known.left[chosen]] * len(right) + columns[self.known.right[chosen]]
         keys, first = np.unique(keys, return_index=True)  # of one pair of texts the flag is the same
         pairs = np.stack([keys // max(len(right), 1), keys % max(len(right), 1)], 1)
-        numbers = [{digest: number for number, digest in enumerate(one.tolist())} for one in (left, right)]
+        numbers = [{digest: number for number, digest in enumerate(digests.tolist())} for digests in (left, right)]
         return TextPairs(numbers[0], numbers[1], pairs, texts.of_positive[chosen][first])
 
     @cached_property
@@ -193,15 +195,15 @@ def require_texts(texts: Sequence[str], what: str) -> Sequence[str]:
     """
     if isinstance(texts, str):
         raise InputError(f"{what} must be a list of texts; got the text {texts!r:.60}")
-    for one in texts:
-        if not isinstance(one, str):
-            raise InputError(f"{what} must be texts; got {one!r:.60}, of type {type(one).__name__}")
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"{what} must be texts; got {text!r:.60}, of type {type(text).__name__}")
     return texts
 
 
 def _block(pairs: Relations, rows: Rows, columns: Rows) -> npt.NDArray[np.bool_]:
     """Return (b, c) whether each is one of the pairs; −1 is in none."""
     block = np.zeros((len(rows), len(columns)), bool)
-    some, others = np.nonzero(rows >= 0)[0], np.nonzero(columns >= 0)[0]
-    block[np.ix_(some, others)] = pairs.is_positive(rows[some], columns[others])
+    first, others = np.nonzero(rows >= 0)[0], np.nonzero(columns >= 0)[0]
+    block[np.ix_(first, others)] = pairs.is_positive(rows[first], columns[others])
     return block

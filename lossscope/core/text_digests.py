@@ -32,5 +32,5 @@ def digest_texts(texts: Iterable[str]) -> Digests:
     True
     """
     forms = normal_forms(list(texts))
-    joined = b"".join(blake2b(one.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest() for one in forms)
+    joined = b"".join(blake2b(form.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest() for form in forms)
     return np.frombuffer(joined, "<u8").astype(np.uint64)

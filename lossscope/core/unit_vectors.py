@@ -44,8 +44,8 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4, rows: Rows | None =
 
 def _first(wrong: Tensor, rows: Rows | None) -> int:
     """Return the row of the first that is wrong."""
-    place = int(wrong.nonzero()[0])
-    return place if rows is None else int(rows[place])
+    row = int(wrong.nonzero()[0])
+    return row if rows is None else int(rows[row])
 
 
 def _normalise_rows(rows: Tensor) -> Tensor:

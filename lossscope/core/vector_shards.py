@@ -35,8 +35,8 @@ class VectorShards:
 
     def take(self, rows: Rows) -> Tensor:
         """Return the vectors (n, d) of some rows, in any order; a row may come twice."""
-        wanted, place = np.unique(rows, return_inverse=True)
-        return self._unit(self.rows.take(wanted), wanted).index_select(0, torch.from_numpy(place).to(self.device))
+        wanted, position = np.unique(rows, return_inverse=True)
+        return self._unit(self.rows.take(wanted), wanted).index_select(0, torch.from_numpy(position).to(self.device))
 
     def blocks(self, start: int, stop: int) -> Iterator[tuple[int, Tensor]]:
         """Yield (first row, vectors) of a range of rows within one shard."""

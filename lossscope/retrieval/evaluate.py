@@ -62,7 +62,7 @@ def evaluate(
     statistics = [_statistics(Pair(*both), sides, floor) for both in results]
     split = _split_name(first, queries is not None)
     seed = first.seed if len(embedded) == 1 else None
-    number = {label: len(one.ranks) for label, one in zip(sides.labels, results[0], strict=False)}
+    number = {label: len(result.ranks) for label, result in zip(sides.labels, results[0], strict=False)}
     number["both"] = number[sides.labels[0]]
     rows = []
     for direction, statistic in statistics[0]:
@@ -98,9 +98,9 @@ def metric_values(S: Pair[Tensor], related: Relations | Rows, floor_median: bool
 def _statistics(both: Pair[Retrieval], sides: Sides, floor_median: bool) -> dict[tuple[str, str], float]:
     """Return (direction, statistic) -> value; of images and captions rsum, too."""
     values: dict[tuple[str, str], float] = {}
-    for direction, one in zip(sides.labels, both, strict=False):
-        published = one.statistics(floor_median) if sides.is_image_text else {}
-        further = one.all_statistics(floor_median) if one.measures else {}
+    for direction, result in zip(sides.labels, both, strict=False):
+        published = result.statistics(floor_median) if sides.is_image_text else {}
+        further = result.all_statistics(floor_median) if result.measures else {}
         values |= {(direction, name): value for name, value in (further | published).items()}
     if sides.is_image_text:
         values["both", "rsum"] = sum(values[d, f"R@{k}"] for d in ("i2t", "t2i") for k in (1, 5, 10))
@@ -117,17 +117,17 @@ def _choose_queries(
 ) -> tuple[Retrieval, Retrieval]:
     """Return the retrieval of some queries. Raises InputError, naming the side, where none of them has a positive."""
     chosen: list[Retrieval] = []
-    for one, own, wanted in zip(both, (relations, relations.t()), queries, strict=True):
-        kept = wanted[np.flatnonzero(own.number_of_positives)]
+    for ranked, related, wanted in zip(both, (relations, relations.t()), queries, strict=True):
+        kept = wanted[np.flatnonzero(related.number_of_positives)]
         if not kept.any():
             label = relations.sides.labels[len(chosen)]
             asked = f"no {relations.sides.query(label)} is a query"
             raise InputError(f"{label} must have at least one of the queries that are asked for; {asked}")
-        chosen.append(one.take(kept))
+        chosen.append(ranked.take(kept))
     return chosen[0], chosen[1]
 
 
-def _split_name(embedded: SplitEmbeddings, some: bool) -> str | None:
+def _split_name(embedded: SplitEmbeddings, sampled: bool) -> str | None:
     """Return the name of the split, and that not all of its items are queries."""
     split = f"{embedded.split} split" if embedded.split else None
-    return ", ".join([*([split] if split else []), "judged queries"]) if some else split
+    return ", ".join([*([split] if split else []), "judged queries"]) if sampled else split

@@ -77,8 +77,8 @@ def retrieve_folds(
             captions = np.flatnonzero((owners >= images[0]) & (owners <= images[-1]))
             related = owners[captions] - images[0]
         if not len(captions):
-            place = f"fold {fold + 1} of {folds}, rows {images[0]}..{images[-1]}"
-            raise InputError(f"every fold must have captions; images have none in {place}. Use fewer --folds")
+            where = f"fold {fold + 1} of {folds}, rows {images[0]}..{images[-1]}"
+            raise InputError(f"every fold must have captions; images have none in {where}. Use fewer --folds")
         if len(embedded) == 1:
             yield retrieve_both(first, images, captions, progress, cutoffs)
             continue

@@ -42,10 +42,10 @@ class JudgedPairs:
 
     def widen(self, embedded: SplitEmbeddings) -> SplitEmbeddings:
         """Return a split whose positives are its own and the judged ones; mined negatives are left out."""
-        own = embedded.relations
-        positives = np.concatenate([own.positives, self.added])
+        stated = embedded.relations
+        positives = np.concatenate([stated.positives, self.added])
         return replace(
-            embedded, caption_image=None, relations=Relations(own.first, own.second, positives, own.sides)
+            embedded, caption_image=None, relations=Relations(stated.first, stated.second, positives, stated.sides)
         )  # fmt: skip
 
     @property
@@ -53,7 +53,7 @@ class JudgedPairs:
         """What the judgements change, in sentences."""
         first, second = plural(self.sides.first), plural(str(self.sides.second))
         gain = self.gaining
-        sizes, judged = self.queries.map(len), self.queries.map(lambda own: int(own.sum()))
+        sizes, judged = self.queries.map(len), self.queries.map(lambda flags: int(flags.sum()))
         said = [
             f"judgements add {len(self.added)} positives, to {gain.i2t} {first} and {gain.t2i} {second}; judged as "
             f"queries were {judged.i2t} of {sizes.i2t} {first} and {judged.t2i} of {sizes.t2i} {second}, and the "
@@ -99,9 +99,9 @@ def match_judgements(embedded: SplitEmbeddings, files: Sequence[Judgements]) -> 
                 f"{file.where} must judge pairs of {split}; none of its {len(here)} pairs is. Name another --split"
             )
         positive = np.array(file.positive)
-        for side, own in zip(("first", "second"), queries, strict=True):
+        for side, wanted in zip(("first", "second"), queries, strict=True):
             if file.queries in (side, "both"):
-                own[pairs[here, 0 if side == "first" else 1]] = True
+                wanted[pairs[here, 0 if side == "first" else 1]] = True
         yes.append(np.unique(pairs[here & positive], axis=0))
         no.append(np.unique(pairs[here & ~positive], axis=0))
         skipped += int((~here).sum())
@@ -134,10 +134,10 @@ def evaluate_judged(
     """
     ks = CUTOFFS if cutoffs is None else tuple(cutoffs)
     queries = judged.queries if judged_only else None
-    own = evaluate(embedded, progress=progress, cutoffs=ks, queries=queries)
-    wider = [judged.widen(one) for one in embedded]
+    stated = evaluate(embedded, progress=progress, cutoffs=ks, queries=queries)
+    wider = [judged.widen(source) for source in embedded]
     more = evaluate(wider, progress=progress, cutoffs=ks, queries=queries).assign(probe=PROBE)
-    return pd.concat([own, more, _count_rows(more, judged)], ignore_index=True)
+    return pd.concat([stated, more, _count_rows(more, judged)], ignore_index=True)
 
 
 def _rows_of(embedded: SplitEmbeddings, file: Judgements) -> Rows:
@@ -173,7 +173,7 @@ def _count_rows(rows: pd.DataFrame, judged: JudgedPairs) -> pd.DataFrame:
     """Return rows that say what was judged and added."""
     shared = rows.iloc[0].to_dict()
     first, second = judged.sides.labels
-    gaining, queries = judged.gaining, judged.queries.map(lambda own: int(own.sum()))
+    gaining, queries = judged.gaining, judged.queries.map(lambda flags: int(flags.sum()))
     counts = [
         ("both", "added_positives", "pairs", len(judged.added)),
         ("both", "skipped_pairs", "pairs", judged.skipped),

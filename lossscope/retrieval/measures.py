@@ -18,7 +18,7 @@ NEVER = np.iinfo(np.int64).max  # place of a positive that has no score, and pad
 _BLOCK = 1 << 20  # places at a time
 
 
-def measures(ranks: Rows, places: Rows, relevant: Rows, cutoffs: Sequence[int]) -> dict[str, Values]:
+def measures(ranks: Rows, positions: Rows, relevant: Rows, cutoffs: Sequence[int]) -> dict[str, Values]:
     """Return (q,) values of every measure by name; rel_r is 1 where the candidate of place r is a positive, else 0.
 
     - R@k: 100 · [rank of the best positive ≤ k], the hit rate or success; the only one that reads `ranks`.
@@ -33,7 +33,7 @@ def measures(ranks: Rows, places: Rows, relevant: Rows, cutoffs: Sequence[int]) 
 
     Args:
         ranks: (q,) 0-based, candidates strictly above the best positive.
-        places: (q, p) 0-based places of the positives, ascending, equal candidates in the order of their rows; NEVER
+        positions: (q, p) 0-based places of the positives, ascending, equal candidates in the order of their rows; NEVER
             behind those that have a score.
         relevant: (q,) number of positives P, at least 1.
         cutoffs: k.
@@ -42,9 +42,9 @@ def measures(ranks: Rows, places: Rows, relevant: Rows, cutoffs: Sequence[int]) 
         InputError: a k below 1.
     """
     cutoffs = require_cutoffs(cutoffs)
-    size = max(1, _BLOCK // max(places.shape[1], 1))
+    size = max(1, _BLOCK // max(positions.shape[1], 1))
     slices = [slice(start, start + size) for start in range(0, max(len(ranks), 1), size)]
-    parts = [_measures(ranks[own], places[own], relevant[own], cutoffs) for own in slices]
+    parts = [_measures(ranks[part], positions[part], relevant[part], cutoffs) for part in slices]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -62,19 +62,19 @@ def choose_cutoffs(sides: Sides, cutoffs: Sequence[int] | None) -> tuple[int, ..
     return () if sides.is_image_text else CUTOFFS
 
 
-def _measures(ranks: Rows, places: Rows, relevant: Rows, cutoffs: Sequence[int]) -> dict[str, Values]:
-    above = np.arange(1, places.shape[1] + 1)  # positives at or above each place
-    place: Values = np.minimum(places, 1 << 52).astype(np.float64) + 1  # from 1
+def _measures(ranks: Rows, positions: Rows, relevant: Rows, cutoffs: Sequence[int]) -> dict[str, Values]:
+    above = np.arange(1, positions.shape[1] + 1)  # positives at or above each place
+    position: Values = np.minimum(positions, 1 << 52).astype(np.float64) + 1  # from 1
     number: Values = relevant.astype(np.float64)
-    gains, in_R = 1 / np.log2(place + 1), place <= number[:, None]
+    gains, in_R = 1 / np.log2(position + 1), position <= number[:, None]
     values: dict[str, Values] = {f"R@{k}": 100.0 * (ranks < k).astype(np.float64) for k in cutoffs}
     for k in cutoffs:
-        values[f"recall@{k}"] = 100.0 * (place <= k).sum(1) / number
+        values[f"recall@{k}"] = 100.0 * (position <= k).sum(1) / number
     for k in [k for k in cutoffs if k > 1]:
-        values[f"nDCG@{k}"] = (gains * (place <= k)).sum(1) / _ideal(np.minimum(k, relevant))
+        values[f"nDCG@{k}"] = (gains * (position <= k)).sum(1) / _ideal(np.minimum(k, relevant))
     for k in [k for k in cutoffs if k > 1]:
-        values[f"MRR@{k}"] = (place[:, 0] <= k) / place[:, 0]
-    values["MAP@R"] = (in_R * above / place).sum(1) / number
+        values[f"MRR@{k}"] = (position[:, 0] <= k) / position[:, 0]
+    values["MAP@R"] = (in_R * above / position).sum(1) / number
     values["R-precision"] = in_R.sum(1) / number
     return values
 

@@ -50,8 +50,8 @@ def retrieve(
         raise InputError("similarities to rank must be numbers; got NaN. The embeddings are broken or unscored")
 
     def of_direction(direction: Direction) -> Retrieval:
-        scores, own = (both.i2t, queries.i2t) if direction == "i2t" else (both.t2i, queries.t2i)
-        return _rank_all(own, lambda rows: scores[rows.to(scores.device)].contiguous(), cutoffs)
+        scores, relations = (both.i2t, queries.i2t) if direction == "i2t" else (both.t2i, queries.t2i)
+        return _rank_all(relations, lambda rows: scores[rows.to(scores.device)].contiguous(), cutoffs)
 
     first = of_direction("i2t")
     return first, first if queries.i2t.one_set else of_direction("t2i")
@@ -65,7 +65,7 @@ def retrieve_by_tiles(
     Directions whose queries have very many positives are ranked from whole rows, some queries at a time.
     """
     queries = _by_direction(related, matrix.shape[0])
-    counted = queries.map(lambda own: int(own.number_of_positives.max(initial=0)) <= _MOST_COUNTED)
+    counted = queries.map(lambda relations: int(relations.number_of_positives.max(initial=0)) <= _MOST_COUNTED)
     if queries.i2t.one_set:
         counted = Pair(counted.i2t, False)
 
@@ -74,10 +74,10 @@ def retrieve_by_tiles(
             progress(f"ranking {matrix.embedded.name}", done, total)
 
     def of_direction(direction: Direction) -> Retrieval:
-        own, count = (queries.i2t, counts.i2t) if direction == "i2t" else (queries.t2i, counts.t2i)
+        relations, count = (queries.i2t, counts.i2t) if direction == "i2t" else (queries.t2i, counts.t2i)
         if count is not None:
-            return _from_counts(count, matrix, own, direction, cutoffs)
-        return _rank_all(own, lambda rows: matrix.whole_rows(rows, direction), cutoffs, report)
+            return _from_counts(count, matrix, relations, direction, cutoffs)
+        return _rank_all(relations, lambda rows: matrix.whole_rows(rows, direction), cutoffs, report)
 
     counts: Pair[RankCounts | None] = Pair(None, None)
     if counted.i2t or counted.t2i:
@@ -127,37 +127,37 @@ def _rank_all(
     return Retrieval.join(parts)
 
 
-def _rank_some(queries: Relations, rows: Tensor, S: Tensor, places: bool) -> RankedRows:
-    """Rank the queries `rows` by their scores S (b, c), of which those of items with themselves are overwritten."""
+def _rank_some(queries: Relations, rows: Tensor, S: Tensor, positions: bool) -> RankedRows:
+    """Rank the queries `rows` by their scores S (b, c); overwrite those of items with themselves."""
     match = torch.from_numpy(queries.is_positive(rows.numpy(), np.arange(queries.second))).to(S.device)
     if queries.one_set:
         S[torch.arange(len(rows)), rows] = -torch.inf
-    return rank_rows(S, match, queries.second - int(queries.one_set), places)
+    return rank_rows(S, match, queries.second - int(queries.one_set), positions)
 
 
 def _from_counts(
-    counts: RankCounts, matrix: TiledMatrix, own: Relations, direction: Direction, cutoffs: Sequence[int]
+    counts: RankCounts, matrix: TiledMatrix, relations: Relations, direction: Direction, cutoffs: Sequence[int]
 ) -> Retrieval:
     """Build ranks and hits from the ranks of the positives; queries with ties or doubt are ranked from whole rows."""
     is_positive = counts.columns >= 0
     queries = is_positive.any(1).nonzero()[:, 0]
-    places = counts.above.where(is_positive, NEVER)
-    top = min(10, own.second)
+    positions = counts.above.where(is_positive, NEVER)
+    top = min(10, relations.second)
     hits = torch.zeros(len(is_positive), top + 1, dtype=torch.bool, device=is_positive.device)
-    hits.scatter_(1, places.clamp(max=top), True)
-    best, relevant = places.amin(1), is_positive.sum(1)
+    hits.scatter_(1, positions.clamp(max=top), True)
+    best, relevant = positions.amin(1), is_positive.sum(1)
     ties, mixed = torch.zeros_like(best), torch.zeros_like(best, dtype=torch.bool)
     needs_row = ((counts.equal > 0) & is_positive).any(1) | counts.doubtful
-    for rows in _parts((needs_row & is_positive.any(1)).nonzero()[:, 0].cpu(), own.second):
-        ranked = _rank_some(own, rows, matrix.whole_rows(rows, direction), bool(cutoffs))
+    for rows in _parts((needs_row & is_positive.any(1)).nonzero()[:, 0].cpu(), relations.second):
+        ranked = _rank_some(relations, rows, matrix.whole_rows(rows, direction), bool(cutoffs))
         best[rows], ties[rows], hits[rows, :top] = ranked.ranks, ranked.ties, ranked.hits
-        if ranked.places is not None and ranked.mixed_ties is not None:
-            places[rows] = NEVER
-            places[rows, : ranked.places.shape[1]] = ranked.places
+        if ranked.positions is not None and ranked.mixed_ties is not None:
+            positions[rows] = NEVER
+            positions[rows, : ranked.positions.shape[1]] = ranked.positions
             mixed[rows] = ranked.mixed_ties
     result = RankedRows(best[queries], ties[queries], hits[queries, :top], relevant[queries])
     if cutoffs:
-        result = replace(result, places=places[queries].sort(dim=1).values, mixed_ties=mixed[queries])
+        result = replace(result, positions=positions[queries].sort(dim=1).values, mixed_ties=mixed[queries])
     return result.result(cutoffs)
 
 

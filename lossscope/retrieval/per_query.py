@@ -53,8 +53,8 @@ def per_query(
     both = retrieve_both(embedded, images, captions, progress, choose_cutoffs(sides, cutoffs))
     first = np.flatnonzero(relations.number_of_positives)
     second = np.zeros(0, np.int64) if relations.one_set else np.unique(relations.positives[:, 1])
-    names = [np.asarray(ids, dtype=object)[own] for ids, own in zip(both_ids, (first, second), strict=True)]
-    parts = [_rows(label, ids, one) for label, ids, one in zip(sides.labels, names, both, strict=False)]
+    names = [np.asarray(ids, dtype=object)[rows] for ids, rows in zip(both_ids, (first, second), strict=True)]
+    parts = [_rows(label, ids, result) for label, ids, result in zip(sides.labels, names, both, strict=False)]
     if sides.is_image_text:
         described = np.asarray(embedded.image_ids, dtype=object)[relations.caption_image]
         for part, owners in zip(parts, (names[0], described), strict=True):

@@ -42,10 +42,12 @@ def count_ranks(
         on_tile: called after each band of tiles.
     """
     blocks = MatrixBlocks(matrix, *tile_size(matrix.example.device))
-    masks = {own.direction: own for own, is_wanted in zip((mask, mask.t()), wanted, strict=True) if is_wanted}
+    masks = {
+        entries.direction: entries for entries, is_wanted in zip((mask, mask.t()), wanted, strict=True) if is_wanted
+    }
     shapes = [
-        BatchShape(1, direction, torch.arange(own.queries), torch.arange(own.candidates)[None])
-        for direction, own in masks.items()
+        BatchShape(1, direction, torch.arange(positives.queries), torch.arange(positives.candidates)[None])
+        for direction, positives in masks.items()
     ]
     folded = fold(blocks, mask, shapes, _ranks, Execution(on_band=on_tile))
     counts = {rows.shape.direction: _rank_counts(rows, masks[rows.shape.direction], mask) for rows in folded}
@@ -58,16 +60,16 @@ def _ranks(mask: SparseMask, positives: QueryPositives) -> dict[str, Fold]:
     return {_RANKS: RankFold(similarities.where(_columns(mask, similarities.device) >= 0, torch.inf))}
 
 
-def _rank_counts(rows: FoldedRows, own: SparseMask, mask: SparseMask) -> RankCounts:
+def _rank_counts(rows: FoldedRows, positives: SparseMask, mask: SparseMask) -> RankCounts:
     """Return the counts among negatives, and those among the other positives of a query.
 
     Args:
         rows: of a direction.
-        own: the mask of the direction.
+        positives: the mask of the direction.
         mask: of i2t.
     """
     kept: RankFold = rows.folds[_RANKS]
-    values, columns = kept.values, _columns(own, kept.above.device)
+    values, columns = kept.values, _columns(positives, kept.above.device)
     s, others = values.where(columns >= 0, -torch.inf)[:, None, :], values[:, :, None]
     above = kept.above.long() + (s > others).sum(2)
     equal = (kept.at_least - kept.above).long() + (s == others).sum(2) - (columns >= 0).long()

@@ -22,33 +22,33 @@ class RankedRows:
     ties: Tensor  # (q,) non-relevant candidates equal to the best positive
     hits: Tensor  # (q, 10) bool, relevance of the ten best candidates, earlier rows first among equals
     relevant: Tensor  # (q,) number of positives
-    places: Tensor | None = None  # (q, p) ascending places of the positives, NEVER behind the last
+    positions: Tensor | None = None  # (q, p) ascending places of the positives, NEVER behind the last
     mixed_ties: Tensor | None = None  # (q,) bool, whether a non-relevant candidate equals any positive
 
     def result(self, cutoffs: Sequence[int]) -> Retrieval:
         """Return ranks as arrays, with measures where places are known."""
         ranks, ties, hits, relevant = (x.cpu().numpy() for x in (self.ranks, self.ties, self.hits, self.relevant))
-        if self.places is None or self.mixed_ties is None:
+        if self.positions is None or self.mixed_ties is None:
             return Retrieval(ranks, ties, hits, relevant)
-        values = measures(ranks, self.places.cpu().numpy(), relevant, cutoffs)
+        values = measures(ranks, self.positions.cpu().numpy(), relevant, cutoffs)
         return Retrieval(ranks, ties, hits, relevant, values, self.mixed_ties.cpu().numpy())
 
 
-def rank_rows(S: Tensor, match: Tensor, candidates: int, places: bool = False) -> RankedRows:
+def rank_rows(S: Tensor, match: Tensor, candidates: int, positions: bool = False) -> RankedRows:
     """Rank the candidates of some queries.
 
     Args:
         S: (q, c), −inf where a pair has no score, or is no candidate at all.
         match: (q, c) bool, positives.
         candidates: number of candidates of each query, c or fewer.
-        places: also find the place of every positive, which takes sorting the rows.
+        positions: also find the place of every positive, which takes sorting the rows.
     """
     best = S.masked_fill(~match, -torch.inf).amax(1, keepdim=True)
     scored = best[:, 0] > -torch.inf
     ranks = torch.gt(S, best).sum(1).where(scored, candidates - 1)
     ties = ((best == S) & ~match).sum(1).where(scored, 0)
     top, relevant = min(_TOP, S.shape[1]), match.sum(1)
-    if places:
+    if positions:
         ordered = S.sort(dim=1, descending=True, stable=True)
         found = match.gather(1, ordered.indices) & (ordered.values > -torch.inf)
         mixed = _mixed_ties(ordered.values, found)
@@ -62,9 +62,9 @@ def _places(found: Tensor, relevant: Tensor) -> Tensor:
     """Return where each row of `found` (q, c) is true, in rows that are padded with NEVER."""
     rows, columns = found.nonzero(as_tuple=True)
     slots = (found.cumsum(1) - 1)[rows, columns]
-    places = columns.new_full((len(found), max(int(relevant.max()), 1)), NEVER)
-    places[rows, slots] = columns
-    return places
+    positions = columns.new_full((len(found), max(int(relevant.max()), 1)), NEVER)
+    positions[rows, slots] = columns
+    return positions
 
 
 def _mixed_ties(values: Tensor, found: Tensor) -> Tensor:

@@ -108,19 +108,19 @@ def _late_interaction(arrays: dict[str, Any], sides: Sides, path: Path, notices:
 def _ids_and_keys(
     arrays: dict[str, Any], sides: Sides, relations: Relations, path: Path
 ) -> tuple[Pair[list[str]], Pair[Rows | None]]:
-    """Return the ids of both sides, and numbers that are equal where texts are, or where ids are said to be equal."""
+    """Return the ids of both sides, and numbers that are equal where texts are, or where the dump says that ids are."""
     names = (sides.first, sides.first if sides.second is None else sides.second)
     sizes = (relations.first, relations.second)
     ids = [read_ids(arrays, f"{name}_id", size, path) for name, size in zip(names, sizes, strict=True)]
     keys: list[Rows | None] = []
-    for name, own, size in zip(names, ids, sizes, strict=True):
+    for name, side_ids, size in zip(names, ids, sizes, strict=True):
         if f"{name}_text" in arrays:
             texts = [str(text) for text in column_of(arrays, f"{name}_text", path)]
             if len(texts) != size:
                 raise InputError(f"{name}_text of {path} must have {size} entries; got {len(texts)}")
             keys.append(caption_keys(texts))
         else:
-            keys.append(number_values(own) if f"{name}_id" in arrays else None)
+            keys.append(number_values(side_ids) if f"{name}_id" in arrays else None)
     return Pair(*ids), Pair(*keys)
 
 

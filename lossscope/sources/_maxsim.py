@@ -50,8 +50,8 @@ class MaxSimScorer:
     def __call__(self, query_rows: Rows, document_rows: Rows) -> Tensor:
         """Return S (n, m) of some queries and documents."""
         tokens, lengths = self.queries.take(query_rows)
-        every = self.documents.offsets[document_rows + 1] - self.documents.offsets[document_rows]
-        size = max(_ENTRIES // max(len(tokens) * int(every.max(initial=1)), 1), 1)
+        words = self.documents.offsets[document_rows + 1] - self.documents.offsets[document_rows]
+        size = max(_ENTRIES // max(len(tokens) * int(words.max(initial=1)), 1), 1)
         chunks = [document_rows[start : start + size] for start in range(0, len(document_rows), size)]
         best = torch.cat([self._best(tokens, chunk) for chunk in chunks], 1)
         owners = torch.from_numpy(np.repeat(np.arange(len(query_rows)), lengths))

@@ -34,7 +34,7 @@ def keys_of_sides(sides: Sides, present: Iterable[str]) -> SideKeys:
 
     Args:
         sides: as declared.
-        present: names of the arrays that there are.
+        present: names of the arrays.
     """
     there = set(present)
     names = (sides.first,) if sides.second is None else (sides.first, sides.second)
@@ -163,7 +163,7 @@ def _negatives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], 
 
 
 def _require_rows(rows: Any, size: int, what: str) -> None:
-    """Raise InputError, naming the first, for a row that there is not."""
+    """Raise InputError, naming the first, for a row out of range."""
     bad = np.flatnonzero((rows < 0) | (rows >= size))
     if len(bad):
         raise InputError(f"{what} must be rows 0..{size - 1}; entry {int(bad[0])} is {int(rows[bad[0]])}")

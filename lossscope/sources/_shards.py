@@ -97,10 +97,10 @@ def _files_of(location: str) -> list[str]:
 
 def _of_side(files: Sequence[str], side: str, name: str) -> list[str]:
     """Return the shards of a side, in the order of their names."""
-    own = [file for file in files if _name(file).startswith(side) and file.endswith(".npy")]
-    if not own:
+    shards = [file for file in files if _name(file).startswith(side) and file.endswith(".npy")]
+    if not shards:
         raise InputError(f"{name} must hold images*.npy and captions*.npy; there is no {side}*.npy")
-    return own
+    return shards
 
 
 def _caption_image(

@@ -47,8 +47,8 @@ class TextModel:
 
     def _texts(self, split: Split, texts: Sequence[str], notices: tuple[str, ...]) -> SplitEmbeddings:
         sides = split.relations.sides
-        first, one = self._unit_rows(texts, sides.first)
-        second, other = self._unit_rows(split.captions, str(sides.second))
+        first, first_notes = self._unit_rows(texts, sides.first)
+        second, second_notes = self._unit_rows(split.captions, str(sides.second))
         return SplitEmbeddings(
             name=show_path(self.path),
             images=first,
@@ -60,7 +60,7 @@ class TextModel:
             fingerprint=fingerprint_of(*self.files, split.fingerprint),
             objective=self.objective,
             split=split.name,
-            notices=(*one, *other, *notices, *split.notices),
+            notices=(*first_notes, *second_notes, *notices, *split.notices),
             read_input_keys=partial(input_keys, split),
             read_texts=split.texts_by_id,
             encode_rows=Pair(
@@ -77,7 +77,7 @@ class TextModel:
         if not len(rest):
             raise InputError(f"{self.path} compares captions; images of {split.name!r} must have two or more each")
         rows, normalised = self._unit_rows(split.captions, "caption")
-        place = {int(image): row for row, image in enumerate(owners[first])}
+        row_of = {int(image): row for row, image in enumerate(owners[first])}
         return SplitEmbeddings(
             name=show_path(self.path),
             images=rows[torch.from_numpy(first)],
@@ -87,7 +87,7 @@ class TextModel:
                 partial(self._encode_rows, [split.captions[row] for row in first], "caption"),
                 partial(self._encode_rows, [split.captions[row] for row in rest], "caption"),
             ),
-            caption_image=np.array([place[int(image)] for image in owners[rest]], dtype=np.int64),
+            caption_image=np.array([row_of[int(image)] for image in owners[rest]], dtype=np.int64),
             image_ids=[split.caption_ids[row] for row in first],
             caption_ids=[split.caption_ids[row] for row in rest],
             fingerprint=fingerprint_of(*self.files, split.fingerprint),

@@ -53,7 +53,7 @@ class TextNetwork:
     def _cut(self, texts: Sequence[str], tokens: Any, max_length: int) -> int:
         """Return how many texts were cut; tokenisers that are not fast do not say it, and are asked for all tokens."""
         if tokens.encodings is not None:
-            return sum(bool(one.overflowing) for one in tokens.encodings)
+            return sum(bool(encoding.overflowing) for encoding in tokens.encodings)
         lengths = tokens["attention_mask"].sum(1).tolist()
         full = [text for text, length in zip(texts, lengths, strict=True) if length >= max_length]
         if not full:
@@ -86,8 +86,8 @@ def open_text_network(folder: Path, device: str) -> TextNetwork:
     require_words(tokeniser, folder)
     _require_padding(tokeniser, folder)
     tokeniser.padding_side = "right"  # positions that are counted from the first token are then those of the text
-    place = torch.device(device)
-    return TextNetwork(tokeniser, network.eval().to(place), _longest(tokeniser, network), place)
+    target = torch.device(device)
+    return TextNetwork(tokeniser, network.eval().to(target), _longest(tokeniser, network), target)
 
 
 def require_own_files(folder: Path) -> None:
@@ -100,8 +100,8 @@ def require_own_files(folder: Path) -> None:
     require_no_repository(folder)
     if not (folder / _INDEX).exists():
         return
-    places = read_json(folder / _INDEX).get("weight_map")
-    shards = list(places.values()) if isinstance(places, Mapping) else [places]
+    files = read_json(folder / _INDEX).get("weight_map")
+    shards = list(files.values()) if isinstance(files, Mapping) else [files]
     for shard in shards:
         if not isinstance(shard, str) or not shard.endswith(".safetensors") or Path(shard).name != shard:
             raise InputError(f"{folder / _INDEX} must name .safetensors files beside it; got {shorten(shard)}")
@@ -111,8 +111,8 @@ def require_no_repository(folder: Path) -> None:
     """Raise InputError where a configuration names code of a repository, which transformers would fetch and run."""
     for file in (folder / name for name in _CONFIGURATIONS if (folder / name).exists()):
         stated = read_json(file)
-        every = [stated, *(value for value in stated.values() if isinstance(value, Mapping))]
-        for name, value in (entry for some in every for entry in some.items()):
+        tables = [stated, *(value for value in stated.values() if isinstance(value, Mapping))]
+        for name, value in (entry for table in tables for entry in table.items()):
             if str(name).endswith("_implementation") and "/" in str(value):
                 raise InputError(f"{name} of {file} must be one that transformers has; got {shorten(value)}, not run")
 

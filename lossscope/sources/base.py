@@ -63,20 +63,20 @@ def from_arrays(arrays: Mapping[str, Any], sides: str | None = None, raw: bool =
     from ._dump_arrays import numpy_of
     from ._relations import declared_sides
 
-    own = {
+    given = {
         name: array.detach().cpu() if hasattr(array, "detach") else np.asarray(array)
         for name, array in arrays.items()
         if array is not None
     }
-    names, where = declared_sides(own, sides, Path("arrays")), Path("arrays")
+    names, where = declared_sides(given, sides, Path("arrays")), Path("arrays")
     if names is None:
-        raise InputError(f"arrays must be of two sides, or of one labelled set; got {', '.join(own)}")
+        raise InputError(f"arrays must be of two sides, or of one labelled set; got {', '.join(given)}")
     parts = (
         part
-        for name, array in sorted(own.items())
+        for name, array in sorted(given.items())
         for part in (name, str(array.dtype), str(tuple(array.shape)), np.ascontiguousarray(numpy_of(array)).tobytes())
     )
-    return read_any_sides(own, names, where, fingerprint_of("arrays", names.text, *parts), raw)
+    return read_any_sides(given, names, where, fingerprint_of("arrays", names.text, *parts), raw)
 
 
 def _read_url(url: str, request: Request) -> SplitEmbeddings:

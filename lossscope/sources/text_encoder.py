@@ -93,9 +93,9 @@ def pool_tokens(states: Tensor, mask: Tensor, pooling: str) -> Tensor:
         present = mask.to(states.dtype)
         mean: Tensor = (states * present[:, :, None]).sum(1) / present.sum(1, keepdim=True)
         return mean
-    places = torch.arange(1, mask.shape[1] + 1, device=mask.device)
-    place = (mask * (places if pooling == "last" else places.flip(0))).argmax(1)
-    return states[torch.arange(len(states), device=states.device), place]
+    positions = torch.arange(1, mask.shape[1] + 1, device=mask.device)
+    chosen = (mask * (positions if pooling == "last" else positions.flip(0))).argmax(1)
+    return states[torch.arange(len(states), device=states.device), chosen]
 
 
 def _options(given: Sequence[str]) -> dict[str, str]:

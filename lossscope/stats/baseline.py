@@ -1,4 +1,4 @@
-"""Which system are the others compared with? By its name, of which the nearest is offered where there is none."""
+"""Which system are the others compared with? By name; an unknown name is answered with the nearest."""
 
 from __future__ import annotations
 

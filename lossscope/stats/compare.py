@@ -66,8 +66,8 @@ def compare(
     - mdd_images, mdd_seeds: smallest difference that the tests would find with probability `power` at level `alpha` /
       family, from the spread of the differences and never from their mean; mdd_seeds_low..mdd_seeds_high carries the
       uncertainty of sd_seeds. alpha is 1 − level.
-    - p_better: share of the seeds in which the system is better than the baseline, of which p_better_low..p_better_high
-      is the exact binomial interval; a tie counts half.
+    - p_better: share of the seeds in which the system is better than the baseline, a tie counting half;
+      p_better_low..p_better_high is its exact binomial interval.
     - *_holm: corrected over the `family`, all comparisons of the metric in this call. The best system is chosen by
       comparing all systems, so that its family has every pair of the block, also those that are not shown.
 

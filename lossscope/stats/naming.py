@@ -64,15 +64,15 @@ def label_systems(models: Sequence[TrainedModel], within: Sequence[str] = ()) ->
         within: choices that are shown elsewhere: systems are distinguished only among those that share them.
     """
     choices = [_without(model, _FILES) for model in models]
-    runs = Counter((tuple(own.items()), model.seed) for own, model in zip(choices, models, strict=True) if own)
+    runs = Counter((tuple(chosen.items()), model.seed) for chosen, model in zip(choices, models, strict=True) if chosen)
     if max(runs.values(), default=1) > 1:
         choices = [_without(model, ()) for model in models]
     labels = []
-    for model, own in zip(models, choices, strict=True):
-        same = [other for other in choices if other and all(other.get(name) == own.get(name) for name in within)]
+    for model, chosen in zip(models, choices, strict=True):
+        same = [other for other in choices if other and all(other.get(name) == chosen.get(name) for name in within)]
         names = dict.fromkeys(name for other in same for name in other)
         differing = [name for name in names if len({other[name] for other in same if name in other}) > 1]
-        labels.append(_label(own, differing) if own else model.name)
+        labels.append(_label(chosen, differing) if chosen else model.name)
     return labels
 
 

@@ -106,10 +106,10 @@ def _with_units(queries: pd.DataFrame) -> pd.DataFrame:
     other = ~queries["direction"].isin(DIRECTIONS)
     if not other.any():
         return queries
-    own = (
+    units = (
         queries["query"] if "image" not in queries else queries["image"].astype(object).where(~other, queries["query"])
     )
-    return queries.assign(image=own)
+    return queries.assign(image=units)
 
 
 def pair_seeds(a: System, b: System) -> SeedPairs:
@@ -156,7 +156,7 @@ def _require_valid(queries: pd.DataFrame) -> None:
 
 
 def _require_directions(directions: set[str]) -> None:
-    unknown = sorted(one for one in directions if not is_direction(str(one)))
+    unknown = sorted(direction for direction in directions if not is_direction(str(direction)))
     if unknown:
         known = "i2t or t2i" if directions & set(DIRECTIONS) else "such as q2d and d2q, or all"
         raise InputError(f"direction of queries must be {known}; got {unknown[0]!r}")
@@ -172,9 +172,9 @@ def _require_same_queries(rows: pd.DataFrame) -> None:
             raise InputError(
                 f"queries of a run must be unique; {run} has {queries.loc[twice, 'query'].iloc[0]!r} twice"
             )
-        own = set(queries["direction"])
-        missing = [direction for direction in DIRECTIONS if direction not in own]
-        if missing and own & set(DIRECTIONS):
+        directions = set(queries["direction"])
+        missing = [direction for direction in DIRECTIONS if direction not in directions]
+        if missing and directions & set(DIRECTIONS):
             raise InputError(f"queries of a run must be of both directions; {run} has none of {missing[0]}")
         first = first or (str(run), queries)
         if not queries.equals(first[1]):

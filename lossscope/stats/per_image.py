@@ -67,9 +67,9 @@ def metrics_of(queries: pd.DataFrame) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for direction, rows in queries.groupby("direction", sort=False, observed=True):
         measures = [name for name in rows if is_measure(str(name)) and rows[name].notna().any()]
-        own = [f"{direction}_{name}" for name in dict.fromkeys((*BASIC, *measures))]
-        first = METRICS if direction in DIRECTIONS else [name for name in own if name.endswith("_nDCG@10")]
-        names |= dict.fromkeys((*first, *own))
+        shown = [f"{direction}_{name}" for name in dict.fromkeys((*BASIC, *measures))]
+        first = METRICS if direction in DIRECTIONS else [name for name in shown if name.endswith("_nDCG@10")]
+        names |= dict.fromkeys((*first, *shown))
     return tuple(names)
 
 

@@ -70,7 +70,7 @@ def plan(
     names = list(known[:1] if metrics is None else dict.fromkeys(metrics))
     for name in names:
         parse_metric(name, known)
-    measured = [one for name in names for one in measured_pairs(name, blocks, baseline, counts)]
+    measured = [found for name in names for found in measured_pairs(name, blocks, baseline, counts)]
     _require_spread([pair for _, pair in measured])
     rows: list[dict[str, object]] = []
     for done, (values, pair) in enumerate(measured):
@@ -111,10 +111,11 @@ def _pair_rows(
         "left_out": pair.runs.left_out, "level": resampling.level,
     }  # fmt: skip
     rows = []
-    for over, spread, own, numbers in parts:
+    for over, spread, probability, numbers in parts:
         known = {
             "over": over, "pilot_n": spread.n, "sd": spread.sd, "sd_low": spread.low, "sd_high": spread.high,
-            "method": spread.method, "p_better": own.p, "p_better_low": own.low, "p_better_high": own.high,
+            "method": spread.method, "p_better": probability.p,
+            "p_better_low": probability.low, "p_better_high": probability.high,
             "note": spread.note or _reason(pair, over),
         }  # fmt: skip
         rows += [{**common, **known, "n": n, **_detectable(spread, n, options)} for n in numbers]

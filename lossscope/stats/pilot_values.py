@@ -42,8 +42,8 @@ class PilotPair:
 
 def known_metrics(queries: pd.DataFrame, counts: pd.DataFrame | None = None) -> tuple[str, ...]:
     """Return the names of the metrics of single queries, then those of counts: rsum, ..., i2t_C_neg."""
-    own = _counted(counts)
-    named = own[["direction", "statistic"]].drop_duplicates().itertuples(index=False)
+    counted = _counted(counts)
+    named = counted[["direction", "statistic"]].drop_duplicates().itertuples(index=False)
     return *metrics_of(queries), *(f"{direction}_{statistic}" for direction, statistic in named)
 
 
@@ -54,8 +54,8 @@ def measured_pairs(
     pairs = []
     for block in blocks:
         values = _values_of(name, block, counts)
-        for one, other in combinations(block.systems, 2):
-            a, b = baseline_second(one, other, baseline or "")
+        for first, other in combinations(block.systems, 2):
+            a, b = baseline_second(first, other, baseline or "")
             runs = pair_seeds(a, b)
             if values is not None and baseline in (None, b.name) and {*runs.a, *runs.b} <= set(values.values):
                 pairs.append((values, PilotPair(block, a, b, runs)))
@@ -86,19 +86,21 @@ def _values_of(name: str, block: Block, counts: pd.DataFrame | None = None) -> P
         return PilotValues(metric.statistic, metric.direction, metric.unit, over, per_image(block.queries, metric))
     direction, _, statistic = name.partition("_")
     rows = _counted(counts)
-    own = rows[
+    of_metric = rows[
         (rows["direction"] == direction)
         & (rows["statistic"] == statistic)
         & rows["run"].isin([run for system in block.systems for run in system.runs.values()])
         & rows["mean"].notna()
     ]
-    if own.empty:
+    if of_metric.empty:
         return None
-    twice = own[own.duplicated("run", keep=False)]
+    twice = of_metric[of_metric.duplicated("run", keep=False)]
     if len(twice):
         eps = ", ".join(f"{value:g}" for value in twice.loc[twice["run"] == twice["run"].iloc[0], "eps"])
         raise InputError(f"{name} of a run must be one number; {twice['run'].iloc[0]} has those of eps {eps}. Keep one")
-    return PilotValues(statistic, direction, str(own["unit"].iloc[0]), None, own.set_index("run")[["mean"]].T)
+    return PilotValues(
+        statistic, direction, str(of_metric["unit"].iloc[0]), None, of_metric.set_index("run")[["mean"]].T
+    )
 
 
 def _counted(counts: pd.DataFrame | None) -> pd.DataFrame:

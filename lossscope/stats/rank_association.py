@@ -29,7 +29,7 @@ def association(frame: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     - low, high: 95 % percentiles of 9,999 bootstrap resamples of the runs of each loss: the variation over other
       trainings of the same losses, not over other losses.
     - verdict: `fewer, better` where the interval is below 0, `more, better` where it is above 0, else `not decided`;
-      `too few runs to tell` where a loss has fewer than five runs, of which no interval is given.
+      `too few runs to tell` where a loss has fewer than five runs: it gets no interval.
 
     Args:
         frame: columns label (loss), panel (model and data), direction, seed, count, rsum or nDCG@10, a row per run.
@@ -69,7 +69,7 @@ def _interval(runs: pd.DataFrame, rng: np.random.Generator) -> tuple[float, floa
     runs_of_loss = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     if math.isnan(tau) or min(map(len, runs_of_loss)) < FEWEST_RUNS:
         return tau, math.nan, math.nan
-    samples = np.concatenate([rng.choice(own, (RESAMPLES, len(own))) for own in runs_of_loss], axis=1)
+    samples = np.concatenate([rng.choice(values, (RESAMPLES, len(values))) for values in runs_of_loss], axis=1)
     resampled = taus(count[samples], rsum[samples], groups[np.concatenate(runs_of_loss)])
     low, high = np.quantile(resampled, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return tau, float(low), float(high)

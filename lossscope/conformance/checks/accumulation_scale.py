@@ -46,7 +46,7 @@ def examine(case: Case) -> Iterator[Verdict]:
         yield verdict(_NAME, "note", f"{text} candidates of its micro-batch, accumulation adds no negatives")
     else:
         reference, of = (whole, "the whole batch") if _straight(whole) else (apart, "the mean of the micro-batches")
-        worst = max(reference, key=lambda one: one.distance)
+        worst = max(reference, key=lambda ratio: ratio.distance)
         yield verdict(_NAME, "fail", f"in {call} the gradient is {worst} that of {of}", length=worst.length)
 
 
@@ -66,7 +66,7 @@ def _read_blocks(case: Case) -> Verdict:
 def _blocks(meets: Tensor) -> int:
     """Return the number of equal blocks on the diagonal of a (B, B) relation; 1 where it has other entries."""
     size = len(meets)
-    for width in (one for one in range(2, size // 2 + 1) if size % one == 0):
+    for width in (divisor for divisor in range(2, size // 2 + 1) if size % divisor == 0):
         block = torch.arange(size) // width
         same = block[:, None] == block
         if bool((meets == same).all()):
@@ -80,8 +80,8 @@ def _mean(key: str, parts: list[Tensor]) -> Tensor:
 
 
 def _all_one(all_ratios: list[Ratio], case: Case) -> bool:
-    return max(one.distance for one in all_ratios) <= 10 * case.alone.precision
+    return max(ratio.distance for ratio in all_ratios) <= 10 * case.alone.precision
 
 
 def _straight(all_ratios: list[Ratio]) -> bool:
-    return min(one.cosine for one in all_ratios) > 1 - 1e-6
+    return min(ratio.cosine for ratio in all_ratios) > 1 - 1e-6

@@ -72,8 +72,8 @@ def _pairs(case: Case) -> Iterator[tuple[str, Runs, str, str]]:
 
 
 def _worst(runs: Runs, call: str, reference: str) -> Ratio:
-    every = ratios(runs.results[call].tensors, runs.results[reference].tensors)
-    return max(every, key=lambda one: one.distance)
+    all_ratios = ratios(runs.results[call].tensors, runs.results[reference].tensors)
+    return max(all_ratios, key=lambda ratio: ratio.distance)
 
 
 def _difference(call: str, off: Ratio) -> str:

@@ -31,14 +31,14 @@ def examine(case: Case) -> Iterator[Verdict]:
         text = f"on {trial.processes} processes nothing has a gradient, though it has one on one process"
         yield verdict(name, "fail", text, **{"queries.length": 0.0, "candidates.length": 0.0})
         return
-    every = of_processes(together)
-    sides = [one for one in every if one.of in ("queries", "candidates")]
-    numbers = {f"{one.of}.{key}": getattr(one, key) for one in every for key in ("length", "cosine")}
+    all_ratios = of_processes(together)
+    sides = [found for found in all_ratios if found.of in ("queries", "candidates")]
+    numbers = {f"{found.of}.{key}": getattr(found, key) for found in all_ratios for key in ("length", "cosine")}
     each = _of_candidates(together)
-    numbers |= {f"candidate {row}.length": one.length for row, one in enumerate(each)}
-    said = ", ".join(str(one) for one in every)
-    turned = [one for one in sides if one.cosine < 1 - max(STRAIGHT, 10 * case.alone.precision)]
-    short = [one for one in sides if one.length < 1 - max(STRAIGHT, 10 * case.alone.precision)]
+    numbers |= {f"candidate {row}.length": found.length for row, found in enumerate(each)}
+    said = ", ".join(str(found) for found in all_ratios)
+    turned = [found for found in sides if found.cosine < 1 - max(STRAIGHT, 10 * case.alone.precision)]
+    short = [found for found in sides if found.length < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     of_one = "that of one process with the whole batch" if together.shares_candidates else "that of its shares"
     if case.is_readable and not together.keeps_gradients:
         yield verdict(name, "fail", f"{_unreached(together)}; {said} of one process", **numbers)
@@ -55,8 +55,8 @@ def examine(case: Case) -> Iterator[Verdict]:
         text = f"on {trial.processes} processes the gradient is {said} {of_one}"
         yield verdict(name, "fail", f"{text}: gather with gradients, or multiply the loss{advice}", **numbers)
     else:
-        off = max(one.distance for one in sides)
-        other = max(abs(one.length - 1) for one in sides) > max(STRAIGHT, 10 * case.alone.precision)
+        off = max(found.distance for found in sides)
+        other = max(abs(found.length - 1) for found in sides) > max(STRAIGHT, 10 * case.alone.precision)
         same = "points where it must" if other else f"is {of_one}, off by {off:.1g}"
         yield verdict(name, "pass", f"the gradient on {trial.processes} processes {same}", **numbers)
 
@@ -104,5 +104,5 @@ def _of_candidates(together: Together) -> list[Ratio]:
 
 def _worst(each: list[Ratio]) -> str:
     """Name the candidate whose gradient is the most wrong."""
-    worst = max(each, key=lambda one: one.distance)
+    worst = max(each, key=lambda found: found.distance)
     return f"; of one candidate {worst}" if worst.distance > STRAIGHT else ""

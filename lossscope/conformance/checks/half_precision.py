@@ -30,13 +30,15 @@ def examine(case: Case) -> Iterator[Verdict]:
             yield verdict(name, "note", f"it does not run in {half}: {error}")
             continue
         broken = [
-            when for when, one in (("", result), (" once positives are near 1", late)) if one and not one.is_finite
+            when
+            for when, tried in (("", result), (" once positives are near 1", late))
+            if tried and not tried.is_finite
         ]
         if broken:
             text = f"in {half} the gradient is not finite{broken[0]}: compute the softmax in float32, by log-sum-exp"
             yield verdict(name, "fail", text)
             continue
-        off = max(ratios(result.tensors, exact.tensors), key=lambda one: one.distance)
+        off = max(ratios(result.tensors, exact.tensors), key=lambda ratio: ratio.distance)
         if off.distance > LOST:
             text = f"in {half} the gradient is {off} that of float32 on the same embeddings, off by {off.distance:.2g}"
             yield verdict(name, "fail", f"{text} of its length", off=off.distance)

@@ -33,25 +33,24 @@ def examine(case: Case) -> Iterator[Verdict]:
     if together.is_another_loss:
         yield verdict(name, "skipped", "several processes compute another loss: nothing to compare with")
         return
-    every = of_processes(together)
-    numbers = {f"{one.of}.length": one.length for one in every}
-    wrong = [one for one in every if one.distance > 10 * case.alone.precision]
+    all_ratios = of_processes(together)
+    numbers = {f"{ratio.of}.length": ratio.length for ratio in all_ratios}
+    wrong = [ratio for ratio in all_ratios if ratio.distance > 10 * case.alone.precision]
     if not wrong:
-        parameters = [one.of for one in every if one.of not in ("queries", "candidates", "negatives")]
+        parameters = [ratio.of for ratio in all_ratios if ratio.of not in ("queries", "candidates", "negatives")]
         of = f", and that of {', '.join(parameters)}" if parameters else ""
         yield verdict(name, "pass", f"the gradient of embeddings has the length that it must have{of}", **numbers)
         return
     reduction = "averages" if case.trial.mean else "adds up"
     advice = _advice(wrong, case.trial.processes)
-    text = (
-        f"on {case.trial.processes} processes the gradient is {' and '.join(str(one) for one in wrong)} the right one"
-    )
+    found = " and ".join(map(str, wrong))
+    text = f"on {case.trial.processes} processes the gradient is {found} the right one"
     yield verdict(name, "fail", f"{text}, where the trainer {reduction} gradients over processes{advice}", **numbers)
 
 
 def _advice(wrong: list[Ratio], processes: int) -> str:
     """Say what a factor of all gradients is."""
-    lengths = [one.length for one in wrong]
+    lengths = [ratio.length for ratio in wrong]
     if all(abs(length - processes) < 1e-4 for length in lengths):
         return f": the loss is multiplied by the {processes} processes, though nothing is lost"
     if all(abs(length * processes - 1) < 1e-4 for length in lengths):

@@ -42,14 +42,14 @@ def examine(case: Case) -> Iterator[Verdict]:
         yield verdict(name, "fail", f"{in_batch}; none of its mined negatives has a weight in any query")
         return
     best = mined if _used(mined) else hard
-    own = (best.own_negatives > best.smallest).double().mean()
+    used = (best.own_negatives > best.smallest).double().mean()
     assert best.negatives is not None
     others = (best.negatives > best.smallest).sum().double() - (best.own_negatives > best.smallest).sum()
     total = best.negatives.numel() - best.own_negatives.numel()
     share = (
-        f"{100 * float(own):.0f} % of its own mined negatives, and {100 * float(others) / total:.0f} % of the others'"
+        f"{100 * float(used):.0f} % of its own mined negatives, and {100 * float(others) / total:.0f} % of the others'"
     )
-    yield verdict(name, "pass", f"{in_batch}, {share}", own=float(own), others=float(others) / total)
+    yield verdict(name, "pass", f"{in_batch}, {share}", own=float(used), others=float(others) / total)
 
 
 def _used(pulls: Pulls) -> bool:

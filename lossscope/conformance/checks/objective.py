@@ -58,12 +58,12 @@ def _compare(case: Case, objective: Objective, shares: tuple[float, float]) -> R
             W = weights.W * (share * reduction_scale(weights, objective.traits.reduction, len(S)))
             gradient += W if dim == 0 else W.T
     backward(S, gradient)
-    own = [
+    stated = [
         along_the_sphere(x, g)
         for x, g in zip((trial.queries, trial.candidates), (plain.queries, plain.candidates), strict=True)
     ]
     expected = [torch.zeros_like(x) if x.grad is None else x.grad for x in sides]
-    return ratio("embeddings", torch.cat(own), torch.cat(expected))
+    return ratio("embeddings", torch.cat(stated), torch.cat(expected))
 
 
 def along_the_sphere(x: Tensor, gradient: Tensor) -> Tensor:

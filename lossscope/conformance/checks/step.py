@@ -35,7 +35,7 @@ def examine(case: Case) -> Iterator[Verdict]:
     if repeat is None:
         yield verdict(name, "fail", f"a second step must run as the first; {case.alone.errors['repeat']}")
         return
-    off = max(one.distance for one in ratios(repeat.tensors, plain.tensors))
+    off = max(ratio.distance for ratio in ratios(repeat.tensors, plain.tensors))
     if off > case.alone.precision:
         text = (
             f"a second step with the same seed has another gradient, off by {off:.2g}: what it keeps or draws decides"

@@ -57,8 +57,8 @@ class OpenClip(LibraryTrainer):
         """
         group = process_group()
         layout = {"local_loss": self.local_loss, "gather_with_grad": self.gather_with_grad}
-        place = {"rank": group.rank, "world_size": group.size}
+        position = {"rank": group.rank, "world_size": group.size}
         given = keyword_arguments(self.options)
-        loss = construct(load_class("open_clip.loss", self.loss, "open_clip_torch"), given, {**place, **layout})
+        loss = construct(load_class("open_clip.loss", self.loss, "open_clip_torch"), given, {**position, **layout})
         bias = -10.0 if self.bias is None and self.loss == "SigLipLoss" else self.bias
         return _Scaled(loss, self.scale, bias)

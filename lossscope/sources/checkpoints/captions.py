@@ -91,6 +91,6 @@ def texts_of(split: Split) -> Sequence[str]:
 def _pad_vectors(rows: Sequence[npt.NDArray[Any]]) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     padded = np.zeros((len(rows), int(lengths.max(initial=1)), rows[0].shape[1]), dtype=np.float32)
-    for place, row in enumerate(rows):
-        padded[place, : len(row)] = row
+    for index, row in enumerate(rows):
+        padded[index, : len(row)] = row
     return padded, lengths

@@ -39,7 +39,7 @@ def open_released(
     Args:
         path: the file or folder.
         vocabulary: file of words (.json, .pkl) or tokeniser (folder, vocab.txt) the model was trained with; where not
-            given, it is looked for beside the file and in `vocab/` there.
+            given, it is searched for beside the file and in `vocab/` there.
         data: spec to store, with what it leaves unsaid of how the model reads pictures.
         old_pickle: whether to read it with the restricted unpickler, for files of Python 2 that torch refuses.
         choices: KEY=VALUE, what the user says of the model where the file does not.
@@ -125,7 +125,7 @@ def _open_family(released: ReleasedFile) -> OpenedModel:
         raise InputError(f"{released.path} must be of one family; it could be of {', '.join(models)}")
     parameters = " | ".join(", ".join(list(tower)[:3]) for tower in released.towers)
     words = any(name.startswith("rnn.") for tower in released.towers for name in tower)
-    hint = ". SCAN is told by its option cross_attn, BFAN by focal_type; save the file with its `opt`" if words else ""
+    hint = ". Its option cross_attn marks SCAN, focal_type BFAN; save the file with its `opt`" if words else ""
     raise InputError(
         f"{released.path} must be of a known family ({', '.join(names('encoders'))}); "
         f"it holds {len(released.towers)} state dict(s) with names like {parameters}{hint}"

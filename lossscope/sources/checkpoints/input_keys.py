@@ -24,8 +24,8 @@ def input_keys(split: Split, progress: Progress | None = None) -> Pair[Rows | No
     first side are compared as captions are, with numbers that captions share.
     """
     if isinstance(split.images, Texts):
-        every = caption_keys([*split.images.texts, *split.captions])
-        return Pair(every[: len(split.images)], every[len(split.images) :])
+        keys = caption_keys([*split.images.texts, *split.captions])
+        return Pair(keys[: len(split.images)], keys[len(split.images) :])
     captions = caption_keys(split.captions) if split.tokens is None else number_values(map(tuple, split.tokens))
     return Pair(image_keys(split.images, split.name, progress), captions)
 
@@ -45,7 +45,7 @@ def image_keys(images: Images, name: str, progress: Progress | None = None) -> R
         rows = np.arange(start, min(start + _BLOCK, len(images)), dtype=np.int64)
         items = images.take(rows)
         arrays = [items[key] for key in sorted(items)] if isinstance(items, Mapping) else [items]
-        digests += [_digest([array[place] for array in arrays]) for place in range(len(rows))]
+        digests += [_digest([array[index] for array in arrays]) for index in range(len(rows))]
         if progress:
             progress(f"comparing {name} images", len(digests), len(images))
     return number_values(digests)

@@ -67,12 +67,12 @@ class PairScorer:
         for block in blocks:
             images = self._encode_images(block)
             tiles = []
-            for place, part in enumerate(parts):
-                tile = self.model.score(images, kept[place] if place in kept else self._encode_captions(part))
+            for index, part in enumerate(parts):
+                tile = self.model.score(images, kept[index] if index in kept else self._encode_captions(part))
                 assert isinstance(tile, Tensor)
                 tiles.append(tile.float())
                 if self.progress and len(parts) > 1:
-                    done = len(rows) * _BLOCK * len(caption_rows) + len(block) * sum(map(len, parts[: place + 1]))
+                    done = len(rows) * _BLOCK * len(caption_rows) + len(block) * sum(map(len, parts[: index + 1]))
                     self.progress(f"scoring {self._split.name} pairs", done, len(image_rows) * len(caption_rows))
             rows.append(torch.cat(tiles, 1))
         return torch.cat(rows)
@@ -81,12 +81,12 @@ class PairScorer:
         """Encode the captions once for all blocks of images, as many as fit into 2 GiB; number of the part -> batch."""
         kept: dict[int, EncodedBatch] = {}
         free = _CACHE_BYTES
-        for place, part in enumerate(parts):
+        for index, part in enumerate(parts):
             batch = self._encode_captions(part)
             free -= sum(tensor.nbytes for tensor in batch.tensors.values())
             if free < 0:
                 break
-            kept[place] = batch
+            kept[index] = batch
         return kept
 
     @property

@@ -45,4 +45,4 @@ def starts_of(items: int, size: int, at_least: bool) -> list[tuple[int, int]]:
     if not at_least:
         return [(start, min(start + size, items)) for start in range(0, items, size)]
     number = max(items // size, 1)
-    return [(items * place // number, items * (place + 1) // number) for place in range(number)]
+    return [(items * index // number, items * (index + 1) // number) for index in range(number)]

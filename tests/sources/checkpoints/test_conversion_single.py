@@ -154,5 +154,5 @@ def test_defaults_that_are_assumed_are_said(options: dict[str, Any], missing: st
 def test_a_file_of_scan_without_its_option_is_refused_with_what_it_lacks(tmp_path: Path) -> None:
     towers = [{"fc.weight": torch.ones(3, 4)}, torch.nn.GRU(2, 3, bidirectional=True).state_dict(prefix="rnn.")]
     torch.save({"model": towers, "opt": {"lambda_softmax": 9.0}}, tmp_path / "model_best.pth.tar")
-    with pytest.raises(InputError, match="SCAN is told by its option cross_attn, BFAN by focal_type"):
+    with pytest.raises(InputError, match="Its option cross_attn marks SCAN, focal_type BFAN"):
         open_released(tmp_path / "model_best.pth.tar")
