@@ -116,7 +116,7 @@ class MetricLoss:
             return loss(*args, **kwargs), observed
 
     def _measure_again(self) -> None:
-        """Measure the saturated weight again where a number of the loss has changed, as an annealed temperature does."""
+        """Measure the saturated weight again where a number of the loss has changed, as an annealed temperature."""
         if not self._has_scale or (numbers := _numbers_of(self.loss)) == self._numbers:
             return
         self._numbers = numbers

@@ -186,7 +186,7 @@ class LossScope:
         return row
 
     def _warn_of_logits(self, inputs: BatchInputs) -> None:
-        """Warn where S of the first watched batch is no cosine; later ones are not read, as a GPU would have to wait."""
+        """Warn where S of the first watched batch is no cosine; to read more, the host would wait for the device."""
         if inputs.S is None or self._is_checked:
             return
         self._is_checked = True

@@ -151,12 +151,12 @@ def _caption(rows: pd.DataFrame, probe: str, several: bool) -> str:
     eps = f"; eps {row['eps']:g}" if is_named else ""
     if is_named and row["b_eps"] != row["eps"]:
         eps = f"; eps {row['eps']:g} of A, {row['b_eps']:g} of B"
-    units = rows["weight_unit"].dropna().unique() if "weight_unit" in rows else []
-    unit = f"; weight unit {units[0]}" if len(units) == 1 else ""
+    units = list(rows["weight_unit"].dropna().unique()) if "weight_unit" in rows else []
+    counted = f"{f'; weight unit {units[0]}' if len(units) == 1 else ''}{eps}"
     size = f"batch size {row['batch_size']:g}; sampling {row['sampling']}; seed {row['seed']:g}"
     return (
-        f"{probe}: A is {sides[0]}; B is {sides[1]}. The same batches and masks on both sides{unit}{eps}; {size}; means over "
-        f"n = {int(row['n'])} batches."
+        f"{probe}: A is {sides[0]}; B is {sides[1]}. The same batches and masks on both sides{counted}; {size}; means "
+        f"over n = {int(row['n'])} batches."
     )
 
 

@@ -94,8 +94,11 @@ def _labels(rows: pd.DataFrame) -> list[str]:
     ]
     labels, names = [], _summary.SETTING_NAMES
     for _, row in rows.iterrows():
-        more = [f"{names.get(column, column)} {_summary.format_value(row[column])}" for column in differing
-                if pd.notna(row[column])]
+        more = [
+            f"{names.get(column, column)} {_summary.format_value(row[column])}"
+            for column in differing
+            if pd.notna(row[column])
+        ]
         labels.append(", ".join([str(row["probe"]), *more]))
     return labels
 

@@ -17,7 +17,7 @@ from typer import Context
 from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.probes.base import Probe
-from lossscope.registry import build, load, names, spec_of
+from lossscope.registry import build, load, names
 from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from tests.command_line import lossscope, plain, rows_of, tree
 from tests.each import each
@@ -284,8 +284,7 @@ def test_sources_that_were_trained_apart_are_counted_in_one_unit(tiny_checkpoint
 
 def test_a_table_says_its_unit_and_a_mixed_one_that_of_each_row(dump: Path, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(
-        "import torch\n\n\ndef own(S):\n"
-        "    return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))\n"
+        "import torch\n\n\ndef own(S):\n    return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))\n"
     )
     both = ("--objective", "./own.py:own", "--objective", "ntxent", "--interval", "none", "--sampling", "pairs")
     usual = plain(lossscope("cocos", dump, "--interval", "none").stdout)
@@ -293,7 +292,8 @@ def test_a_table_says_its_unit_and_a_mixed_one_that_of_each_row(dump: Path, tmp_
     assert "weight unit paper;" in plain(lossscope("cocos", dump, "--objective", "ntxent").stdout)
     mixed = lossscope("cocos", dump, *both, "--unit", "paper").stdout
     assert "weight unit" not in mixed.partition("\n\n")[0]
-    assert {line.split()[2] for line in mixed.splitlines() if line.startswith(("own", "ntxent"))} >= {"relative", "paper"}
+    lines = (line.split() for line in mixed.splitlines() if line.startswith(("own", "ntxent")))
+    assert {line[2] for line in lines} >= {"relative", "paper"}
     assert "weight unit relative;" in plain(lossscope("cocos", dump, *both).stdout)
     several = lossscope("probe", dump, *both, "--probes", "cocos:unit=paper", "--probes", "similarity").stdout
     assert "cocos, weight unit relative" in several

@@ -132,7 +132,8 @@ def test_the_last_stack_is_of_a_shorter_batch(frames: Callable[[int], Path]) -> 
 def test_the_command_prints_and_writes_the_same_as_in_one_process(size: int, tmp_path: Path) -> None:
     source = dump(tmp_path / "dump.npz", 250)
     words = ["cocos", str(source), "--batch-size", "300", "--format", "json", "--device", "cpu"]
-    words += ["--objective", "ntxent:tau=0.05", "--objective", "triplet", "--objective", "smoothap", "--unit", "paper", "--per-query"]
+    words += ["--objective", "ntxent:tau=0.05", "--objective", "triplet", "--objective", "smoothap", "--per-query"]
+    words += ["--unit", "paper"]
     alone = output_of(*words, "--out", str(tmp_path / "alone"))
     assert output_of(*words, "--out", str(tmp_path / "shared"), ranks=size) == alone
     assert_same_frame(tmp_path / "shared", tmp_path / "alone")

@@ -239,9 +239,7 @@ def test_logits_are_named_once_for_each_scope(S: Tensor, caplog: pytest.LogCaptu
     assert len(caplog.records) == 2
 
 
-def test_cosines_and_what_no_query_is_compared_with_are_no_logits(
-    S: Tensor, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_cosines_and_what_no_query_is_compared_with_are_no_logits(S: Tensor, caplog: pytest.LogCaptureFixture) -> None:
     mask = pair_mask(torch.arange(len(S)))
     masked = replace(mask, valid=mask.match | (torch.arange(len(S)) % 3 > 0))
     for given, of in ((S, None), (S.half(), None), (S.masked_fill(~masked.valid, -1e4), masked)):

@@ -263,7 +263,7 @@ def test_a_memory_of_batches_takes_a_wrapped_loss() -> None:
 
 def test_a_wrapped_loss_is_copied_and_pickled() -> None:
     watched = LossScope().wrap(losses.NTXentLoss(0.5))
-    for other in (copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))):  # noqa: S301 - made here
+    for other in (copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))):
         assert type(other) is type(watched)
         other.temperature = 0.1
         other(embeddings(), LABELS)

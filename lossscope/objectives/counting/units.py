@@ -18,8 +18,8 @@ from lossscope.registry import short_spec
 from ..base import Objective
 
 _OTHER_UNITS = (
-    "Objectives of several names are counted in it unless another unit is named: dL/ds itself, --unit cosine, in Python "
-    "probes=('cocos:unit=cosine',), or that of each paper, --unit paper"
+    "Objectives of several names are counted in it unless another unit is named: dL/ds itself, --unit cosine, in "
+    "Python probes=('cocos:unit=cosine',), or that of each paper, --unit paper"
 )
 _LEAST = 1e-3  # of its largest weight that a loss must have at saturation, for that weight to be a unit
 _NEAR, _APART = 1e-4, 3.0  # how far from saturation, and how many times as large, a weight may be to be a unit
