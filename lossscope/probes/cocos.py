@@ -41,8 +41,8 @@ class Cocos(Probe):
     C_B, C_0 and skipped are means over full batches. Under `released` every batch counts alike.
 
     Statistics:
-        C_q: negatives (of smoothap triplets, per positive) above eps, per query; mean over queries with any (E4).
-        C_q_all: negatives (of smoothap triplets, per positive) above eps, per query; mean over all queries.
+        C_q: negatives (smoothap: triplets) above eps, mean over queries with any (E4).
+        C_q_all: negatives (smoothap: triplets) above eps, mean over all queries.
         C_B: negatives with weight above eps, per batch.
         C_0: queries of a batch without any negative above eps.
         C_neg: negatives with weight above eps, per query.

@@ -137,8 +137,8 @@ def test_several_probes_are_one_sweep_with_the_numbers_of_each(dump: Path, tmp_p
         assert order[tuple(row[k] for k in key)] == pytest.approx(row)
     frame = Frame(tmp_path / "frame").manifest()
     assert frame["done"] and frame["command"]["probes"] == [
-        "similarity", "cocos:eps=0.1,convention=corrected,curve=false,unit=paper",
-        "weight_mass:eps=0.1,convention=corrected,unit=paper",
+        "similarity", "cocos:eps=0.1,convention=corrected,curve=false,unit=relative",
+        "weight_mass:eps=0.1,convention=corrected,unit=relative",
     ]  # fmt: skip
 
 
