@@ -83,7 +83,8 @@ SWEEPS: dict[str, tuple[SplitEmbeddings, dict[str, Any]]] = {
     "views": (split(40, 1), {"objectives": ("ntxent",), "probes": TILES, "sampling": "views"}),
     "documents": (documents(), {"objectives": ("ntxent",), "probes": TILES}),
     "groups": (
-        documents(), {"objectives": ("supcon", "smoothap"), "probes": ("cocos:unit=paper", "recall"), "sampling": "groups"}
+        documents(),
+        {"objectives": ("supcon", "smoothap"), "probes": ("cocos:unit=paper", "recall"), "sampling": "groups"},
     ),
     "classes": (classes(), {"objectives": ("supcon",), "probes": ("cocos", "recall")}),
 }  # fmt: skip
