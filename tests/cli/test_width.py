@@ -17,7 +17,7 @@ SWEEP = ("--split", "val", "--batch-size", "16", "--quiet")
 COMMANDS = {
     "one objective": ("cocos", "best.pt", *SWEEP),
     "three objectives": (
-        "cocos", "best.pt", *SWEEP, "--objective=triplet", "--objective=ntxent", "--objective=smoothap",
+        "cocos", "best.pt", *SWEEP, "--objective=triplet", "--objective=ntxent", "--objective=smoothap", "--unit=paper",
     ),
     "own loss": ("cocos", "best.pt", *SWEEP, "--objective=./own.py:clip", "--objective=ntxent", "--trust-code"),
     "six objectives, three eps": (
