@@ -13,7 +13,7 @@ from lossscope.io.frames import require_columns
 from ._intervals import bracketed, percents
 from ._legend import legend
 from ._specs import KINDS, shorten
-from ._summary import differing_settings, format_value
+from ._summary import differing_settings, format_value, unit_text
 from .base import Table
 from .cells import DASH, Cell
 
@@ -151,8 +151,7 @@ def _caption(rows: pd.DataFrame, probe: str, several: bool) -> str:
     eps = f"; eps {row['eps']:g}" if is_named else ""
     if is_named and row["b_eps"] != row["eps"]:
         eps = f"; eps {row['eps']:g} of A, {row['b_eps']:g} of B"
-    units = list(rows["weight_unit"].dropna().unique()) if "weight_unit" in rows else []
-    counted = f"{f'; weight unit {units[0]}' if len(units) == 1 else ''}{eps}"
+    counted = f"{unit_text(rows)}{eps}"
     size = f"batch size {row['batch_size']:g}; sampling {row['sampling']}; seed {row['seed']:g}"
     return (
         f"{probe}: A is {sides[0]}; B is {sides[1]}. The same batches and masks on both sides{counted}; {size}; means "

@@ -334,3 +334,9 @@ def test_a_unit_is_of_probes_that_count(dump: Path) -> None:
     result = lossscope("diff dump.npz --objective ntxent --b-objective supcon --probes similarity --unit paper")
     assert result.exit_code == 2
     assert "--unit is of probes that count, such as cocos; got similarity" in message(result)
+
+
+def test_the_heading_of_epochs_says_the_unit(run: Path) -> None:
+    for more, unit in (("", "paper"), ("--unit relative", "relative")):
+        text = " ".join(lossscope(f"diff run --epochs --probes cocos --batch-size 16 {more}").stdout.split())
+        assert f"after each epoch, on the same batches; weight unit {unit}." in text
