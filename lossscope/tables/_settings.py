@@ -53,7 +53,7 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
         return f"mean ± sample standard deviation over n = {span(sizes)} runs (seeds){alone}{each}"
     several = sorted({int(n) for n in rows["n"].dropna() if n > 1})
     if not counts and several and not rows.get("short_batch", pd.Series(dtype=float)).notna().any():
-        return f"over {span(several)} {per}"
+        return f"over n = {span(several)} {per}"
     if not counts and several:
         return f"mean over {span(several)} {per}, without a deviation: only one has full size"
     if not counts:
