@@ -158,7 +158,7 @@ def differing_settings(rows: pd.DataFrame) -> list[str]:
 
 def unit_text(rows: pd.DataFrame) -> str:
     """Return `; weight unit paper`, where all weights are in one unit; nothing where there are none."""
-    units = rows["weight_unit"].dropna().unique() if "weight_unit" in rows else ()
+    units = list(rows["weight_unit"].dropna().unique()) if "weight_unit" in rows else []
     return f"; weight unit {units[0]}" if len(units) == 1 else ""
 
 
