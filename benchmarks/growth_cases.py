@@ -59,14 +59,14 @@ class Size:
 def sweep(size: Size, folder: Path) -> Function:
     """Return a sweep of small batches, in stacks."""
     embedded = source(size.n // 5, 5, size.d, NOISE)
-    runner = Sweep(OBJECTIVES[: size.objectives], ("cocos",), batch_size=size.B)
+    runner = Sweep(OBJECTIVES[: size.objectives], ("cocos:unit=paper",), batch_size=size.B)
     return partial(runner.run, embedded)
 
 
 def tiles(size: Size, folder: Path) -> Function:
     """Return a sweep of one batch of all pairs, in tiles."""
     embedded = source(size.n, 1, size.d, NOISE)
-    runner = Sweep(OBJECTIVES[: size.objectives], ("cocos",), batch_size=None, engine="tiled", interval=None)
+    runner = Sweep(OBJECTIVES[: size.objectives], ("cocos:unit=paper",), batch_size=None, engine="tiled", interval=None)
     return partial(runner.run, embedded)
 
 

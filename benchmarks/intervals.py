@@ -52,7 +52,8 @@ def measure(
     """
     embedded = read()
     assert embedded.images is not None and embedded.captions is not None
-    plain, with_intervals = (Sweep(specs, ("cocos",), "pairs", batch_size, interval=one) for one in (None, 0.95))
+    probes = ("cocos:unit=paper",)
+    plain, with_intervals = (Sweep(specs, probes, "pairs", batch_size, interval=level) for level in (None, 0.95))
     runs = [partial(read_and_run, read, sweep) for sweep in (plain, with_intervals)]
     product, without, with_them = medians([partial(bare, embedded, batch_size), *runs])
     memory = [peak(run) for run in runs]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from lossscope.core.choices import Choice
+from lossscope.core.types import WeightUnit
 from lossscope.errors import InputError
 
 from ._options import usage
@@ -73,6 +74,14 @@ class Compared:
         "similarity",
     )
     eps: Annotated[float | None, Choice(None, "Threshold of A, and of B.", shown="0.01")] = None
+    unit: Annotated[
+        WeightUnit | None,
+        Choice(
+            None,
+            "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself.",
+            shown="paper; relative for several objectives",
+        ),
+    ] = None
     epoch: Annotated[int | None, Choice(None, "Epoch of A, a run folder.", shown="the best", low=0)] = None
     epochs: Annotated[
         bool, Choice(None, "Of one run folder: the counts of every epoch, with their intervals.", flags="--epochs")
@@ -80,9 +89,10 @@ class Compared:
 
     def specs(self, other: OtherCondition | None = None) -> tuple[str, ...]:
         """Return the specs of the probes of A, or of B. Raises a usage error for a threshold that none has."""
+        probes = self.probes if self.unit is None else probes_with(self.probes, "unit", self.unit, "--unit")
         if other is None or other.b_eps is None:
-            return probes_with_eps(self.probes, self.eps, "--eps")
-        return probes_with_eps(self.probes, other.b_eps, "--b-eps")
+            return probes_with_eps(probes, self.eps, "--eps")
+        return probes_with_eps(probes, other.b_eps, "--b-eps")
 
 
 def require_sides(options: SweepArguments, other: OtherCondition) -> None:
@@ -142,18 +152,27 @@ def load_side(path: Path, options: SweepArguments, report: Progress | None, mode
 
 def probes_with_eps(probes: Sequence[str], eps: float | None, option: str) -> tuple[str, ...]:
     """Return specs of probes with a threshold. Raises a usage error where none has one."""
+    if eps is None:
+        from lossscope.registry import build, spec_of
+
+        return tuple(spec_of(build("probes", probe)) for probe in probes)
+    if not 0 <= eps < float("inf"):
+        raise usage(f"{option} must be a finite number >= 0; got {eps:g}")
+    return probes_with(probes, "eps", repr(eps), option)
+
+
+def probes_with(probes: Sequence[str], field: str, value: str, option: str) -> tuple[str, ...]:
+    """Return specs of probes, those that have the field with this value. Raises a usage error where none has it."""
     from lossscope.registry import build, spec_of
     from lossscope.spec import Spec
 
-    specs = [Spec.parse(spec_of(build("probes", probe))) for probe in probes]
-    if eps is not None:
-        if not 0 <= eps < float("inf"):
-            raise usage(f"{option} must be a finite number >= 0; got {eps:g}")
-        with_eps = [spec for spec in specs if "eps" in spec.values]
-        if not with_eps:
-            raise usage(f"{option} is of probes that count, such as cocos; got {', '.join(probes)}")
-        for spec in with_eps:
-            spec.values["eps"] = repr(eps)
+    built = [build("probes", probe) for probe in probes]
+    if not any(hasattr(probe, field) for probe in built):
+        raise usage(f"{option} is of probes that count, such as cocos; got {', '.join(probes)}")
+    specs = [Spec.parse(spec_of(probe)) for probe in built]
+    for probe, spec in zip(built, specs, strict=True):
+        if hasattr(probe, field):
+            spec.values[field] = value
     return tuple(map(str, specs))
 
 

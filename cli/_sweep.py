@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from lossscope.core.types import Progress
     from lossscope.engine.selection import Selection
     from lossscope.engine.sweep import Sweep
+    from lossscope.objectives.base import Objective
 
 SWEEP_WORK = Work(processes=True, keeps=True, imports="lossscope.engine.sweep", verbose=True)
 _ACROSS = 10  # statistics of one probe that stand side by side
@@ -112,6 +113,8 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tup
         _ = arguments.options()
     results: list[Any] = []
     lacking: dict[str, None] = {}
+    is_alone = typed or len(arguments.sources) == 1 or not selection.needs_objective
+    others = () if is_alone else _objectives_of_sources(arguments)
     with progress() as report:
         guide = _load_guide(arguments, report)
         for number, source in enumerate(arguments.sources):
@@ -126,6 +129,7 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tup
                 embedded = whole if width is None else whole.prefix(width)
                 sweep = arguments.sweep_of(objectives, probes=selection.required, **trained)
                 sweep, left_out = selection.fit(typed if typed == sweep else sweep, embedded)  # whose plan is built
+                sweep = sweep.beside(others)
                 sweep.require_possible(embedded, guide)
                 for reason in left_out:
                     notice(f"Note: {reason}.")
@@ -141,6 +145,17 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tup
         notice(f"Note: no interval: {text}.")
     summary = join(result.summary for result in results)
     return summary, pd.concat([result.batches for result in results], ignore_index=True)
+
+
+def _objectives_of_sources(arguments: SweepArguments) -> tuple[Objective, ...]:
+    """Return what all sources were trained with: they are counted in one unit, before the first one is read."""
+    from lossscope.registry import build
+    from lossscope.sources.base import trained_objective
+
+    request = arguments.source_request
+    trained = [(source, trained_objective(source, request)) for source in arguments.sources]
+    specs = (spec for source, spec in trained for spec in objectives_for((), spec, source, silent=True))
+    return tuple(build("objectives", spec) for spec in specs)
 
 
 def untyped(trained: Mapping[str, Any]) -> dict[str, Any]:
@@ -200,5 +215,7 @@ def print_summary(arguments: SweepArguments, rows: pd.DataFrame, command: Mappin
         return probes.build(rows)
 
     sources = [str(source) for source in arguments.sources]
+    if "unit" in command:  # that the rows are in, where none was typed
+        command = {**command, "unit": command["unit"] or ", ".join(rows["weight_unit"].dropna().unique())}
     named = {"name": command["name"], "sources": sources, "split": arguments.request.split}
     print_results(rows, tables, {**named, **command}, arguments.format)

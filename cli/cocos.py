@@ -29,9 +29,13 @@ class Counting:
         tuple[float, ...], Choice(None, "Threshold: what is strictly above it counts; repeat for several.")
     ] = (0.01,)
     unit: Annotated[
-        WeightUnit,
-        Choice(None, "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself."),
-    ] = "paper"
+        WeightUnit | None,
+        Choice(
+            None,
+            "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself.",
+            shown="paper; relative for several objectives",
+        ),
+    ] = None
     convention: Annotated[Convention, Choice(None, "Way of counting.")] = "corrected"
     curve: Annotated[Path | None, Choice(None, "Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")] = (
         None
@@ -47,7 +51,7 @@ class Counting:
     @property
     def specs(self) -> list[str]:
         """Specs of the probe, one for each eps; the first one has the curve."""
-        counted = f"convention={self.convention},unit={self.unit}"
+        counted = f"convention={self.convention},unit={'none' if self.unit is None else self.unit}"
         specs = [f"cocos:eps={value!r},{counted}" for value in dict.fromkeys(self.eps)]
         return specs if self.curve is None else [f"{specs[0]},curve=true", *specs[1:]]
 
@@ -71,8 +75,9 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
     `lossscope cocos ckpt.pt --objective ./my_loss.py:my_loss --objective triplet --unit relative`
 
     A checkpoint knows its objective and its data; for a dump name --objective, or see the three usual ones. Means are
-    over queries, standard deviations over full batches. Your own loss has no paper, and is counted in shares of its
-    saturated weight, as a softmax is; --unit relative puts every loss on this scale.
+    over queries, standard deviations over full batches. One objective is counted in the unit of its paper. Several are
+    counted in shares of each loss's saturated weight, which is one scale for all; --unit paper counts each in its own.
+    Your own loss has no paper, and is always counted in such shares.
     """
     from lossscope.engine.selection import Selection
 

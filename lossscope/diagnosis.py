@@ -78,7 +78,8 @@ def diagnose(
         source: path of a checkpoint, run folder or dump; embeddings already loaded; arrays or tensors (N, d) of images
             and (M, d) of captions; or arrays by name of any two sides or one labelled set, as `sources.from_arrays`
             takes them: {"queries": Q, "documents": D, "positives": pairs}, {"embeddings": X, "labels": y}.
-        probes: specs, or `cheap` or `all`, which leave out the probes that cannot work on the source.
+        probes: specs, or `cheap` or `all`, which leave out the probes that cannot work on the source. Weights of
+            several objectives are `relative`, those of one in its paper's unit; `cocos:unit=paper` names another.
         objectives: specs, in which ranges are expanded, or functions and modules that compute a loss; None: the one
             that the source was trained with, else the three of the COCOS paper.
         batch_size: pairs or images of a batch; "all" or None: everything in one batch.

@@ -84,7 +84,7 @@ PICTURES: tuple[CommandPicture | ReportPicture, ...] = (
     ),
     CommandPicture(
         "eps_curve",
-        "cocos checkpoints/tiny.pt --objective ntxent:tau=0.02..0.2/4 --objective triplet --curve {out}",
+        "cocos checkpoints/tiny.pt --objective ntxent:tau=0.02..0.2/4 --objective triplet --unit paper --curve {out}",
         "Negatives that count for every threshold at once",
     ),
     ReportPicture(

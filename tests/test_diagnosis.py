@@ -186,3 +186,14 @@ def test_a_labelled_set_by_name() -> None:
     assert {"cocos", "recall", "tangent"} <= set(found.rows["probe"])
     with pytest.raises(InputError, match="arrays must be of two sides, or of one labelled set; got x"):
         lossscope.diagnose({"x": X})
+
+
+def test_several_objectives_are_counted_in_one_unit() -> None:
+    """Cheap probes beside `cocos` too, and the usual objectives where none is named."""
+    several = ["ntxent", "supcon"]
+    for objectives, unit in ((None, "relative"), (several, "relative"), ("ntxent:tau=0.05..0.2/3", "paper")):
+        rows = lossscope.diagnose(tuple(UNIT), "cheap", objectives, caption_image=OWNER, interval=None).rows
+        assert set(rows["weight_unit"].dropna()) == {unit}, objectives
+        assert {"cocos", "weight_mass"} <= set(rows.loc[rows["weight_unit"].notna(), "probe"])
+    stated = lossscope.diagnose(tuple(UNIT), "cocos:unit=paper", several, caption_image=OWNER).rows
+    assert set(stated["weight_unit"]) == {"paper"}

@@ -16,6 +16,7 @@ from lossscope.errors import InputError
 from .pair import Pair
 from .types import Direction, SameImage
 
+LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
 REPEATS = "repeats"
 """Name in `Mask.info` of how often the positive of each query (q,) stands in its denominator beside the first time."""
 
@@ -163,6 +164,15 @@ def cosine(images: Tensor, captions: Tensor) -> Tensor:
     """S = V T' of unit rows, (n, d) x (m, d) -> (n, m). Raises InputError when the widths differ."""
     require_one_width(images, captions)
     return images @ captions.T
+
+
+def largest_beyond_cosines(S: Tensor) -> float | None:
+    """Return the largest |s| where S has entries that are no cosines, as logits are; None where it may be cosines."""
+    if not S.numel():
+        return None
+    low, high = S.detach().aminmax()
+    largest = float(torch.maximum(-low, high))
+    return largest if largest > LARGEST_COSINE else None
 
 
 def require_one_width(images: Tensor, captions: Tensor) -> None:

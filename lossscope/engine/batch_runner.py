@@ -425,5 +425,7 @@ def _label(probe: Probe, probes: Sequence[Probe]) -> str:
     twins = [one for one in probes if one != probe and type(one) is type(probe)]
     same = ("eps", "convention", "unit")
     if any(all(getattr(one, key, None) == getattr(probe, key, None) for key in same) for one in twins):
-        return short_spec(probe)
+        spec = Spec.parse(short_spec(probe))
+        spec.values.pop("unit", None)  # the rows state it
+        return str(spec)
     return Spec.parse(spec_of(probe)).name

@@ -57,7 +57,8 @@ class PairedResult:
 class PairedSweep:
     """A sweep of A and one of B over the same batches, the same masks and the same sample of queries.
 
-    Objectives and probes are paired by their places. Both take the same options of batches, and the same seed.
+    Objectives and probes are paired by their places. Both take the same options of batches, the same seed and one unit
+    of weights.
     """
 
     first: Sweep
@@ -72,6 +73,8 @@ class PairedSweep:
             )
         if a.is_sample or b.is_sample:
             raise InputError("differences are of all queries; a sample has none. Leave --queries out")
+        object.__setattr__(self, "first", a.beside(b.plan.objectives))
+        object.__setattr__(self, "second", b.beside(a.plan.objectives))
 
     @float32_products()
     def run(

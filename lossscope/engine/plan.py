@@ -19,6 +19,7 @@ from lossscope.core.types import SamplingMode
 from lossscope.errors import InputError, OptionError
 from lossscope.io.frames import reported_statistics
 from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.units import answer_unit
 from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.probes.base import Probe, Statistic
 from lossscope.registry import build, short_spec, spec_of
@@ -26,6 +27,7 @@ from lossscope.registry import build, short_spec, spec_of
 from .false_negatives import build_rule
 from .options import SweepOptions
 from .reducers import REDUCERS
+from .run_probes import in_unit
 from .workers import ALONE, Workers
 
 _OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
@@ -59,6 +61,8 @@ class SweepPlan:
     def __post_init__(self) -> None:
         if not self.objectives:
             raise InputError("a sweep must have an objective, which also says what a batch is made of; got none")
+        unit = answer_unit(self.objectives)
+        object.__setattr__(self, "probes", tuple(dict.fromkeys(in_unit(probe, unit) for probe in self.probes)))
         if self.options.terms:
             from .terms import require_terms
 

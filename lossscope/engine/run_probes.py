@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lossscope.core.cached import cached_property
 from lossscope.core.sides import IMAGE_TEXT, Sides
-from lossscope.core.types import CountedDirection, Direction
+from lossscope.core.types import CountedDirection, Direction, WeightUnit
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import unit_factor
 from lossscope.probes.base import Accumulators, Probe, Statistic, concatenate
@@ -129,7 +129,7 @@ class ProbePlan:
         for objective, probe in self.pairs:
             eps = getattr(probe, "eps", None)
             if eps is not None and objective is not None:
-                factor = unit_factor(objective, getattr(probe, "unit", "paper"))
+                factor = unit_factor(objective, getattr(probe, "unit", None))
                 assert factor is not None, "a probe of tiles has weights in proportion to those of the paper"
                 thresholds.append(eps / factor)
         return thresholds
@@ -140,6 +140,15 @@ class ProbePlan:
         return tuple(dict.fromkeys(objective for objective, _ in self.pairs if objective is not None))
 
 
+def in_unit(probe: Probe, unit: WeightUnit) -> Probe:
+    """Return the probe with the unit of its weights, where it names none; a published convention is in the paper's."""
+    if getattr(probe, "unit", unit) is not None:
+        return probe
+    published = getattr(probe, "convention", "corrected") != "corrected"
+    counted: Probe = replace(probe, unit="paper" if published else unit)  # type: ignore[type-var]
+    return counted
+
+
 def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
     """Whether one pass over tiles gives all that the probe reads under the objective."""
     if not probe.reads <= _READS_OF_TILES:
@@ -148,7 +157,7 @@ def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
         return True
     if objective.counting_rule is None or getattr(probe, "convention", "corrected") != "corrected":
         return False
-    return unit_factor(objective, getattr(probe, "unit", "paper")) is not None
+    return unit_factor(objective, getattr(probe, "unit", None)) is not None
 
 
 def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:

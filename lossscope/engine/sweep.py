@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
+from typing import Any
 
 import pandas as pd
 
@@ -15,13 +16,17 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.float32_products import float32_products
 from lossscope.core.sampling_units import SamplingUnits
 from lossscope.core.sides import plural
-from lossscope.core.types import Progress
+from lossscope.core.types import Progress, WeightUnit
 from lossscope.errors import InputError
 from lossscope.io.frames import Frame, summarise
+from lossscope.objectives.base import Objective
+from lossscope.objectives.counting.units import answer_unit
+from lossscope.registry import build, spec_of
 
 from .batch_runner import BatchRunner, PartRows
 from .options import SweepOptions
 from .plan import SweepPlan
+from .run_probes import in_unit
 from .sweep_intervals import NamedSums, SweepIntervals, join_sums, sums_of_table, sums_table
 from .workers import Behind, number_of_jobs
 
@@ -57,6 +62,22 @@ class Sweep(SweepOptions):
     def plan(self) -> SweepPlan:
         """What the options mean. Raises SpecError or InputError for options that are invalid or do not fit together."""
         return SweepPlan.of(self)
+
+    def record(self) -> dict[str, Any]:
+        """Return the options as a frame's manifest states them, probes with the unit that they count in."""
+        return {**super().record(), "probes": self._probes_in(answer_unit(self.plan.objectives))}
+
+    def beside(self, objectives: Iterable[Objective]) -> Sweep:
+        """Return the sweep as a part of an answer about these objectives too: in the unit that all are counted in."""
+        own = self.plan.objectives
+        unit = answer_unit((*own, *objectives))
+        return self if unit == answer_unit(own) else replace(self, probes=self._probes_in(unit))
+
+    def _probes_in(self, unit: WeightUnit) -> tuple[str, ...]:
+        """Return the specs of the probes; those that name no unit of weights have this one."""
+        probes = [(spec, build("probes", spec)) for spec in self.probes]
+        counted = ((spec, probe, in_unit(probe, unit)) for spec, probe in probes)
+        return tuple(dict.fromkeys(spec if probe == other else spec_of(other) for spec, probe, other in counted))
 
     @float32_products()
     def run(

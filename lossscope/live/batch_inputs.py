@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -11,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lossscope.core.sides import IMAGE_TEXT, ITEM, QUERY_DOCUMENT, Sides
-from lossscope.core.similarity import Mask, normalise, require_one_width
+from lossscope.core.similarity import Mask, largest_beyond_cosines, normalise, require_one_width
 from lossscope.core.types import DIRECTIONS
 from lossscope.engine.batch_masks import i2t_mask, require_matrix, require_places
 from lossscope.engine.direction_rows import HALF_TYPES
@@ -107,6 +108,16 @@ class BatchInputs:
                 hint = f"; did you mean {near[0]!r}?" if near else ""
                 raise TypeError(f"watch() got an unexpected keyword argument {name!r}{hint}")
         return cls(S, mask, **batch, is_share=is_share)
+
+    def beyond_cosines(self) -> float | None:
+        """Return the largest |s| of the valid entries where S has entries that are no cosines; None elsewhere."""
+        S = _as_tensor(self.S, "S")
+        if S is None or not S.is_floating_point():
+            return None
+        if self.mask is not None and self.mask.valid.shape == S.shape:
+            S = S[self.mask.valid.to(S.device)]
+        largest = largest_beyond_cosines(S)
+        return largest if largest is not None and math.isfinite(largest) else None
 
     def rows(self, sides: Sides | None) -> BatchRows:
         """Return the rows of S of each direction.

@@ -14,6 +14,7 @@ from lossscope.core.sides import ITEM, Sides
 from lossscope.core.similarity import Mask, cosine, normalise
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
+from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import saturated_weight
 from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.objectives.custom.wrapped_loss import WrappedLoss
@@ -75,14 +76,23 @@ class MetricLoss:
     sides: Sides | None = None
     _averages: bool = field(default=True, init=False)
     _objective: GivenWeights = field(default=GivenWeights(), init=False)
+    _has_scale: bool = field(default=False, init=False)  # whether its saturated weight is the unit
+    _measured: Objective | None = field(default=None, init=False)  # the loss as its weight is measured; not copied
+    _numbers: dict[str, float] = field(default_factory=dict, init=False)  # of the loss, when its weight was measured
     _is_checked: bool = field(default=False, init=False)  # whether all of the gradient was seen to pass through S
 
     def __post_init__(self) -> None:
         if self.own:
-            self._averages, self._objective = _measure(self.loss)
+            self._averages, self._objective, self._measured = _measure(self.loss)
+            self._has_scale, self._numbers = self._measured is not None, _numbers_of(self.loss)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is copied and pickled: all but an objective of a class that no file has."""
+        return {**vars(self), "_measured": None}
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
         """Return what the loss returns, which may be one around this one, and what this one saw."""
+        self._measure_again()
         observed: list[Observed] = []
         calls: list[Call] = []
         triplets: list[int] = []
@@ -104,6 +114,15 @@ class MetricLoss:
                 if callable(getattr(self.loss, name, None)):
                     stack.enter_context(record_calls(self.loss, name, on_call))
             return loss(*args, **kwargs), observed
+
+    def _measure_again(self) -> None:
+        """Measure the saturated weight again where a number of the loss has changed, as an annealed temperature."""
+        if not self._has_scale or (numbers := _numbers_of(self.loss)) == self._numbers:
+            return
+        self._numbers = numbers
+        with unchanged_random_state():
+            self._measured = self._measured or as_objective(self.loss)
+            self._objective = GivenWeights(saturated_weight(self._measured))
 
     def _observed(self, given: MetricCall, value: Tensor, calls: list[Call], triplets: int) -> Observed:
         shape = (len(given.embeddings), len(given.references))
@@ -181,17 +200,25 @@ def innermost(loss: Any) -> Any:
     return loss
 
 
-def _measure(loss: Any) -> tuple[bool, GivenWeights]:
-    """Return whether a loss averages over a batch, and its saturated weight; 1 where that is no scale of it."""
+def _numbers_of(loss: Any) -> dict[str, float]:
+    """Return the attributes of a loss that are numbers, such as its temperature."""
+    return {name: value for name, value in vars(loss).items() if isinstance(value, int | float)}
+
+
+def _measure(loss: Any) -> tuple[bool, GivenWeights, Objective | None]:
+    """Return whether a loss averages over a batch, its saturated weight, and what that is measured of.
+
+    The weight is 1, and measured of nothing, where it is no scale of the loss.
+    """
     averages = type(getattr(loss, "reducer", None)).__name__ != "SumReducer"
     with unchanged_random_state():
         try:
             objective = as_objective(loss)
             assert isinstance(objective, WrappedLoss)
             averages = objective.measured_traits.reduction == "mean"
-            return averages, GivenWeights(saturated_weight(objective))
+            return averages, GivenWeights(saturated_weight(objective)), objective
         except (InputError, SpecError, UnsupportedLoss):
-            return averages, GivenWeights()
+            return averages, GivenWeights(), None
 
 
 def _mask_of_pairs(indices: Sequence[Tensor], n: int, m: int, device: torch.device) -> Mask:

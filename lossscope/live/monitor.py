@@ -92,6 +92,7 @@ class LossScope:
     recorder_bytes: int = RECORDER_BYTES  # of the tensors and ids of these steps: of large batches fewer are kept
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
+    _is_checked: bool = field(default=False, init=False, repr=False)  # whether a batch of S was examined for logits
     named_sides: Sides | None = field(default=None, init=False, repr=False)  # `sides`, as Sides
     _hook: CrashHook | None = field(default=None, init=False, repr=False)  # from the first recorded batch to `close`
 
@@ -175,11 +176,28 @@ class LossScope:
         objective = self._require_objective("S or embeddings")
         inputs = BatchInputs.of(S, mask, batch, self._layout.is_shared)
         if self.queries is None:
-            return self._record(lambda: [inputs.rows(self.named_sides).observed()], number, (ids, second_ids), log)
-        draw = self.queries, number
-        return self._merge(
-            lambda: self._statistics.sampled_part(inputs.rows(self.named_sides), objective, *draw), number, log
-        )
+            row = self._record(lambda: [inputs.rows(self.named_sides).observed()], number, (ids, second_ids), log)
+        else:
+            draw = self.queries, number
+            row = self._merge(
+                lambda: self._statistics.sampled_part(inputs.rows(self.named_sides), objective, *draw), number, log
+            )
+        self._warn_of_logits(inputs)
+        return row
+
+    def _warn_of_logits(self, inputs: BatchInputs) -> None:
+        """Warn where S of the first watched batch is no cosine; to read more, the host would wait for the device."""
+        if inputs.S is None or self._is_checked:
+            return
+        self._is_checked = True
+        largest = inputs.beyond_cosines()
+        if largest is not None:
+            LOGGER.warning(
+                "similarities that are watched reach %.3g, so they are not cosines (at most 1): tau, margins and eps "
+                "are of cosines. Pass S without the scale, watch(S) in place of watch(S / tau), or the embeddings, "
+                "watch(images=..., captions=...)",
+                largest,
+            )
 
     def ring(
         self, columns: int, offset: int = 0, step: int | None = None, log: Mapping[str, float] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,7 +25,9 @@ Recorder = SentenceLoss | MetricLoss | ClipLoss | CalledLoss  # sees what a loss
 class WatchedLoss(nn.Module):
     """The loss as it is, called as before; `LossScope.wrap` builds it.
 
-    Calls under torch.no_grad(), and those in eval() mode, are no steps. Attributes of the loss are read through it.
+    Calls under torch.no_grad(), and those in eval() mode, are no steps. Attributes of the loss are read, written and
+    deleted through it. A loss of pytorch-metric-learning keeps the name of its class, by which CrossBatchMemory and the
+    like know what they support.
 
     Args:
         loss: a function or module; `loss` of this module.
@@ -40,6 +43,12 @@ class WatchedLoss(nn.Module):
         inner: Any = getattr(loss, "loss") if isinstance(loss, WatchedLoss) else loss  # noqa: B009 - of any type
         self.loss, self.scope = inner, scope
         self._recorder = _recorder_of(inner, objective, sides)
+        if isinstance(self._recorder, MetricLoss):
+            self.__class__ = _named_as(type(inner).__name__)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return how the module is copied and pickled: under the class that this file has."""
+        return _restore, (dict(self.__dict__),)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Call the loss, and record the statistics of a training step that is watched."""
@@ -58,6 +67,41 @@ class WatchedLoss(nn.Module):
             if name == "loss":
                 raise
             return getattr(self.loss, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_of_loss(name):
+            setattr(self.loss, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if self._is_of_loss(name):
+            delattr(self.loss, name)
+        else:
+            super().__delattr__(name)
+
+    def _is_of_loss(self, name: str) -> bool:
+        """Whether an attribute is one of the loss: all but those of this module, and of every module."""
+        own = name in _OWN or name in vars(self) or hasattr(nn.Module, name) or name.startswith("_")
+        return not own and "_recorder" in vars(self)  # which is set last
+
+
+_OWN = ("loss", "scope")
+
+
+@cache
+def _named_as(name: str) -> type[WatchedLoss]:
+    """Return WatchedLoss under the name of another class."""
+    return type(name, (WatchedLoss,), {})
+
+
+def _restore(attributes: dict[str, Any]) -> WatchedLoss:
+    """Return the module with these attributes."""
+    watched = WatchedLoss.__new__(WatchedLoss)
+    vars(watched).update(attributes)
+    if isinstance(attributes["_recorder"], MetricLoss):
+        watched.__class__ = _named_as(type(watched.loss).__name__)
+    return watched
 
 
 def _recorder_of(loss: Any, objective: Objective | None, sides: Sides | None) -> Recorder:

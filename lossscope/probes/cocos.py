@@ -30,20 +30,21 @@ _CURVE = Statistic("curve", "curve", "curve", "samples")
 
 @dataclass(frozen=True)
 class Cocos(Probe):
-    """count_q = #{candidates whose counted weight > eps}, and the weight above and below eps, for every query.
+    """count_q = #{negatives whose counted weight > eps}, and the weight above and below eps, for every query.
 
-    Counted weights are in the scale of the objective's own paper, see the objective; `unit` names another: `relative`,
-    |W| divided by the saturated weight (of a query with two candidates at s₊ = −1, s₋ = +1, measured), so that all
-    losses are on one scale, or `cosine`, |W| itself. A loss that no paper counts, such as your own, is `relative`.
+    The `unit` of counted weights is `paper`, the scale of the objective's own paper, see the objective; `relative`, |W|
+    divided by the saturated weight (of a query with two candidates at s₊ = −1, s₋ = +1, measured), so that all losses
+    are on one scale; or `cosine`, |W| itself. Where none is named, objectives of several names are counted as
+    `relative`, those of one name as `paper`. A loss that no paper counts, such as your own, is always `relative`.
 
     A batch counts in a mean by the number of its queries, also in that of C_q and N_eff, which not every query has;
     C_B, C_0 and skipped are means over full batches. Under `released` every batch counts alike.
 
     Statistics:
-        C_q: samples with weight above eps, per query; mean over queries with any (E4).
-        C_q_all: samples with weight above eps, per query; mean over all queries.
-        C_B: samples with weight above eps, per batch.
-        C_0: queries of a batch without any sample above eps.
+        C_q: negatives (smoothap: triplets) above eps, mean over queries with any (E4).
+        C_q_all: negatives (smoothap: triplets) above eps, mean over all queries.
+        C_B: negatives with weight above eps, per batch.
+        C_0: queries of a batch without any negative above eps.
         C_neg: negatives with weight above eps, per query.
         W_neg: summed weight of the negatives above eps, per query.
         W_low: summed weight of all other negatives, per query.
@@ -58,7 +59,7 @@ class Cocos(Probe):
     eps: float = 0.01  # threshold: weights strictly above it are counted
     convention: Convention = "corrected"  # how weights are counted: corrected, released or text
     curve: bool = False  # also count for every eps of a logarithmic scale, from whole rows
-    unit: WeightUnit = "paper"  # of weights and eps: paper, relative (to the saturated weight) or cosine (dL/ds)
+    unit: WeightUnit | None = None  # of weights and eps: paper (of one objective), relative (of several) or cosine
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True
 

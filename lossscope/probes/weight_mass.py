@@ -47,7 +47,7 @@ class WeightMass(Probe):
 
     eps: float = 0.01  # threshold: weights strictly above it are counted
     convention: Convention = "corrected"  # how weights are counted: corrected, released or text
-    unit: WeightUnit = "paper"  # of weights and eps: paper, relative (to the saturated weight) or cosine (dL/ds)
+    unit: WeightUnit | None = None  # of weights and eps: paper (of one objective), relative (of several) or cosine
     reads: ClassVar[frozenset[Reads]] = frozenset({"counts"})
     needs_objective: ClassVar[bool] = True
     cheap: ClassVar[bool] = True

@@ -9,18 +9,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.similarity import largest_beyond_cosines
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
 from lossscope.errors import InputError
 
 _LARGEST_SIMILARITY = 1e12
-_LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
 
 
 def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
     """Return a notice where similarities are no cosines: weights of a loss at tau are then of other similarities."""
-    largest = float(similarity.abs().max()) if similarity.numel() else 0.0
-    if largest <= _LARGEST_COSINE:
+    largest = largest_beyond_cosines(similarity)
+    if largest is None:
         return []
     if largest > _LARGEST_SIMILARITY:
         raise InputError(

@@ -23,6 +23,15 @@ from lossscope.registry import names
 
 
 @runtime_checkable
+class StatesObjective(Protocol):
+    """A source that says what it was trained with before its model is run."""
+
+    def trained_with(self, request: Request) -> str | None:
+        """Return the spec of the objective; None where it is not known."""
+        ...
+
+
+@runtime_checkable
 class Source(Protocol):
     """A frozen dataclass with the field `path`."""
 
@@ -77,6 +86,18 @@ def from_arrays(arrays: Mapping[str, Any], sides: str | None = None, raw: bool =
         for part in (name, str(array.dtype), str(tuple(array.shape)), np.ascontiguousarray(numpy_of(array)).tobytes())
     )
     return read_any_sides(given, names, where, fingerprint_of("arrays", names.text, *parts), raw)
+
+
+def trained_objective(path: Path | str, request: Request) -> str | None:
+    """Return the objective that a source says it was trained with, without running its model; None where it says none.
+
+    Raises InputError when no source is there.
+    """
+    if url_of(path) is not None:
+        return None
+    with trust(every=request.trust_code):
+        source = find_source(path)
+        return source.trained_with(request) if isinstance(source, StatesObjective) else None
 
 
 def _read_url(url: str, request: Request) -> SplitEmbeddings:

@@ -35,15 +35,19 @@ class OriginalFile:
             return not ((path / "modules.json").is_file() or is_text_encoder(path))
         return path.is_file() and (is_torchscript(path) or looks_released(path, FORMAT))
 
-    def read(self, request: Request) -> SplitEmbeddings:
+    def trained_with(self, request: Request) -> str | None:
+        return self._open(request)[0].objective or None
+
+    def _open(self, request: Request) -> tuple[Checkpoint, tuple[str, ...]]:
+        """Return the file as a checkpoint, and what there is to say of it."""
         from .checkpoints.conversion import open_released
 
-        checkpoint, notices = open_released(
-            self.path,
-            request.vocabulary,
-            choices=request.encoder,
-            accepted_options=request.accepted_options,
+        return open_released(
+            self.path, request.vocabulary, choices=request.encoder, accepted_options=request.accepted_options
         )
+
+    def read(self, request: Request) -> SplitEmbeddings:
+        checkpoint, notices = self._open(request)
         if self.path.is_dir() and request.data is None:
             checkpoint = replace(checkpoint, data=_built_in_data(checkpoint))
             notices += (f"{self.path} names no data: using the built-in {checkpoint.data}; --data names others",)

@@ -36,8 +36,16 @@ class Own:
             return (path / "best.pt").is_file()
         return path.suffix in (".pt", ".pth") or is_safetensors_checkpoint(path)
 
+    @property
+    def _file(self) -> Path:
+        return self.path / "best.pt" if self.path.is_dir() else self.path
+
+    def trained_with(self, request: Request) -> str | None:
+        with naming(self._file, "a checkpoint whose parts can be built"):
+            return _objective(Checkpoint.load(self._file), self._file)
+
     def read(self, request: Request) -> SplitEmbeddings:
-        path = self.path / "best.pt" if self.path.is_dir() else self.path
+        path = self._file
         checkpoint = Checkpoint.load(path)
         with naming(path, "a checkpoint whose parts can be built"):
             objective = _objective(checkpoint, path)

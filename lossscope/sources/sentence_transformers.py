@@ -48,6 +48,13 @@ class SentenceTransformersFolder:
     def accepts(cls, path: Path) -> bool:
         return path.is_dir() and (path / "modules.json").is_file()
 
+    def trained_with(self, request: Request) -> str | None:
+        first_module = self.path / read_modules(self.path)[0]["path"]
+        if not _has_vision_tower(first_module):
+            return _OBJECTIVE
+        objective: str | None = load("sources", "original")(first_module).trained_with(request)
+        return objective
+
     def read(self, request: Request) -> SplitEmbeddings:
         self._require_ordinary_files()
         modules = read_modules(self.path)

@@ -45,6 +45,9 @@ class TextEncoderFolder:
     def accepts(cls, path: Path) -> bool:
         return is_text_encoder(path)
 
+    def trained_with(self, request: Request) -> str | None:
+        return _OBJECTIVE
+
     def read(self, request: Request) -> SplitEmbeddings:
         options = _options(request.encoder)
         if request.data is None:

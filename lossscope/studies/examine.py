@@ -20,6 +20,7 @@ from lossscope.datasets.base import Split
 from lossscope.doctor.examination.examine import examine_run
 from lossscope.doctor.examination.options import Options
 from lossscope.engine.eps_curves import eps_curves
+from lossscope.engine.run_probes import in_unit
 from lossscope.engine.similarity_clouds import hardest_negative_counts
 from lossscope.engine.sweep import Sweep
 from lossscope.io.evaluation_folder import SCHEMA, evaluated_checkpoint, evaluation_state, is_done, write_evaluation
@@ -109,7 +110,7 @@ def _evaluate(
     size = config.batch_size or recipe.batch_size
     sweep = Sweep(
         (objective,),
-        (*config.probes, *_more_conventions(config, objective, train.sides)),
+        (*map(_in_paper_unit, config.probes), *_more_conventions(config, objective, train.sides)),
         batch_size=size,
         seed=recipe.seed,
         same_image=recipe.same_image,
@@ -177,11 +178,18 @@ def _more_conventions(config: ExamineConfig, objective: str, sides: Sides) -> tu
     known = build("objectives", objective).traits.conventions
     cocos = [build("probes", spec) for spec in config.probes if spec.partition(":")[0] == "cocos"]
     return tuple(
-        spec_of(replace(probe, convention=convention, curve=False))
+        spec_of(in_unit(replace(probe, convention=convention, curve=False), "paper"))
         for probe in cocos[:1]
         for convention in config.conventions
         if convention in known and convention != probe.convention and (sides.is_image_text or convention != "released")
     )
+
+
+def _in_paper_unit(spec: str) -> str:
+    """Return the spec of a probe, whose weights are in the unit of each objective's paper unless it names another."""
+    probe = build("probes", spec)
+    stated = in_unit(probe, "paper")
+    return spec if stated == probe else spec_of(stated)
 
 
 def _has_what_if(config: ExamineConfig) -> bool:
@@ -190,7 +198,7 @@ def _has_what_if(config: ExamineConfig) -> bool:
 
 def _what_if(sweep: Sweep, config: ExamineConfig) -> Sweep:
     """The same batches under other objectives; curves, which are a vector per batch, are left out."""
-    probes = [build("probes", spec) for spec in config.probes]
+    probes = [build("probes", _in_paper_unit(spec)) for spec in config.probes]
     without = [replace(p, curve=False) if hasattr(p, "curve") else p for p in probes if p.needs_objective]
     objectives = tuple(expand("objectives", config.what_if))
     names = tuple(spec_of(probe) for probe in without)

@@ -104,20 +104,20 @@ def _may_be_fewer(row: dict[Any, Any]) -> bool:
 
 
 def _sentence(name: str, sides: Sequence[Side], eps: float) -> str:
-    """Return `on average 11.5 of 127 negatives carry 89 % of the pull; none of the queries is idle.`"""
+    """Return `on average 11.5 of 127 negatives carry 89 % of the push; none of the queries is idle.`"""
     has = frozenset.intersection(*(frozenset(side.means) for side in sides))
     if name == "triplet" and "C_q_all" in has and eps < 1:
-        return _join(f"on average {_each(sides, _count)} {_one(sides)} carry all of the pull", _idle(sides, "are idle"))
+        return _join(f"on average {_each(sides, _count)} {_one(sides)} carry all of the push", _idle(sides, "are idle"))
     if name == "triplet_sh" and "C_q_all" in has and eps < 1:
         one = _one(sides)
         hardest = "negative" if one == "negatives" else one
-        return _join(f"the hardest {hardest} carries all of the pull", _idle(sides, "are idle"))
+        return _join(f"the hardest {hardest} carries all of the push", _idle(sides, "are idle"))
     if name == "smoothap" and "C_q_all" in has:
         counted = f"on average {_each(sides, _count)} triplets per positive have a weight above eps"
         return _join(counted, _idle(sides, "have none"))
     if {"C_neg", "W_neg", "W_low"} <= has and all(side.means["W_neg"] + side.means["W_low"] > 0 for side in sides):
         shares = list(dict.fromkeys(side.share for side in sides))
-        counted = f"on average {_each(sides, _count)} {_one(sides)} carry {' and '.join(shares)} of the pull"
+        counted = f"on average {_each(sides, _count)} {_one(sides)} carry {' and '.join(shares)} of the push"
         return _join(counted, _idle(sides, "have no negative above eps"))
     return ""
 

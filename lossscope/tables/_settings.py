@@ -45,8 +45,8 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
     sizes = sorted({row.seeds for row in group_rows(rows, by)})
     with_std = rows[(_spread_over(rows) > 1) & rows["std"].notna()]
     counts = sorted({int(n) for n in with_std["n"]})
-    short = sorted({int(items) for items in with_std["short_batch"].dropna()}) if "short_batch" in with_std else []
-    without = f" (the deviation without a last one of {span(short)})" if short else ""
+    short = "short_batch" in with_std and bool(with_std["short_batch"].notna().any())
+    without = " (the last, short one is left out of the sd)" if short else ""
     if sizes[-1] > 1:
         each = f", {span(counts)} {per} each" if counts else ""
         alone = f" (of one run: population, over its {per})" if sizes[0] == 1 and counts else ""
@@ -55,10 +55,10 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
     if not counts and several and not rows.get("short_batch", pd.Series(dtype=float)).notna().any():
         return f"over n = {span(several)} {per}"
     if not counts and several:
-        return f"mean over n = {span(several)} {per}, of which one has full size, so that there is no deviation"
+        return f"mean over {span(several)} {per}, without a deviation: only one has full size"
     if not counts:
         return "one measurement"
-    return f"mean ± population sd over n = {span(counts)} {per}{without}"
+    return f"mean ± sd over {span(counts)} {per}{without}"
 
 
 def _spread_over(rows: pd.DataFrame) -> pd.Series[float]:

@@ -156,6 +156,12 @@ def differing_settings(rows: pd.DataFrame) -> list[str]:
     return [name for name in names if name in rows and rows[name].nunique(dropna=False) > 1]
 
 
+def unit_text(rows: pd.DataFrame) -> str:
+    """Return `; weight unit paper`, where all weights are in one unit; nothing where there are none."""
+    units = list(rows["weight_unit"].dropna().unique()) if "weight_unit" in rows else []
+    return f"; weight unit {units[0]}" if len(units) == 1 else ""
+
+
 def build_table(
     name: str, caption: str, rows: list[Row], columns: Sequence[Column], notes: Sequence[str] = (), **texts: Any
 ) -> Table:

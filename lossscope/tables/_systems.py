@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import PurePath
 
 import pandas as pd
+
+from lossscope.stats.naming import UNKNOWN
 
 from ._specs import KINDS, shorten
 
@@ -25,8 +28,14 @@ def label_columns(rows: pd.DataFrame) -> list[str]:
 
 
 def shared_labels(rows: pd.DataFrame, labels: Sequence[str]) -> list[str]:
-    """Return the data, encoder and metric of all rows, those that have no column; specs in their short form."""
-    return [_shared(rows, name) for name in ("data", "encoder", "metric") if name not in labels]
+    """Return the data, encoder and metric of all rows, those that have no column; specs in their short form.
+
+    Dumps do not state their data and encoder: the names of their files stand in place of them.
+    """
+    names = [name for name in ("data", "encoder", "metric") if name not in labels]
+    known = [name for name in names if str(rows[name].iloc[0]) != UNKNOWN]
+    files = [] if known == names else dict.fromkeys(PurePath(str(name)).name for name in _systems_of(rows))
+    return [*files, *(_shared(rows, name) for name in known)]
 
 
 def pairs_of_notes(rows: pd.DataFrame) -> dict[str, list[str]]:
@@ -51,6 +60,11 @@ def how_rough(rows: pd.DataFrame, number: str, seeds: str) -> str:
         f"{int(row[seeds])}"
         for row in rows.drop_duplicates(seeds).sort_values(seeds).to_dict("records")
     )
+
+
+def _systems_of(rows: pd.DataFrame) -> list[object]:
+    """Return the system and the baseline of each row."""
+    return [name for pair in zip(rows["system"], rows["baseline"], strict=True) for name in pair]
 
 
 def _shared(rows: pd.DataFrame, name: str) -> str:

@@ -8,6 +8,7 @@ import pandas as pd
 
 from lossscope.errors import InputError
 from lossscope.io.frames import require_columns
+from lossscope.stats.naming import NO_SEED
 
 from . import _systems
 from ._intervals import bracketed, percents
@@ -125,7 +126,8 @@ def _one_seed(rows: pd.DataFrame) -> bool:
 def _tested_seeds(rows: pd.DataFrame) -> str:
     seeds = "; ".join(text for text in dict.fromkeys(rows["seeds"].dropna().map(str)) if text)
     if _one_seed(rows):
-        return f"; one training of each, seed {seeds}" if seeds else ""
+        known = f"seed {seeds}" if seeds != NO_SEED else "of unknown seed"
+        return f"; one training of each, {known}" if seeds else ""
     return f" and over seeds {seeds or '–'} (t-test, sign flips)"
 
 

@@ -13,7 +13,7 @@ from lossscope.io.frames import require_columns
 from ._intervals import bracketed, percents
 from ._legend import legend
 from ._specs import KINDS, shorten
-from ._summary import differing_settings, format_value
+from ._summary import differing_settings, format_value, unit_text
 from .base import Table
 from .cells import DASH, Cell
 
@@ -151,10 +151,11 @@ def _caption(rows: pd.DataFrame, probe: str, several: bool) -> str:
     eps = f"; eps {row['eps']:g}" if is_named else ""
     if is_named and row["b_eps"] != row["eps"]:
         eps = f"; eps {row['eps']:g} of A, {row['b_eps']:g} of B"
+    counted = f"{unit_text(rows)}{eps}"
     size = f"batch size {row['batch_size']:g}; sampling {row['sampling']}; seed {row['seed']:g}"
     return (
-        f"{probe}: A is {sides[0]}; B is {sides[1]}. The same batches and masks on both sides{eps}; {size}; means over "
-        f"n = {int(row['n'])} batches."
+        f"{probe}: A is {sides[0]}; B is {sides[1]}. The same batches and masks on both sides{counted}; {size}; means "
+        f"over n = {int(row['n'])} batches."
     )
 
 
@@ -174,8 +175,7 @@ def _notes(rows: pd.DataFrame) -> tuple[str, ...]:
     both = rows["objective"].notna() & (rows["objective"] != rows["b_objective"])
     if both.any() and "weight_unit" in rows and (rows.loc[both, "weight_unit"] == "paper").any():
         notes.append(
-            "Weights, and eps, are in the scale of each objective's own paper; --probes cocos:unit=relative has one "
-            "scale for both."
+            "Weights, and eps, are in the scale of each objective's own paper; --unit relative has one scale for both."
         )
     return tuple(notes)
 

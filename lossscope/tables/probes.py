@@ -88,13 +88,17 @@ def _cells(rows: pd.DataFrame, spec: str | None, direction: str, unit: str, inte
 
 
 def _labels(rows: pd.DataFrame) -> list[str]:
-    """Return the probe of each row, with eps and convention where a probe has several."""
+    """Return the probe of each row, with eps, convention and unit of weights where a probe has several."""
     differing = [
         column for column in ("convention", "weight_unit", "eps") if rows.groupby("probe")[column].nunique().max() > 1
     ]
-    labels = []
+    labels, names = [], _summary.SETTING_NAMES
     for _, row in rows.iterrows():
-        more = [f"{column} {_summary.format_value(row[column])}" for column in differing if pd.notna(row[column])]
+        more = [
+            f"{names.get(column, column)} {_summary.format_value(row[column])}"
+            for column in differing
+            if pd.notna(row[column])
+        ]
         labels.append(", ".join([str(row["probe"]), *more]))
     return labels
 

@@ -16,6 +16,7 @@ from lossscope.core.sides import IMAGE_TEXT, Sides
 from lossscope.core.similarity import Mask, both_masks, pair_mask
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import OneBatch
+from lossscope.engine.run_probes import in_unit
 from lossscope.errors import InputError
 from lossscope.io.decode import decode, read_toml
 from lossscope.io.files import write_text
@@ -42,8 +43,9 @@ class ProbeSchedule:
             raise InputError(f"every must be at least 1, and probes some; got {self.every} and {self.probes}")
 
     def canonical(self) -> ProbeSchedule:
-        """Return the same with every spec written in full."""
-        return ProbeSchedule(tuple(dict.fromkeys(spec_of(build("probes", spec)) for spec in self.probes)), self.every)
+        """Return the same with every spec written in full; weights are in the unit of each objective's paper."""
+        probes = (in_unit(build("probes", spec), "paper") for spec in self.probes)
+        return ProbeSchedule(tuple(dict.fromkeys(map(spec_of, probes))), self.every)
 
     def write(self, path: Path) -> None:
         """Write it as TOML, which a resumed run reads."""

@@ -79,7 +79,8 @@ def _with_hubs(x: Tensor, strength: float, generator: torch.Generator) -> Tensor
 def replicate(setting: Setting, seed: int) -> pd.DataFrame:
     """Return the summary rows of one replicate."""
     torch.set_num_threads(1)
-    sweep = Sweep(("triplet", "ntxent:tau=0.05"), ("cocos", "similarity"), "pairs", setting.batch_size, seed=seed)
+    objectives, probes = ("triplet", "ntxent:tau=0.05"), ("cocos:unit=paper", "similarity")
+    sweep = Sweep(objectives, probes, "pairs", setting.batch_size, seed=seed)
     rows = sweep.run(setting.draw(seed)).summary
     rows["objective"] = rows["objective"].fillna("").str.partition(":")[0]
     return rows[["objective", "direction", "statistic", "mean", "std", "n", "low", "high"]].assign(seed=seed)

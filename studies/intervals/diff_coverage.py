@@ -66,7 +66,7 @@ SETTINGS = (Setting("none"), Setting("mild"), Setting("strong"), Setting("none",
 def replicate(setting: Setting, seed: int) -> pd.DataFrame:
     """Return the differences of one replicate."""
     torch.set_num_threads(1)
-    sweep = Sweep(("triplet", "ntxent:tau=0.05"), ("cocos", "similarity"), "pairs", BATCH, seed=seed)
+    sweep = Sweep(("triplet", "ntxent:tau=0.05"), ("cocos:unit=paper", "similarity"), "pairs", BATCH, seed=seed)
     rows = PairedSweep(sweep, sweep).run(*setting.draw(seed)).rows
     rows["objective"] = rows["objective"].fillna("").str.partition(":")[0]
     return rows[[*_KEY, "difference", "low", "high"]]

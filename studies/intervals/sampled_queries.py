@@ -26,7 +26,7 @@ IMAGES, CAPTIONS, WIDTH = 800, 3, 24
 SIZES = (50, 100, 200, 400, 800, 1600)
 REPETITIONS = 1000
 OBJECTIVES = ("ntxent:tau=0.05", "triplet")
-PROBES = ("cocos", "similarity")
+PROBES = ("cocos:unit=paper", "similarity")
 STATISTICS = ("C_neg", "W_neg", "N_eff", "C_q", "C_0", "margin_q50", "inverted")
 _KEY = ["objective", "direction", "statistic"]
 

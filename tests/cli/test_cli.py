@@ -70,7 +70,7 @@ def test_the_commands_are_those_of_the_contract() -> None:
     assert set(COMMANDS) <= set(tree(app).commands)  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("objectives", [["triplet"], ["ntxent:tau=0.05", "smoothap", "triplet-sh", "goal"]])
+@pytest.mark.parametrize("objectives", [["triplet"], ["ntxent:tau=0.05", "supcon", "triplet-sh", "goal"]])
 def test_json_of_cocos_is_one_document_that_equals_the_frame(objectives: list[str], dump: Path, tmp_path: Path) -> None:
     options = [word for spec in objectives for word in ("--objective", spec)]
     words = ["cocos", dump, *options, "--batch-size", "8", "--out", tmp_path / "frame", "--format", "json"]

@@ -96,6 +96,12 @@ def test_dumps_are_systems_of_their_own_names() -> None:
     assert {row["system"], row["baseline"]} == {"saf.npz", "sgr.npz"}
     assert row["p_t"] is None
     assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
+    for format in ("table", "latex"):
+        table = lossscope(f"compare saf.npz sgr.npz --resamples 99 --format {format} --quiet").stdout
+        words = " ".join(table.split())
+        assert "Differences between systems: sgr.npz, saf.npz, rsum;" in words
+        assert "one training of each, of unknown seed;" in words
+        assert "unknown, unknown" not in words
 
 
 def test_eval_writes_run_files_beside_its_numbers() -> None:

@@ -316,3 +316,27 @@ def test_options_that_do_not_fit_are_usage_errors(
     result = lossscope(words)
     assert result.exit_code == 2
     assert what in message(result)
+
+
+def test_two_objectives_are_compared_in_one_unit_and_the_heading_says_it(dump: Path) -> None:
+    line = "diff dump.npz --objective ntxent:tau=0.05 --b-objective supcon:tau=0.05 --sampling pairs --batch-size 8"
+    texts = {unit: lossscope(f"{line}{unit}").stdout for unit in ("", " --unit paper", " --unit cosine")}
+    for unit, said in (("", "relative"), (" --unit paper", "paper"), (" --unit cosine", "cosine")):
+        assert f"on both sides; weight unit {said}; eps 0.01;" in " ".join(texts[unit].split())
+    rows = [row for row in json.loads(lossscope(f"{line} --format json").stdout)["rows"] if row["probe"] == "cocos"]
+    assert {row["weight_unit"] for row in rows} == {"relative"}
+    assert [row["difference"] for row in rows] == pytest.approx([0.0] * len(rows), abs=1e-6)
+    one = lossscope("diff dump.npz --objective ntxent --b-objective ntxent:tau=0.05 --batch-size 8").stdout
+    assert "weight unit paper;" in " ".join(one.split())
+
+
+def test_a_unit_is_of_probes_that_count(dump: Path) -> None:
+    result = lossscope("diff dump.npz --objective ntxent --b-objective supcon --probes similarity --unit paper")
+    assert result.exit_code == 2
+    assert "--unit is of probes that count, such as cocos; got similarity" in message(result)
+
+
+def test_the_heading_of_epochs_says_the_unit(run: Path) -> None:
+    for more, unit in (("", "paper"), ("--unit relative", "relative")):
+        text = " ".join(lossscope(f"diff run --epochs --probes cocos --batch-size 16 {more}").stdout.split())
+        assert f"after each epoch, on the same batches; weight unit {unit}." in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -16,7 +17,8 @@ from typer import Context
 from lossscope.declarations import declarations
 from lossscope.io.frames import SUMMARY, Frame
 from lossscope.probes.base import Probe
-from lossscope.registry import build, load, names, spec_of
+from lossscope.registry import build, load, names
+from lossscope.sources.checkpoints.checkpoint import Checkpoint
 from tests.command_line import lossscope, plain, rows_of, tree
 from tests.each import each
 
@@ -134,7 +136,10 @@ def test_several_probes_are_one_sweep_with_the_numbers_of_each(dump: Path, tmp_p
     for row in alone:
         assert order[tuple(row[k] for k in key)] == pytest.approx(row)
     frame = Frame(tmp_path / "frame").manifest()
-    assert frame["done"] and frame["command"]["probes"] == [spec_of(build("probes", p)) for p in probes]
+    assert frame["done"] and frame["command"]["probes"] == [
+        "similarity", "cocos:eps=0.1,convention=corrected,curve=false,unit=relative",
+        "weight_mass:eps=0.1,convention=corrected,unit=relative",
+    ]  # fmt: skip
 
 
 def test_two_probes_of_one_name_are_distinguished(dump: Path) -> None:
@@ -248,3 +253,48 @@ def test_a_curve_is_drawn_where_eps_is_zero(dump: Path) -> None:
     result = lossscope("cocos", dump, "--objective", "triplet", "--eps", "0", "--curve", "curve.png")
     assert (result.exit_code, "Warning" in result.stderr) == (0, False)
     assert Path("curve.png").stat().st_size > 1000
+
+
+def trained_with(source: Path, objective: str, path: Path) -> Path:
+    """Write a checkpoint that says it was trained with another objective."""
+    stored = Checkpoint.load(source)
+    training = {**stored.training, "objective": objective}
+    Checkpoint(**{**vars(stored), "objective": objective, "training": training}).save(path)
+    return path
+
+
+def test_sources_that_were_trained_apart_are_counted_in_one_unit(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    a, b, c = (
+        trained_with(tiny_checkpoint, spec, tmp_path / f"{place}.pt")
+        for place, spec in enumerate(("ntxent:tau=0.05", "ntxent:tau=0.1", "supcon:tau=0.05"))
+    )
+    line = ("--split", "val", "--batch-size", "16", "--sampling", "pairs", "--interval", "none")
+    for sources, unit in (((a,), "paper"), ((a, b), "paper"), ((a, c), "relative")):
+        for name in ("cocos", "probe", "weight-mass"):
+            document = json.loads(lossscope(name, *sources, *line, "--format", "json").stdout)
+            units = {row["weight_unit"] for row in document["rows"] if row["probe"] in ("cocos", "weight_mass")}
+            assert units == {unit}, (name, sources)
+            assert name == "probe" or document["command"]["unit"] == unit
+    counts = [rows_of(lossscope("cocos", a, c, *line, *more, "--format", "json")) for more in ((), ("--unit", "paper"))]
+    numbers = [[row["mean"] for row in rows if row["statistic"] == "C_neg"] for rows in counts]
+    assert numbers[0][:2] == pytest.approx(numbers[0][2:])  # one model, one function
+    assert numbers[1][:2] != pytest.approx(numbers[1][2:])
+    assert {row["weight_unit"] for row in counts[1]} == {"paper"}
+
+
+def test_a_table_says_its_unit_and_a_mixed_one_that_of_each_row(dump: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import torch\n\n\ndef own(S):\n    return torch.nn.functional.cross_entropy(S / 0.1, torch.arange(len(S)))\n"
+    )
+    both = ("--objective", "./own.py:own", "--objective", "ntxent", "--interval", "none", "--sampling", "pairs")
+    usual = plain(lossscope("cocos", dump, "--interval", "none").stdout)
+    assert usual.count("weight unit relative;") == usual.count("cocos: ")  # the usual objectives are three
+    assert "weight unit paper;" in plain(lossscope("cocos", dump, "--objective", "ntxent").stdout)
+    mixed = lossscope("cocos", dump, *both, "--unit", "paper").stdout
+    assert "weight unit" not in mixed.partition("\n\n")[0]
+    lines = (line.split() for line in mixed.splitlines() if line.startswith(("own", "ntxent")))
+    assert {line[2] for line in lines} >= {"relative", "paper"}
+    assert "weight unit relative;" in plain(lossscope("cocos", dump, *both).stdout)
+    several = lossscope("probe", dump, *both, "--probes", "cocos:unit=paper", "--probes", "similarity").stdout
+    assert "cocos, weight unit relative" in several
+    assert "cocos, weight unit paper" in several

@@ -129,9 +129,9 @@ def _has_sums(objective: Objective) -> bool:
 ONE, MANY = objectives("one", True), objectives("many", True)
 WHOLE = objectives("many", False)
 COUPLED = tuple(name for name in names("objectives") if build("objectives", name).coupled)
-TILES = ("cocos", "cocos:eps=0.0001", "similarity", "recall", "alignment")
+TILES = ("cocos:unit=paper", "cocos:eps=0.0001,unit=paper", "similarity", "recall", "alignment")
 """Probes that one pass over tiles serves, with a number of each query."""
-ROWS = ("cocos", "contributors", "tangent", "influence")
+ROWS = ("cocos:unit=paper", "contributors", "tangent", "influence")
 """Probes that need whole rows."""
 
 
@@ -160,13 +160,13 @@ SCENARIOS = {
     "first captions": Scenario(captions, ("ntxent",), options={"captions": "first"}),
     "images": Scenario(captions, MANY, options={"sampling": "images"}),
     "rows": Scenario(captions, ("ntxent", "triplet", "circle:gamma=8"), ROWS, {"sampling": "pairs"}, per_query=False),
-    "rows of pairs": Scenario(captions, WHOLE, ("cocos", "similarity"), {"sampling": "pairs"}),
-    "rows of images": Scenario(captions, WHOLE, ("cocos", "contributors"), {"sampling": "images"}),
+    "rows of pairs": Scenario(captions, WHOLE, ("cocos:unit=paper", "similarity"), {"sampling": "pairs"}),
+    "rows of images": Scenario(captions, WHOLE, ("cocos:unit=paper", "contributors"), {"sampling": "images"}),
     "views": Scenario(captions, ("ntxent",), options={"sampling": "views"}),
     "documents": Scenario(documents, ("ntxent", "triplet")),
-    "groups": Scenario(documents, (*MANY, "supcon"), ("cocos", "recall"), {"sampling": "groups"}),
-    "classes": Scenario(classes, (*MANY, "supcon"), ("cocos", "recall"), {"per_class": 2}),
-    "coupled": Scenario(captions, COUPLED, ("cocos",), {"sampling": "pairs"}, in_pieces=False),
+    "groups": Scenario(documents, (*MANY, "supcon"), ("cocos:unit=paper", "recall"), {"sampling": "groups"}),
+    "classes": Scenario(classes, (*MANY, "supcon"), ("cocos:unit=paper", "recall"), {"per_class": 2}),
+    "coupled": Scenario(captions, COUPLED, ("cocos:unit=paper",), {"sampling": "pairs"}, in_pieces=False),
 }
 
 

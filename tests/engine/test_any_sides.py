@@ -25,7 +25,7 @@ from lossscope.registry import build
 from lossscope.sources.base import load
 
 SPECS = ("triplet", "triplet_sh", "ntxent:tau=0.02", "unified", "goal", "smoothap", "supcon:tau=0.02")
-ANY = ("cocos", "recall", "similarity")
+ANY = ("cocos:unit=paper", "recall", "similarity")
 
 
 def unit(n: int, d: int, seed: int) -> Tensor:
@@ -85,7 +85,7 @@ def test_a_labelled_set_gives_the_numbers_of_its_matrix_as_queries_and_documents
     tables = {}
     for name in ("set", "pairs", "images"):
         sampling = None if name == "set" else "images"
-        sweep = Sweep(("supcon:tau=0.02", "smoothap"), ("cocos", "recall"), sampling, batch_size=None)
+        sweep = Sweep(("supcon:tau=0.02", "smoothap"), ("cocos:unit=paper", "recall"), sampling, batch_size=None)
         first = "all" if name == "set" else "q2d" if name == "pairs" else "i2t"
         tables[name] = statistics(sweep.run(load(tmp_path / f"{name}.npz")).summary, direction=first)
     for other in ("pairs", "images"):
@@ -140,7 +140,7 @@ def test_tiles_give_the_numbers_of_dense_batches(mode: Any) -> None:
     embedded = queries_and_documents()
     specs = ("triplet", "triplet_sh", "ntxent", "unified") if mode != "groups" else ("supcon", "smoothap")
     dense, tiled = (
-        Sweep(specs, ("cocos", "similarity", "recall"), mode, 16, engine=engine).run(embedded).summary
+        Sweep(specs, ("cocos:unit=paper", "similarity", "recall"), mode, 16, engine=engine).run(embedded).summary
         for engine in ("dense", "tiled")
     )  # type: ignore[arg-type]
     pd.testing.assert_frame_equal(statistics(dense), statistics(tiled), rtol=1e-9)

@@ -114,7 +114,9 @@ def test_tiles_give_the_intervals_of_whole_batches(batch_size: int | None) -> No
     embedded = split(80)
     specs = ("triplet", "triplet_sh", "ntxent:tau=0.05", "smoothap:tau=0.05")
     dense, tiled = (
-        Sweep(specs, ("cocos", "similarity", "recall"), "pairs", batch_size, engine=engine).run(embedded).summary
+        Sweep(specs, ("cocos:unit=paper", "similarity", "recall"), "pairs", batch_size, engine=engine)
+        .run(embedded)
+        .summary
         for engine in ("dense", "tiled")
     )
     assert dense["low"].notna().mean() > 0.7 and (dense["low"].notna() == tiled["low"].notna()).all()
@@ -128,7 +130,9 @@ def test_the_numbers_of_several_stacks_are_kept_as_they_were(monkeypatch: pytest
     monkeypatch.setattr(small_batches, "STACK_ENTRIES", 3 * 16 * 16)
     kept = {}
     monkeypatch.setattr(sweep_module, "join_sums", lambda parts: kept.update(join_sums(parts)) or kept)
-    rows = Sweep((*OBJECTIVES, "smoothap:tau=0.05"), ("cocos", "recall"), "pairs", 16).run(split(120)).summary
+    rows = (
+        Sweep((*OBJECTIVES, "smoothap:tau=0.05"), ("cocos:unit=paper", "recall"), "pairs", 16).run(split(120)).summary
+    )
     rows = rows[rows["statistic"] != "medr"]  # no smooth function of means
     names = [name_of(one, one["statistic"]) for one in rows.to_dict("records")]
     assert set(names) == set(kept)

@@ -46,7 +46,7 @@ def sweep(*objectives: str, **options: Any) -> Sweep:
 
 SWEEPS = {
     "pairs": sweep(),
-    "images": sweep("smoothap", "supcon", sampling="images"),
+    "images": sweep("smoothap", "supcon", sampling="images", probes=("cocos:unit=paper", "similarity")),
     "one batch": sweep(batch_size=None),
     "tiles": sweep(batch_size=None, engine="tiled"),
     "masked": sweep(same_image="mask", masks=("percent:share=0.95",)),
@@ -161,7 +161,7 @@ def test_other_items_are_an_error_that_says_what_differs() -> None:
 
 def test_objectives_that_take_other_batches_are_an_error() -> None:
     with pytest.raises(InputError, match="the same batches"):
-        PairedSweep(sweep("triplet"), sweep("smoothap")).run(split(), split())
+        PairedSweep(sweep("triplet"), sweep("supcon")).run(split(), split())
     with pytest.raises(InputError, match="as many objectives; got 1 and 2"):
         PairedSweep(sweep("triplet"), sweep("triplet", "ntxent"))
 
@@ -202,3 +202,13 @@ def test_queries_that_changed_are_of_one_probe() -> None:
     rows = changed_queries(PairedSweep(one, other).run(a, a), a, "count", 10_000)
     assert rows["weight_unit"].nunique() == 2
     assert (rows["b"] - rows["a"] == rows["difference"]).all()
+
+
+def test_two_objectives_are_counted_in_one_unit() -> None:
+    a = split()
+    rows = PairedSweep(sweep("ntxent:tau=0.05"), sweep("supcon:tau=0.05", sampling="pairs")).run(a, a).rows
+    counted = rows[rows["probe"] == "cocos"]
+    assert set(counted["weight_unit"]) == {"relative"}
+    np.testing.assert_allclose(counted["difference"], 0, atol=1e-6)  # one function, in two papers' units
+    one = PairedSweep(sweep("ntxent:tau=0.05"), sweep("ntxent:tau=0.1")).run(a, a).rows
+    assert set(one["weight_unit"].dropna()) == {"paper"}

@@ -183,7 +183,7 @@ def test_every_objective_takes_every_path_that_it_can() -> None:
 
 OF_PAIRS = (*ONE, *MANY, "goal:triplet=cir,pair=lin")
 OF_ROWS = (*WHOLE, *ONE[:2])
-HUBS = (*TILES, "hubness", "weight_mass")
+HUBS = (*TILES, "hubness", "weight_mass:unit=paper")
 loops = st.tuples(st.sampled_from(KINDS), st.integers(4, 20), st.integers(0, 99))
 Loop = tuple[Kind, int, int]
 

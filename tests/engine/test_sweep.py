@@ -55,7 +55,7 @@ def same(a: pd.DataFrame, b: pd.DataFrame) -> None:
 
 
 def test_a_sweep_into_a_frame_gives_the_same_as_one_in_memory(embedded: SplitEmbeddings, tmp_path: Path) -> None:
-    plan = sweep("triplet", "smoothap")
+    plan = sweep("triplet", "smoothap", probes=("cocos:unit=paper",))
     frame = Frame.open(tmp_path / "frame", {})
     same(plan.run(embedded, frame).summary, plan.run(embedded).summary)
     assert frame.manifest()["done"]
@@ -177,7 +177,7 @@ def test_batches_larger_than_the_split_are_refused_when_the_last_is_dropped(embe
 
 
 def test_each_objective_gets_the_sampling_it_needs(embedded: SplitEmbeddings) -> None:
-    summary = sweep("triplet", "smoothap", "ntxent").run(embedded).summary
+    summary = sweep("triplet", "smoothap", "ntxent", probes=("cocos:unit=paper",)).run(embedded).summary
     used = {str(o).partition(":")[0]: s for o, s in zip(summary["objective"], summary["sampling"], strict=True)}
     assert used == {"triplet": "pairs", "smoothap": "images", "ntxent": "pairs"}
 
@@ -189,7 +189,7 @@ def test_an_explicit_sampling_wins(embedded: SplitEmbeddings) -> None:
 
 def test_one_positive_with_images_is_refused_before_any_work() -> None:
     with pytest.raises(InputError, match=r"--sampling images gives each query several positives, which triplet"):
-        _ = sweep("smoothap", "triplet", sampling="images").plan
+        _ = sweep("triplet", "smoothap", sampling="images").plan
 
 
 def test_a_convention_the_objective_does_not_support_is_refused_before_any_work() -> None:
@@ -340,3 +340,58 @@ def test_a_plan_names_what_it_sweeps_after_the_sides_of_each_source() -> None:
     for name in ("units", "within_one", "totals"):
         assert getattr(bound, name) == getattr(fresh, name)
     assert "same_item" in bound.units and "same_image" in plan.units
+
+
+UNITS = (
+    (("ntxent", "triplet"), "cocos", "relative"),  # each paper has its own unit
+    (("ntxent:tau=0.05", "ntxent:tau=0.2"), "cocos", "paper"),  # one paper, as of a range
+    (("supcon",), "weight_mass", "paper"),
+    (("ntxent", "triplet"), "cocos:unit=paper", "paper"),
+    (("ntxent", "triplet"), "cocos:unit=cosine", "cosine"),
+    (("ntxent", "triplet"), "cocos:convention=released", "paper"),  # published counters have no other
+)
+
+
+@pytest.mark.parametrize(("objectives", "probe", "unit"), UNITS)
+def test_objectives_of_several_names_are_counted_in_one_unit(
+    objectives: tuple[str, ...], probe: str, unit: str, embedded: SplitEmbeddings
+) -> None:
+    one = sweep(*objectives, sampling="pairs", probes=(probe,))
+    rows = one.run(embedded).summary
+    assert set(rows["weight_unit"]) == {unit}
+    assert set(rows["probe"]) == {probe.partition(":")[0]}
+    [stated] = one.record()["probes"]
+    assert stated.endswith(f"unit={unit}") or stated == probe == "cocos:convention=released"
+    same(sweep(*objectives, sampling="pairs", probes=(stated,)).run(embedded).summary, rows)
+
+
+def test_one_function_has_one_count_whatever_its_papers_unit(embedded: SplitEmbeddings) -> None:
+    """Of one positive, supcon and npair at the scale of ntxent have its gradient, up to a factor."""
+    specs = ("ntxent:tau=0.05", "supcon:tau=0.05", "npair:scale=20")
+    counts = {unit: counts_of(sweep(*specs, sampling="pairs", probes=(f"cocos{unit}",)), embedded) for unit in UNIT}
+    assert len(set(counts[""])) == 1
+    assert len(set(counts[":unit=paper"])) > 1
+
+
+UNIT = ("", ":unit=paper")
+
+
+def counts_of(one: Sweep, embedded: SplitEmbeddings) -> list[float]:
+    rows = one.run(embedded).summary
+    return rows.loc[(rows["statistic"] == "C_neg") & (rows["direction"] == "i2t"), "mean"].tolist()
+
+
+def test_a_loss_without_a_saturated_weight_says_which_units_there_are() -> None:
+    with pytest.raises(InputError, match=r"smoothap .* --unit cosine, .* or that of each paper, --unit paper"):
+        _ = sweep("smoothap", "supcon").plan
+    assert sweep("smoothap").plan.probes[0].unit == "paper"
+
+
+def test_a_sweep_beside_others_has_their_unit() -> None:
+    one = sweep("ntxent", probes=("cocos:eps=0.1", "similarity"))
+    assert one.beside(()) is one
+    assert one.beside(sweep("ntxent:tau=0.2").plan.objectives) is one
+    other = one.beside(sweep("triplet").plan.objectives)
+    assert other.probes == ("cocos:eps=0.1,convention=corrected,curve=false,unit=relative", "similarity")
+    stated = sweep("ntxent", probes=("cocos:unit=paper",))
+    assert stated.beside(sweep("triplet").plan.objectives).plan.probes == stated.plan.probes

@@ -133,6 +133,7 @@ def test_the_command_prints_and_writes_the_same_as_in_one_process(size: int, tmp
     source = dump(tmp_path / "dump.npz", 250)
     words = ["cocos", str(source), "--batch-size", "300", "--format", "json", "--device", "cpu"]
     words += ["--objective", "ntxent:tau=0.05", "--objective", "triplet", "--objective", "smoothap", "--per-query"]
+    words += ["--unit", "paper"]
     alone = output_of(*words, "--out", str(tmp_path / "alone"))
     assert output_of(*words, "--out", str(tmp_path / "shared"), ranks=size) == alone
     assert_same_frame(tmp_path / "shared", tmp_path / "alone")

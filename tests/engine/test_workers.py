@@ -26,8 +26,8 @@ from lossscope.sources.base import load
 from .paths import write_shards
 
 OBJECTIVES = ("ntxent:tau=0.05", "ntxent:tau=0.005", "triplet", "triplet_sh", "smoothap", "circle")
-PROBES = ("cocos", "cocos:eps=0.000001", "similarity", "recall", "hubness", "tangent", "uniformity")
-TILED = ("cocos", "cocos:eps=0.000001", "similarity", "recall", "hubness")
+TILED = ("cocos:unit=paper", "cocos:eps=0.000001,unit=paper", "similarity", "recall", "hubness")
+PROBES = (*TILED, "tangent", "uniformity")
 
 
 def split(n: int = 90) -> SplitEmbeddings:

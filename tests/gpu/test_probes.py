@@ -39,7 +39,8 @@ def test_a_probe_of_one_batch(name: str, objective: str, device: torch.device) -
 @pytest.mark.parametrize("name", PROBES)
 def test_a_probe_in_a_sweep(name: str, engine: str, device: torch.device) -> None:
     data = small_split()
-    sweep = Sweep(OBJECTIVES, (name,), batch_size=16, engine=engine, per_query=True)  # type: ignore[arg-type]
+    probe = f"{name}:unit=paper" if name in ("cocos", "weight_mass") else name  # of smoothap there is no other
+    sweep = Sweep(OBJECTIVES, (probe,), batch_size=16, engine=engine, per_query=True)  # type: ignore[arg-type]
     expected, ours = sweep.run(data), sweep.run(data.to(device))
     assert_near(ours.summary, expected.summary, 1e-8)
     assert_near(ours.batches, expected.batches, 1e-6)

@@ -227,6 +227,34 @@ def test_a_wrong_shape_is_an_error(arguments: tuple[Any, ...], message: str) -> 
         LossScope(NTXENT).watch(*arguments)
 
 
+def test_logits_are_named_once_for_each_scope(S: Tensor, caplog: pytest.LogCaptureFixture) -> None:
+    scope = LossScope("ntxent:tau=0.05")
+    for _ in range(3):
+        scope.watch(S / 0.05)
+    [record] = caplog.records
+    assert (record.levelname, record.name) == ("WARNING", "lossscope")
+    assert f"reach {float((S / 0.05).abs().max()):.3g}, so they are not cosines" in record.getMessage()
+    assert "watch(S) in place of watch(S / tau)" in record.getMessage()
+    LossScope("ntxent:tau=0.05").watch(S / 0.05)
+    assert len(caplog.records) == 2
+
+
+def test_cosines_and_what_no_query_is_compared_with_are_no_logits(S: Tensor, caplog: pytest.LogCaptureFixture) -> None:
+    mask = pair_mask(torch.arange(len(S)))
+    masked = replace(mask, valid=mask.match | (torch.arange(len(S)) % 3 > 0))
+    for given, of in ((S, None), (S.half(), None), (S.masked_fill(~masked.valid, -1e4), masked)):
+        LossScope("ntxent:tau=0.05").watch(given, of)
+    LossScope("ntxent:tau=0.05").watch(images=9 * S, captions=9 * S)  # whose cosines are taken
+    assert not caplog.records
+
+
+def test_logits_are_looked_for_in_the_first_batch_alone(S: Tensor, caplog: pytest.LogCaptureFixture) -> None:
+    scope = LossScope("ntxent:tau=0.05")
+    for scale in (1, 20):
+        scope.watch(scale * S)
+    assert not caplog.records
+
+
 def test_half_a_pair_of_embeddings_is_an_error(S: Tensor) -> None:
     with pytest.raises(InputError, match="images and captions must be given together"):
         LossScope(NTXENT).watch(S, images=units(12, 0))

@@ -287,6 +287,49 @@ def test_a_loss_of_features_without_a_scale_is_refused_as_its_own() -> None:
         LossScope(probes=("cocos",)).wrap(unscaled)(units(0), units(1))
 
 
+class Projected(nn.Module):
+    """A loss with a weight, a temperature and a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.tau = nn.Parameter(torch.ones(())), 0.1
+        self.register_buffer("shift", torch.zeros(()))
+
+    def forward(self, a: Tensor, b: Tensor) -> Tensor:
+        return cross_entropy(self.weight * normalise(a) @ normalise(b).T / self.tau + self.shift, torch.arange(len(a)))
+
+
+def test_attributes_of_a_loss_are_written_and_deleted_through_its_wrapper() -> None:
+    loss = Projected()
+    watched, plain = LossScope().wrap(loss), Projected()
+    for module in (watched, plain):
+        module.tau = 0.5
+        module.weight = nn.Parameter(torch.full((), 2.0))
+        module.shift = torch.ones(())
+        module.note = "kept"
+    a, b = units(0), units(1)
+    assert torch.equal(watched(a, b), plain(a, b))
+    assert (loss.tau, loss.note) == (0.5, "kept")
+    assert [name for name, _ in watched.named_parameters()] == ["loss.weight"]
+    assert float(loss.shift) == 1
+    del watched.note
+    assert not hasattr(loss, "note")
+    with pytest.raises(AttributeError, match="note"):
+        _ = watched.note
+
+
+def test_what_is_of_the_wrapper_stays_its_own() -> None:
+    loss, scope = Projected(), LossScope()
+    watched = LossScope().wrap(loss)
+    watched.scope = scope
+    assert not hasattr(loss, "scope")
+    watched.eval()
+    assert not (watched.training or loss.training)
+    watched.train()
+    watched(units(0), units(1)).backward()
+    assert len(scope.history) == 1
+
+
 def test_what_cannot_be_watched_is_refused_when_it_is_wrapped() -> None:
     with pytest.raises(SpecError, match="takes one argument, z"):
         LossScope().wrap(lambda z: z.sum())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -225,6 +227,49 @@ def test_the_wrapper_is_the_loss_in_all_else() -> None:
     loss.eval()
     loss(embeddings(), LABELS)
     assert len(scope.history) == 1 and scope.calls == 2
+
+
+def test_what_is_written_to_the_wrapper_is_written_to_the_loss() -> None:
+    written = LossScope().wrap(losses.NTXentLoss(temperature=0.5))
+    direct, anew = LossScope().wrap(losses.NTXentLoss(temperature=0.5)), LossScope().wrap(losses.NTXentLoss(0.05))
+    for watched in (written, direct):
+        watched(embeddings(), LABELS)
+    written.temperature = 0.05  # as a schedule does
+    direct.loss.temperature = 0.05
+    for watched in (written, direct, anew):
+        watched(embeddings(), LABELS)
+    assert written.loss.temperature == 0.05
+    expected = anew.scope.history[-1]
+    for watched in (written, direct):  # the loss, and the saturated weight that its weights are shares of
+        numbers = watched.scope.history[-1]
+        assert {name: numbers[name] for name in expected if name != "step"} == pytest.approx(
+            {name: value for name, value in expected.items() if name != "step"}, rel=1e-6
+        )
+    assert written.scope.history[0]["loss"] != pytest.approx(expected["loss"], rel=0.1)
+
+
+def test_a_memory_of_batches_takes_a_wrapped_loss() -> None:
+    inside, around = LossScope(), LossScope()
+    of_wrapped = losses.CrossBatchMemory(inside.wrap(losses.NTXentLoss(0.5)), WIDTH, memory_size=4 * N)
+    wrapped = around.wrap(losses.CrossBatchMemory(losses.NTXentLoss(0.5), WIDTH, memory_size=4 * N))
+    plain = losses.CrossBatchMemory(losses.NTXentLoss(0.5), WIDTH, memory_size=4 * N)
+    for seed in range(3):
+        values = [loss(embeddings(seed), LABELS) for loss in (of_wrapped, wrapped, plain)]
+        assert torch.equal(values[0], values[2])
+        assert torch.equal(values[1], values[2])
+    assert list(inside.history) == list(around.history)
+    assert len(inside.history) == 3
+
+
+def test_a_wrapped_loss_is_copied_and_pickled() -> None:
+    watched = LossScope().wrap(losses.NTXentLoss(0.5))
+    for other in (copy.deepcopy(watched), pickle.loads(pickle.dumps(watched))):
+        assert type(other) is type(watched)
+        other.temperature = 0.1
+        other(embeddings(), LABELS)
+        assert watched.temperature == 0.5
+        assert len(other.scope.history) == 1
+    assert not watched.scope.history
 
 
 def test_counted_weights_are_shares_of_the_saturated_weight_where_there_is_one() -> None:

@@ -36,6 +36,7 @@ def embedded() -> SplitEmbeddings:
 
 
 def run_sweep(embedded: SplitEmbeddings, *probes: str, **options: Any) -> pd.DataFrame:
+    probes = tuple(f"{name}:unit=paper" if name in ("cocos", "weight_mass") else name for name in probes)
     plan = Sweep(("ntxent", "triplet", "smoothap"), probes, **{"batch_size": 12, **options})
     return plan.run(embedded).summary.set_index(KEYS)
 

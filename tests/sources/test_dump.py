@@ -95,7 +95,7 @@ def test_similarities_alone_are_a_dump(write: Write, tmp_path: Path) -> None:
 def test_embeddings_and_their_similarities_give_the_same_counts(write: Write, tmp_path: Path) -> None:
     (tmp_path / "S").mkdir()
     S = unit(N, 0) @ unit(M, 1).T
-    sweep = Sweep(("ntxent", "smoothap"), batch_size=None)
+    sweep = Sweep(("ntxent", "smoothap"), ("cocos:unit=paper",), batch_size=None)
     both = [load(write(tmp_path, arrays())), load(npz(tmp_path / "S", {"similarity": S, "caption_image": OWNERS}))]
     a, b = (sweep.run(embedded).summary["mean"] for embedded in both)
     assert np.allclose(a, b, rtol=1e-4, equal_nan=True)

@@ -21,7 +21,7 @@ from lossscope.sources.base import load
 from tests.each import each
 
 IMAGES, CAPTIONS, WIDTH = 90, 3, 10
-TILES = ("cocos", "weight_mass", "similarity", "recall")
+TILES = ("cocos:unit=paper", "weight_mass:unit=paper", "similarity", "recall")
 OBJECTIVES = ("ntxent:tau=0.05", "triplet", "triplet_sh")
 COUNTS = ("C_q", "C_q_all", "C_B", "C_0", "C_neg", "R@1", "medr", "ties", "skipped")
 

@@ -32,14 +32,14 @@ def frame(objective: str, i2t: dict[str, float], t2i: dict[str, float] | None = 
 def test_counts_and_the_share_of_the_weight() -> None:
     # 0.646 / (0.646 + 0.086) = 88.25 %
     assert meaning(frame("ntxent", SOFTMAX)) == (
-        "On average 11.5 of 127 negatives carry 88 % of the pull; none of the queries is idle.",
+        "On average 11.5 of 127 negatives carry 88 % of the push; none of the queries is idle.",
     )
 
 
 def test_directions_that_differ_are_told_apart() -> None:
     (text,) = meaning(frame("ntxent", SOFTMAX, {**SOFTMAX, "C_neg": 14.0, "W_low": 0.6, "C_0": 3.2}))
     assert text == (
-        "On average 11.5 (i2t) and 14.0 (t2i) of 127 negatives carry 88 % and 52 % of the pull; 0.0 (i2t) and 3.2 "
+        "On average 11.5 (i2t) and 14.0 (t2i) of 127 negatives carry 88 % and 52 % of the push; 0.0 (i2t) and 3.2 "
         "(t2i) of the 128 queries of a batch have no negative above eps."
     )
 
@@ -58,7 +58,7 @@ def test_batches_of_images_do_not_tell_how_many_captions_there_are() -> None:
 
 
 def test_all_weight_and_nearly_all() -> None:
-    assert "carry all of the pull" in meaning(frame("goal", {**SOFTMAX, "W_low": 0.0}))[0]
+    assert "carry all of the push" in meaning(frame("goal", {**SOFTMAX, "W_low": 0.0}))[0]
     assert "carry more than 99.9 % of" in meaning(frame("goal", {**SOFTMAX, "W_low": 1e-5}))[0]
     assert "carry 99.5 % of" in meaning(frame("goal", {**SOFTMAX, "W_low": 0.646 * 0.005 / 0.995}))[0]
 
@@ -66,10 +66,10 @@ def test_all_weight_and_nearly_all() -> None:
 def test_a_triplet_loss_weighs_every_violating_negative_alike() -> None:
     counts = {"C_q": 6.0, "C_q_all": 5.5, "C_B": 704.0, "C_0": 4.0}
     assert meaning(frame("triplet:margin=0.2", counts)) == (
-        "On average 5.5 of 127 negatives carry all of the pull; 4.0 of the 128 queries of a batch are idle.",
+        "On average 5.5 of 127 negatives carry all of the push; 4.0 of the 128 queries of a batch are idle.",
     )
     assert meaning(frame("triplet_sh", {**counts, "C_q_all": 0.97})) == (
-        "The hardest of 127 negatives carries all of the pull; 4.0 of the 128 queries of a batch are idle.",
+        "The hardest of 127 negatives carries all of the push; 4.0 of the 128 queries of a batch are idle.",
     )
     assert meaning(frame("triplet", counts, eps=1.0)) == ()  # no weight is above 1
 
@@ -89,7 +89,7 @@ def test_smoothap_counts_triplets() -> None:
 
 def test_a_loss_of_one_row_for_both_directions() -> None:
     both = frame("./mine.py:loss", SOFTMAX).query("direction == 'i2t'").assign(direction="both", weight_unit="relative")
-    assert meaning(both) == ("On average 11.5 negatives carry 88 % of the pull; none of the queries is idle.",)
+    assert meaning(both) == ("On average 11.5 negatives carry 88 % of the push; none of the queries is idle.",)
     (table,) = statistics.build(both)
     assert [row[1].text for row in table.rows] == ["both"] and "weight unit relative" in table.caption
 

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.facts import Missing
+from lossscope.core.similarity import LARGEST_COSINE
 
 from .patient import Patient
 from .vectors import SCORES_PAIRS
 
 _BLOCK = 1 << 12  # rows that are looked at together
-_LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Matrix:
     @cached_property
     def beyond(self) -> float:
         """Share of the finite entries outside [−1, 1], beyond rounding."""
-        outside = sum(int(((block.abs() > _LARGEST_COSINE) & block.isfinite()).sum()) for block in self._blocks)
+        outside = sum(int(((block.abs() > LARGEST_COSINE) & block.isfinite()).sum()) for block in self._blocks)
         return outside / max(self.entries - self.not_finite, 1)
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from functools import lru_cache
 from typing import cast
 
@@ -17,17 +17,33 @@ from lossscope.registry import short_spec
 
 from ..base import Objective
 
+_OTHER_UNITS = (
+    "Objectives of several names are counted in it unless another unit is named: dL/ds itself, --unit cosine, in "
+    "Python probes=('cocos:unit=cosine',), or that of each paper, --unit paper"
+)
 _LEAST = 1e-3  # of its largest weight that a loss must have at saturation, for that weight to be a unit
 _NEAR, _APART = 1e-4, 3.0  # how far from saturation, and how many times as large, a weight may be to be a unit
 _POINTS = 9  # along each side of the grid on which the largest weight is measured
 
 
-def resolve_unit(objective: Objective, unit: WeightUnit) -> WeightUnit:
-    """Return the unit that weights are counted in: a loss that no paper counts has no `paper`, and is `relative`."""
-    return objective.traits.own_unit if unit == "paper" else unit
+def answer_unit(objectives: Iterable[Objective]) -> WeightUnit:
+    """Return `paper` for objectives of one name, whatever their parameters, and `relative` for several names.
+
+    Two papers may count the same function in different units: of one positive, supcon:tau=0.05 is ntxent:tau=0.05, and
+    its paper counts dL/ds, that of ntxent the softmax.
+    """
+    return "paper" if len({type(objective) for objective in objectives}) <= 1 else "relative"
 
 
-def unit_factor(objective: Objective, unit: WeightUnit) -> float | None:
+def resolve_unit(objective: Objective, unit: WeightUnit | None) -> WeightUnit:
+    """Return the unit that weights are counted in: a loss that no paper counts has no `paper`, and is `relative`.
+
+    None is the unit of an answer about this objective alone.
+    """
+    return objective.traits.own_unit if unit in (None, "paper") else unit
+
+
+def unit_factor(objective: Objective, unit: WeightUnit | None) -> float | None:
     """Return weight in the unit / counted weight of the paper; None where it differs between entries.
 
     Raises InputError where the unit is `relative` and the objective has no saturated weight.
@@ -40,9 +56,9 @@ def unit_factor(objective: Objective, unit: WeightUnit) -> float | None:
     return objective.paper_scale / (saturated_weight(objective) if unit == "relative" else 1.0)
 
 
-def require_unit(objective: Objective, unit: WeightUnit, convention: Convention) -> None:
+def require_unit(objective: Objective, unit: WeightUnit | None, convention: Convention) -> None:
     """Raise InputError unless the objective has weights in the unit; a published convention is in the paper's own."""
-    if unit != "paper" and convention != "corrected":
+    if unit not in (None, "paper") and convention != "corrected":
         raise InputError(
             f"unit must be paper where weights are counted as published; got {unit} with convention {convention}"
         )
@@ -50,7 +66,7 @@ def require_unit(objective: Objective, unit: WeightUnit, convention: Convention)
         _ = saturated_weight(objective)
 
 
-def weights_in_unit(objective: Objective, W: Tensor, mask: Mask, unit: WeightUnit) -> CountedWeights:
+def weights_in_unit(objective: Objective, W: Tensor, mask: Mask, unit: WeightUnit | None) -> CountedWeights:
     """Return |W|, (q, c), in the unit `cosine`, or divided by the saturated weight in the unit `relative`."""
     weights = W.abs()
     return counted_from_weights(weights / saturated_weight(objective) if unit == "relative" else weights, mask)
@@ -83,7 +99,7 @@ def _require_scale(key: Hashable) -> float:
         raise InputError(
             f"weights in the unit relative need a loss that adds or averages over queries; {short_spec(objective)} "
             "averages over all pairs of a batch, so that its weights shrink as batches grow. Multiply it by the batch "
-            "size, or count dL/ds itself: --unit cosine, in Python probes=('cocos:unit=cosine',)"
+            f"size. {_OTHER_UNITS}"
         )
     try:
         weight, near = _weight_at(objective, 1.0), _weight_at(objective, 1 - _NEAR)
@@ -91,8 +107,8 @@ def _require_scale(key: Hashable) -> float:
         raise
     except InputError as error:
         raise InputError(
-            f"weights in the unit relative need a loss that runs on two pairs, on which they are measured; {error}. "
-            "Count dL/ds itself: --unit cosine, in Python probes=('cocos:unit=cosine',)"
+            "weights in the unit relative need a loss that runs on two pairs, on which they are measured; "
+            f"{error}. {_OTHER_UNITS}"
         ) from error
     with torch.inference_mode(False):
         steps = torch.linspace(-1, 1, _POINTS, dtype=torch.float64)
@@ -102,8 +118,7 @@ def _require_scale(key: Hashable) -> float:
     if not (saturates and _LEAST * largest <= weight < torch.inf):
         raise InputError(
             f"weights in the unit relative need a loss whose weight saturates; that of {short_spec(objective)} is "
-            f"{weight:.3g} at s₊ = −1, s₋ = +1, {near:.3g} near there and up to {largest:.3g} elsewhere. Count dL/ds "
-            "itself: --unit cosine, in Python probes=('cocos:unit=cosine',)"
+            f"{weight:.3g} at s₊ = −1, s₋ = +1, {near:.3g} near there and up to {largest:.3g} elsewhere. {_OTHER_UNITS}"
         )
     return weight
 

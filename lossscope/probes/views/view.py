@@ -262,7 +262,7 @@ class View:
             self._W.append(self.rows.weights(self.objective))
         return self._W[0]
 
-    def counts(self, eps: float, convention: Convention = "corrected", unit: WeightUnit = "paper") -> Counts:
+    def counts(self, eps: float, convention: Convention = "corrected", unit: WeightUnit | None = None) -> Counts:
         """Return counts of the weights above eps in a unit, (k·q,) each; `paper`: what the objective's paper counts."""
         factor = unit_factor(self.objective, unit)
         if factor is None:
@@ -270,21 +270,21 @@ class View:
         return self.rows_of_s.counts(self.objective, eps / factor, convention).scale_weights(factor)
 
     def effects(
-        self, eps: float, convention: Convention = "corrected", unit: WeightUnit = "paper"
+        self, eps: float, convention: Convention = "corrected", unit: WeightUnit | None = None
     ) -> CountEffects | None:
         """Return the effect of each candidate on `counts`, (k·q, c) each; None where no counting rule states it."""
         factor = unit_factor(self.objective, unit)
         effects = None if factor is None else self.rows.effects(self.objective, eps / factor, convention)
         return None if effects is None or factor is None else effects.scale_weights(factor)
 
-    def counted_weights(self, convention: Convention = "corrected", unit: WeightUnit = "paper") -> CountedWeights:
+    def counted_weights(self, convention: Convention = "corrected", unit: WeightUnit | None = None) -> CountedWeights:
         """Return the weights that `counts` thresholds, (k·q, p, c)."""
         factor = unit_factor(self.objective, unit)
         if factor is None:
             return self._weights_in_unit(unit)
         return self.rows.counted_weights(self.objective, convention).scale(factor)
 
-    def _weights_in_unit(self, unit: WeightUnit) -> CountedWeights:
+    def _weights_in_unit(self, unit: WeightUnit | None) -> CountedWeights:
         return weights_in_unit(self.objective, self.W, self.rows.mask, unit)
 
     def concentration(self, convention: Convention = "corrected") -> Concentration:

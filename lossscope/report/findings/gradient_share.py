@@ -27,7 +27,7 @@ class Share:
     samples: str  # what they are: negatives of a query, or triplets per positive
     negatives: str  # of a query: `63`, `at most 63` where a batch is short; empty where the batches do not tell
     weight: float | None  # share of the weight on negatives that is above eps
-    idle: float | None  # share of queries without a sample above eps
+    idle: float | None  # share of queries without a negative above eps
     queries: str  # of which `idle` is a share: `queries`, or `image queries` where batches are of images
 
 
@@ -105,7 +105,7 @@ def _weight_share(rows: pd.DataFrame) -> float | None:
 
 
 def _idle_share(rows: pd.DataFrame) -> float | None:
-    """Return queries without a sample above eps / queries of a batch; of batches of images that of image queries.
+    """Return queries without a negative above eps / queries of a batch; of batches of images that of image queries.
 
     Of batches of pairs with mined negatives it is of the first side: mined negatives are no queries.
     """
@@ -123,7 +123,7 @@ def _counted(one: Share) -> str:
 
 
 def _weight(share: float) -> str:
-    return "all of the pull" if share >= _ALL else f"{per_cent(share)} of the pull"
+    return "all of the push" if share >= _ALL else f"{per_cent(share)} of the push"
 
 
 def _idle(one: Share, short: bool = False) -> str:

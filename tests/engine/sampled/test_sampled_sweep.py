@@ -26,7 +26,14 @@ from lossscope.io.frames import INTERVAL, Frame
 from tests.lengths import thorough
 
 SINGLE = ("ntxent:tau=0.05", "ntxent:tau=0.01", "unified", "vlc", "dcl", "triplet", "triplet_sh")
-TILES = ("cocos", "cocos:eps=0.0001", "weight_mass", "similarity", "recall", "alignment")
+TILES = (
+    "cocos:unit=paper",
+    "cocos:eps=0.0001,unit=paper",
+    "weight_mass:unit=paper",
+    "similarity",
+    "recall",
+    "alignment",
+)
 ALL: dict[str, Any] = {"batch_size": None, "engine": "tiled"}
 NUMBERS = ("objective", "direction", "probe", "statistic", "eps", "mean")
 
@@ -76,7 +83,8 @@ SWEEPS: dict[str, tuple[SplitEmbeddings, dict[str, Any]]] = {
     "views": (split(40, 1), {"objectives": ("ntxent",), "probes": TILES, "sampling": "views"}),
     "documents": (documents(), {"objectives": ("ntxent",), "probes": TILES}),
     "groups": (
-        documents(), {"objectives": ("supcon", "smoothap"), "probes": ("cocos", "recall"), "sampling": "groups"}
+        documents(),
+        {"objectives": ("supcon", "smoothap"), "probes": ("cocos:unit=paper", "recall"), "sampling": "groups"},
     ),
     "classes": (classes(), {"objectives": ("supcon",), "probes": ("cocos", "recall")}),
 }  # fmt: skip
@@ -116,7 +124,7 @@ def test_each_sampled_query_is_that_of_the_full_sweep(name: str) -> None:
 
 def test_more_entries_than_are_kept_are_counted_in_a_second_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """With eps 0 every negative counts."""
-    embedded, probes = split(400, 1), ("cocos:eps=0",)
+    embedded, probes = split(400, 1), ("cocos:eps=0,unit=paper",)
     full = Sweep(("ntxent", "smoothap"), probes, sampling="pairs", **ALL).run(embedded).summary
     monkeypatch.setattr(strips, "STRIP", 150)
     every = Sweep(("ntxent", "smoothap"), probes, sampling="pairs", batch_size=None, queries=400).run(embedded).summary

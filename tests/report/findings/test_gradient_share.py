@@ -1,4 +1,4 @@
-"""Are the negatives that carry the gradient, their share of the pull, and idle queries said as they were counted?"""
+"""Are the negatives that carry the gradient, their share of the push, and idle queries said as they were counted?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def texts(rows: list[dict[str, Any]]) -> list[str]:
 
 def test_one_loss_in_full() -> None:
     assert texts(counts("A", 11.53, 0.89, 0.11, 0.0)) == [
-        "A: on average 11.5 of 127 negatives of a query have a weight above 0.01 and carry 89 % of the pull; none "
+        "A: on average 11.5 of 127 negatives of a query have a weight above 0.01 and carry 89 % of the push; none "
         "of the "
         "queries is idle."
     ]
@@ -41,8 +41,8 @@ def test_losses_stand_one_after_another_from_the_fewest() -> None:
     rows = [*counts("A", 8.8, 0.927, 0.073, 0.05), *counts("B", 0.98, 1.0, 0.0, 6.4)]
     assert texts(rows) == [
         "Negatives of a query that carry the gradient, on average of 127, by a weight above 0.01: B 0.98 (all of "
-        "the pull, "
-        "5 % of queries idle) and A 8.8 (92.7 % of the pull, less than 0.1 % of queries idle)."
+        "the push, "
+        "5 % of queries idle) and A 8.8 (92.7 % of the push, less than 0.1 % of queries idle)."
     ]
 
 
@@ -90,6 +90,6 @@ def test_smoothap_counts_triplets_per_positive_and_says_so() -> None:
     of_images = counts("S", 0.68, 0.9, 0.1, 0.48, **options)
     (text,) = texts([*of_images, *counts("A", 7.5, 0.84, 0.16, 0.0)])
     assert text.startswith("Samples of a query that carry the gradient, on average, by a weight above 0.01: S 0.68 ")
-    assert "0.68 triplets per positive (90 % of the pull, 1.5 % of image queries idle) and A 7.5 (84 %" in text
+    assert "0.68 triplets per positive (90 % of the push, 1.5 % of image queries idle) and A 7.5 (84 %" in text
     (alone,) = texts(of_images)
     assert "S: on average 0.68 triplets per positive have a weight above 0.01" in alone

@@ -169,7 +169,7 @@ def test_sweep_and_ranks_of_a_scorer_are_those_of_its_matrix(split: Split) -> No
     S = pair_scorer(*rows(split))
     assert isinstance(S, Tensor)
     direct = SplitEmbeddings("pairs", None, None, S, split.caption_image, split.image_ids, split.caption_ids, "0")
-    sweep = Sweep(("ntxent", "smoothap"), batch_size=8)
+    sweep = Sweep(("ntxent", "smoothap"), ("cocos:unit=paper",), batch_size=8)
     result, of_matrix = sweep.run(embedded(split, pair_scorer)), sweep.run(direct)
     for scored, expected in ((result.summary, of_matrix.summary), (result.batches, of_matrix.batches)):
         numbers = [frame.select_dtypes("number").fillna(-1).to_numpy() for frame in (scored, expected)]
