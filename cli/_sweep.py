@@ -131,7 +131,7 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tup
                 sweep, left_out = selection.fit(typed if typed == sweep else sweep, embedded)  # whose plan is built
                 sweep = sweep.beside(others)
                 sweep.require_possible(embedded, guide)
-                for reason in left_out:
+                for reason in dict.fromkeys((*left_out, *sweep.plan.assumed)):
                     notice(f"Note: {reason}.")
                 folder = _frame_folder(arguments, number, width)
                 writes, frame = _processes.writes_results(), None

@@ -30,6 +30,10 @@ from .reducers import REDUCERS
 from .run_probes import in_unit
 from .workers import ALONE, Workers
 
+_IN_COSINES = (
+    "weights are dL/ds itself (unit cosine), as a loss among these has no saturated weight; --unit paper counts in each "
+    "paper's unit, which cannot be compared"
+)
 _OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
 _MINED_WORDS = {"batch": "mined", "own": "own mined", "none": "no mined"}
 _ONE, _MANY = 2, 4  # items of a class of a batch, for objectives that take one positive, and for others
@@ -57,12 +61,16 @@ class SweepPlan:
     masks: tuple[NegativeMask, ...]
     relations: Relations | None = None  # of the source, where it is known: they say what a batch is made of
     batchings: tuple[Batching, ...] = field(init=False)
+    assumed: tuple[str, ...] = field(init=False)  # what the user did not say, as sentences without a full stop
 
     def __post_init__(self) -> None:
         if not self.objectives:
             raise InputError("a sweep must have an objective, which also says what a batch is made of; got none")
         unit = answer_unit(self.objectives)
-        object.__setattr__(self, "probes", tuple(dict.fromkeys(in_unit(probe, unit) for probe in self.probes)))
+        probes = tuple(dict.fromkeys(in_unit(probe, unit) for probe in self.probes))
+        assumed = (_IN_COSINES,) if unit == "cosine" and probes != self.probes else ()
+        object.__setattr__(self, "assumed", assumed)
+        object.__setattr__(self, "probes", probes)
         if self.options.terms:
             from .terms import require_terms
 

@@ -95,7 +95,7 @@ def trained_objective(path: Path | str, request: Request) -> str | None:
     """
     if url_of(path) is not None:
         return None
-    with trust(every=request.trust_code):
+    with trust(any_file=request.trust_code):
         source = find_source(path)
         return source.trained_with(request) if isinstance(source, StatesObjective) else None
 

@@ -27,12 +27,25 @@ _POINTS = 9  # along each side of the grid on which the largest weight is measur
 
 
 def answer_unit(objectives: Iterable[Objective]) -> WeightUnit:
-    """Return `paper` for objectives of one name, whatever their parameters, and `relative` for several names.
+    """Return `paper` for objectives of a single name, whatever their parameters; for several names a unit of all.
 
     Two papers may count the same function in different units: of one positive, supcon:tau=0.05 is ntxent:tau=0.05, and
-    its paper counts dL/ds, that of ntxent the softmax.
+    its paper counts dL/ds, that of ntxent the softmax. That unit is `relative`, and `cosine` (dL/ds itself) where a
+    loss among them, such as smoothap, has no saturated weight.
     """
-    return "paper" if len({type(objective) for objective in objectives}) <= 1 else "relative"
+    objectives = list(objectives)
+    if len({type(objective) for objective in objectives}) <= 1:
+        return "paper"
+    return "relative" if all(map(_saturates, objectives)) else "cosine"
+
+
+def _saturates(objective: Objective) -> bool:
+    try:
+        return saturated_weight(objective) > 0
+    except UnsupportedLoss:
+        raise
+    except InputError:
+        return False
 
 
 def resolve_unit(objective: Objective, unit: WeightUnit | None) -> WeightUnit:
