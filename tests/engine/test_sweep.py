@@ -381,10 +381,14 @@ def counts_of(one: Sweep, embedded: SplitEmbeddings) -> list[float]:
     return rows.loc[(rows["statistic"] == "C_neg") & (rows["direction"] == "i2t"), "mean"].tolist()
 
 
-def test_a_loss_without_a_saturated_weight_says_which_units_there_are() -> None:
+def test_losses_beside_one_without_a_saturated_weight_are_counted_as_slopes_and_a_note_says_so() -> None:
+    plan = sweep("smoothap", "supcon").plan
+    assert [probe.unit for probe in plan.probes if hasattr(probe, "unit")] == ["cosine"]
+    assert "unit cosine" in plan.assumed[0] and "--unit paper" in plan.assumed[0]
+    assert sweep("smoothap").plan.probes[0].unit == "paper" and not sweep("smoothap").plan.assumed
+    assert not sweep("smoothap", "supcon", probes=("cocos:unit=paper",)).plan.assumed
     with pytest.raises(InputError, match=r"smoothap .* --unit cosine, .* or that of each paper, --unit paper"):
-        _ = sweep("smoothap", "supcon").plan
-    assert sweep("smoothap").plan.probes[0].unit == "paper"
+        _ = sweep("smoothap", "supcon", probes=("cocos:unit=relative",)).plan
 
 
 def test_a_sweep_beside_others_has_their_unit() -> None:
