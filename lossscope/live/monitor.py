@@ -93,6 +93,7 @@ class LossScope:
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
     named_sides: Sides | None = field(default=None, init=False, repr=False)  # `sides`, as Sides
+    _rows: int = field(default=0, init=False, repr=False)  # of the present training, also where `history` lost them
     _hook: CrashHook | None = field(default=None, init=False, repr=False)  # from the first recorded batch to `close`
 
     def __post_init__(self) -> None:
@@ -327,6 +328,7 @@ class LossScope:
             row |= dict(event.column for event in self._safeguards.see(watched))
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
+        self._rows += 1
         if self.sink is not None:
             self.sink(step, row)
         return row
@@ -346,6 +348,7 @@ class LossScope:
             max_steps: of the whole training, watched or not; None: they are not known.
             done: steps of it that were done before, where it is resumed.
         """
+        self._rows = 0
         if self._safeguards.doctor is not None:
             self._safeguards.doctor.begin(max_steps, done)
 
@@ -365,6 +368,13 @@ class LossScope:
         if self._safeguards.doctor is None:
             return Examined(None, tuple(sorted(LOOKED_FOR)), {}, len(self.history))
         return self._safeguards.doctor.examined
+
+    def summary(self) -> str:
+        """Return a few lines: what carried the gradient first and last, what the doctor found, and what to try."""
+        from .summary import summarise
+
+        rows = list(self.history)[-self._rows :] if self._rows else []
+        return summarise(rows, self._rows, self._safeguards.doctor)
 
     def __str__(self) -> str:
         """Return a line of what was watched, and what the doctor says."""
