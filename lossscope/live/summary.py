@@ -32,7 +32,8 @@ def summarise(rows: Sequence[Row], watched: int, doctor: LiveDoctor | None) -> s
         watched: its rows, kept or not.
         doctor: that looked at it, if any.
     """
-    return "\n".join([f"lossscope: {watched:,} steps were watched", *_gradient(rows), *_findings(doctor)])
+    counted = f"{watched:,} {'step was' if watched == 1 else 'steps were'} watched"
+    return "\n".join([f"lossscope: {counted}", *_gradient(rows), *_findings(doctor)])
 
 
 def _gradient(rows: Sequence[Row]) -> Iterator[str]:

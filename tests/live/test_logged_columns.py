@@ -86,7 +86,7 @@ def test_a_summary_says_what_is_not_there() -> None:
     scope = LossScope("ntxent", keep=0)
     scope.watch(torch.eye(4))
     assert scope.summary().splitlines()[:2] == [
-        "lossscope: 1 steps were watched", "  no row of them is kept; LossScope(keep=10_000) keeps the newest"
+        "lossscope: 1 step was watched", "  no row of them is kept; LossScope(keep=10_000) keeps the newest"
     ]  # fmt: skip
     broken = LossScope("ntxent")
     broken.watch(torch.full((4, 4), float("nan")))
