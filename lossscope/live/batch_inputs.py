@@ -173,8 +173,8 @@ class BatchInputs:
         n = len(template)
         if template.ndim == 2 and template.shape == (1, 1):
             raise InputError(
-                "a batch must have 2 items or more, as a single item has no candidate; got 1. To leave out a last short "
-                "batch: DataLoader(..., drop_last=True)"
+                "a batch must have 2 items or more, as a single item has no candidate; got 1. To leave out a last "
+                "short batch: DataLoader(..., drop_last=True)"
             )
         if template.ndim != 2 or n != template.shape[1] or n < 2:
             raise InputError(f"S of one set must be (n, n), n at least 2; got {tuple(template.shape)}")

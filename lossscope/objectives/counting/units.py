@@ -16,6 +16,7 @@ from lossscope.errors import InputError, UnsupportedLoss
 from lossscope.registry import short_spec
 
 from ..base import Objective
+from .softmax import SoftmaxRule
 
 _LEAST = 1e-3  # of its largest weight that a loss must have at saturation, for that weight to be a unit
 _NEAR, _APART = 1e-4, 3.0  # how far from saturation, and how many times as large, a weight may be to be a unit
@@ -38,6 +39,15 @@ def unit_factor(objective: Objective, unit: WeightUnit) -> float | None:
     if objective.paper_scale is None:
         return None
     return objective.paper_scale / (saturated_weight(objective) if unit == "relative" else 1.0)
+
+
+def largest_weight(objective: Objective, unit: WeightUnit) -> float | None:
+    """Return what no counted weight exceeds: the factor of a softmax, in the unit; None where nothing is known.
+
+    Raises InputError where the unit is `relative` and the objective has no saturated weight.
+    """
+    rule, factor = objective.counting_rule, unit_factor(objective, unit)
+    return rule.factor * factor if isinstance(rule, SoftmaxRule) and factor is not None else None
 
 
 def require_unit(objective: Objective, unit: WeightUnit, convention: Convention) -> None:
