@@ -96,8 +96,8 @@ def _warn_of_eps(specs: Iterable[str], counting: Counting) -> None:
         above = [f"{eps:g}" for eps in counting.eps if largest is not None and eps >= largest]
         if above:
             message(
-                f"Warning: no weight of {spec} exceeds {largest:.3g} in the unit {counting.unit}, so every count is 0 at "
-                f"--eps {' and '.join(above)}. The usual eps is 0.01."
+                f"Warning: no weight of {spec} exceeds {largest:.3g} in the unit {counting.unit}, so every count is 0 "
+                f"at --eps {' and '.join(above)}. The usual eps is 0.01."
             )
 
 

@@ -44,10 +44,13 @@ def unit_factor(objective: Objective, unit: WeightUnit) -> float | None:
 def largest_weight(objective: Objective, unit: WeightUnit) -> float | None:
     """Return what no counted weight exceeds: the factor of a softmax, in the unit; None where nothing is known.
 
-    Raises InputError where the unit is `relative` and the objective has no saturated weight.
+    Raises InputError where the unit is `relative` and the softmax has no saturated weight.
     """
-    rule, factor = objective.counting_rule, unit_factor(objective, unit)
-    return rule.factor * factor if isinstance(rule, SoftmaxRule) and factor is not None else None
+    rule = objective.counting_rule
+    if not isinstance(rule, SoftmaxRule):
+        return None
+    factor = unit_factor(objective, unit)
+    return None if factor is None else rule.factor * factor
 
 
 def require_unit(objective: Objective, unit: WeightUnit, convention: Convention) -> None:
