@@ -53,7 +53,7 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
     else:
         raise InputError(_missing(arrays, names, path))
     relations = read_relations(arrays, sides, shape, path, notices)
-    ids, keys = _ids_and_keys(arrays, sides, relations, path)
+    ids, keys = _ids_and_keys(arrays, sides, relations, path, notices)
     return SplitEmbeddings(
         name=show_path(path),
         images=first,
@@ -106,12 +106,13 @@ def _late_interaction(arrays: dict[str, Any], sides: Sides, path: Path, notices:
 
 
 def _ids_and_keys(
-    arrays: dict[str, Any], sides: Sides, relations: Relations, path: Path
+    arrays: dict[str, Any], sides: Sides, relations: Relations, path: Path, notices: list[str]
 ) -> tuple[Pair[list[str]], Pair[Rows | None]]:
     """Return the ids of both sides, and numbers that are equal where texts are, or where ids are said to be equal."""
     names = (sides.first, sides.first if sides.second is None else sides.second)
     sizes = (relations.first, relations.second)
-    ids = [read_ids(arrays, f"{name}_id", size, path) for name, size in zip(names, sizes, strict=True)]
+    ids = [read_ids(arrays, f"{names[0]}_id", sizes[0], path, notices)]
+    ids += ids if sides.is_one_set else [read_ids(arrays, f"{names[1]}_id", sizes[1], path, notices)]
     keys: list[Rows | None] = []
     for name, own, size in zip(names, ids, sizes, strict=True):
         if f"{name}_text" in arrays:

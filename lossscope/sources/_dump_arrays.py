@@ -12,8 +12,10 @@ from torch import Tensor
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
 from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
 
 _LARGEST_SIMILARITY = 1e12
+_TRANSPOSED = ". Rows of similarity are images: where yours are captions, write similarity=S.T"
 _LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
 
 
@@ -88,8 +90,11 @@ def column_of(arrays: dict[str, Any], name: str, path: Path) -> list[Any]:
     return list(array.tolist())
 
 
-def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
-    """Return the ids of n items, or their row numbers. Raises InputError for another number of ids."""
+def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path, notices: list[str]) -> list[str]:
+    """Return the ids of n items, or their row numbers; a notice is added where two items have one id.
+
+    Raises InputError for another number of ids.
+    """
     if name not in arrays:
         return [str(i) for i in range(n)]
     ids = [str(i) for i in column_of(arrays, name, path)]
@@ -98,6 +103,14 @@ def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]
         return [first.get(row, str(row)) for row in range(n)]
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
+    repeated = n - len(set(ids))
+    if repeated and name != "caption_id":  # texts tell which captions are the same
+        seen = set[str]()
+        first = next(id for id in ids if id in seen or seen.add(id))  # type: ignore[func-returns-value]
+        notices.append(
+            f"{repeated} of {n} rows of {path} have the {name} of an earlier row, such as {shorten(first)}: an item is "
+            "then a negative of its own match. --mask same-item leaves these out"
+        )
     return ids
 
 
@@ -114,6 +127,7 @@ def caption_image_of(
             raise InputError(
                 f"{path} must hold `caption_image` (the image row of each caption) unless there are k captions per "
                 f"image in image order; got {m} captions for {n} images. Give a file of those rows: --caption-image"
+                + (_TRANSPOSED if "similarity" in arrays and m and n % m == 0 else "")
             )
         if m == n:
             notices.append(f"{path} has no caption_image: image and caption of one row are taken as a pair")
@@ -126,7 +140,8 @@ def caption_image_of(
         return np.repeat(np.arange(n, dtype=np.int64), m // n)
     rows = np.asarray(array.cpu().double() if _is_float(array) else array)
     if rows.shape != (m,) or rows.dtype.kind not in "iu":
-        raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}")
+        hint = _TRANSPOSED if "similarity" in arrays and rows.shape == (n,) else ""
+        raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}{hint}")
     return rows.astype(np.int64)
 
 
