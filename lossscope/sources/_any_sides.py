@@ -111,8 +111,8 @@ def _ids_and_keys(
     """Return the ids of both sides, and numbers that are equal where texts are, or where ids are said to be equal."""
     names = (sides.first, sides.first if sides.second is None else sides.second)
     sizes = (relations.first, relations.second)
-    ids = [read_ids(arrays, f"{names[0]}_id", sizes[0], path, notices)]
-    ids += ids if sides.is_one_set else [read_ids(arrays, f"{names[1]}_id", sizes[1], path, notices)]
+    heard = None if sides.is_one_set else notices  # in one set items of one label match
+    ids = [read_ids(arrays, f"{name}_id", size, path, heard) for name, size in zip(names, sizes, strict=True)]
     keys: list[Rows | None] = []
     for name, own, size in zip(names, ids, sizes, strict=True):
         if f"{name}_text" in arrays:

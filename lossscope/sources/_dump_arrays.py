@@ -90,8 +90,8 @@ def column_of(arrays: dict[str, Any], name: str, path: Path) -> list[Any]:
     return list(array.tolist())
 
 
-def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path, notices: list[str]) -> list[str]:
-    """Return the ids of n items, or their row numbers; a notice is added where two items have one id.
+def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path, notices: list[str] | None = None) -> list[str]:
+    """Return the ids of n items, or their row numbers; a notice is added where two rows of a side have one id.
 
     Raises InputError for another number of ids.
     """
@@ -104,12 +104,14 @@ def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path, notices: lis
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
     repeated = n - len(set(ids))
-    if repeated and name != "caption_id":  # texts tell which captions are the same
+    if repeated and notices is not None:
         seen = set[str]()
         first = next(id for id in ids if id in seen or seen.add(id))  # type: ignore[func-returns-value]
         notices.append(
             f"{repeated} of {n} rows of {path} have the {name} of an earlier row, such as {shorten(first)}: an item is "
-            "then a negative of its own match. --mask same-item leaves these out"
+            f"then a negative of its own match. Keep one row of each, and name it in "
+            f"{'caption_image' if name == 'image_id' else 'positives'}; or, with ids or texts of both sides, --mask "
+            "same-text"
         )
     return ids
 

@@ -64,7 +64,6 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         n, m = similarity.shape
     caption_image = caption_image_of(arrays, n, m, path, notices, warnings)
     image_ids = read_ids(arrays, "image_id", n, path, notices)
-    caption_ids = read_ids(arrays, "caption_id", m, path, notices)
     return SplitEmbeddings(
         name=show_path(path),
         images=images,
@@ -72,7 +71,7 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         similarity=similarity,
         caption_image=caption_image,
         image_ids=image_ids,
-        caption_ids=caption_ids,
+        caption_ids=read_ids(arrays, "caption_id", m, path),
         fingerprint=origin,
         notices=tuple(notices),
         warnings=tuple(warnings),
