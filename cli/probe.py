@@ -34,7 +34,7 @@ def probe(
 
     `lossscope probe embeddings.npz --objective triplet --probes similarity --probes tangent --out frame/`
 
-    Of `all` and `cheap` those that cannot work on the source are left out, and named on stderr. `lossscope list probes`
+    With `all` and `cheap`, probes that do not apply are skipped, and named on stderr. `lossscope list probes`
     says what each of them reports.
     """
     from lossscope.engine.selection import Selection

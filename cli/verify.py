@@ -31,7 +31,7 @@ def verify(
     format: LinesOrJson = "table",
     request: Annotated[Request, Only("trust_code")] = OF_TRAIN,
 ) -> None:
-    """Read all of a file or folder as the other commands would, and compare every checksum with what it is of.
+    """Read a whole file or folder as the other commands would, and verify its checksums.
 
     **Examples**
 

@@ -65,7 +65,7 @@ def test_the_default_is_the_usual_objectives_and_cheap_probes_and_a_note_says_so
     assert "the source does not say what it was trained with: probed under triplet, triplet-sh, ntxent" in (
         result.notes
     )
-    assert any("12 of 12 rows of images were not of unit length" in note for note in result.notes)
+    assert any("all 12 images were normalised to unit length" in note for note in result.notes)
 
 
 def test_a_probe_that_cannot_run_is_named_and_the_others_run() -> None:

@@ -58,7 +58,7 @@ def _gradient(rows: Sequence[Row]) -> Iterator[str]:
 def _findings(doctor: LiveDoctor | None) -> Iterator[str]:
     """Yield what the doctor says, and what to do about it."""
     if doctor is None:
-        yield f"  faults: not looked for; try LossScope(..., doctor=True), which looks for {len(LOOKED_FOR)}"
+        yield f"  faults: not checked; try LossScope(..., doctor=True), which checks for {len(LOOKED_FOR)}"
         return
     if not doctor.findings:
         yield f"  doctor: no finding, {doctor.examined}"

@@ -99,7 +99,7 @@ def _late_interaction(arrays: dict[str, Any], sides: Sides, path: Path, notices:
     longest = int((queries.offsets[1:] - queries.offsets[:-1]).max())
     if longest > 1:
         notices.append(
-            f"scores of {path} are sums over up to {longest} tokens of a query, so they are no cosines: tau, margins "
+            f"scores of {path} are sums over up to {longest} tokens of a query, so they are not cosines: tau, margins "
             "and eps are of the sums"
         )
     return MaxSimScorer(queries, documents)

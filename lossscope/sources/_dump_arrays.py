@@ -20,7 +20,7 @@ _LARGEST_COSINE = 1.01  # of unit vectors, with the rounding of half precision
 
 
 def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
-    """Return a notice where similarities are no cosines: weights of a loss at tau are then of other similarities."""
+    """Return a notice where similarities are not cosines: weights of a loss at tau are then of other similarities."""
     largest = float(similarity.abs().max()) if similarity.numel() else 0.0
     if largest <= _LARGEST_COSINE:
         return []
@@ -30,13 +30,13 @@ def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
             f"{largest:.3g}. Write cosines"
         )
     return [
-        f"similarities of {path} reach {largest:.3g}, so they are no cosines (at most 1). Where they were divided by "
+        f"similarities of {path} reach {largest:.3g}, so they are not cosines (at most 1). Where they were divided by "
         "the temperature, write the cosines: tau, margins and eps are of them"
     ]
 
 
 def finite_similarity(array: Any, path: Path, notices: list[str], raw: bool = False) -> Tensor:
-    """Return a matrix of finite similarities; a notice is added where they are no cosines."""
+    """Return a matrix of finite similarities; a notice is added where they are not cosines."""
     similarity = matrix_of(array, f"similarity of {path}")
     if raw:
         return similarity

@@ -46,7 +46,7 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
     with_std = rows[(_spread_over(rows) > 1) & rows["std"].notna()]
     counts = sorted({int(n) for n in with_std["n"]})
     short = sorted({int(items) for items in with_std["short_batch"].dropna()}) if "short_batch" in with_std else []
-    without = f" (the deviation without a last one of {span(short)})" if short else ""
+    without = f" (the last, short one of {span(short)} is left out of the sd)" if short else ""
     if sizes[-1] > 1:
         each = f", {span(counts)} {per} each" if counts else ""
         alone = f" (of one run: population, over its {per})" if sizes[0] == 1 and counts else ""
@@ -58,7 +58,7 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
         return f"mean over n = {span(several)} {per}, of which one has full size, so that there is no deviation"
     if not counts:
         return "one measurement"
-    return f"mean ± population sd over n = {span(counts)} {per}{without}"
+    return f"mean ± sd over {span(counts)} {per}{without}"
 
 
 def _spread_over(rows: pd.DataFrame) -> pd.Series[float]:

@@ -78,7 +78,7 @@ def test_a_summary_has_the_first_and_the_last_steps_of_the_newest_training() -> 
     assert lines[1] == "  i2t, mean of the first -> of the last 2 steps:"
     assert lines[2] == "    C_neg    7 -> 0  (negatives of a query with weight above eps)"
     assert lines[4] == "    s_pos    0.0263 -> 0.974"
-    assert lines[-1] == "  faults: not looked for; try LossScope(..., doctor=True), which looks for 23"
+    assert lines[-1] == "  faults: not checked; try LossScope(..., doctor=True), which checks for 23"
 
 
 def test_a_summary_says_what_is_not_there() -> None:

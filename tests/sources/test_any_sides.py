@@ -176,7 +176,7 @@ def test_late_interaction_is_the_sum_of_best_tokens(
     S = split.similarities(queries, documents).i2t
     expected = [[maxsim(TOKENS, q, d) for d in documents] for q in queries]
     assert np.allclose(S.numpy(), expected, atol=1e-6)
-    assert any("so they are no cosines" in notice for notice in split.notices)
+    assert any("so they are not cosines" in notice for notice in split.notices)
 
 
 @each("changes, says", [

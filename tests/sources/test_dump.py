@@ -137,7 +137,7 @@ def test_similarities_beyond_cosines_are_named(tmp_path: Path) -> None:
     assert load(cosines).notices == ()
     (notice,) = load(npz(tmp_path, {"similarity": similarity / 0.05, "caption_image": OWNERS})).notices
     assert (
-        f"reach {abs(similarity / 0.05).max():.3g}, so they are no cosines" in notice and "write the cosines" in notice
+        f"reach {abs(similarity / 0.05).max():.3g}, so they are not cosines" in notice and "write the cosines" in notice
     )
 
 
