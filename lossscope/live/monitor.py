@@ -208,7 +208,7 @@ class LossScope:
         if self.queries is not None:
             raise InputError("blocks of a ring have all queries of a process; leave queries out")
         if self.doctor or self.recorder:
-            raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
+            raise InputError("doctor and recorder need whole rows of S, and a ring has blocks; leave them out")
         number, said = self.next_step(step), _said(log)
         plan_of = partial(self._statistics.plan, objective, self.named_sides or IMAGE_TEXT)
         finish = None if number is None else partial(self._merge, step=number, log=said)
