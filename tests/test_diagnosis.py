@@ -89,7 +89,7 @@ def test_a_notebook_shows_tables_and_a_terminal_a_line() -> None:
     )
     page = result._repr_html_()
     assert page.count("<table") == len(result.tables()) == 2
-    assert "<p>12 of 12 rows of images" in page
+    assert "<p>all 12 images were normalised" in page
     shown = {row.plain() for table in result.tables() for line in table.rows for row in line[1:2]}
     assert shown == set(result.rows["statistic"]) - {"skipped"}
 

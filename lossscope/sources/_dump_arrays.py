@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -103,15 +104,14 @@ def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path, notices: lis
         return [first.get(row, str(row)) for row in range(n)]
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
-    repeated = n - len(set(ids))
-    if repeated and notices is not None:
-        seen = set[str]()
-        first = next(id for id in ids if id in seen or seen.add(id))  # type: ignore[func-returns-value]
+    counts = Counter(ids)
+    if len(counts) < n and notices is not None:
+        repeated = next(id for id, rows in counts.items() if rows > 1)
+        pairs = "caption_image" if name == "image_id" else "positives"
         notices.append(
-            f"{repeated} of {n} rows of {path} have the {name} of an earlier row, such as {shorten(first)}: an item is "
-            f"then a negative of its own match. Keep one row of each, and name it in "
-            f"{'caption_image' if name == 'image_id' else 'positives'}; or, with ids or texts of both sides, --mask "
-            "same-text"
+            f"{n - len(counts)} of {n} rows of {path} have the {name} of an earlier row, such as {shorten(repeated)}: "
+            f"an item is then a negative of its own match. Keep one row of each, and name it in {pairs}; or, with ids "
+            "or texts of both sides, --mask same-text"
         )
     return ids
 
