@@ -72,7 +72,11 @@ def resolve_device(text: str) -> str:
     if text.startswith("cuda"):
         index = int(text.partition(":")[2] or 0)
         if index >= torch.cuda.device_count():
-            raise InputError(f"--device must be one that is there; {text} is not ({torch.cuda.device_count()} GPUs)")
+            number = torch.cuda.device_count()
+            there = (
+                f"there are {number} CUDA devices, cuda:0 to cuda:{number - 1}" if number else "no CUDA device found"
+            )
+            raise InputError(f"--device {text}: {there}. Use --device {'cuda' if number else 'cpu'}")
     return text
 
 

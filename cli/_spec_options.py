@@ -13,6 +13,16 @@ from lossscope.declarations import declarations
 from ._help import breakable_choices, show_first
 from ._running import remember
 
+_MEANT = {
+    **dict.fromkeys(("loss", "losses", "criterion", "objectives"), "objective"),
+    **dict.fromkeys(("dataset", "datasets"), "data"),
+    **dict.fromkeys(("output", "outdir", "output-dir", "save"), "out"),
+    **dict.fromkeys(("batch", "bs", "batchsize"), "batch-size"),
+    **dict.fromkeys(("learning-rate", "learning_rate"), "lr"),
+    **dict.fromkeys(("epsilon", "threshold"), "eps"),
+    **dict.fromkeys(("temperature", "temp"), "tau"),
+}
+"""What other tools call an option -> what it is called here."""
 _KINDS = ("objective", "encoder", "data")
 _REGISTRIES = {"objective": "objectives", "encoder": "encoders", "data": "datasets"}
 
@@ -59,13 +69,16 @@ class Command(TyperCommand):
 
 
 def describe_option(option: str, own: set[str]) -> str | None:
-    """Return where a field of an objective, encoder or data set is written; None where none has it.
+    """Return the option that is meant, or where a field of an objective, encoder or data set is written; None: neither.
 
     Args:
         option: as typed, `--tau`.
         own: options of the command.
     """
-    field = option.lstrip("-").replace("-", "_")
+    meant = _MEANT.get(option.lstrip("-"))
+    if f"--{meant}" in own:
+        return f"{option}. Write --{meant}"
+    field = (meant or option.lstrip("-")).replace("-", "_")
     for kind in _KINDS:
         having = list(_having(kind, field)) if f"--{kind}" in own else []
         if having:

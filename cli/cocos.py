@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ from lossscope.core.types import Convention, WeightUnit
 from lossscope.errors import OptionError
 
 from ._app import command
-from ._output import notice
+from ._output import message, notice
 from ._processes import writes_results
 from ._sweep import SWEEP_WORK, SweepArguments, print_summary, run_sweep
 
@@ -82,10 +83,27 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
     from lossscope.engine.selection import Selection
 
     rows, batches = run_sweep(options, "cocos", Selection.of(counting.specs))
+    if writes_results() and counting.convention == "corrected":
+        _warn_of_eps(rows["objective"].unique(), counting)
     if counting.curve is not None and writes_results():
         _write_curve(batches, counting.curve, counting.eps[0])
         notice(f"Wrote {counting.curve}.")
     print_summary(options, rows, {"name": "cocos", "convention": counting.convention, "unit": counting.unit})
+
+
+def _warn_of_eps(specs: Iterable[str], counting: Counting) -> None:
+    """Warn where eps is so large that nothing can count."""
+    from lossscope.objectives.counting.units import largest_weight
+    from lossscope.registry import build
+
+    for spec in specs:
+        largest = largest_weight(build("objectives", spec), counting.unit)
+        above = [f"{eps:g}" for eps in counting.eps if largest is not None and eps >= largest]
+        if above:
+            message(
+                f"Warning: no weight of {spec} exceeds {largest:.3g} in the unit {counting.unit}, so every count is 0 "
+                f"at --eps {' and '.join(above)}. The usual eps is 0.01."
+            )
 
 
 def _write_curve(batches: pd.DataFrame, path: Path, at: float) -> None:

@@ -206,9 +206,9 @@ def _range(low: float | None, high: float | None) -> str:
 
 
 def _every(one: Examination) -> list[str]:
-    """Return every number that was compared with a threshold, and why others were not looked for."""
+    """Return every number that was compared with a threshold, and why other checks did not run."""
     lines = [fold(f"  {id}: {value:.4g}", 4) for id, value in sorted(one.signals.items())]
-    return [*lines, *(fold(f"  {missed.id}: not looked for, {missed.reason}", 4) for missed in one.not_checked)]
+    return [*lines, *(fold(f"  {missed.id}: not checked, {missed.reason}", 4) for missed in one.not_checked)]
 
 
 def _markdown(result: Diagnosis) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +14,7 @@ import typer
 
 from lossscope.core.choices import OUTPUT, Choice
 from lossscope.core.request import Request
-from lossscope.errors import InputError, OptionError, Stopped, needing
+from lossscope.errors import InputError, Interrupted, OptionError, Stopped, needing
 from lossscope.training.recipe import DATA, MODEL, Recipe
 
 from ._app import Work, command
@@ -233,17 +234,27 @@ def _require_nothing_else(choices: Mapping[str, Any]) -> None:
 
 @contextlib.contextmanager
 def _stopped_by(watcher: Any, folder: Path) -> Iterator[None]:
-    """Say why a training was stopped, and exit."""
+    """Say why a training was stopped, and exit; say what resumes one that was interrupted."""
     try:
         yield
     except Stopped as stopped:
         message(f"Stopped: {stopped}. The state is saved; resume with --resume {folder}")
         raise typer.Exit(FOUND) from stopped
+    except Interrupted as interrupted:
+        raise Interrupted(f"{interrupted}; {_resuming(folder)}") from interrupted
+    except KeyboardInterrupt as interrupted:  # a second Ctrl-C, or one before the first step
+        if not (folder / "config.toml").is_file():
+            raise
+        raise Interrupted(_resuming(folder)) from interrupted
     except InputError as error:  # NaN ends a training by itself
         if watcher is None or watcher.reason is None:
             raise
         message(f"Stopped: {watcher.reason}. {error}")
         raise typer.Exit(FOUND) from error
+
+
+def _resuming(folder: Path) -> str:
+    return f"`lossscope train --resume {shlex.quote(str(folder))}` continues it"
 
 
 def _watcher(folder: Path, writer: Any, examined: Examined) -> Any:

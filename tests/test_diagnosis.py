@@ -65,7 +65,7 @@ def test_the_default_is_the_usual_objectives_and_cheap_probes_and_a_note_says_so
     assert "the source does not say what it was trained with: probed under triplet, triplet-sh, ntxent" in (
         result.notes
     )
-    assert any("12 of 12 rows of images were not of unit length" in note for note in result.notes)
+    assert any("all 12 images were normalised to unit length" in note for note in result.notes)
 
 
 def test_a_probe_that_cannot_run_is_named_and_the_others_run() -> None:
@@ -89,7 +89,7 @@ def test_a_notebook_shows_tables_and_a_terminal_a_line() -> None:
     )
     page = result._repr_html_()
     assert page.count("<table") == len(result.tables()) == 2
-    assert "<p>12 of 12 rows of images" in page
+    assert "<p>all 12 images were normalised" in page
     shown = {row.plain() for table in result.tables() for line in table.rows for row in line[1:2]}
     assert shown == set(result.rows["statistic"]) - {"skipped"}
 

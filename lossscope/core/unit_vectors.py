@@ -38,7 +38,8 @@ def unit_rows(x: Tensor, what: str, tolerance: float = 1e-4, rows: Rows | None =
     scaled = x.clone()
     for block, wrong in zip(torch.split(scaled, _BLOCK), torch.split(off, _BLOCK), strict=True):
         block[wrong] = _normalise_rows(block[wrong])
-    notice = f"{int(off.sum())} of {len(x)} rows of {what} were not of unit length and have been normalised"
+    count = f"all {len(x)}" if bool(off.all()) else f"{int(off.sum())} of {len(x)}"
+    notice = f"{count} {what} were normalised to unit length"
     return scaled, notice
 
 

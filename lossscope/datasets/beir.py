@@ -56,7 +56,7 @@ class Beir:
         name = "val" if name == "dev" else name
         qrels = self._qrels(name)
         if not qrels:
-            splits = ", ".join(self.splits()) or f"one of {show_path(self._path('qrels'))}/*.tsv (there is none)"
+            splits = ", ".join(self.splits()) or f"one of {show_path(self._path('qrels'))}/*.tsv (none found)"
             raise InputError(f"split of {show_path(self.root)} must be one of {splits}; got {name!r}")
         judged = read_judgements(qrels)
         known = read_texts(self._path("queries.jsonl"))

@@ -58,7 +58,7 @@ class Coco(PictureDataset):
     def pictures(self, name: str) -> list[CaptionedPicture]:
         """Return the pictures of a split."""
         file = Path(self.root) / self.file
-        require_split(name, self.splits(), "coco", f"a file like {file} (there is none)")
+        require_split(name, self.splits(), "coco", f"a file like {file} (none found)")
         items = self._items(name)
         if not items:
             got = f"none in {name!r} of {file}"

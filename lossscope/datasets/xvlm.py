@@ -48,7 +48,7 @@ class XVLM(PictureDataset):
 
     def pictures(self, name: str) -> list[CaptionedPicture]:
         """Return the pictures of a split."""
-        require_split(name, self.splits(), "xvlm", f"files like {self._file('train')} (there is none)")
+        require_split(name, self.splits(), "xvlm", f"files like {self._file('train')} (none found)")
         return _read(self._file(name), Path(self.root) / self.folder, self.words)
 
     @property

@@ -29,7 +29,7 @@ class BatchCeiling(Check):
             return None
         size = batches.batch_size
         return self.finding(
-            f"batches of {size} are used up",
+            f"in-batch negatives are too easy at batch size {size}",
             f"The loss is {batches.loss:.3g}: log B − loss is {math.log(size) - batches.loss:.3g} of at most "
             f"{math.log(size):.3g} nats. Larger batches, or harder negatives, could teach more.",
             (Evidence("loss in nats", batches.loss, self.near, (self.near, None)),),

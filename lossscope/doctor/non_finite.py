@@ -1,4 +1,4 @@
-"""Are there numbers that are no numbers?"""
+"""Any NaN or Inf?"""
 
 from __future__ import annotations
 

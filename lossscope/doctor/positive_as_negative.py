@@ -58,7 +58,7 @@ class PositiveAsNegative(Check):
 
     def _found(self, share: float, what: str, count: str, examples: tuple[str, ...]) -> Finding:
         return self.finding(
-            f"{share:.1%} of the {what} have a positive of theirs as a negative",
+            f"in {share:.1%} of the {what} a negative is also a positive",
             f"{count} have a negative that is a positive of the same query: the loss pushes it away from its answer.",
             (Evidence(f"share of {what} with a positive as a negative", share, self.share, (0, self.share)),),
             (

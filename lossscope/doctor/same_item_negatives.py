@@ -40,8 +40,12 @@ class SameItemNegatives(Check):
         if expected < self.expected:
             return None
         first, second = plural(relations.sides.first), plural(str(relations.sides.second))
+        if expected < 0.5:  # then hardly a query has two
+            title = f"1 query in {1 / expected:.0f} has another of its {second} among its negatives"
+        else:
+            title = f"a query has {expected:.2g} of its other {second} among its negatives"
         return self.finding(
-            f"a batch has {expected:.2g} {second} of the query's own {relations.sides.first} as negatives",
+            title,
             f"Pairs are shuffled one by one, so that further {second} of the {first} of a batch are negatives of each "
             "other, as in every published loader.",
             (Evidence("expected in a batch", expected, self.expected, (None, None)),),

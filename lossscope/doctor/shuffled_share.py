@@ -47,8 +47,8 @@ class ShuffledShare(Check):
         first, second = split.sides.first, split.sides.second or split.sides.first
         return self.finding(
             f"about {share:.0%} of the pairs rank at chance level",
-            f"{share:.0%} of the positives stand anywhere among their candidates, as by guessing, and the others near "
-            "the top: pairs that do not belong together, or an encoder that loses some items (padding that counts in "
+            f"{share:.0%} of the positives rank at chance level, and the others near the top: pairs that "
+            "do not belong together, or an encoder that loses some items (padding that counts in "
             "their mean). One encoding cannot tell these apart.",
             (
                 Evidence("share of positives at chance", share, self.share, (0, 0.04), low, high),

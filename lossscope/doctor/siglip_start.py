@@ -66,5 +66,5 @@ class SiglipStart(Check):
         if size is None and patient.has(TrainingLog):
             size = patient.part(TrainingLog).batch_size
         if size is None or size < 2:
-            raise Missing("the batch size is not known; --batch-size says it", "the batch size (--batch-size)")
+            raise Missing("its batch size is unknown; set it with --batch-size", "the batch size (--batch-size)")
         return size

@@ -31,7 +31,7 @@ class TemperatureTwice(Check):
         if matrix.beyond <= self.share:
             return None
         return self.finding(
-            f"similarities reach {matrix.largest:.3g}: they are no cosines",
+            f"similarities reach {matrix.largest:.3g}: not cosines",
             f"{matrix.beyond:.0%} of the similarities are outside [−1, 1]: they were scaled already, by 1 / tau or a "
             "learnt logit scale, and the objective scales them again.",
             (

@@ -43,15 +43,24 @@ def require_matrix(S: Tensor, sides: Sides) -> str:
     """Return what rows and columns of S are called. Raises InputError unless it is a matrix of floating point."""
     shape = f"({plural(sides.first)}, {plural(sides.second or sides.first)})"
     if S.ndim != 2 or not S.is_floating_point():
-        raise InputError(f"S must be {shape} of floating point; got {tuple(S.shape)} of {S.dtype}")
+        hint = "" if S.ndim != 2 else ". Write S.float()"
+        raise InputError(f"S must be {shape} of floating point; got {tuple(S.shape)} of {S.dtype}{hint}")
     return shape
 
 
 def require_places(rows: int, columns: int, offset: int | None) -> None:
     """Raise InputError unless row i of S can match column offset + i; offset None: pairs, pair i on the diagonal."""
     if offset is None:
-        if rows != columns or rows < 2:
-            raise InputError(f"S of pairs must be (b, b), b at least 2; got {(rows, columns)}. Give the mask of others")
+        if rows == columns and rows < 2:
+            raise InputError(
+                f"a batch must have 2 pairs or more, as a single pair has no negative; got {rows}. To leave out a last "
+                "short batch: DataLoader(..., drop_last=True)"
+            )
+        if rows != columns:
+            raise InputError(
+                f"S of pairs must be (b, b), pair i on the diagonal; got {(rows, columns)}. Say which entries match: "
+                "offset=..., or a lossscope.Mask(match=..., valid=...)"
+            )
     elif not 0 <= offset <= columns - rows:
         raise InputError(
             f"offset must be 0..{columns - rows}, as row i of S {(rows, columns)} matches column offset + i; "

@@ -31,8 +31,8 @@ from .run_probes import in_unit
 from .workers import ALONE, Workers
 
 _IN_COSINES = (
-    "weights are dL/ds itself (unit cosine), as a loss among these has no saturated weight; --unit paper counts in each "
-    "paper's unit, which cannot be compared"
+    "weights are dL/ds itself (unit cosine), as a loss among these has no saturated weight; --unit paper counts in the "
+    "papers' units, which differ"
 )
 _OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
 _MINED_WORDS = {"batch": "mined", "own": "own mined", "none": "no mined"}

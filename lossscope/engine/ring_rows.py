@@ -157,6 +157,6 @@ def require_blocks(objective: Objective, probes: Sequence[Probe]) -> None:
         if not needs_one_pass(of_objective, probe):
             under = "" if of_objective is None else f" under {name_of_objective(objective)}"
             raise InputError(
-                f"{short_spec(probe)}{under} needs whole rows of S; of a ring there are blocks, of which sums are "
-                "kept. Leave it out, or watch whole rows"
+                f"{short_spec(probe)}{under} needs whole rows of S, and a ring keeps sums over its blocks. Leave it "
+                "out, or watch whole rows"
             )

@@ -160,8 +160,8 @@ def require_shares(objective: Objective, probes: Sequence[Probe]) -> None:
     for probe in probes:
         if probe.axis != "query" and "embeddings" in probe.reads and getattr(probe, "needs_all_queries", True):
             raise InputError(
-                f"{short_spec(probe)} is of the embeddings of all queries of a batch, of which each process has "
-                "its own alone. Leave it out, or watch whole batches"
+                f"{short_spec(probe)} needs the embeddings of all queries of a batch, and a process has its own "
+                "alone. Leave it out, or watch whole batches"
             )
         if probe.needs_objective and needs_whole_matrix(objective, probe):
             raise InputError(

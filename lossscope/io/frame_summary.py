@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,11 @@ def read_measurement(path: Path | str) -> Measurement:
         raise InputError(
             f"{show_path(path)} must be a frame, a folder that --out wrote; it is a file, which does not say the "
             "fingerprint and the choices of its numbers. Run the command again with --out FOLDER"
+        )
+    if not (path / "manifest.json").exists() and (frames := sorted(path.glob("*/manifest.json"))):
+        folders = " ".join(shlex.quote(str(file.parent)) for file in frames)
+        raise InputError(
+            f"{show_path(path)} must be a frame; it is a folder of {len(frames)}. Name those that are meant: {folders}"
         )
     manifest = frame.manifest()
     where = show_path(frame.path / "manifest.json")

@@ -73,6 +73,8 @@ def _advice(path: Path, number: int | None) -> str:
             return f"Raise the limit of file sizes (ulimit -f), {again}"
         case "EIO":
             return f"The disk failed: check it, {again}"
+        case "ENOENT" if path.parent.is_dir():
+            return f"Nothing can be made in {path.parent}: choose another folder"
         case "ENOENT" | "ESTALE":
             return "Its folder was removed while the command ran: put it back, or begin anew"
         case _:

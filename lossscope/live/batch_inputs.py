@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, TypedDict
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -152,7 +153,7 @@ class BatchInputs:
         if is_longer and len(second) % max(len(first), 1):
             raise InputError(
                 f"documents must be b (1 + k) rows, the positives of the b queries first; got {len(second)} of "
-                f"{len(first)} queries. Give the mask of others"
+                f"{len(first)} queries. Say which match: a lossscope.Mask(match=..., valid=...) beside the documents"
             )
         return is_longer
 
@@ -170,8 +171,10 @@ class BatchInputs:
     def _of_one_set(self, sides: Sides) -> BatchRows:
         """Items of one label match; an item is no candidate of itself."""
         self._require_one_set(sides)
-        S, labels = _as_tensor(self.S, "S"), _as_tensor(self.labels, "labels")
+        S, labels = _as_tensor(self.S, "S"), _as_labels(self.labels)
         E = _as_tensor(self.embeddings, "embeddings")
+        if E is not None:
+            _require_floats(E, "embeddings")
         if E is not None and E.ndim == 3 and self.mask is None:
             E, labels = _join_views(E, labels)
         unit = None if E is None else _unit_rows(E, E)[0]
@@ -179,6 +182,11 @@ class BatchInputs:
         if (labels is None) == (self.mask is None):
             raise InputError("one set of items needs labels, or a mask; got " + ("none" if labels is None else "both"))
         n = len(template)
+        if template.ndim == 2 and template.shape == (1, 1):
+            raise InputError(
+                "a batch must have 2 items or more, as a single item has no candidate; got 1. To leave out a last "
+                "short batch: DataLoader(..., drop_last=True)"
+            )
         if template.ndim != 2 or n != template.shape[1] or n < 2:
             raise InputError(f"S of one set must be (n, n), n at least 2; got {tuple(template.shape)}")
         if labels is not None and labels.shape != (n,):
@@ -268,8 +276,12 @@ class BatchInputs:
                 )
         if not named and first is not None and not sides.is_image_text:
             raise InputError(f"sides are {sides.text}; write watch(queries=..., documents=...) for their embeddings")
-        if self.negatives is not None:
-            second = _append_negatives(second, _as_tensor(self.negatives, "negatives"))
+        negatives = _as_tensor(self.negatives, "negatives")
+        for name, x in ((a, first), (b, second), ("negatives", negatives)):
+            if x is not None:
+                _require_floats(x, name)
+        if negatives is not None:
+            second = _append_negatives(second, negatives)
         return first, second, f"{a} and {b}"
 
 
@@ -325,6 +337,25 @@ def _as_tensor(x: Any, what: str) -> Tensor | None:
             f"{what} must be a matrix of numbers, {shape}; got {type(x).__name__}. Write watch(S), or "
             "watch(images=..., captions=...)"
         ) from error
+
+
+def _as_labels(labels: Any) -> Tensor | None:
+    """Return labels as numbers: texts as the places of their classes, anything else as it is."""
+    if labels is None or isinstance(labels, Tensor):
+        return labels
+    array = np.asarray(labels)
+    if array.dtype.kind in "US":
+        return torch.from_numpy(np.unique(array, return_inverse=True)[1].reshape(array.shape))
+    return _as_tensor(labels, "labels")
+
+
+def _require_floats(x: Tensor, what: str) -> None:
+    """Raise InputError for embeddings of whole numbers, which token ids are."""
+    if not x.is_floating_point():
+        raise InputError(
+            f"{what} must be of floating point, embeddings and not ids of tokens; got {tuple(x.shape)} of {x.dtype}. "
+            f"Write {what}={what}.float(), or encode them first"
+        )
 
 
 def _unit_rows(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -15,7 +17,8 @@ from torch import Tensor, nn
 
 from lossscope.errors import InputError, needing
 
-from .monitor import LossScope
+from .logged_columns import Columns, LoggedColumns
+from .monitor import LOGGER, LossScope
 from .observed import Observed, Row
 from .recording import replace_function
 from .sentence_losses.record import SentenceLoss
@@ -40,10 +43,13 @@ class LightningHooks:
         scope: computes the rows.
         name: key or attribute of S; None: see `watch_arguments`.
         prefix: of the names that are logged.
+        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
     """
 
-    def __init__(self, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> None:
-        self.scope, self.name, self.prefix = scope, name, prefix
+    def __init__(
+        self, scope: LossScope, name: str | None = None, prefix: str = PREFIX, columns: Columns = "main"
+    ) -> None:
+        self.scope, self.name, self.logged = scope, name, LoggedColumns(prefix, columns, bool(scope.doctor))
         self._last_step: int | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
@@ -62,15 +68,17 @@ class LightningHooks:
             raise InputError(f"training_step must return, or leave on the module, {names}; it does not")
         row = self.scope.watch(**arguments, step=step, log=_rate_of(getattr(trainer, "optimizers", None) or ()))
         if row is not None:
-            pl_module.log_dict(_with_prefix(row, self.prefix))
+            pl_module.log_dict(self.logged.of(row))
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Write the flight recorder where training died."""
         self.scope.write_after(exception)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Let the flight recorder know that what fails later is not the training."""
+        """Let the flight recorder know that what fails later is not the training, and say what the training was."""
         self.scope.close()
+        if getattr(trainer, "is_global_zero", True):
+            _report(self.scope)
 
 
 class TrainerLogs:
@@ -79,10 +87,11 @@ class TrainerLogs:
     Args:
         scope: computes the rows.
         prefix: of the names that are logged.
+        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
     """
 
-    def __init__(self, scope: LossScope, prefix: str) -> None:
-        self.scope, self.prefix = scope, prefix
+    def __init__(self, scope: LossScope, prefix: str, columns: Columns = "main") -> None:
+        self.scope, self.logged = scope, LoggedColumns(prefix, columns, bool(scope.doctor))
         self._pending: Row = {}  # for the next logs
         self._rate: Row = {}  # of the present step, `lr`, where it is known
         self._stack = ExitStack()  # takes away what looks at a training
@@ -101,15 +110,17 @@ class TrainerLogs:
         self.scope.log(**_known_numbers(logs))
         if not self._pending or logs is None or any(name.startswith("eval_") for name in logs):
             return
-        values, self._pending = _with_prefix(self._pending, self.prefix), {}
+        values, self._pending = self.logged.of(self._pending), {}
         logs.update(values)
         if state.log_history:
             state.log_history[-1].update(values)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Leave the model and its losses alone again."""
+        """Leave the model and its losses alone again, and say what the training was."""
         self.scope.close()
         self._stack.close()
+        if getattr(state, "is_world_process_zero", True):
+            _report(self.scope)
 
 
 class TrainerHooks(TrainerLogs):
@@ -122,10 +133,13 @@ class TrainerHooks(TrainerLogs):
         scope: computes the rows.
         name: key or attribute of S; None: see `watch_arguments`.
         prefix: of the names that are logged.
+        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
     """
 
-    def __init__(self, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> None:
-        super().__init__(scope, prefix)
+    def __init__(
+        self, scope: LossScope, name: str | None = None, prefix: str = PREFIX, columns: Columns = "main"
+    ) -> None:
+        super().__init__(scope, prefix, columns)
         self.name = name
         self._arguments: dict[str, Any] | None = None  # of `watch`, from the last forward pass
 
@@ -165,10 +179,11 @@ class SentenceTransformersHooks(TrainerLogs):
         scope: computes the rows; without an objective, W is that of the loss.
         loss: the loss, or losses by the names of their data sets; or a function that returns them when training begins.
         prefix: of the names that are logged.
+        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
     """
 
-    def __init__(self, scope: LossScope, loss: Any, prefix: str = PREFIX) -> None:
-        super().__init__(scope, prefix)
+    def __init__(self, scope: LossScope, loss: Any, prefix: str = PREFIX, columns: Columns = "main") -> None:
+        super().__init__(scope, prefix, columns)
         self._loss = loss
         self._step: int | None = None  # the number of the present step, where it is watched
         self._observed: Sequence[Observed] = ()
@@ -216,7 +231,7 @@ class SentenceTransformersHooks(TrainerLogs):
         self._stack.enter_context(replace_function(loss, "forward", watched_forward))
 
 
-def lightning(scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
+def lightning(scope: LossScope, name: str | None = None, prefix: str = PREFIX, columns: Columns = "main") -> Any:
     """Return a callback for `Trainer(callbacks=[lightning(scope)])`, see `LightningHooks`.
 
     Raises InputError when Lightning is not installed, under its new or its old name.
@@ -224,33 +239,36 @@ def lightning(scope: LossScope, name: str | None = None, prefix: str = PREFIX) -
     for package in ("lightning.pytorch", "pytorch_lightning"):
         if importlib.util.find_spec(package.partition(".")[0]) is not None:
             callback = importlib.import_module(package).Callback
-            return type("LossScopeCallback", (LightningHooks, callback), {})(scope, name, prefix)
+            return type("LossScopeCallback", (LightningHooks, callback), {})(scope, name, prefix, columns)
     raise InputError("this callback needs Lightning, which is not installed; install lightning")
 
 
-def hugging_face(scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
+def hugging_face(scope: LossScope, name: str | None = None, prefix: str = PREFIX, columns: Columns = "main") -> Any:
     """Return a callback for `Trainer(callbacks=[hugging_face(scope)])`, see `TrainerHooks`.
 
     Raises InputError when transformers is not installed.
     """
-    return type("LossScopeCallback", (TrainerHooks, _trainer_callback()), {})(scope, name, prefix)
+    return type("LossScopeCallback", (TrainerHooks, _trainer_callback()), {})(scope, name, prefix, columns)
 
 
-def sentence_transformers(scope: LossScope, loss: Any, prefix: str = PREFIX) -> Any:
+def sentence_transformers(scope: LossScope, loss: Any, prefix: str = PREFIX, columns: Columns = "main") -> Any:
     """Return a callback for `SentenceTransformerTrainer(callbacks=[...])`, see `SentenceTransformersHooks`.
 
     Args:
         scope: computes the rows; `LossScope()` looks with the loss itself.
         loss: what the trainer is given as `loss`: a module, or modules by the names of their data sets.
         prefix: of the names that are logged.
+        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
 
     Raises:
         InputError: transformers is not installed.
     """
-    return type("LossScopeCallback", (SentenceTransformersHooks, _trainer_callback()), {})(scope, loss, prefix)
+    return type("LossScopeCallback", (SentenceTransformersHooks, _trainer_callback()), {})(scope, loss, prefix, columns)
 
 
-def attach(trainer: Any, scope: LossScope, name: str | None = None, prefix: str = PREFIX) -> Any:
+def attach(
+    trainer: Any, scope: LossScope, name: str | None = None, prefix: str = PREFIX, columns: Columns = "main"
+) -> Any:
     """Add the callback in front of those of a Trainer, so that TensorBoard and others log its rows too.
 
     Args:
@@ -258,11 +276,12 @@ def attach(trainer: Any, scope: LossScope, name: str | None = None, prefix: str 
         scope: computes the rows.
         name: key or attribute of S in what the model returns; None: see `watch_arguments`.
         prefix: of the names that are logged.
+        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
     """
     if any(cls.__name__ == "SentenceTransformerTrainer" for cls in type(trainer).__mro__):
-        callback = sentence_transformers(scope, lambda: trainer.loss, prefix)
+        callback = sentence_transformers(scope, lambda: trainer.loss, prefix, columns)
     else:
-        callback = hugging_face(scope, name, prefix)
+        callback = hugging_face(scope, name, prefix, columns)
     trainer.callback_handler.callbacks.insert(0, callback)
     return callback
 
@@ -335,6 +354,9 @@ def _known_numbers(logs: Mapping[str, Any] | None) -> Row:
     return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
 
-def _with_prefix(row: Row, prefix: str) -> Row:
-    """Return the row under the names that are logged."""
-    return {f"{prefix}{name}": value for name, value in row.items()}
+def _report(scope: LossScope) -> None:
+    """Log the summary of a training; write it to stderr where nobody has set up the logger `lossscope`."""
+    if LOGGER.level == logging.NOTSET and not LOGGER.isEnabledFor(logging.INFO):
+        sys.stderr.write(f"{scope.summary()}\n")
+    else:
+        LOGGER.info("%s", scope.summary())

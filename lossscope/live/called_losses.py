@@ -109,7 +109,8 @@ def _form_of(target: Any) -> CallForm:
     if form in ("labels", "sentences"):
         raise InputError(
             f"{name} is called with labels and has no distance between items that could be read, as losses of several "
-            "losses have none. Watch its embeddings instead: scope.watch(embeddings=..., labels=...)"
+            "losses have none. Watch its embeddings with the objective that it is: LossScope('supcon:tau=T')"
+            ".watch(embeddings=..., labels=...)"
         )
     return form
 

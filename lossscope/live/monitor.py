@@ -94,6 +94,7 @@ class LossScope:
     calls: int = field(default=0, init=False)  # number of calls of `watch`
     _is_checked: bool = field(default=False, init=False, repr=False)  # whether a batch of S was examined for logits
     named_sides: Sides | None = field(default=None, init=False, repr=False)  # `sides`, as Sides
+    _rows: int = field(default=0, init=False, repr=False)  # of the present training, also where `history` lost them
     _hook: CrashHook | None = field(default=None, init=False, repr=False)  # from the first recorded batch to `close`
 
     def __post_init__(self) -> None:
@@ -225,7 +226,7 @@ class LossScope:
         if self.queries is not None:
             raise InputError("blocks of a ring have all queries of a process; leave queries out")
         if self.doctor or self.recorder:
-            raise InputError("doctor and recorder look at whole rows of S, of which a ring has blocks; leave them out")
+            raise InputError("doctor and recorder need whole rows of S, and a ring has blocks; leave them out")
         number, said = self.next_step(step), _said(log)
         plan_of = partial(self._statistics.plan, objective, self.named_sides or IMAGE_TEXT)
         finish = None if number is None else partial(self._merge, step=number, log=said)
@@ -345,6 +346,7 @@ class LossScope:
             row |= dict(event.column for event in self._safeguards.see(watched))
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
+        self._rows += 1
         if self.sink is not None:
             self.sink(step, row)
         return row
@@ -364,6 +366,7 @@ class LossScope:
             max_steps: of the whole training, watched or not; None: they are not known.
             done: steps of it that were done before, where it is resumed.
         """
+        self._rows = 0
         if self._safeguards.doctor is not None:
             self._safeguards.doctor.begin(max_steps, done)
 
@@ -383,6 +386,13 @@ class LossScope:
         if self._safeguards.doctor is None:
             return Examined(None, tuple(sorted(LOOKED_FOR)), {}, len(self.history))
         return self._safeguards.doctor.examined
+
+    def summary(self) -> str:
+        """Return a few lines: what carried the gradient first and last, what the doctor found, and what to try."""
+        from .summary import summarise
+
+        rows = list(self.history)[-self._rows :] if self._rows else []
+        return summarise(rows, self._rows, self._safeguards.doctor)
 
     def __str__(self) -> str:
         """Return a line of what was watched, and what the doctor says."""

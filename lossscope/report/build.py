@@ -57,14 +57,14 @@ def write_report(
     data = gather(results, diagrams, resamples)
     drawn_as = directions.named_after(None if data.sides.is_image_text else data.sides)
     with style.screen(), style.same_colours(results.runs["objective_label"]), drawn_as:
-        sections = _with_choice(build_sections(data), choice or Choice())
+        sections = choose_columns(build_sections(data), choice or Choice())
     found = answer(data, sections)
     provenance = {"command": command, **_provenance(results)}
     numbers = {"rows": results.rows, **({"comparisons": data.comparisons} if len(data.comparisons) else {})}
     return write_page(out, title or f"lossscope: {results.name}", _lead(results), sections, provenance, found, numbers)
 
 
-def _with_choice(sections: Sequence[Section], choice: Choice) -> list[Section]:
+def choose_columns(sections: Sequence[Section], choice: Choice) -> list[Section]:
     """Return the sections with the tables showing the chosen columns."""
     choice.require_known(table for section in sections for table in section.tables)
     return [

@@ -53,7 +53,7 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
     else:
         raise InputError(_missing(arrays, names, path))
     relations = read_relations(arrays, sides, shape, path, notices)
-    ids, keys = _ids_and_keys(arrays, sides, relations, path)
+    ids, keys = _ids_and_keys(arrays, sides, relations, path, notices)
     return SplitEmbeddings(
         name=show_path(path),
         images=first,
@@ -99,19 +99,20 @@ def _late_interaction(arrays: dict[str, Any], sides: Sides, path: Path, notices:
     longest = int((queries.offsets[1:] - queries.offsets[:-1]).max())
     if longest > 1:
         notices.append(
-            f"scores of {path} are sums over up to {longest} tokens of a query, so they are no cosines: tau, margins "
+            f"scores of {path} are sums over up to {longest} tokens of a query, so they are not cosines: tau, margins "
             "and eps are of the sums"
         )
     return MaxSimScorer(queries, documents)
 
 
 def _ids_and_keys(
-    arrays: dict[str, Any], sides: Sides, relations: Relations, path: Path
+    arrays: dict[str, Any], sides: Sides, relations: Relations, path: Path, notices: list[str]
 ) -> tuple[Pair[list[str]], Pair[Rows | None]]:
     """Return the ids of both sides, and numbers that are equal where texts are, or where the dump says that ids are."""
     names = (sides.first, sides.first if sides.second is None else sides.second)
     sizes = (relations.first, relations.second)
-    ids = [read_ids(arrays, f"{name}_id", size, path) for name, size in zip(names, sizes, strict=True)]
+    heard = None if sides.is_one_set else notices  # in one set items of one label match
+    ids = [read_ids(arrays, f"{name}_id", size, path, heard) for name, size in zip(names, sizes, strict=True)]
     keys: list[Rows | None] = []
     for name, side_ids, size in zip(names, ids, sizes, strict=True):
         if f"{name}_text" in arrays:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,14 @@ from lossscope.core.similarity import largest_beyond_cosines
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
 from lossscope.errors import InputError
+from lossscope.io.json_files import shorten
 
 _LARGEST_SIMILARITY = 1e12
+_TRANSPOSED = ". Rows of similarity are images: where yours are captions, write similarity=S.T"
 
 
 def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
-    """Return a notice where similarities are no cosines: weights of a loss at tau are then of other similarities."""
+    """Return a notice where similarities are not cosines: weights of a loss at tau are then of other similarities."""
     largest = largest_beyond_cosines(similarity)
     if largest is None:
         return []
@@ -28,13 +31,13 @@ def beyond_cosines(similarity: Tensor, path: Path) -> list[str]:
             f"{largest:.3g}. Write cosines"
         )
     return [
-        f"similarities of {path} reach {largest:.3g}, so they are no cosines (at most 1). Where they were divided by "
+        f"similarities of {path} reach {largest:.3g}, so they are not cosines (at most 1). Where they were divided by "
         "the temperature, write the cosines: tau, margins and eps are of them"
     ]
 
 
 def finite_similarity(array: Any, path: Path, notices: list[str], raw: bool = False) -> Tensor:
-    """Return a matrix of finite similarities; a notice is added where they are no cosines."""
+    """Return a matrix of finite similarities; a notice is added where they are not cosines."""
     similarity = matrix_of(array, f"similarity of {path}")
     if raw:
         return similarity
@@ -88,8 +91,11 @@ def column_of(arrays: dict[str, Any], name: str, path: Path) -> list[Any]:
     return list(array.tolist())
 
 
-def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]:
-    """Return the ids of n items, or their row numbers. Raises InputError for another number of ids."""
+def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path, notices: list[str] | None = None) -> list[str]:
+    """Return the ids of n items, or their row numbers; a notice is added where two rows of a side have one id.
+
+    Raises InputError for another number of ids.
+    """
     if name not in arrays:
         return [str(i) for i in range(n)]
     ids = [str(i) for i in column_of(arrays, name, path)]
@@ -98,6 +104,15 @@ def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path) -> list[str]
         return [first.get(row, str(row)) for row in range(n)]
     if len(ids) != n:
         raise InputError(f"{name} of {path} must have {n} entries; got {len(ids)}")
+    counts = Counter(ids)
+    if len(counts) < n and notices is not None:
+        repeated = next(id for id, rows in counts.items() if rows > 1)
+        pairs = "caption_image" if name == "image_id" else "positives"
+        notices.append(
+            f"{n - len(counts)} of {n} rows of {path} have the {name} of an earlier row, such as {shorten(repeated)}: "
+            f"an item is then a negative of its own match. Keep one row of each, and name it in {pairs}; or, with ids "
+            "or texts of both sides, --mask same-text"
+        )
     return ids
 
 
@@ -114,6 +129,7 @@ def caption_image_of(
             raise InputError(
                 f"{path} must hold `caption_image` (the image row of each caption) unless there are k captions per "
                 f"image in image order; got {m} captions for {n} images. Give a file of those rows: --caption-image"
+                + (_TRANSPOSED if "similarity" in arrays and m and n % m == 0 else "")
             )
         if m == n:
             notices.append(f"{path} has no caption_image: image and caption of one row are taken as a pair")
@@ -126,7 +142,8 @@ def caption_image_of(
         return np.repeat(np.arange(n, dtype=np.int64), m // n)
     rows = np.asarray(array.cpu().double() if _is_float(array) else array)
     if rows.shape != (m,) or rows.dtype.kind not in "iu":
-        raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}")
+        hint = _TRANSPOSED if "similarity" in arrays and rows.shape == (n,) else ""
+        raise InputError(f"caption_image of {path} must be {m} integers; got {rows.shape} of {rows.dtype}{hint}")
     return rows.astype(np.int64)
 
 

@@ -63,7 +63,7 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         similarity = finite_similarity(arrays["similarity"], path, notices, request.raw)
         n, m = similarity.shape
     caption_image = caption_image_of(arrays, n, m, path, notices, warnings)
-    image_ids = read_ids(arrays, "image_id", n, path)
+    image_ids = read_ids(arrays, "image_id", n, path, notices)
     return SplitEmbeddings(
         name=show_path(path),
         images=images,

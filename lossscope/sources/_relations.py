@@ -133,8 +133,14 @@ def _positives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], 
         raise InputError(
             f"positives of {path} must be (n, 2) rows of {first} and {second}; got {rows.shape} of {rows.dtype}"
         )
-    _require_rows(rows[:, 0], shape[0], f"{first} in positives of {path}")
-    _require_rows(rows[:, 1], shape[1], f"{second} in positives of {path}")
+    fits = rows.min() >= 0 and rows[:, 0].max() < shape[1] and rows[:, 1].max() < shape[0]
+    hint = ""
+    if fits and "similarity" in arrays:
+        hint = f". Rows of similarity are {first}: where yours are {second}, write similarity=S.T"
+    elif fits:
+        hint = f". Columns are {first}, {second}: where yours are the other way round, write positives[:, ::-1]"
+    _require_rows(rows[:, 0], shape[0], f"{first} in positives of {path}", hint)
+    _require_rows(rows[:, 1], shape[1], f"{second} in positives of {path}", hint)
     rows = rows.astype(np.int64)
     copies = len(rows) - len(np.unique(rows, axis=0))
     if copies:
@@ -162,8 +168,15 @@ def _negatives(arrays: Mapping[str, Any], sides: Sides, shape: tuple[int, int], 
     return rows
 
 
-def _require_rows(rows: Any, size: int, what: str) -> None:
-    """Raise InputError, naming the first, for a row out of range."""
+def _require_rows(rows: Any, size: int, what: str, hint: str = "") -> None:
+    """Raise InputError, naming the first, for a row out of range.
+
+    Args:
+        rows: numbers of rows.
+        size: how many there are.
+        what: the rows are, for the message.
+        hint: what to type, if that is known.
+    """
     bad = np.flatnonzero((rows < 0) | (rows >= size))
     if len(bad):
-        raise InputError(f"{what} must be rows 0..{size - 1}; entry {int(bad[0])} is {int(rows[bad[0]])}")
+        raise InputError(f"{what} must be rows 0..{size - 1}; entry {int(bad[0])} is {int(rows[bad[0]])}{hint}")

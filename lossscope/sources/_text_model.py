@@ -13,7 +13,6 @@ from torch import Tensor
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.pair import Pair
-from lossscope.core.sides import plural
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
 from lossscope.datasets.base import Split, Texts
@@ -106,7 +105,6 @@ class TextModel:
         return torch.cat([self.encode([texts[row] for row in rows], side)[0] for rows in batches])
 
     def _unit_rows(self, texts: Sequence[str], side: str) -> EncodedTexts:
-        what = "vectors" if side == "caption" else f"vectors of {plural(side)}"
         vectors, notices = self.encode(texts, side)
-        rows, notice = unit_rows(vectors, f"{what} of {self.path}")
+        rows, notice = unit_rows(vectors, f"{side} vectors of {self.path}")
         return rows, (*notices, notice) if notice else notices

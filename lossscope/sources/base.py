@@ -53,6 +53,10 @@ def find_source(path: Path | str) -> Any:
         kinds.append(load_class("sources", name))
         if kinds[-1].accepts(path):
             return kinds[-1](path)
+    from ._how_to_convert import how_to_convert
+
+    if hint := how_to_convert(path, path.is_file() and any(kind.accepts(path.parent) for kind in kinds)):
+        raise InputError(f"{path} must be embeddings of two sides (.npz) or a model; {hint}")
     accepted = "; ".join((kind.__doc__ or "").splitlines()[0] for kind in kinds)
     raise InputError(f"{path} must be one of: {accepted}")
 

@@ -69,9 +69,9 @@ class SeedPairs:
         if not self.a:
             return "no common seed: not compared"
         if not self.same_seeds:
-            return "no common seed: one run of each, nothing is known of seeds"
+            return "no common seed, one run each: seed variance unknown"
         if test.n == 1:
-            return "one seed: nothing is known of seeds"
+            return "one seed: seed variance unknown"
         return "the same difference in every seed: t and d_z are not defined" if math.isnan(test.p) else ""
 
 

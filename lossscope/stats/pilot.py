@@ -126,7 +126,7 @@ def _reason(pair: PilotPair, over: str) -> str:
     """Return why nothing is known of a pair; empty where something is."""
     if not pair.runs.a:
         return "no common seed: not compared"
-    return "" if over != SEEDS or pair.runs.same_seeds else "no common seed: nothing is known of seeds"
+    return "" if over != SEEDS or pair.runs.same_seeds else "no common seed: seed variance unknown"
 
 
 def _detectable(spread: Spread, n: int, options: PlanOptions) -> dict[str, object]:

@@ -38,7 +38,7 @@ def spread_of_seeds(a: Values, b: Values, level: float) -> Spread:
     """
     n, d = len(a), a - b
     if n < 2:
-        return Spread(n, note="one seed: nothing is known of seeds")
+        return Spread(n, note="one seed: seed variance unknown")
     if np.ptp(d) <= equal_within(a, b):
         return Spread(n, 0.0, note="the same difference in every seed: no spread to plan by")
     sd = deviation(d)

@@ -120,6 +120,11 @@ def diagrams(results: Results, reports: Sequence[ReportConfig] = ()) -> Diagrams
     return Diagrams(own, fields(goal_specs(TRIPLETS)), pair_curves(PAIRS))
 
 
+def is_study_or_run(path: Path) -> bool:
+    """Whether a folder is that of a study, or of a run of `lossscope train`."""
+    return _is_study(path) or (path / "config.toml").is_file()
+
+
 def _is_study(path: Path | str) -> bool:
     return (Path(path) / "study.json").is_file()
 
@@ -177,7 +182,10 @@ def _read_recipe(run: Path) -> Recipe:
     """Read the recipe of a run folder. Raises InputError where there is none, or it does not name what was trained."""
     file = run / "config.toml"
     if not file.is_file():
-        raise InputError(f"{run} must be the folder of a study or of a run; it has neither study.json nor config.toml")
+        raise InputError(
+            f"{run} must be the folder of a study or of a run; it has neither study.json nor config.toml. "
+            "Embeddings and other models have a report of their own: give them alone"
+        )
     choices = checked_choices(read_toml(file), str(file))
     missing = [name for name in ("data", "encoder", "objective") if name not in choices]
     if missing:

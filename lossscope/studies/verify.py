@@ -1,4 +1,4 @@
-"""Is everything in this file or folder whole, and what is it? Every checksum is compared with what it is of."""
+"""Is everything in this file or folder whole, and what is it? Every checksum is verified."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
     if not counts and several and not rows.get("short_batch", pd.Series(dtype=float)).notna().any():
         return f"over n = {span(several)} {per}"
     if not counts and several:
-        return f"mean over {span(several)} {per}, without a deviation: only one has full size"
+        return f"mean over {span(several)} {per} (no sd: only one has full size)"
     if not counts:
         return "one measurement"
     return f"mean ± sd over {span(counts)} {per}{without}"

@@ -166,9 +166,9 @@ def _notes(rows: pd.DataFrame) -> tuple[str, ...]:
         marked = sum(excludes_zero(row) for row in rows.to_dict("records"))
         number = int(rows["low"].notna().sum())
         notes.append(
-            f"Intervals are of the difference, over other data like these, not over seeds ({'; '.join(methods)}). "
-            f"{_SURE}: the interval excludes 0, in {marked} of {number}; of differences that are none, "
-            f"{_missed(rows)} in 100 do."
+            f"Intervals of the difference: uncertainty of the test set, not of training ({'; '.join(methods)}). "
+            f"{_SURE}: the interval excludes 0, in {marked} of {number}; expect "
+            f"{_missed(rows)} % false positives."
         )
     if _interval_heading(rows) and (rows["method"] == "equal").any():
         notes.append("equal: the same number of every query and in every batch.")

@@ -45,7 +45,7 @@ def _table(rows: pd.DataFrame, probe: str) -> Table:
         for row in own.sort_values("epoch").to_dict("records")
     )
     caption = f"{probe}: {format_value(rows['source'].iloc[0])} after each epoch, on the same batches{unit_text(rows)}."
-    note = "Intervals are over other data like these, not over seeds; `--b-epoch` compares two epochs, paired."
+    note = "Intervals: uncertainty of the test set, not of training; `--b-epoch` compares two epochs, paired."
     explained = legend((probe, str(name)) for name in rows["statistic"].unique())
     return Table(
         f"epochs_{probe}",

@@ -29,7 +29,7 @@ from lossscope.core.pair_rows import resolve_pairs
 from lossscope.datasets.judgements.any_format import read_judgements
 from lossscope.io.files import write_text
 
-ORIGIN = "judgements of Flickr8k, photos and captions"
+ORIGIN = "Flickr8k image-caption judgements"
 GROUPS = {"texts": (True, False), "embeddings": (False, True), "both": (True, True)}
 
 

@@ -61,7 +61,7 @@ def documents() -> None:
 def test_the_first_example_writes_everything_and_says_what_to_do() -> None:
     result = succeed(AUDIT)
     assert sorted(path.name for path in Path("out").iterdir()) == sorted(FILES)
-    assert result.stdout.startswith("Transferred: probabilities are of judgements of Flickr8k, photos and captions")
+    assert result.stdout.startswith("Transferred: probabilities are fitted on Flickr8k image-caption judgements")
     assert "false negatives among the negatives of a batch" in result.stdout
     assert "--mask out/mask.npz" in result.stdout
     assert "Label out/sheet.html, then give --labels labels.csv" in result.stdout
@@ -113,7 +113,7 @@ def test_a_rate_is_counted_beside_that_of_the_model_and_two_people_are_compared(
     assert "kappa" not in alone.stdout
     both = succeed(f"{AUDIT} --labels a.csv --labels b.csv")
     assert "a.csv and b.csv answer 28 of 30 pairs alike: Cohen's kappa 0." in both.stdout
-    assert both.stdout.startswith("Calibrated: probabilities are of 28 labels of a.csv and b.csv.")
+    assert both.stdout.startswith("Calibrated: probabilities are fitted on 28 labels of a.csv and b.csv.")
     assert "2 pairs are answered differently in a.csv and b.csv, and left out as unsure" in both.stderr
     facts = json.loads(Path("out/audit.json").read_text())
     assert (facts["agreements"][0]["pairs"], facts["agreements"][0]["alike"]) == (30, 28)
@@ -185,7 +185,7 @@ def test_pairs_across_splits_are_scored_into_a_file() -> None:
     Path("pairs.csv").write_text("image,caption\ntest-00001,train-00004-0\ntest-00000,test-00003-1\n")
     result = succeed(f"audit --data {SCENES} --split test --pairs pairs.csv --out out --batch-size 8")
     assert result.stdout.strip() == "out/scores.csv"
-    assert "Note: transferred: probabilities are of judgements of Flickr8k" in result.stderr
+    assert "Note: transferred: probabilities are fitted on Flickr8k image-caption judgements" in result.stderr
     table = read_csv("out/scores.csv")
     assert list(table)[:3] == ["image", "caption", "probability"]
     assert list(table["caption"]) == ["train-00004-0", "test-00003-1"]

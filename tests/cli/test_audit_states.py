@@ -187,7 +187,7 @@ def test_labels_make_any_data_calibrated_and_without_them_its_mask_goes(
     )
     result = lossscope(f"audit {audited.words} --labels labels.csv --out again")
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.startswith(f"Calibrated: probabilities are of {len(sheet)} labels of labels.csv.")
+    assert result.stdout.startswith(f"Calibrated: probabilities are fitted on {len(sheet)} labels of labels.csv.")
     document = json.loads(Path("again/audit.json").read_text())
     assert (document["state"], document["calibration"]["labels"]) == ("calibrated", len(sheet))
     assert 0 <= document["rate"]["low"] <= document["rate"]["value"] <= document["rate"]["high"] <= 1

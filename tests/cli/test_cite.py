@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tests.command_line import lossscope
+from tests.command_line import lossscope, message
 
 
 def rows(*words: str | Path) -> list[dict[str, Any]]:
@@ -56,6 +57,16 @@ def test_a_json_file_and_a_damaged_frame_are_refused(dump: Path, frame: Path, tm
     part.write_bytes(part.read_bytes()[:-1])
     result = lossscope("cite", frame)
     assert result.exit_code == 1 and "part-00000.parquet" in result.stderr
+
+
+def test_a_folder_of_frames_names_the_frames(dump: Path, tmp_path: Path) -> None:
+    """`cocos a b --out fr` makes a frame of each source, and `cite fr` said that fr/manifest.json must exist."""
+    words = ("--objective", "ntxent", "--batch-size", "8", "--out", tmp_path / "both frames")
+    assert lossscope("cocos", dump, dump, *words).exit_code == 0
+    result = lossscope("cite", tmp_path / "both frames")
+    assert result.exit_code == 1 and "it is a folder of 2" in message(result)
+    named = shlex.split(str(result.stderr).partition("that are meant: ")[2].replace("\n", ""))
+    assert len(named) == 2 and lossscope("cite", *named, "--statistic", "C_neg").exit_code == 0
 
 
 def test_the_level_of_intervals(dump: Path) -> None:

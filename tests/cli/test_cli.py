@@ -235,9 +235,24 @@ def test_an_interrupted_training_ends_with_130_and_can_go_on(number: signal.Sign
     os.kill(process.pid, number)
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "Interrupted: stopped" in rest
+    assert "Interrupted: stopped" in rest and "; `lossscope train --resume run` continues it." in rest
     assert "Traceback" not in rest
     assert lossscope("verify", tmp_path / "run" / "checkpoints" / "last.pt").exit_code == 0
+
+
+def test_a_training_that_is_interrupted_before_its_first_step_names_what_resumes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("lossscope.training.loop.train_epochs", stop)
+    result = lossscope(*TRAIN, "--out", "a run")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (
+        130, "Interrupted: `lossscope train --resume 'a run'` continues it.",
+    )  # fmt: skip
+    monkeypatch.setattr("lossscope.training.loop.prepare_task", stop)  # nothing is there to be resumed
+    assert "--resume" not in lossscope(*TRAIN, "--out", "other").stderr
 
 
 def test_an_interrupted_sweep_ends_with_130(dump: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -276,3 +291,15 @@ def test_tensorboard_events_are_written_beside_the_run(tmp_path: Path) -> None:
     events = EventAccumulator(str(tmp_path / "run.tb"))
     events.Reload()
     assert [event.step for event in events.Scalars("val/rsum")] == [0, 1]
+
+
+def test_an_eps_that_no_weight_exceeds_is_a_warning(dump: Path) -> None:
+    """`--eps 2` counted nothing of a loss of shares, without a word."""
+    line = ("cocos", dump, "--objective", "ntxent:tau=0.1", "--objective", "npair:scale=20", "--objective", "triplet")
+    warned = lossscope(*line, "--eps", "2", "--eps", "0.01", "--eps", "1", "--quiet", columns=400)
+    assert warned.exit_code == 0
+    assert warned.stderr == (
+        "Warning: no weight of ntxent:tau=0.1 exceeds 1 in the unit paper, so every count is 0 at --eps 2 and 1. The "
+        "usual eps is 0.01.\n"
+    )
+    assert lossscope(*line, "--eps", "0.9", "--quiet").stderr == ""

@@ -78,7 +78,7 @@ def test_a_missing_seed_is_named() -> None:
     result = lossscope("compare ntxent-0.pt ntxent-1.pt triplet-1.pt --resamples 99")
     assert result.exit_code == 0
     assert "Note: left out, because the other system has no such seed: seed 0 of ntxent." in result.stderr
-    assert "one seed: nothing is known of seeds" in result.stdout
+    assert "one seed: seed variance unknown" in result.stdout
     assert lossscope("compare ntxent-0.pt ntxent-1.pt triplet-1.pt --resamples 99 --quiet").stderr == ""
 
 
@@ -95,11 +95,11 @@ def test_dumps_are_systems_of_their_own_names() -> None:
     row = json.loads(result.stdout)["rows"][0]
     assert {row["system"], row["baseline"]} == {"saf.npz", "sgr.npz"}
     assert row["p_t"] is None
-    assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
+    assert row["note"] == "no common seed, one run each: seed variance unknown"
     for format in ("table", "latex"):
         table = lossscope(f"compare saf.npz sgr.npz --resamples 99 --format {format} --quiet").stdout
         words = " ".join(table.split())
-        assert "Differences between systems: sgr.npz, saf.npz, rsum;" in words
+        assert "Differences, system − baseline: sgr.npz, saf.npz, rsum;" in words
         assert "one training of each, of unknown seed;" in words
         assert "unknown, unknown" not in words
 

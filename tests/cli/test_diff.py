@@ -58,7 +58,7 @@ def test_the_table_marks_what_excludes_0_and_says_what_the_interval_is(dump: Pat
     marked = int(((rows["low"] > 0) | (rows["high"] < 0)).sum())
     assert text.count("[†]") == marked > 0
     assert "paired, two-way over 12 images" in text
-    assert "not over seeds" in text
+    assert "not of training" in text
     assert "same batches and masks" in text
 
 

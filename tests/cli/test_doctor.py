@@ -156,7 +156,7 @@ def test_verbose_says_every_number_and_every_reason(plant: Words) -> None:
     words = plant(no_learning.vectors)
     text = doctor(*words, "--verbose").stdout
     assert re.search(r"^  no-learning: 0\.\d+$", text, re.M)
-    assert re.search(r"^  gather-without-gradient: not looked for, ", text, re.M)
+    assert re.search(r"^  gather-without-gradient: not checked, ", text, re.M)
     assert len(text.splitlines()) > lines(doctor(*words))
 
 

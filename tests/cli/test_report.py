@@ -6,9 +6,11 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from tests.command_line import lossscope
+from tests.command_line import lossscope, rows_of
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
 
@@ -33,6 +35,44 @@ def test_a_study_and_a_run_become_a_page() -> None:
     assert {path.name for path in Path("page").iterdir()} == {
         "index.html", "index.json", "latex", "csv", "figures", "numbers",
     }  # fmt: skip
+
+
+def test_embeddings_alone_become_a_page(tmp_path: Path) -> None:
+    """`report a.npz b.npz` was refused: embeddings had no page."""
+    random = np.random.default_rng(0)
+    queries = random.normal(size=(30, 6))
+    for name, noise in (("a", 0.2), ("b", 0.8)):
+        np.savez(tmp_path / f"{name}.npz", queries=queries, documents=queries + noise * random.normal(size=(30, 6)))
+    result = lossscope("report a.npz b.npz --out page --title Mine --columns R@1,C_neg,s_pos")
+    assert (result.exit_code, result.stdout.strip()) == (0, "page/index.html"), result.stderr
+    listing = json.loads(Path("page/index.json").read_text(encoding="utf-8"))
+    assert listing["title"] == "Mine" and listing["provenance"]["command"] == "lossscope report a.npz b.npz"
+    assert [part["title"] for part in listing["sections"]][:3] == [
+        "How well does it retrieve?", "Which samples carry the gradient?", "Are positives and negatives apart?",
+    ]  # fmt: skip
+    assert any(finding["text"].startswith("Note (b.npz): ") for finding in listing["findings"])
+    rows = pd.read_parquet("page/numbers/rows.parquet").set_index(["source", "direction", "statistic"])["mean"]
+    evaluated = rows_of(lossscope("eval a.npz b.npz --format json"))
+    assert len(evaluated) > 20
+    for row in evaluated:
+        assert rows[row["source"], row["direction"], row["statistic"]] == row["mean"]
+    words = "cocos a.npz b.npz --objective triplet --objective triplet-sh --objective ntxent --unit relative"
+    counted = pd.DataFrame(rows_of(lossscope(f"{words} --format json")))
+    written = pd.read_parquet("page/numbers/rows.parquet").query("probe == 'cocos'")
+    assert sorted(counted["mean"]) == sorted(written["mean"]) and set(written["weight_unit"]) == {"relative"}
+    assert lossscope("plot eps-curve page/numbers/eps-curve.parquet -o curve.png").exit_code == 0
+
+
+def test_a_model_that_lossscope_did_not_train_has_a_page_too() -> None:
+    shutil.copy("alone/best.pt", "model.pt")
+    result = lossscope("report model.pt --split val --test val --device cpu --quiet")
+    assert (result.exit_code, result.stdout.strip()) == (0, "report/index.html"), result.stderr
+    rows = pd.read_parquet("report/numbers/rows.parquet")
+    counted = rows[rows["probe"] == "cocos"]
+    assert set(counted["objective"]) == {"ntxent:tau=0.1"} and set(counted["weight_unit"]) == {"paper"}
+    recalls = rows[rows["probe"] == "recall"].set_index(["direction", "statistic"])["mean"]
+    evaluated = rows_of(lossscope("eval model.pt --split val --format json"))
+    assert all(recalls[row["direction"], row["statistic"]] == row["mean"] for row in evaluated)
 
 
 def test_what_was_ranked_on_another_split_is_in_no_table_with_it() -> None:

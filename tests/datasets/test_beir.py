@@ -129,7 +129,7 @@ def test_a_line_that_does_not_fit_is_named(tmp_path: Path, file: str, more: str,
 def test_what_is_not_there_is_named(root: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be one of train, val, test; got 'none'"):
         Beir(root).split("none")
-    with pytest.raises(InputError, match=r"qrels/\*\.tsv \(there is none\); got 'test'"):
+    with pytest.raises(InputError, match=r"qrels/\*\.tsv \(none found\); got 'test'"):
         Beir(str(tmp_path / "nowhere")).split("test")
     (Path(root) / "qrels/test.tsv").write_text("q1\td1\t0\n")
     with pytest.raises(InputError, match="must name a positive; no score is above 0"):

@@ -113,7 +113,7 @@ def test_an_empty_split_is_refused_with_advice(tmp_path: Path) -> None:
 def test_for_unknown_splits_the_splits_are_listed(single: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be one of train, val, test, all; got 'dev'"):
         coco(single).split("dev")
-    with pytest.raises(InputError, match=r"captions_\{split\}2014\.json \(there is none\); got 'val'"):
+    with pytest.raises(InputError, match=r"captions_\{split\}2014\.json \(none found\); got 'val'"):
         Coco(tmp_path).split("val")
 
 

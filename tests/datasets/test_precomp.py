@@ -64,7 +64,7 @@ def test_splits_are_those_present_and_dev_is_val(tmp_path: Path) -> None:
     assert (len(data.split("val").images), len(data.split("dev").images)) == (2, 4)
     with pytest.raises(InputError, match="must be one of train, dev, val, testall; got 'test'"):
         data.split("test")
-    with pytest.raises(InputError, match=r"\(there is none\); got 'train'"):
+    with pytest.raises(InputError, match=r"\(none found\); got 'train'"):
         Precomp(tmp_path / "nowhere").split("train")
 
 

@@ -42,8 +42,8 @@ def test_equal_texts_are_one_query_and_one_document(tmp_path: Path) -> None:
     assert (split.relations.sides, split.caption_image) == (QUERY_DOCUMENT, None)
     assert (split.image_ids[1], split.caption_ids[4]) == ("train-q00001", "train-d00004")
     assert split.notices == (
-        "1 of 3 rows repeat a query: all rows of a query are one",
-        "10 positives and negatives are of 5 texts: a document each",
+        "1 of 3 rows repeat a query, and were joined with its first row",
+        "5 distinct documents in 10 positives and negatives",
         "positives of 1 queries are among their negatives, and left out there",
     )
 

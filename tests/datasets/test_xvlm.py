@@ -96,7 +96,7 @@ def test_files_cut_off_and_missing_splits(tmp_path: Path) -> None:
     write(tmp_path, TRAIN)
     with pytest.raises(InputError, match="split of xvlm must be one of train; got 'val'"):
         XVLM(tmp_path, "coco").split("val")
-    with pytest.raises(InputError, match=r"files like .*none_train\.json \(there is none\)"):
+    with pytest.raises(InputError, match=r"files like .*none_train\.json \(none found\)"):
         XVLM(tmp_path, "none").split("train")
     (tmp_path / "coco_train.json").write_text('[{"image": ')
     with pytest.raises(InputError, match="must be whole JSON"):

@@ -34,5 +34,5 @@ def test_the_example_of_a_short_training_runs(capsys: pytest.CaptureFixture[str]
 
 
 def test_the_table_has_every_finding_that_is_looked_for() -> None:
-    table = PAGE.split("| looked for | ids |")[1].split("\n\n")[0]
+    table = PAGE.split("| when | ids |")[1].split("\n\n")[0]
     assert set(re.findall(r"`([a-z-]+)`", table)) == LOOKED_FOR

@@ -35,7 +35,7 @@ def test_a_ceiling_is_that_of_the_batches_that_were_looked_at(tmp_path: Path) ->
         pairs(tmp_path, same, same), objective="ntxent:tau=0.05", batch_size=4096, cache=False
     ).findings
     one = next(finding for finding in found if finding.id == "batch-ceiling")
-    assert one.title == "batches of 300 are used up" and f"{math.log(300):.3g} nats" in one.why
+    assert one.title == "in-batch negatives are too easy at batch size 300" and f"{math.log(300):.3g} nats" in one.why
     assert "16384" in one.advice[0].text
 
 
@@ -55,7 +55,7 @@ def test_a_batch_size_that_is_assumed_is_said_once_where_it_is_used(
 ) -> None:
     (one,) = lossscope.doctor(pairs(tmp_path, *aligned(Size())), cache=False, **options).examinations
     said = [notice for notice in one.notices if "batch size" in notice]
-    assert said == ["its batch size is not known, and taken to be 128; --batch-size says it"] * is_used
+    assert said == ["assuming batch size 128; set it with --batch-size"] * is_used
 
 
 def test_batches_without_a_query_that_has_a_negative_are_not_judged() -> None:

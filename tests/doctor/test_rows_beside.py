@@ -90,7 +90,7 @@ def test_rows_of_the_training_data_leak(model: Path, tmp_path: Path) -> None:
 
 def test_a_model_of_pictures_has_no_rows_of_text(tiny_run: Path) -> None:
     reasons = examine(tiny_run).reasons
-    assert reasons["no-positive"] == "its data set has no rows of text"
+    assert reasons["no-positive"] == "its data set has no text rows"
 
 
 def test_rows_that_are_gone_are_said(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

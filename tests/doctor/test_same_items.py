@@ -106,7 +106,7 @@ REFUSED: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
         lambda folder: (pairs(folder, *aligned(SIZE)), named(folder, "b.npz", range(SIZE.n))),
         "needs the same sides in both sources; got image/caption of",
     ),
-    "rows of text": (lambda folder: ("passages", aligned(SIZE)), "compares embeddings; of passages it has rows of"),
+    "rows of text": (lambda folder: ("passages", aligned(SIZE)), "compares embeddings; of passages it has text rows"),
 }
 
 

@@ -55,5 +55,5 @@ def test_a_log_that_begins_later_does_not_say_where_the_bias_began(
 def test_without_a_batch_size_no_prior_is_made_up(size: int | None) -> None:
     """A batch of one pair has no negatives, and no prior either."""
     patient = Patient("ckpt.pt", recipe={"objective": FAR}, objective_spec=FAR, stated_batch_size=size)
-    with pytest.raises(Missing, match="the batch size is not known; --batch-size says it"):
+    with pytest.raises(Missing, match="its batch size is unknown; set it with --batch-size"):
         SiglipStart().examine(patient)

@@ -11,6 +11,7 @@ import lossscope
 from lossscope.doctor.examination.open_source import open_patient
 from lossscope.doctor.examination.options import Options
 from lossscope.doctor.no_learning import NoLearning
+from lossscope.doctor.same_item_negatives import SameItemNegatives
 from tests.planted import normalised_over_wrong_axis
 from tests.planted.base import SIZES, Plant, Size, aligned, log, pairs, unit
 
@@ -43,3 +44,19 @@ def test_a_log_is_examined_though_the_model_is_that_before_training(tmp_path: Pa
     patient.epoch = 0
     found = NoLearning().examine(patient)
     assert found is not None and "log 64" in found.title
+
+
+@pytest.mark.parametrize(
+    ("batch_size", "title"),
+    [
+        (16, "1 query in 8 has another of its captions among its negatives"),
+        (128, "a query has 1 of its other captions among its negatives"),
+    ],
+)
+def test_other_captions_of_an_image_are_counted_for_a_query(batch_size: int, title: str) -> None:
+    """It said "a batch has 0.12 captions of the query's own image as negatives", which is a number of a query."""
+    images, captions = (unit(SIZES[0].rng.normal(size=(n, 16))) for n in (100, 500))
+    arrays = {"images": images, "captions": captions, "caption_image": np.repeat(np.arange(100), 5)}
+    patient = open_patient(arrays, Options.of(batch_size=batch_size, cache=False))
+    found = SameItemNegatives().examine(patient)
+    assert found is not None and found.title == title

@@ -339,9 +339,9 @@ def test_an_error_of_a_probe_is_told_to_the_others() -> None:
 
 
 def test_what_cannot_be_added_up_is_refused_at_once() -> None:
-    with pytest.raises(InputError, match=r"uniformity is of the embeddings of all queries"):
+    with pytest.raises(InputError, match=r"uniformity needs the embeddings of all queries"):
         LossScope(NTXENT, ("uniformity",), across_processes=True)
-    with pytest.raises(InputError, match=r"tangent:of=candidate is of the embeddings"):
+    with pytest.raises(InputError, match=r"tangent:of=candidate needs the embeddings"):
         LossScope(NTXENT, ("tangent:of=candidate",), across_processes=True)
     with pytest.raises(InputError, match="depend on other queries under lifted_structure"):
         LossScope("lifted_structure", ("cocos",), across_processes=True)

@@ -214,8 +214,12 @@ def test_invalid_entries_may_have_any_value(S: Tensor) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((torch.zeros(3, 4),), r"S of pairs must be \(b, b\), b at least 2; got \(3, 4\)"),
-        ((torch.zeros(1, 1),), r"b at least 2; got \(1, 1\)"),
+        (
+            (torch.zeros(3, 4),),
+            r"must be \(b, b\), pair i on the diagonal; got \(3, 4\)\. .* offset=\.\.\., or a lossscope\.Mask",
+        ),
+        ((torch.zeros(1, 1),), r"must have 2 pairs or more, .*; got 1\. .*DataLoader\(\.\.\., drop_last=True\)"),
+        ((torch.zeros(4, 4).long(),), r"of floating point; got \(4, 4\) of torch\.int64\. Write S\.float\(\)"),
         ((torch.zeros(3),), r"S must be \(images, captions\) of floating point; got \(3,\)"),
         ((torch.zeros(3, 3, dtype=torch.long),), r"got \(3, 3\) of torch.int64"),
         ((torch.zeros(3, 3), pair_mask(torch.arange(4))), r"S and mask must have one shape; got \(3, 3\) and \(4, 4\)"),

@@ -173,7 +173,7 @@ def test_what_needs_whole_rows_is_refused() -> None:
     ):
         with pytest.raises(InputError, match=message):
             LossScope(objective, (probe,)).ring(columns=B)
-    with pytest.raises(InputError, match="doctor and recorder look at whole rows"):
+    with pytest.raises(InputError, match="doctor and recorder need whole rows"):
         LossScope(NTXENT, doctor=True).ring(columns=B)
     with pytest.raises(InputError, match="must be given an objective to watch blocks of S"):
         LossScope().ring(columns=B)

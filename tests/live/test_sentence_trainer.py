@@ -83,7 +83,12 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any], str]] = {
 
 
 def train(
-    folder: Path, loss_of: Callable[[Any], Any], data: Any, scope: LossScope | None = None, **options: Any
+    folder: Path,
+    loss_of: Callable[[Any], Any],
+    data: Any,
+    scope: LossScope | None = None,
+    columns: Any = "main",
+    **options: Any,
 ) -> Any:
     """Train a new model for a few steps, with dropout; return the trainer."""
     model = sentence_model(folder / "model")
@@ -96,9 +101,15 @@ def train(
     loss = loss_of(model)
     trainer = library.SentenceTransformerTrainer(model=model, args=arguments, train_dataset=data, loss=loss)
     if scope is not None:
-        attach(trainer, scope)
+        attach(trainer, scope, columns=columns)
     trainer.train()
     return trainer
+
+
+def logged(trainer: Any) -> list[dict[str, float]]:
+    """The rows of lossscope in the history of a trainer, without the prefix."""
+    rows = [log for log in trainer.state.log_history if "loss" in log]
+    return [{name[10:]: x for name, x in log.items() if name.startswith("lossscope/")} for log in rows]
 
 
 def require_same_bits(watched: Any, plain: Any) -> None:
@@ -120,12 +131,33 @@ def test_training_is_the_same_bit_for_bit_and_rows_are_logged(case: str, tmp_pat
     require_same_bits(watched, plain)
     assert scope.frame()["step"].tolist() == [1, 2, 3, 4]
     assert scope.frame()["finite"].tolist() == [1, 1, 1, 1]
-    logged = [log for log in watched.state.log_history if "loss" in log]
-    assert all(math.isfinite(log[f"lossscope/{column}"]) for log in logged)
+    columns = [column] if column in {"finite", "pairs/active_neg"} else []  # which are logged on request
+    assert not any(name in log for name in columns for log in logged(watched))
+    assert columns or all(math.isfinite(log[column]) for log in logged(watched))
+    assert all(math.isfinite(x) for x in scope.frame()[column])
     gaps = [x for row in scope.history for name, x in row.items() if name.endswith("loss_gap")]
     assert all(x < 1e-5 for x in gaps)
     assert bool(gaps) == (not column.startswith("pairs") and "hard" not in case)
     assert "forward" not in vars(watched.loss)
+
+
+@pytest.mark.parametrize("doctor", [False, True])
+def test_a_step_logs_six_columns_all_are_logged_on_request_and_training_ends_with_a_summary(
+    doctor: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A step had 23 keys."""
+    few, everything = (LossScope(doctor=doctor) for _ in range(2))
+    short = train(tmp_path, losses.MultipleNegativesRankingLoss, pairs(), few)
+    long = train(tmp_path, losses.MultipleNegativesRankingLoss, pairs(), everything, columns="all")
+    require_same_bits(short, long)
+    six = {"q2d/C_neg", "q2d/N_eff", "q2d/s_pos", "q2d/s_neg", "q2d/inverted", "loss_gap"}
+    read = six | ({"loss"} if doctor else set())
+    assert [set(log) for log in logged(short)] == [read, read]
+    assert all(set(log) == {*everything.frame()} - {"step"} and len(log) == 23 for log in logged(long))
+    assert all(log.items() <= full.items() for log, full in zip(logged(short), logged(long), strict=True))
+    told = capsys.readouterr().err
+    assert told.count("lossscope: 4 steps were watched") == 2 and few.summary() in told
+    assert ("doctor: no finding" in told) == doctor and ("LossScope(..., doctor=True)" in told) != doctor
 
 
 def test_the_callback_is_given_to_the_trainer_too_and_skips_steps(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -169,12 +170,35 @@ V, S = vectors(0), torch.eye(B)
         (None, {"S": S[:4], "offset": 5}, r"offset must be 0..4, as row i of S \(4, 8\).*got 5"),
         (None, {"S": S, "offset": 0, "mask": pair_mask(torch.arange(B))}, "give one of them"),
         (None, {"S": S, "mask": pair_mask(torch.arange(B)), "S_second": S}, "a mask cannot be given beside it"),
+        (None, {"queries": V[:1], "documents": V[:1]}, r"2 pairs or more, .* DataLoader\(\.\.\., drop_last=True\)"),
+        (None, {"embeddings": V[:1], "labels": [1]}, r"2 items or more, .* DataLoader\(\.\.\., drop_last=True\)"),
         ("query/document", {"S": S[0]}, r"S must be \(queries, documents\) of floating point; got \(8,\)"),
     ],
 )
 def test_what_does_not_go_together_is_one_clear_error(sides: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         LossScope(NTXENT, sides=sides).watch(**given)
+
+
+@pytest.mark.parametrize("name", ["images", "captions", "queries", "documents", "negatives", "embeddings"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool])
+def test_whole_numbers_are_no_embeddings(name: str, dtype: torch.dtype) -> None:
+    """torch said `linalg.vector_norm: Expected a floating point`, or cast mined negatives without a word."""
+    first, second = ("images", "captions") if name in ("images", "captions") else ("queries", "documents")
+    given = {"embeddings": V, "labels": [1] * B} if name == "embeddings" else {first: V, second: V}
+    given |= {name: torch.ones((B, 2, V.shape[1]) if name == "negatives" else V.shape, dtype=dtype)}
+    with pytest.raises(InputError, match=rf"{name} must be of floating point, .* Write {name}={name}\.float\(\), or"):
+        LossScope("supcon").watch(**given)
+
+
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_labels_may_be_texts_as_in_a_dump(kind: Any) -> None:
+    texts, numbers = ["cat", "dog", "owl", "cat"] * 2, torch.tensor([0, 1, 2, 0] * 2)
+    told = [LossScope("supcon").watch(embeddings=V, labels=labels) for labels in (kind(texts), numbers)]
+    assert told[0] == told[1]
+    views = V.reshape(4, 2, -1)
+    told = [LossScope("supcon").watch(embeddings=views, labels=labels) for labels in (kind(texts[:4]), numbers[:4])]
+    assert told[0] == told[1]
 
 
 @pytest.mark.parametrize("sides", [("a", "a"), "a/b/c", ("",)])

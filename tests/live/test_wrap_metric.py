@@ -307,7 +307,7 @@ def test_losses_of_proxies_and_of_other_than_distances_are_refused(make: Callabl
 
 
 def test_several_losses_at_once_are_refused_and_what_to_write_is_said() -> None:
-    with pytest.raises(InputError, match=r"scope.watch\(embeddings=..., labels=...\)"):
+    with pytest.raises(InputError, match=r"LossScope\('supcon:tau=T'\)\.watch\(embeddings="):
         LossScope().wrap(losses.MultipleLosses([losses.NTXentLoss()]))
 
 

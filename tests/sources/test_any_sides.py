@@ -11,6 +11,7 @@ import torch
 from safetensors.numpy import save_file
 from safetensors.torch import save_file as save_torch_file
 
+from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.sources.base import from_arrays, load
 from tests.each import each
@@ -175,7 +176,7 @@ def test_late_interaction_is_the_sum_of_best_tokens(
     S = split.similarities(queries, documents).i2t
     expected = [[maxsim(TOKENS, q, d) for d in documents] for q in queries]
     assert np.allclose(S.numpy(), expected, atol=1e-6)
-    assert any("so they are no cosines" in notice for notice in split.notices)
+    assert any("so they are not cosines" in notice for notice in split.notices)
 
 
 @each("changes, says", [
@@ -244,3 +245,52 @@ def test_a_prefix_must_be_there(tmp_path: Path) -> None:
         split.prefix(7)
     with pytest.raises(InputError, match="--dims needs embeddings"):
         load(dumped(tmp_path, similarity=unit(4) @ unit(5).T, positives=POSITIVES)).prefix(2)
+
+
+@each("name", ["query_id", "document_id", "image_id"])
+def test_an_id_that_two_rows_have_is_a_notice_and_the_mask_that_it_names_leaves_them_out(
+    name: str, tmp_path: Path
+) -> None:
+    """A document that is there twice was a negative of its own query, without a word."""
+    sides = ("images", "captions") if name == "image_id" else ("queries", "documents")
+    rows = unit(6)
+    rows[1] = rows[0]
+    given = dict.fromkeys(sides, rows)
+    assert not any("of an earlier row" in text for text in load(dumped(tmp_path, **given)).notices)
+    split = load(dumped(tmp_path, **given, **{name: np.array(["x", "x", "b", "c", "d", "e"])}))
+    (notice,) = (text for text in split.notices if "of an earlier row" in text)
+    assert f"1 of 6 rows of {tmp_path / 'dump.npz'} have the {name} of an earlier row, such as 'x'" in notice
+    assert notice.endswith("--mask same-text")
+
+
+def test_the_mask_of_that_notice_leaves_copies_out(tmp_path: Path) -> None:
+    rows = unit(6)
+    rows[1] = rows[0]
+    ids = {"query_id": np.arange(6), "document_id": np.array(["x", "x", "b", "c", "d", "e"])}
+    split = load(dumped(tmp_path, queries=rows, documents=rows, **ids))
+    before, after = (
+        Sweep(objectives=("ntxent:tau=0.05",), probes=("weight-mass",), masks=masks, interval=None)
+        .run(split).summary.set_index(["direction", "statistic"]).loc[("q2d", "W_neg"), "mean"]
+        for masks in ((), ("same_text",))
+    )  # fmt: skip
+    assert before > after + 0.05
+
+
+@each("arrays", [
+    {"caption_image": np.repeat(np.arange(4), 2)}, {},
+    {"positives": np.stack([np.repeat(np.arange(4), 2), np.arange(8)], 1)},
+])  # fmt: skip
+def test_similarities_that_fit_transposed_alone_are_named(arrays: dict[str, Any], tmp_path: Path) -> None:
+    S = unit(4) @ unit(8, seed=1).T
+    assert load(dumped(tmp_path, similarity=S, **arrays)).similarity is not None
+    with pytest.raises(InputError, match=r"Rows of similarity are .*: where yours are .*, write similarity=S\.T$"):
+        load(dumped(tmp_path, similarity=S.T, **arrays))
+
+
+def test_positives_the_other_way_round_are_named(tmp_path: Path) -> None:
+    pairs = np.stack([np.arange(4).repeat(2), np.arange(8)], 1)
+    arrays = {"queries": unit(4), "documents": unit(8, seed=1)}
+    with pytest.raises(InputError, match=r"entry 4 is 4\. .* other way round, write positives\[:, ::-1\]$"):
+        load(dumped(tmp_path, **arrays, positives=pairs[:, ::-1]))
+    with pytest.raises(InputError, match=r"must be rows 0\.\.7; entry 7 is 9$"):
+        load(dumped(tmp_path, **arrays, positives=np.where(pairs == 7, 9, pairs)))

@@ -126,8 +126,8 @@ def test_rows_that_are_not_of_unit_length_are_normalised_with_a_notice(tmp_path:
     embedded = load(npz(tmp_path, arrays(images=images)))
     assert embedded.images is not None
     assert torch.allclose(embedded.images.norm(dim=1), torch.ones(N))
-    assert embedded.notices[0].startswith("1 of 6 rows of images of ")
-    assert "have been normalised" in embedded.notices[0]
+    assert embedded.notices[0].startswith("1 of 6 images of ")
+    assert "were normalised to unit length" in embedded.notices[0]
     assert np.array_equal(embedded.images[3:].numpy(), images[3:])
 
 
@@ -137,7 +137,7 @@ def test_similarities_beyond_cosines_are_named(tmp_path: Path) -> None:
     assert load(cosines).notices == ()
     (notice,) = load(npz(tmp_path, {"similarity": similarity / 0.05, "caption_image": OWNERS})).notices
     assert (
-        f"reach {abs(similarity / 0.05).max():.3g}, so they are no cosines" in notice and "write the cosines" in notice
+        f"reach {abs(similarity / 0.05).max():.3g}, so they are not cosines" in notice and "write the cosines" in notice
     )
 
 
@@ -298,7 +298,7 @@ def test_rows_whose_squares_over_or_underflow_are_normalised(scale: float, tmp_p
     assert np.array_equal(embedded.images[:2].numpy(), images[:2])
     np.testing.assert_allclose(embedded.images.numpy(), unit(N, 0), rtol=1e-5)
     np.testing.assert_allclose(embedded.captions.numpy(), unit(M, 1), rtol=1e-5)
-    assert [notice[:8] for notice in embedded.notices] == ["4 of 6 r", "12 of 12"]
+    assert [notice[:8] for notice in embedded.notices] == ["4 of 6 i", "all 12 c"]
 
 
 @each("name", ["image_id", "caption_id", "caption", "caption_image", "images"])

@@ -235,7 +235,7 @@ def test_with_one_seed_the_tests_over_seeds_are_undefined() -> None:
     names = ("p_t", "p_t_holm", "p_flips", "p_flips_holm", "t_low", "t_high", "sd_seeds", "d_seeds")
     assert np.isnan([row[name] for name in names]).all()
     assert (row["n_seeds"], row["family_seeds"], row["family"]) == (1, 0, 1)
-    assert row["note"] == "one seed: nothing is known of seeds"
+    assert row["note"] == "one seed: seed variance unknown"
     assert 0 < row["p_images"] <= 1
 
 
@@ -252,7 +252,7 @@ def test_single_runs_without_a_common_seed_are_compared_over_images_only() -> No
     for seeds in ((0, 1), (None, None), (None, 3)):
         frame = pd.concat([run("a", seeds[0]), run("b", seeds[1], 4.0)], ignore_index=True)
         row = only(compare(frame, resampling=QUICK))
-        assert row["note"] == "no common seed: one run of each, nothing is known of seeds"
+        assert row["note"] == "no common seed, one run each: seed variance unknown"
         assert row["n_seeds"] == 0
         assert row["p_images"] <= 1
 
@@ -411,7 +411,7 @@ def test_the_deviation_of_two_seeds_is_said_to_be_their_distance() -> None:
 def test_the_table_has_a_note_on_missing_tests_and_prints_no_p_as_zero() -> None:
     rows = compare(runs("a", "b", seeds=1), resampling=QUICK).assign(p_images_holm=3e-6)
     table = comparison.build(rows)
-    assert table.notes[-1] == "b against a: one seed: nothing is known of seeds."
+    assert table.notes[-1] == "b against a: one seed: seed variance unknown."
     assert "1 comparison of a metric;" in table.caption
     line = dict(zip(table.headings, table.rows[0], strict=True))
     assert line["images p"].plain() == "0.000003"

@@ -124,7 +124,7 @@ def test_one_seed_is_an_error_and_of_one_pair_a_note() -> None:
     mixed = pd.concat([runs("a", "b"), run("c", 0, 8.0)], ignore_index=True)
     rows = planned(mixed, seeds=(3,))
     poor = rows[(rows["baseline"] == "c") & (rows["over"] == "seeds")]
-    assert set(poor["note"]) == {"one seed: nothing is known of seeds"}
+    assert set(poor["note"]) == {"one seed: seed variance unknown"}
     assert set(poor["left_out"]) == {"seed 1 of a, seed 2 of a", "seed 1 of b, seed 2 of b"}
     assert poor[["mdd", "p_better", "sd"]].isna().to_numpy().all()
     assert rows.loc[rows["over"] == "images", "mdd"].notna().all()

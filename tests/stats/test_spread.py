@@ -26,7 +26,7 @@ def test_over_seeds_it_is_the_sample_deviation_with_the_interval_of_chi_square()
 
 def test_no_spread_says_why() -> None:
     one = spread_of_seeds(np.array([1.0]), np.array([2.0]), 0.95)
-    assert (one.n, one.note) == (1, "one seed: nothing is known of seeds") and math.isnan(one.sd)
+    assert (one.n, one.note) == (1, "one seed: seed variance unknown") and math.isnan(one.sd)
     same = spread_of_seeds(np.array([3.0, 4.0]), np.array([1.0, 2.0]), 0.95)
     assert (same.sd, same.note) == (0.0, "the same difference in every seed: no spread to plan by")
     none = spread_of_images(np.full(9, 2.0), "queries", QUICK)

@@ -82,7 +82,7 @@ def test_triplet_table_shows_conventions_side_by_side():
     assert table.headings[2:5] == ("i2t C_q", "i2t C_B", "i2t C_0")
     assert _cell(table, 0, "t2i C_B").plain() == "768.92 ± 0.50"
     assert any("summed per image" in note for note in table.notes)
-    for text in ("eps 0.01", "batch size 128", "sampling pairs", "seed 0", "over 10 batches"):
+    for text in ("eps 0.01", "batch size 128", "sampling pairs", "seed 0", "mean ± sd over 10 batches"):
         assert text in table.caption
     assert any(line.startswith("C_q: ") and "queries with any" in line for line in table.legend)
 

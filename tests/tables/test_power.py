@@ -72,7 +72,7 @@ def test_what_is_not_known_is_a_dash_with_its_reason() -> None:
     mixed = pd.concat([runs("a", "b", images=40), run("c", 0, 8.0, images=40)], ignore_index=True)
     table = power.build(rows(mixed))[0]
     text = " ".join(table.to_text().split())
-    assert "a against c; b against c: one seed: nothing is known of seeds." in text
+    assert "a against c; b against c: one seed: seed variance unknown." in text
     assert "left out: seed 1 of a, seed 2 of a." in text
     assert np.isnan(table.to_frame()["smallest difference 3 seeds"][1])
 

@@ -91,7 +91,7 @@ def test_two_thresholds_are_distinguished_and_statistics_of_one_name_stay():
         "tangent",
     ]
     assert "eps" not in table.caption and "convention corrected" in table.caption
-    assert "over 4 batches" in table.caption
+    assert "mean ± sd over 4 batches" in table.caption
 
 
 def test_sources_and_samplings_have_tables_of_their_own():

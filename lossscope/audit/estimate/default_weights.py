@@ -78,7 +78,7 @@ def default_calibration(names: Sequence[str], sides: Sides) -> Calibration:
     dropped = [name for name in whole.names if name not in known]
     fit = whole.without(dropped)
     if dropped:
-        origin += f", of which {', '.join(dropped)} {'is' if len(dropped) == 1 else 'are'} left out"
+        origin += f", without {', '.join(dropped)}"
     columns = [1 + fit.names.index(name) if name in fit.names else None for name in known]
     values = [fit.weights[0], *(_WITHOUT if column is None else fit.weights[column] for column in columns)]
     if of_two_texts:

@@ -21,12 +21,12 @@ SCHEMA = "lossscope.audit/1"
 def status(state: State, calibration: Calibration, transfer: Transfer) -> str:
     """Return the state, what the scores were fitted on, and why that is, or is not, the user's kind of data."""
     if state == "calibrated":
-        return f"calibrated: probabilities are of {calibration.labels} labels of {calibration.origin}"
+        return f"calibrated: probabilities are fitted on {calibration.labels} labels of {calibration.origin}"
     if state == "transferred":
-        return f"transferred: probabilities are of {calibration.origin}; {transfer.reason}"
+        return f"transferred: probabilities are fitted on {calibration.origin}, not on your data; {transfer.reason}"
     return (
-        f"ranked only: pairs are in order, and nothing says how many match. Weights are of {calibration.origin}; "
-        f"{transfer.reason}"
+        f"ranked only: pairs are in order, and nothing says how many match. Weights are fitted on "
+        f"{calibration.origin}, not on your data; {transfer.reason}"
     )
 
 

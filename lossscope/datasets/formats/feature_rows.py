@@ -109,7 +109,7 @@ class FeatureDataset(ABC):
         """Return the split of a name, its features left on disk; `val` may be `dev` in names of files."""
         root, available = Path(self.root), self.splits()
         stem = next((stem for stem in (name, ALIASES.get(name, name)) if stem in available), name)
-        none = f"those with {{split}}_ims.npy and {{split}}_{self.captions_name} (there is none)"
+        none = f"those with {{split}}_ims.npy and {{split}}_{self.captions_name} (none found)"
         require_split(stem, available, str(root), none)
         captions_file, file = root / f"{stem}_{self.captions_name}", root / f"{stem}_ims.npy"
         captions, tokens = self.read_captions(captions_file)

@@ -66,8 +66,12 @@ class _RowsByText:
         repeated, shared = self.rows - len(pairs.queries), self.mentions - unique
         notices = [
             *(notice for of_file in self.notices.values() for notice in of_file),
-            *([f"{repeated} of {self.rows} rows repeat a query: all rows of a query are one"] if repeated else []),
-            *([f"{self.mentions} positives and negatives are of {unique} texts: a document each"] if shared else []),
+            *(
+                [f"{repeated} of {self.rows} rows repeat a query, and were joined with its first row"]
+                if repeated
+                else []
+            ),
+            *([f"{unique} distinct documents in {self.mentions} positives and negatives"] if shared else []),
         ]
         return pairs.split(name, notices)
 

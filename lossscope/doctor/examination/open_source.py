@@ -182,6 +182,6 @@ def _open_texts(target: str, options: Options) -> Patient:
     sources = lint_sources(target)
     known = {f"{name} of {other}": source for other in options.against for name, source in lint_sources(other).items()}
     texts = Texts(target, lint(sources, known, progress=options.source.progress))
-    reason = "it has rows of text and no embeddings"
+    reason = "it has text rows and no embeddings"
     missing: dict[type, str] = dict.fromkeys((SplitEmbeddings, TrainedModel), reason)
     return Patient(target, options, given={Texts: texts}, missing=missing, notices=list(texts.report.notes))

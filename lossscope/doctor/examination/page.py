@@ -28,32 +28,50 @@ def write(result: Diagnosis, out: Path) -> Path:
         out: folder, new or that of an earlier page.
     """
     with style.screen():
-        sections = [
-            _section(finding, one, _title(finding, one, result), f"-{place}" if len(result.examinations) > 1 else "")
-            for place, one in enumerate(result.examinations, start=1)
-            for finding in one.findings
-        ]
-    sections.append(_looked_for(result))
+        sections = [*finding_sections(result), _looked_for(result)]
     names = ", ".join(one.source for one in result.examinations)
-    answer = Answer(
-        tuple(
-            Sentence(f"{finding.severity.capitalize()}: {finding.title}.", _title(finding, one, result))
-            for one in result.examinations
-            for finding in one.findings
-        )
-        + tuple(Sentence(f"{one.source}: {verdict_of(one)}", "") for one in result.examinations if not one.findings)
+    lead = (
+        f"{states_of(result)} What is wrong, with proof, and what to do: the likeliest cause first, its symptoms under "
+        "it."
     )
-    states = " ".join(
+    provenance = {"lossscope": versions()["lossscope"], "sources": names}
+    return write_page(out, f"Doctor: {names}", lead, sections, provenance, Answer(sentences_of(result)))
+
+
+def finding_sections(result: Diagnosis) -> list[Section]:
+    """Return a section for each finding; its picture is drawn in the style that is set."""
+    return [
+        _section(finding, one, _title(finding, one, result), f"-{place}" if len(result.examinations) > 1 else "")
+        for place, one in enumerate(result.examinations, start=1)
+        for finding in one.findings
+    ]
+
+
+def sentences_of(result: Diagnosis) -> tuple[Sentence, ...]:
+    """Return each finding in a sentence, and the verdict on each source that has none."""
+    findings = (
+        Sentence(f"{finding.severity.capitalize()}{_of(one, result)}: {finding.title}.", _title(finding, one, result))
+        for one in result.examinations
+        for finding in one.findings
+    )
+    verdicts = (Sentence(f"{one.source}: {verdict_of(one)}", "") for one in result.examinations if not one.findings)
+    return (*findings, *verdicts)
+
+
+def states_of(result: Diagnosis) -> str:
+    """Return a sentence on what is known of each source."""
+    return " ".join(
         f"{one.source}: {state_line(one.state) or 'nothing of its state is known'}." for one in result.examinations
     )
-    lead = f"{states} What is wrong, with proof, and what to do: the likeliest cause first, its symptoms under it."
-    provenance = {"lossscope": versions()["lossscope"], "sources": names}
-    return write_page(out, f"Doctor: {names}", lead, sections, provenance, answer)
 
 
 def _title(finding: Finding, examination: Examination, result: Diagnosis) -> str:
-    where = f" ({examination.source})" if len(result.examinations) > 1 else ""
-    return f"{finding.severity.capitalize()}: {finding.id}{where}"
+    return f"{finding.severity.capitalize()}: {finding.id}{_of(examination, result)}"
+
+
+def _of(examination: Examination, result: Diagnosis) -> str:
+    """Return the source of an examination in brackets, where there are several."""
+    return f" ({examination.source})" if len(result.examinations) > 1 else ""
 
 
 def _section(finding: Finding, examination: Examination, title: str, suffix: str) -> Section:
@@ -96,7 +114,7 @@ def _healthy(bounds: tuple[float | None, float | None]) -> str:
 
 def _looked_for(result: Diagnosis) -> Section:
     rows = [
-        (Cell(text=one.source), Cell(text=id), Cell(text=reason or "looked for"))
+        (Cell(text=one.source), Cell(text=id), Cell(text=reason or "checked"))
         for one in result.examinations
         for id, reason in [
             *((id, "") for id in one.checked),
@@ -104,6 +122,6 @@ def _looked_for(result: Diagnosis) -> Section:
         ]
     ]
     columns = (("", "source"), ("", "id"), ("", "what was done"))
-    table = Table("looked-for", "What was looked for, and what could not be.", columns, tuple(rows))
+    table = Table("looked-for", "What was checked, and what could not be.", columns, tuple(rows))
     number = sum(len(one.checked) for one in result.examinations)
-    return Section("What was looked for", f"{number} findings were looked for.", (), (table,))
+    return Section("What was checked", f"{number} checks ran.", (), (table,))

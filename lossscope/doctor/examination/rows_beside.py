@@ -17,7 +17,7 @@ from lossscope.registry import build
 from ..parts.patient import Patient
 from ..parts.texts import Texts
 
-_NONE = "its data set has no rows of text"
+_NONE = "its data set has no text rows"
 _WHOLE = "all"  # the split of a file that is cut by a hash: its rows are looked at together, as they are in the file
 
 

@@ -120,6 +120,8 @@ _PLACES = {
     "epoch": ("epoch", "epochs"),
 }
 PLACES = tuple(_PLACES)
+READ = tuple(_NAMES)
+"""Names of the field that a log is read for, beside its places."""
 
 
 def rank_name(field: str, name: str) -> tuple[int, ...] | None:

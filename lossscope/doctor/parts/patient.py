@@ -19,7 +19,7 @@ from ..examination.options import Options
 
 LEAST_STEPS = 20  # of a training whose state is judged
 BATCH_SIZE = 128  # where neither the source nor the user says one
-_ASSUMED = f"its batch size is not known, and taken to be {BATCH_SIZE}; --batch-size says it"
+_ASSUMED = f"assuming batch size {BATCH_SIZE}; set it with --batch-size"
 
 
 @dataclass(eq=False)
@@ -104,9 +104,7 @@ class TrainedWith:
     def of(cls, patient: Patient) -> TrainedWith:
         """Build it. Raises Missing where neither the source nor the user says it."""
         if patient.objective_spec is None:
-            raise Missing(
-                "it is not known what it was trained with; --objective says it", "the objective (--objective)"
-            )
+            raise Missing("its training objective is unknown; name it with --objective", "the objective (--objective)")
         return cls(build_objective(patient.objective_spec))
 
 

@@ -55,8 +55,8 @@ def lacking(summary: pd.DataFrame, plan: SweepPlan) -> str | None:
     if not names:
         return None
     return (
-        f"{', '.join(names)}: most sampled queries have one value, and fewer than {OTHERS} another, of which a t "
-        "interval is too short. Draw more: --queries"
+        f"{', '.join(names)}: most sampled queries have one value, and fewer than {OTHERS} another, so a t "
+        "interval would be too short. Draw more: --queries"
     )
 
 

@@ -16,6 +16,7 @@ from lossscope.errors import InputError, UnsupportedLoss
 from lossscope.registry import short_spec
 
 from ..base import Objective
+from .softmax import SoftmaxRule
 
 _OTHER_UNITS = (
     "Objectives of several names are counted in it unless another unit is named: dL/ds itself, --unit cosine, in "
@@ -67,6 +68,18 @@ def unit_factor(objective: Objective, unit: WeightUnit | None) -> float | None:
     if objective.paper_scale is None:
         return None
     return objective.paper_scale / (saturated_weight(objective) if unit == "relative" else 1.0)
+
+
+def largest_weight(objective: Objective, unit: WeightUnit | None) -> float | None:
+    """Return what no counted weight exceeds: the factor of a softmax, in the unit; None where nothing is known.
+
+    Raises InputError where the unit is `relative` and the softmax has no saturated weight.
+    """
+    rule = objective.counting_rule
+    if not isinstance(rule, SoftmaxRule):
+        return None
+    factor = unit_factor(objective, unit)
+    return None if factor is None else rule.factor * factor
 
 
 def require_unit(objective: Objective, unit: WeightUnit | None, convention: Convention) -> None:

@@ -61,7 +61,7 @@ def wrapper_for(names: Sequence[str], call: str) -> str | None:
     if len(rest) == 1 and rest[0] in LABELS and first not in VECTORS:
         scaled, why = ("S", "") if first in MATRICES else ("S / 0.05", ", 0.05 being your temperature")
         return (
-            f"{names[1]} must be those of pairs: i matches i. Give a loss of S: "
+            f"{names[1]} must be those of pairs: item i of one side matches item i of the other. Give a loss of S: "
             f"`def loss(S): return {call}({scaled}, torch.arange(len(S)))`{why}; for targets of 0 and 1 "
             "`torch.eye(len(S))` in place of `torch.arange(len(S))`"
         )

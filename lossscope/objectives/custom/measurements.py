@@ -39,6 +39,14 @@ class Trial:
         return a.shape == b.shape and float((a - b).abs().max()) <= rounding * scale
 
 
+_VIEWS = (
+    "SimCLR is built in: --objective ntxent:tau=T --sampling views, in Python LossScope('ntxent:tau=T').watch("
+    "embeddings=torch.stack([a, b], 1)). To test your own code: lossscope check --trainer ./FILE.py:step, of def "
+    "step(queries, candidates), which returns the loss"
+)
+"""What a loss of two views can be measured with."""
+
+
 def describe_misfit(trial: Trial, on_embeddings: bool) -> str | None:
     """Say why dF/dS of images against captions does not describe a loss; None where it does.
 
@@ -64,7 +72,7 @@ def describe_misfit(trial: Trial, on_embeddings: bool) -> str | None:
     if on_embeddings and depends_on_one_side(trial):
         return (
             "it also uses similarities of images among themselves, or of captions, as SimCLR over 2N views does, and W "
-            "of images against captions would leave these out"
+            f"of images against captions would leave these out. {_VIEWS}"
         )
     return None if pulls_pairs(trial) else _why_not_pulled(trial, on_embeddings)
 
@@ -95,8 +103,8 @@ def _why_not_pulled(trial: Trial, on_embeddings: bool) -> str:
             "`def loss(S): return your_loss(1 - S)`, or 2 - 2 * S for squared Euclidean ones"
         )
     return (
-        "it does not pull pair i, which is on the diagonal of S (b, b); SimCLR over 2N views, which has its "
-        "positives elsewhere, is none"
+        "it does not pull pair i, which is on the diagonal of S (b, b); SimCLR over 2N views has its positives "
+        f"elsewhere. {_VIEWS}"
     )
 
 

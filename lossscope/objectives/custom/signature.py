@@ -150,7 +150,8 @@ def call_form(target: Any, call: Parameters, name: str) -> CallForm:
         f"{name} must be called as one of {'; '.join(FORMS.values())}; it takes ({shown(call)}). "
         "Say which with an attribute lossscope_takes = 'S', 'embeddings', 'features', 'labels' or 'sentences'"
         + (
-            "; a loss of embeddings and labels that takes no ref_emb cannot be counted"
+            "; a loss of embeddings and labels that takes no ref_emb cannot be counted. Name the objective that it is: "
+            "LossScope('supcon:tau=T').watch(embeddings=..., labels=...), or --objective supcon:tau=T"
             if "labels" in required
             else f", or give a function that calls it, `def loss(S): return {_call_with_s(callee, call)}`"
         )

@@ -56,7 +56,10 @@ def read_checkpoint_file(path: Path | str, keys: Sequence[str]) -> dict[str, Any
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         names = sorted(map(str, content))[:6] if isinstance(content, dict) else []
         what = f"a dict with the keys {names}" if isinstance(content, dict) else type(content).__name__
-        raise InputError(f"{path} must be a lossscope checkpoint; it holds {what}")
+        from .._how_to_convert import tensors_to_dump
+
+        hint = tensors_to_dump(Path(path), content)
+        raise InputError(f"{path} must be a lossscope checkpoint; it holds {what}" + (f": {hint}" if hint else ""))
     version = content.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise InputError(

@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
-from lossscope.core.similarity import normalise
+from lossscope.core.similarity import normalise, pair_mask
+from lossscope.core.types import WeightUnit
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.checks.trial_batches import random_batch
-from lossscope.objectives.counting.units import resolve_unit, saturated_weight, unit_factor
+from lossscope.objectives.counting.units import largest_weight, resolve_unit, saturated_weight, unit_factor
 from lossscope.registry import build, names
 from tests.each import each
 
@@ -155,3 +156,20 @@ def test_a_unit_is_resolved_once() -> None:
     assert unit_factor(ntxent, "paper") == 1.0
     assert unit_factor(ntxent, "cosine") == 10.0
     assert unit_factor(build("objectives", "smoothap"), "cosine") is None
+
+
+@each("unit", ["paper", "relative", "cosine"])
+def test_no_weight_of_a_softmax_exceeds_its_bound_which_is_reached(unit: WeightUnit) -> None:
+    """It is what `cocos` warns of an eps by."""
+    bounded = [spec for spec in names("objectives") if largest_weight(build("objectives", spec), unit) is not None]
+    assert {"ntxent", "infonce", "npair", "vlc", "dcl", "unified"} <= {*bounded}
+    mask = pair_mask(torch.arange(8))
+    S = torch.randn(8, 8, generator=torch.Generator().manual_seed(0))
+    S[0, 1] = 1e3
+    for spec in bounded:
+        objective = build("objectives", spec)
+        factor, bound = unit_factor(objective, unit), largest_weight(objective, unit)
+        assert factor is not None and bound is not None
+        heaviest = float(objective.counted_weights(S, mask).weights.max()) * factor
+        assert 0.999 * bound <= heaviest <= bound * (1 + 1e-6)
+    assert largest_weight(build("objectives", "triplet"), "paper") is None

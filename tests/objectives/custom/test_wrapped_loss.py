@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import re
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from lossscope.core.weights import BatchLoss, both, reduce_weights
 from lossscope.engine.sweep import Sweep
 from lossscope.engine.weight_fields import weight_field
 from lossscope.errors import InputError, SpecError, UnsupportedLoss
+from lossscope.live.monitor import LossScope
 from lossscope.objectives.counting.units import saturated_weight
 from lossscope.objectives.custom.as_objective import as_objective
 from lossscope.objectives.custom.embeddings import vectors_with_similarities
@@ -367,6 +369,19 @@ def test_what_is_no_function_of_the_similarities_of_pairs_is_refused(others: Pat
     wrapped = build("objectives", f"{others}:{name}")
     with pytest.raises(UnsupportedLoss, match=message):
         wrapped(torch.rand(6, 6), pair_mask(torch.arange(6)))
+
+
+@each("name", ["simclr", "views"])
+def test_the_message_of_a_loss_of_views_names_what_measures_it(others: Path, name: str) -> None:
+    """Every door was closed, and none named one that is open."""
+    with pytest.raises(UnsupportedLoss) as error:
+        build("objectives", f"{others}:{name}")(torch.rand(6, 6), pair_mask(torch.arange(6)))
+    (line,) = re.findall(r"in Python (LossScope\(.*\)\))\. ", str(error.value))
+    a, b = torch.randn(2, 6, 4, generator=torch.Generator().manual_seed(0))
+    row = eval(line.replace("tau=T", "tau=0.1"), {"LossScope": LossScope, "torch": torch, "a": a, "b": b})
+    assert row["all/N_eff"] > 1
+    assert "--objective ntxent:tau=T --sampling views" in str(error.value)
+    assert "lossscope check --trainer ./FILE.py:step" in str(error.value)
 
 
 def test_a_loss_of_shape_one_is_one_number(others: Path) -> None:

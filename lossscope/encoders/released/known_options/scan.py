@@ -20,7 +20,7 @@ CROSS_ATTENTION = {
 PLACES = {
     **PATHS,
     "model_name": "a path: of checkpoints",
-    "data_name": "a path: folder of the data and of the vocabulary",
+    "data_name": "a path: folder of the data, and of its vocabulary",
     "vocab_size": "the evaluation takes the size of the vocabulary, which must be that of the tensors",
 }
 """Paths, names and sizes that the evaluation of SCAN and its descendants replaces."""
