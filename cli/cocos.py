@@ -66,6 +66,8 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
 
     `lossscope cocos ckpt.pt --objective ntxent:tau=0.02..0.2/4 --curve curve.pdf`
 
+    `lossscope cocos tiny --show 5`
+
     `lossscope cocos shards/ --objective ntxent --queries 2000`
 
     `lossscope cocos ckpt.pt --objective ./my_loss.py:my_loss --objective triplet --unit relative`
@@ -76,11 +78,11 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
     """
     from lossscope.engine.selection import Selection
 
-    rows, batches = run_sweep(options, "cocos", Selection.of(counting.specs))
+    swept = run_sweep(options, "cocos", Selection.of(counting.specs))
     if counting.curve is not None and writes_results():
-        _write_curve(batches, counting.curve, counting.eps[0])
+        _write_curve(swept.batches, counting.curve, counting.eps[0])
         notice(f"Wrote {counting.curve}.")
-    print_summary(options, rows, {"name": "cocos", "convention": counting.convention, "unit": counting.unit})
+    print_summary(options, swept, {"name": "cocos", "convention": counting.convention, "unit": counting.unit})
 
 
 def _write_curve(batches: pd.DataFrame, path: Path, at: float) -> None:

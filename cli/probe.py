@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Annotated, Any
 
 from lossscope.core.choices import Choice
@@ -39,8 +40,8 @@ def probe(
     """
     from lossscope.engine.selection import Selection
 
-    rows, _ = run_sweep(options, "probe", Selection.of(probes))
-    print_summary(options, rows, {"name": "probe", "probes": list(dict.fromkeys(rows["probe"]))})
+    swept = run_sweep(options, "probe", Selection.of(probes))
+    print_summary(options, swept, {"name": "probe", "probes": list(dict.fromkeys(swept.summary["probe"]))})
 
 
 def register_probe(name: str) -> None:
@@ -62,13 +63,19 @@ def _register(item: Declaration) -> None:
         from lossscope.engine.selection import Selection
         from lossscope.spec import Spec, format_value
 
+        typed = {name: getattr(options, name) for name in shared}
+        fields |= {name: None if value is None else str(value) for name, value in typed.items()}
         values = {name: "none" if value is None else format_value(value) for name, value in fields.items()}
-        rows, _ = run_sweep(options, item.name, Selection.of([str(Spec(item.name, values))]))
-        print_summary(options, rows, {"name": item.name, **fields})
+        if "audit" in shared and options.show is None:  # it is of the probe alone
+            options = replace(options, audit=None)
+        swept = run_sweep(options, item.name, Selection.of([str(Spec(item.name, values))]))
+        print_summary(options, swept, {"name": item.name, **fields})
 
+    shared = [field.name for field in item.fields if field.name in vars(SweepArguments)]  # such as audit
+    own = [field for field in item.fields if field.name not in shared]
     run.__name__, run.__doc__ = item.name, _help(item)
     options = inspect.Parameter("options", inspect.Parameter.KEYWORD_ONLY, annotation=SweepArguments)
-    run.__signature__ = inspect.Signature([*map(_option, item.fields), options])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([*map(_option, own), options])  # type: ignore[attr-defined]
     name = item.name.replace("_", "-")
     command(name, processes=True, panel="Probes, one by one", keeps=True, imports=SWEEP, verbose=True)(run)
 
