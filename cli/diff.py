@@ -197,7 +197,8 @@ def _print(
 
     if format == "json":
         command, differences = {**typed, "left_out": list(result.left_out)}, plain_rows(result.rows)
-        document = {"schema": SCHEMA, "command": command, "rows": differences, "queries": plain_rows(queries)}
+        listed = plain_rows(queries.drop(columns=["batch", "batch_row"], errors="ignore"))
+        document = {"schema": SCHEMA, "command": command, "rows": differences, "queries": listed}
         if len(negatives):
             from lossscope.engine.changed_queries import changed_document
 

@@ -232,8 +232,8 @@ class BatchRunner:
         directions = self._rows(self.embedded, batches, embeddings, keys, buffers, "gradients" in reads)
         return self._hide_negatives(directions, batches) if self.plan.masks else directions
 
-    def whole_rows(self, batches: Iterable[Batch], start: int = 0) -> Iterator[tuple[DenseRows, Rows]]:
-        """Yield whole rows of S, of one direction at a time, and the number of the batch of each query (n,).
+    def whole_rows(self, batches: Iterable[Batch], start: int = 0) -> Iterator[tuple[DenseRows, Rows, Rows]]:
+        """Yield whole rows of S of one direction, the batch of each query (n,), and its row in the S of the batch (n,).
 
         Of a batch too large for its matrix they come a panel at a time. The next rows reuse their memory.
 
@@ -247,20 +247,23 @@ class BatchRunner:
         buffers = Buffers()
         for stack in small_batches.stack_batches(batches, self._stack_entries()):
             if len(stack) == 1 and self._is_large(stack[0]):
-                yield from ((rows, np.full(len(rows.S), start)) for rows in self._panels(stack[0]))
+                yield from (
+                    (rows, np.full(len(rows.S), start), batch_rows) for rows, batch_rows in self._panels(stack[0])
+                )
             else:
                 for rows in self._directions(stack, buffers):
-                    yield rows, start + np.arange(len(rows.S)) // rows.shape.queries
+                    number, batch_rows = np.divmod(np.arange(len(rows.S)), rows.shape.queries)
+                    yield rows, start + number, batch_rows
             start += len(stack)
 
-    def _panels(self, batch: Batch) -> Iterator[DenseRows]:
-        """Yield the rows of S of a large batch, a panel at a time, each query as a batch of its own."""
+    def _panels(self, batch: Batch) -> Iterator[tuple[DenseRows, Rows]]:
+        """Yield the rows of S of a large batch, a panel at a time, each query as a batch, and their rows in S."""
         from .large_batches import LargeBatchRunner, batch_shapes
 
         runner = LargeBatchRunner(self.probe_plan, self.plan.options.same_image, self.processes)
         for shape in list(batch_shapes(batch))[: 1 if batch.is_one_set else 2]:
-            for rows, _ in runner.sampled_rows(self.embedded, batch, shape.direction, np.arange(shape.queries)):
-                yield rows
+            for rows, places in runner.sampled_rows(self.embedded, batch, shape.direction, np.arange(shape.queries)):
+                yield rows, places.numpy()
 
     def _rows(
         self, embedded: SplitEmbeddings, stack: Sequence[Batch], embeddings: bool, keys: bool, buffers: Buffers,

@@ -53,7 +53,7 @@ def changed_queries(
 ) -> pd.DataFrame:
     """Return a row for each of the `top` queries whose number differs most, the largest difference first.
 
-    `batch` is the one in which it differs most.
+    `batch` is the one in which it differs most, `batch_row` its row there.
 
     Each pair of objectives, probe and threshold has a list of its own, and these share `top`: first the first query of
     each list, then the second one.
@@ -82,15 +82,16 @@ def changed_queries(
         pairs = zip(a["probe"], a["objective"], b["objective"], strict=True)
         kept &= [_key(*one, column) not in result.other_numbers for one in pairs]
     numbers = pd.DataFrame({
-        "batch": a["batch"], **{name: a[name] for name in _SAME if name in a},
+        "batch": a["batch"], "batch_row": _batch_rows(a), **{name: a[name] for name in _SAME if name in a},
         "b_objective": b["objective"], "b_eps": b["eps"],
         "a": a[column].astype(float), "b": b[column].astype(float),
     })[kept]  # fmt: skip
     numbers["difference"] = numbers["b"] - numbers["a"]
-    keys = [str(name) for name in numbers if name not in ("batch", "a", "b", "difference")]
+    keys = [str(name) for name in numbers if name not in ("batch", "batch_row", "a", "b", "difference")]
     groups = numbers.groupby(keys, dropna=False, sort=False, observed=True)
     means = groups.agg(a=("a", "mean"), b=("b", "mean"), difference=("difference", "mean"), n=("difference", "count"))
-    means["batch"] = _largest_change(numbers, groups.ngroup().to_numpy())
+    largest = _largest_change(numbers, groups.ngroup().to_numpy())
+    means = means.assign(batch=largest["batch"].to_numpy(), batch_row=largest["batch_row"].to_numpy())
     means = means[means["difference"].notna() & (means["difference"] != 0)].reset_index()
     lists = means.groupby(_LIST, dropna=False, sort=False, observed=True)
     means = means.assign(list=lists.ngroup(), size=means["difference"].abs())
@@ -101,11 +102,16 @@ def changed_queries(
     return rows.assign(item=_items(rows, embedded), statistic=column)
 
 
-def _largest_change(numbers: pd.DataFrame, group: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-    """Return the batch of the largest difference of each group of rows, the first one of equal ones."""
-    batch, size = numbers["batch"].to_numpy(), numbers["difference"].abs().to_numpy()
-    order = np.lexsort((batch, -size, group))
-    return np.asarray(batch[order[np.unique(group[order], return_index=True)[1]]], dtype=np.int64)
+def _batch_rows(queries: pd.DataFrame) -> pd.Series[int]:
+    """Return the row of each query in the S of its batch, which rows of single queries stand in the order of."""
+    names = ["batch", *(name for name in _SAME if name != "query" and name in queries)]
+    return queries.groupby(names, dropna=False, sort=False, observed=True).cumcount()
+
+
+def _largest_change(numbers: pd.DataFrame, group: npt.NDArray[np.integer[Any]]) -> pd.DataFrame:
+    """Return the row of the largest difference of each group of rows, the first one of equal ones."""
+    order = np.lexsort((-numbers["difference"].abs().to_numpy(), group))
+    return numbers.iloc[order[np.unique(group[order], return_index=True)[1]]]
 
 
 def negatives_of_changed(
@@ -124,11 +130,11 @@ def negatives_of_changed(
     """
     parts = []
     for side, listing, embedded, name in (("A", sides[0], a, "objective"), ("B", sides[1], b, "b_objective")):
-        wanted = queries[["direction", "batch", "query"]].assign(
+        wanted = queries[["direction", "batch", "batch_row"]].assign(
             objective=queries[name].fillna(listing.sweep.objectives[0]), place=np.arange(len(queries))
         )
         rows = listing.of_queries(embedded, wanted)
-        keys = ["objective", "direction", "batch", "query"]
+        keys = ["objective", "direction", "batch", "batch_row"]
         parts.append(wanted.merge(rows, on=keys, sort=False).assign(side=side))
     joined = pd.concat(parts, ignore_index=True)
     return joined.sort_values(["place", "side", "rank"], kind="stable", ignore_index=True)

@@ -21,19 +21,19 @@ from lossscope.core.types import Direction, Progress, Rows
 from lossscope.errors import InputError
 from lossscope.io.frames import plain_rows
 from lossscope.probes.base import Probe
-from lossscope.probes.cocos import Cocos
 from lossscope.probes.views.view import DenseRows, View
-from lossscope.probes.weight_mass import WeightMass
+from lossscope.registry import build
+from lossscope.spec import Spec
 
 from .batch_runner import BatchRunner
 from .run_probes import label_of
 from .sweep import Sweep
-from .weighed_queries import Columns, WeighedQueries, concatenate, first_queries, rows_of_negatives, take
+from .weighed_queries import NEGATIVES, Columns, WeighedQueries, concatenate, first_queries, rows_of_negatives, take
 
 KEYS = ("source", "objective", "direction", "convention", "weight_unit")  # of one list of queries
 OF_QUERY = (
-    "batch", "query", "query_id", "query_text", "weight", "weight_negatives", "weight_positive", "positive_similarity",
-    "as_heavy",
+    "batch", "batch_row", "query", "query_id", "query_text", "weight", "weight_negatives", "weight_positive",
+    "positive_similarity", "as_heavy",
 )  # fmt: skip
 OF_NEGATIVE = (
     "rank", "candidate", "candidate_id", "candidate_text", "negative_weight", "share", "similarity", "known_positive",
@@ -53,6 +53,7 @@ class HeaviestNegatives:
 
     sweep: Sweep
     audit: Path | None = None  # folder of `lossscope audit`, or its mask.npz: which negatives it suspects
+    negatives: int = NEGATIVES  # K, of each query, the heaviest
 
     def __post_init__(self) -> None:
         if self.sweep.is_sample:
@@ -117,10 +118,11 @@ class HeaviestNegatives:
         items = _Items(embedded.in_memory, self.known)
         for key, rows in self._weighed(embedded, guide, progress):
             if key not in lists:
-                lists[key] = _Lists.of(number, items.number(key))
+                lists[key] = _Lists.of(number, self.negatives, items.number(key))
             lists[key].add(rows)
             if on_rows is not None and len(rows):
-                on_rows(items.described(key, rows_of_negatives(rows.columns(np.arange(len(rows)))), with_texts=False))
+                columns = rows.columns(np.arange(len(rows)), self.negatives)
+                on_rows(items.described(key, rows_of_negatives(columns), with_texts=False))
         return _join([items.described(key, of_key.rows()) for key, of_key in lists.items()])
 
     @float32_products()
@@ -129,18 +131,18 @@ class HeaviestNegatives:
 
         Args:
             embedded: the split.
-            wanted: columns objective, direction, batch and query, of numbers of queries of this sweep.
+            wanted: columns objective, direction, batch and batch_row, of numbers of queries of this sweep.
         """
-        names = ["objective", "direction", "batch", "query"]
+        names = ["objective", "direction", "batch", "batch_row"]
         listed = {tuple(row) for row in wanted[names].itertuples(index=False)}
         batches = {batch for _, _, batch, _ in listed}
         items, parts = _Items(embedded.in_memory, self.known), []
         for key, rows in self._weighed(embedded, None, None, batches):
-            pairs = zip(rows.batch.tolist(), rows.query.tolist(), strict=True)
+            pairs = zip(rows.batch.tolist(), rows.batch_row.tolist(), strict=True)
             named = key.columns["objective"], key.columns["direction"]
             places = [place for place, pair in enumerate(pairs) if (*named, *pair) in listed]
             if places:
-                columns = rows.columns(np.array(places, dtype=np.int64))
+                columns = rows.columns(np.array(places, dtype=np.int64), self.negatives)
                 parts.append(items.described(key, rows_of_negatives(columns)))
         return _join(parts)
 
@@ -161,28 +163,28 @@ class HeaviestNegatives:
         """
         embedded = embedded.in_memory
         plan = self.sweep.plan_for(embedded, guide)
-        counting = counting_of(plan.probes)
+        counting = _counting_of(plan.probes)
         plan = plan.with_probes((counting,))
         for batching in plan.batchings:
             runner = BatchRunner(plan, batching, embedded, ProcessGroup(0, 1), None, guide)
             total = batching.sampling.count(embedded.relations)
-            for rows, batch in _rows_of(runner, only):
+            for rows, batch, batch_row in _rows_of(runner, only):
+                how = batch, batch_row, counting.convention, counting.unit
                 direction = rows.shape.direction
                 for objective, probe in runner.probe_plan.of_direction(direction).pairs:
                     assert objective is not None, "a probe that counts weights needs an objective"
                     keys = runner.key_of(probe, objective, label_of(objective, direction))
                     key = _Key(tuple(str(keys[name]) for name in KEYS), direction, batching.sampling.mode == "views")
-                    yield key, WeighedQueries.of(View(rows, objective), batch, counting.convention, counting.unit)
+                    yield key, WeighedQueries.of(View(rows, objective), *how)
                 if progress:
                     progress("queries", int(batch[-1]) + 1, total)
 
 
-def counting_of(probes: Iterable[Probe]) -> Cocos:
-    """Return how weights are counted: as the first probe that states convention and unit does, else as `cocos`."""
-    for probe in probes:
-        if isinstance(probe, Cocos | WeightMass):
-            return Cocos(probe.eps, probe.convention, unit=probe.unit)
-    return Cocos()
+def _counting_of(probes: Iterable[Probe]) -> Any:
+    """Return `cocos` with the convention and the unit of the first probe that states both, else with its own."""
+    stated = (vars(probe) for probe in probes if hasattr(probe, "convention") and hasattr(probe, "unit"))
+    values = {name: str(value) for name, value in next(stated, {}).items() if name in ("convention", "unit")}
+    return build("probes", str(Spec("cocos", values)))
 
 
 def document(rows: pd.DataFrame) -> list[dict[str, Any]]:
@@ -196,7 +198,7 @@ def document(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 def queries_of(rows: pd.DataFrame) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Yield each query of rows of one list, and its negatives, the heaviest first; None stands for what is missing."""
-    for _, of_query in rows.groupby(["query", "batch"], sort=False):
+    for _, of_query in rows.groupby(["batch", "batch_row"], sort=False):
         yield _plain(of_query.iloc[:1], OF_QUERY)[0], _plain(of_query[of_query["rank"] > 0], OF_NEGATIVE)
 
 
@@ -208,8 +210,8 @@ def _plain(rows: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
     return plain_rows(rows[list(names)])
 
 
-def _rows_of(runner: BatchRunner, only: set[int] | None) -> Iterator[tuple[DenseRows, Rows]]:
-    """Yield the rows of S of all batches, or of those of some numbers, and the number of the batch of each query."""
+def _rows_of(runner: BatchRunner, only: set[int] | None) -> Iterator[tuple[DenseRows, Rows, Rows]]:
+    """Yield what `whole_rows` does of all batches, or of those of some numbers."""
     batches = runner.batching.sampling.batches(runner.embedded.relations)
     if only is None:
         yield from runner.whole_rows(batches)
@@ -242,29 +244,30 @@ class _Lists:
     """The queries with the most and the least weight so far, each once, of one objective and direction."""
 
     number: int  # of queries of each list
+    negatives: int  # K, of each query
     has_weight: npt.NDArray[np.bool_]  # (items,) whether the item has weight as a query of any batch
     is_query: npt.NDArray[np.bool_]  # (items,) whether it is a query of any batch, with a positive and a negative
     kept: dict[str, Columns] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, number: int, items: int) -> _Lists:
+    def of(cls, number: int, negatives: int, items: int) -> _Lists:
         """Begin without any query.
 
         Args:
             number: of queries of each list.
+            negatives: K, of each query.
             items: of the side of the queries.
         """
-        return cls(number, np.zeros(items, np.bool_), np.zeros(items, np.bool_))
+        return cls(number, negatives, np.zeros(items, np.bool_), np.zeros(items, np.bool_))
 
     def add(self, rows: WeighedQueries) -> None:
         """Compare some queries with those that are kept."""
         self.is_query[rows.query] = True
         self.has_weight[rows.query[rows.weight > 0]] = True
         for name, sign in _SIGNS.items():
-            columns = rows.columns(first_queries(sign * rows.weight, rows.query, rows.batch, self.number))
+            columns = rows.columns(first_queries(sign * rows.weight, rows.query, self.number), self.negatives)
             columns = concatenate(self.kept[name], columns) if name in self.kept else columns
-            weight = sign * columns["weight"]
-            self.kept[name] = take(columns, first_queries(weight, columns["query"], columns["batch"], self.number))
+            self.kept[name] = take(columns, first_queries(sign * columns["weight"], columns["query"], self.number))
 
     def rows(self) -> pd.DataFrame:
         """Return the rows of both lists."""

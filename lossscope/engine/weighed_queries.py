@@ -28,6 +28,7 @@ class WeighedQueries:
     """
 
     batch: Rows  # (n,) number of the batch
+    batch_row: Rows  # (n,) row in the S of the batch, which may have a query twice
     query: Rows  # (n,) row in the split
     negatives: Floats  # (n,) Σ w
     positive: Floats  # (n,) counted weight of the positive
@@ -37,12 +38,13 @@ class WeighedQueries:
     _candidates: Tensor  # (n, c) rows in the split
 
     @classmethod
-    def of(cls, view: View, batch: Rows, convention: Convention, unit: WeightUnit) -> WeighedQueries:
+    def of(cls, view: View, batch: Rows, batch_row: Rows, convention: Convention, unit: WeightUnit) -> WeighedQueries:
         """Weigh the queries of a view.
 
         Args:
             view: whole rows of S under an objective.
             batch: (k·q,) number of the batch of each query.
+            batch_row: (k·q,) row of each query in the S of its batch.
             convention: how weights are counted.
             unit: of weights.
         """
@@ -52,6 +54,7 @@ class WeighedQueries:
         places = usable.cpu()
         return cls(
             batch[places.numpy()],
+            batch_row[places.numpy()],
             rows.shape.query_ids[places].numpy(),
             w.sum(1).numpy(),
             counted.positive[usable].double().cpu().numpy(),
@@ -83,6 +86,7 @@ class WeighedQueries:
         equal = (lighter == w[:, -1:]) & (lighter > 0)
         return {
             "batch": self.batch[places],
+            "batch_row": self.batch_row[places],
             "query": self.query[places],
             "weight": self.weight[places],
             "weight_negatives": self.negatives[places],
@@ -112,16 +116,15 @@ def _same_width(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> list[npt.N
     return [np.pad(values, ((0, 0), (0, width - values.shape[1]))) for values in (first, second)]
 
 
-def first_queries(weight: Floats, query: Rows, batch: Rows, number: int) -> Rows:
-    """Return the places of the `number` queries of least weight, each once; the lower row first of ties.
+def first_queries(weight: Floats, query: Rows, number: int) -> Rows:
+    """Return the places of the `number` queries of least weight, each once; of ties the lower row first.
 
     Args:
         weight: (n,).
         query: (n,) rows; one that is there several times stands where its weight is least.
-        batch: (n,) numbers.
         number: of queries.
     """
-    order = np.lexsort((batch, query, weight))
+    order = np.lexsort((query, weight))  # stable
     _, first = np.unique(query[order], return_index=True)
     return order[np.sort(first)[:number]]
 
