@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from lossscope.core.choices import OUTPUT, SOURCE, Choice
 from lossscope.core.types import HIDDEN_FROM
 
-from ._output import notice, print_text, terminal_width
+from ._output import fold, notice, print_text, terminal_width
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ Audit = Annotated[
 ]
 CSV = "heaviest_negatives.csv"  # of all queries, in the folder of --out
 _INDENT = "     "
-_SHORTEST = 12  # characters of a text that are shown, however narrow the terminal
+_SHORTEST = 12  # characters of a text, fewer of which are not shown
 
 
 @contextlib.contextmanager
@@ -81,7 +81,7 @@ def _lines_of_list(rows: pd.DataFrame) -> list[str]:
     if row["list"] != MOST and row["without_weight"] >= len(queries):
         number = f"{row['without_weight']} of {row['queries']}"
         heading = f"{number} queries have no gradient in any batch ({of}); the first {len(queries)}:"
-    return [heading, *(line for query, negatives in queries for line in query_lines(query, negatives)), ""]
+    return [fold(heading), *(line for query, negatives in queries for line in query_lines(query, negatives)), ""]
 
 
 def query_lines(query: Mapping[str, Any], negatives: list[dict[str, Any]]) -> list[str]:
@@ -129,7 +129,7 @@ def print_changed(queries: pd.DataFrame, negatives: pd.DataFrame, status: str) -
     """
     from lossscope.engine.heaviest_negatives import queries_of
 
-    lines = ["", "The heaviest negatives of each, in the batch where it changed most:"]
+    lines = ["", fold("The heaviest negatives of each, in the batch where it changed most:")]
     for place, of_query in negatives.groupby("place", sort=False):
         row: Any = queries.iloc[int(str(place))]
         start = f"  {row['direction']}  {row['item']}  {row['statistic']} {row['a']:.4g} → {row['b']:.4g}"
@@ -150,7 +150,7 @@ def closing_lines(rows: pd.DataFrame, status: str) -> list[str]:
             "Texts: the source has none. A dump states them as `caption`, or `query_text` and `document_text`; a model "
             "reads those of its data: --data texts:file=FILE"
         )
-    return lines
+    return [fold(line) for line in lines]
 
 
 def _all_line(out: Path | None) -> str:
@@ -158,8 +158,10 @@ def _all_line(out: Path | None) -> str:
 
 
 def _line(start: str, text: str | None, end: str = "") -> str:
-    """Return a line whose text is cut at the terminal's width."""
-    words = " ".join((text or "").split())
-    space = max(terminal_width() - len(start) - len(end) - 2, _SHORTEST)
-    cut = words if len(words) <= space else f"{words[: space - 1]}…"
+    """Return a line whose text is cut at the terminal's width; its end stands below where it leaves no place for it."""
+    width, words = terminal_width(), " ".join((text or "").split())
+    if len(start) + len(end) + _SHORTEST > width and end:
+        return f"{_line(start, text)}\n{_INDENT}{end}"
+    space = width - len(start) - len(end) - 2
+    cut = words if len(words) <= space else f"{words[: space - 1].rstrip()}…" if space >= _SHORTEST else ""
     return f"{start}  {cut}{end}" if cut else f"{start}{end}"
