@@ -189,7 +189,9 @@ def _counting_of(probes: Iterable[Probe]) -> Any:
 
 def document(rows: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the lists of `most_and_least` as JSON has them: queries in lists, negatives in queries."""
-    lists = []
+    lists: list[dict[str, Any]] = []
+    if not len(rows):  # without columns: of no query, or in another process than the first
+        return lists
     for _, of_key in rows.groupby(list(KEYS), sort=False, dropna=False):
         named = {name: _queries_document(own) for name, own in of_key.groupby("list", sort=False)}
         lists.append({**_plain(of_key.iloc[:1], (*KEYS, *OF_LIST))[0], MOST: named[MOST], LEAST: named[LEAST]})

@@ -13,6 +13,7 @@ import pytest
 from lossscope.core.known_pairs import KnownPairs
 from lossscope.io.csv_tables import read_csv
 from tests.command_line import document, lossscope, message
+from tests.farm import run_command
 
 LINE = "--objective ntxent --batch-size 8"
 
@@ -210,6 +211,14 @@ def test_diff_lists_what_carries_the_gradient_on_both_sides(texts: Path) -> None
     assert found["shown"][0]["heaviest"]["negatives"][0]["candidate_id"] in page
     csv = pd.read_csv("page/csv/diff_negatives.csv")
     assert len(csv) == 2 * 2 * 5
+
+
+@pytest.mark.parametrize("words", ["cocos dump.npz", "diff dump.npz --b-eps 0.2"], ids=["cocos", "diff"])
+def test_of_many_processes_the_first_one_lists_all(dump: Path, words: str) -> None:
+    line = f"{words} {LINE} --show 2 --format json".split()
+    alone, together = (run_command(*line, cwd=dump.parent, ranks=ranks) for ranks in (1, 2))
+    assert together.returncode == 0, together.stderr[-2000:]
+    assert json.loads(together.stdout)["shown"] == json.loads(alone.stdout)["shown"] != []
 
 
 def test_diff_without_show_has_its_document_as_before(dump: Path) -> None:
