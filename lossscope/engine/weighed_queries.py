@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import torch
 from torch import Tensor
 
 from lossscope.core.intervals import Floats
 from lossscope.core.types import Convention, Rows, WeightUnit
 from lossscope.probes.views.view import View
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Columns = dict[str, npt.NDArray[Any]]  # name -> an entry of each query, or K of each
 NEGATIVES = 5  # K, the heaviest negatives of a query that are kept
@@ -131,6 +133,8 @@ def first_queries(weight: Floats, query: Rows, number: int) -> Rows:
 
 def rows_of_negatives(columns: Columns) -> pd.DataFrame:
     """Return a row for each query and negative with weight, `rank` 1 the heaviest; one of rank 0 where none has any."""
+    import pandas as pd  # not before, as a loop that is watched needs no frames
+
     w = columns["negative_weight"]
     has_weight = w > 0
     kept = has_weight.copy()
