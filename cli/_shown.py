@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,8 @@ Show = Annotated[
     int | None,
     Choice(
         OUTPUT,
-        "Queries to list: those with the most and those with the least gradient, with their heaviest negatives.",
+        "Queries to list with their heaviest negatives: those with the most and the least gradient; of diff those that "
+        "changed most.",
         low=1,
     ),
 ]
@@ -101,22 +103,24 @@ def _number(weight: float) -> str:
 def negative_lines(query: Mapping[str, Any], negatives: list[dict[str, Any]], indent: str = _INDENT) -> list[str]:
     """Return a line for each negative: weight, similarity, id, text, and what the audit says of it."""
     lines = []
-    for negative in negatives:
+    for _, same in groupby(negatives, lambda negative: (negative["candidate"], negative["negative_weight"])):
+        negative, *again = same  # a batch may have an item several times, each with its weight
         numbers = f"weight {_number(negative['negative_weight'])}  similarity {negative['similarity']:.2f}"
         start = f"{indent}{numbers}  {negative['candidate_id']}"
-        lines.append(_line(start, negative["candidate_text"], _doubt(negative)))
+        lines.append(_line(start, negative["candidate_text"], _remark(negative, len(again) + 1)))
     if query["as_heavy"]:
         weight = _number(negatives[-1]["negative_weight"])
-        lines.append(f"{indent}and {query['as_heavy']} more of weight {weight}; those listed have the lowest rows")
+        lines.append(f"{indent}and {query['as_heavy']} more of weight {weight}, of higher rows")
     return lines or [f"{indent}no negative has weight"]
 
 
-def _doubt(negative: Mapping[str, Any]) -> str:
-    """Return why a negative may be none: the data call it a positive, or the audit suspects it."""
+def _remark(negative: Mapping[str, Any], times: int) -> str:
+    """Return how often a negative is listed, and why it may be none: the data or the audit say that it matches."""
     p = negative["probability"]
-    reasons = ["also a positive of the query"] if negative["known_positive"] else []
-    reasons += [f"audit: {'suspected, ' if p >= HIDDEN_FROM else ''}p = {p:.2f}"] if p else []
-    return f"  ({'; '.join(reasons)})" if reasons else ""
+    remarks = [f"{times} times"] if times > 1 else []
+    remarks += ["also a positive of the query"] if negative["known_positive"] else []
+    remarks += [f"audit: {'suspected, ' if p >= HIDDEN_FROM else ''}p = {p:.2f}"] if p else []
+    return f"  ({'; '.join(remarks)})" if remarks else ""
 
 
 def print_changed(queries: pd.DataFrame, negatives: pd.DataFrame, status: str) -> None:
