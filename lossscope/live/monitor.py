@@ -348,6 +348,12 @@ class LossScope:
         negatives and of its positive; `rank` 1 is its heaviest negative, of at most 5, 0 where none has weight, and
         `share` the part of the weight of all its negatives. Weights are in the unit of the probes.
 
+        >>> import torch
+        >>> scope = LossScope("triplet", keep_batch=True)
+        >>> row = scope.watch(torch.tensor([[0.5, 0.4], [0.1, 0.9]]), ids=["first", "second"])
+        >>> scope.heaviest(1)[["direction", "list", "query_id", "candidate", "weight"]].iloc[0].tolist()
+        ['i2t', 'most', 'first', 1, 2.0]
+
         Args:
             number: of queries of each list.
 
