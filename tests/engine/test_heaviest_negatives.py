@@ -24,6 +24,8 @@ from lossscope.engine.paired_sweep import PairedSweep
 from lossscope.engine.sweep import Sweep
 from lossscope.engine.weighed_queries import first_queries
 from lossscope.errors import InputError
+from lossscope.registry import names
+from tests.each import each
 
 N, K = 12, 2
 SHOWN = 4
@@ -306,3 +308,17 @@ def test_a_query_that_a_batch_has_twice_has_a_row_for_each() -> None:
     wanted = of_images[["objective", "direction", "batch", "batch_row"]]
     again = HeaviestNegatives(one).of_queries(split(), wanted.iloc[[3, 7]])
     assert again.drop_duplicates(["batch", "batch_row"])["weight"].tolist() == of_images["weight"].iloc[[3, 7]].tolist()
+
+
+@each("name", names("objectives"))
+def test_every_objective_lists_the_directions_that_cocos_counts(name: str) -> None:
+    embedded = split()
+    one = Sweep((name,), ("cocos:unit=cosine",), batch_size=6, per_query=True)
+    rows = HeaviestNegatives(one, negatives=100).most_and_least(embedded, N * K)
+    counted = one.run(embedded).queries
+    assert set(rows["direction"]) == set(counted["direction"])
+    heavy = rows[(rows["list"] == MOST) & (rows["rank"] > 0)]
+    assert len(heavy)
+    assert (heavy["negative_weight"] > 0).all()
+    shares = heavy.groupby(["direction", "batch", "batch_row"])["share"].sum()
+    np.testing.assert_allclose(shares, 1, atol=1e-6)
