@@ -38,6 +38,8 @@ _NOT_OF_EPOCHS = {
     "dims": "it counts with whole embeddings",
     "guide": "it reads no other source",
     "top": "it lists no single queries",
+    "show": "it lists no single queries",
+    "audit": "it lists no single queries",
     "by": "it lists no single queries",
 }
 

@@ -36,6 +36,7 @@ def print_results(
     format: str,
     out: Path | None = None,
     schema: str | None = None,
+    more: Mapping[str, Any] | None = None,
 ) -> None:
     """Write summary rows as JSON or CSV, or their tables as text, Markdown or LaTeX. Of many processes one writes.
 
@@ -46,6 +47,7 @@ def print_results(
         format: table, json, csv, markdown or latex.
         out: file to write instead of stdout.
         schema: of the JSON document, where the rows are no summary rows.
+        more: further entries of the JSON document.
     """
     from lossscope.io.csv_tables import format_csv
     from lossscope.io.frames import SUMMARY_SCHEMA, summary_document
@@ -53,7 +55,7 @@ def print_results(
     if not _processes.writes_results():
         return
     if format == "json":
-        text = summary_document(rows, command, schema or SUMMARY_SCHEMA)
+        text = summary_document(rows, command, schema or SUMMARY_SCHEMA, more)
     elif format == "csv":
         text = format_csv(rows)
     else:

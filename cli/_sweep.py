@@ -17,6 +17,7 @@ from ._options import Format, Jobs, Sources, usage
 from ._output import notice, print_results
 from ._progress import progress
 from ._running import is_typed, silent
+from ._shown import Audit, Show, all_queries, print_shown
 from ._sources import OF_TRAIN, load_source, objectives_for, open_frame
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from lossscope.core.embedded import SplitEmbeddings
     from lossscope.core.types import Progress
+    from lossscope.engine.heaviest_negatives import HeaviestNegatives
     from lossscope.engine.selection import Selection
     from lossscope.engine.sweep import Sweep
     from lossscope.objectives.base import Objective
@@ -55,6 +57,8 @@ class SweepArguments:
         Choice(SOURCE, "First dimensions of embeddings, with commas, as 64,128,full.", shown=False, read=_read_widths),
     ] = (None,)
     sweep: SweepOptions = SweepOptions()  # noqa: RUF009 - never changed
+    audit: Audit = None
+    show: Show = None
     per_query: Annotated[bool, Choice(OUTPUT, "Keep a row per query in the --out frame.", flags="--per-query")] = False
     out: Annotated[Path | None, Choice(OUTPUT, "Frame folder to write; the same command resumes it.")] = None
     format: Format = "table"
@@ -88,14 +92,39 @@ class SweepArguments:
 
         return Sweep(**vars(self.options(objectives=objectives, **options)))
 
+    def listing(self) -> HeaviestNegatives | None:
+        """Return what lists queries, as far as it is known before sources are read; None without --show.
+
+        Raises a usage error for --audit alone.
+        """
+        if self.show is None:
+            if self.audit is not None:
+                raise usage("--audit marks the negatives that --show lists; add --show 10")
+            return None
+        from lossscope.engine.heaviest_negatives import HeaviestNegatives
+
+        listing = HeaviestNegatives(self.sweep_of(()), self.audit)
+        _ = listing.known  # a file that is no audit is refused now
+        return listing
+
     @property
     def source_request(self) -> Request:
         """How sources are read: shards when their rows are needed, where queries are sampled."""
         return replace(self.request, sharded=self.sweep.is_sample)
 
 
-def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return summary rows and rows of batches of every source; of many processes the first one has all of them.
+@dataclass(frozen=True)
+class SweptRows:
+    """The numbers of all sources; of many processes the first one has all of them."""
+
+    summary: pd.DataFrame  # summary rows
+    batches: pd.DataFrame  # rows of batches
+    shown: pd.DataFrame  # rows of the queries that --show lists
+    audit_status: str = ""  # what the probabilities of --audit are; empty without one
+
+
+def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> SweptRows:
+    """Return the numbers of every source.
 
     `name` is the command, for its frames.
     """
@@ -111,7 +140,9 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tup
         _ = typed.plan
     else:
         _ = arguments.options()
+    listing = arguments.listing()
     results: list[Any] = []
+    shown: list[pd.DataFrame] = []
     lacking: dict[str, None] = {}
     is_alone = typed or len(arguments.sources) == 1 or not selection.needs_objective
     others = () if is_alone else _objectives_of_sources(arguments)
@@ -131,6 +162,9 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tup
                 sweep, left_out = selection.fit(typed if typed == sweep else sweep, embedded)  # whose plan is built
                 sweep = sweep.beside(others)
                 sweep.require_possible(embedded, guide)
+                if listing is not None:
+                    listing = replace(listing, sweep=sweep)
+                    listing.require_possible(embedded)
                 for reason in dict.fromkeys((*left_out, *sweep.plan.assumed)):
                     notice(f"Note: {reason}.")
                 folder = _frame_folder(arguments, number, width)
@@ -141,10 +175,15 @@ def run_sweep(arguments: SweepArguments, name: str, selection: Selection) -> tup
                 results.append(result)
                 if writes and result.without_interval:
                     lacking.setdefault(result.without_interval)
+                if writes and listing is not None and arguments.show is not None:
+                    with all_queries(folder) as on_rows:
+                        shown.append(listing.most_and_least(embedded, arguments.show, guide, report, on_rows))
     for text in lacking:
         notice(f"Note: no interval: {text}.")
     summary = join(result.summary for result in results)
-    return summary, pd.concat([result.batches for result in results], ignore_index=True)
+    batches = pd.concat([result.batches for result in results], ignore_index=True)
+    listed = pd.concat(shown, ignore_index=True) if shown else pd.DataFrame()
+    return SweptRows(summary, batches, listed, "" if listing is None else listing.status)
 
 
 def _objectives_of_sources(arguments: SweepArguments) -> tuple[Objective, ...]:
@@ -202,8 +241,9 @@ def _load_guide(arguments: SweepArguments, report: Progress | None) -> SplitEmbe
         return load_source(Path(arguments.sweep.guide), request, report)
 
 
-def print_summary(arguments: SweepArguments, rows: pd.DataFrame, command: Mapping[str, Any]) -> None:
-    """Write summary rows in the format that --format names."""
+def print_summary(arguments: SweepArguments, swept: SweptRows, command: Mapping[str, Any]) -> None:
+    """Write summary rows in the format that --format names, and the queries that --show lists."""
+    rows = swept.summary
 
     def tables() -> Any:
         if rows["probe"].nunique() == 1 and rows["statistic"].nunique() <= _ACROSS:
@@ -218,4 +258,10 @@ def print_summary(arguments: SweepArguments, rows: pd.DataFrame, command: Mappin
     if "unit" in command:  # that the rows are in, where none was typed
         command = {**command, "unit": command["unit"] or ", ".join(rows["weight_unit"].dropna().unique())}
     named = {"name": command["name"], "sources": sources, "split": arguments.request.split}
-    print_results(rows, tables, {**named, **command}, arguments.format)
+    more: dict[str, Any] = {}
+    if arguments.show is not None:
+        from lossscope.engine.heaviest_negatives import document
+
+        more = {"shown": document(swept.shown), **({"audit": swept.audit_status} if swept.audit_status else {})}
+    print_results(rows, tables, {**named, **command}, arguments.format, more=more)
+    print_shown(swept.shown, arguments.format, swept.audit_status, arguments.out)

@@ -57,7 +57,9 @@ class Counting:
         return specs if self.curve is None else [f"{specs[0]},curve=true", *specs[1:]]
 
 
-@command(work=SWEEP_WORK, first=("objective", "eps", "unit", "batch_size", "data", "split", "curve", "out", "format"))
+@command(
+    work=SWEEP_WORK, first=("objective", "eps", "unit", "show", "batch_size", "data", "split", "curve", "out", "format")
+)
 def cocos(counting: Counting, options: SweepArguments) -> None:
     """Which samples teach the model? Count and weigh them (COCOS).
 
@@ -71,6 +73,8 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
 
     `lossscope cocos ckpt.pt --objective ntxent:tau=0.02..0.2/4 --curve curve.pdf`
 
+    `lossscope cocos tiny --show 5`
+
     `lossscope cocos shards/ --objective ntxent --queries 2000`
 
     `lossscope cocos ckpt.pt --objective ./my_loss.py:my_loss --objective triplet --unit relative`
@@ -82,13 +86,13 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
     """
     from lossscope.engine.selection import Selection
 
-    rows, batches = run_sweep(options, "cocos", Selection.of(counting.specs))
+    swept = run_sweep(options, "cocos", Selection.of(counting.specs))
     if writes_results() and counting.convention == "corrected":
-        _warn_of_eps(rows["objective"].unique(), counting)
+        _warn_of_eps(swept.summary["objective"].unique(), counting)
     if counting.curve is not None and writes_results():
-        _write_curve(batches, counting.curve, counting.eps[0])
+        _write_curve(swept.batches, counting.curve, counting.eps[0])
         notice(f"Wrote {counting.curve}.")
-    print_summary(options, rows, {"name": "cocos", "convention": counting.convention, "unit": counting.unit})
+    print_summary(options, swept, {"name": "cocos", "convention": counting.convention, "unit": counting.unit})
 
 
 def _warn_of_eps(specs: Iterable[str], counting: Counting) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,12 +30,16 @@ from ._output import notice, print_results
 from ._processes import writes_results
 from ._progress import progress
 from ._running import is_typed
+from ._shown import print_changed
 from ._sweep import SweepArguments
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from lossscope.engine.heaviest_negatives import HeaviestNegatives
     from lossscope.engine.paired_sweep import PairedResult
+
+    Sides = tuple[HeaviestNegatives, HeaviestNegatives]
 
 SCHEMA = "lossscope.diff/1"
 
@@ -51,6 +55,14 @@ class Shown:
         None
     )
 
+    def listing(self, options: SweepArguments) -> Shown:
+        """Return the same with the length of --show, where that is typed. Raises a usage error for it beside --top."""
+        if options.show is None:
+            return self
+        if is_typed("top"):
+            raise usage("--top and --show both say how many changed queries are listed; give one")
+        return replace(self, top=options.show)
+
 
 @command(
     work=Work(processes=True, imports="lossscope.engine.paired_sweep", verbose=True),
@@ -63,7 +75,8 @@ class Shown:
         "epochs",
         "data",
         "split",
-        "top",
+        "unit",
+        "show",
         "page",
         "picture",
         "format",
@@ -82,6 +95,8 @@ def diff(compared: Compared, other: OtherCondition, options: SweepArguments, sho
 
     `lossscope diff ckpt.pt --b-mode train --top 20`
 
+    `lossscope diff a.pt b.pt --show 5`
+
     `lossscope diff runs/triplet-seed0 --epochs -o counts.png`
 
     Both sources must have the same items in the same order. Every difference is B − A; its interval is over other data
@@ -93,7 +108,9 @@ def diff(compared: Compared, other: OtherCondition, options: SweepArguments, sho
         require_epochs_alone(options, compared, other, shown.page)
         print_epochs(options, compared.specs(), shown.picture)
         return
+    shown = shown.listing(options)
     _require_possible(options, compared, other, shown)
+    listing = options.listing()
     paths = source_paths(options, compared.epoch, other)
     with progress() as report:
         a = load_side(paths[0], options, report, None)
@@ -102,10 +119,15 @@ def diff(compared: Compared, other: OtherCondition, options: SweepArguments, sho
         sweeps = paired_sweep(options, compared, other, a, b, shown.top > 0 or shown.page is not None)
         from lossscope.core.distributed import process_group
 
+        sides: Sides | None = None
+        if listing is not None:
+            sides = replace(listing, sweep=sweeps.first), replace(listing, sweep=sweeps.second)
+            sides[0].require_possible(a)
         result = sweeps.run(a, b, report, process_group(), options.jobs)
     queries = _changed(result, a, shown)
     if not writes_results():
         return
+    negatives = _negatives(queries, sides, a, b)
     _say_what_was_assumed(result, a, b)
     typed = {
         "name": "diff", "sources": [str(path) for path in paths], "split": options.request.split,
@@ -114,8 +136,10 @@ def diff(compared: Compared, other: OtherCondition, options: SweepArguments, sho
     }  # fmt: skip
     if options.format == "csv" and shown.page is None and len(queries) and is_typed("top"):
         notice("Note: CSV has the differences alone; --format json or table lists the queries, too.")
-    _print(result, queries, typed, options.format)
-    _draw(result, queries, typed, shown)
+    _print(result, queries, negatives, typed, options.format)
+    if len(negatives) and listing is not None and options.format == "table":
+        print_changed(queries, negatives, listing.status)
+    _draw(result, queries, negatives, typed, shown)
 
 
 def _require_possible(options: SweepArguments, compared: Compared, other: OtherCondition, shown: Shown) -> None:
@@ -167,28 +191,51 @@ def _changed(result: PairedResult, a: Any, shown: Shown) -> pd.DataFrame:
     return changed_queries(result, a, by, shown.top, comparable=not is_typed("by"))
 
 
-def _print(result: PairedResult, queries: pd.DataFrame, typed: dict[str, Any], format: str) -> None:
+def _negatives(queries: pd.DataFrame, sides: Sides | None, a: Any, b: Any) -> pd.DataFrame:
+    """Return the heaviest negatives of the queries that changed most, on both sides; no row without --show."""
+    import pandas as pd
+
+    if sides is None:
+        return pd.DataFrame()
+    if not len(queries):
+        notice("Note: --show lists the queries that changed; none did, or --by names a number that they do not have.")
+        return pd.DataFrame()
+    from lossscope.engine.changed_queries import negatives_of_changed
+
+    return negatives_of_changed(queries, sides, a, b)
+
+
+def _print(
+    result: PairedResult, queries: pd.DataFrame, negatives: pd.DataFrame, typed: dict[str, Any], format: str
+) -> None:
     """Write the differences, and the queries that changed most."""
     from lossscope.io.frames import plain_rows
     from lossscope.tables import diff as tables
 
     if format == "json":
         command, differences = {**typed, "left_out": list(result.left_out)}, plain_rows(result.rows)
-        document = {"schema": SCHEMA, "command": command, "rows": differences, "queries": plain_rows(queries)}
+        listed = plain_rows(queries.drop(columns=["batch", "batch_row"], errors="ignore"))
+        document = {"schema": SCHEMA, "command": command, "rows": differences, "queries": listed}
+        if len(negatives):
+            from lossscope.engine.changed_queries import changed_document
+
+            document["shown"] = changed_document(queries, negatives)
         typer.echo(json.dumps(document, indent=1))
         return
     more = [tables.build_queries(queries)] if len(queries) else []
     print_results(result.rows, lambda: [*tables.build(result.rows), *more], typed, format, schema=SCHEMA)
 
 
-def _draw(result: PairedResult, queries: pd.DataFrame, typed: dict[str, Any], shown: Shown) -> None:
+def _draw(
+    result: PairedResult, queries: pd.DataFrame, negatives: pd.DataFrame, typed: dict[str, Any], shown: Shown
+) -> None:
     """Write the page and the picture."""
     if shown.page is not None:
         from lossscope.io.versions import versions
         from lossscope.report.diff_page import write_diff_page
 
         stated = {"lossscope": versions()["lossscope"], **in_words(typed)}
-        notice(f"Wrote {write_diff_page(shown.page, result.rows, queries, result.left_out, stated)}.")
+        notice(f"Wrote {write_diff_page(shown.page, result.rows, queries, negatives, result.left_out, stated)}.")
     if shown.picture is not None:
         from lossscope.plots import differences, style
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +19,15 @@ from ._spec_options import Command
 from ._sweep import SWEEP_WORK, SweepArguments, print_summary, run_sweep
 
 _PANEL = "Probe"
-_FIRST = ("objective", "batch_size", "data", "split", "out", "format")  # options that --help shows of each probe
+_FIRST = (
+    "objective",
+    "show",
+    "batch_size",
+    "data",
+    "split",
+    "out",
+    "format",
+)  # options that --help shows of each probe
 
 
 class _ProbeCommand(Command):
@@ -67,8 +76,8 @@ def probe(
     """
     from lossscope.engine.selection import Selection
 
-    rows, _ = run_sweep(options, "probe", Selection.of(probes))
-    print_summary(options, rows, {"name": "probe", "probes": list(dict.fromkeys(rows["probe"]))})
+    swept = run_sweep(options, "probe", Selection.of(probes))
+    print_summary(options, swept, {"name": "probe", "probes": list(dict.fromkeys(swept.summary["probe"]))})
 
 
 @cache
@@ -109,14 +118,20 @@ def _register(item: Declaration) -> None:
         from lossscope.engine.selection import Selection
         from lossscope.spec import Spec, format_value
 
+        typed = {name: getattr(options, name) for name in shared}
+        fields |= {name: None if value is None else str(value) for name, value in typed.items()}
         values = {name: "none" if value is None else format_value(value) for name, value in fields.items()}
-        rows, _ = run_sweep(options, item.name, Selection.of([str(Spec(item.name, values))]))
-        print_summary(options, rows, {"name": item.name, **fields})
+        if "audit" in shared and options.show is None:  # it is of the probe alone
+            options = replace(options, audit=None)
+        swept = run_sweep(options, item.name, Selection.of([str(Spec(item.name, values))]))
+        print_summary(options, swept, {"name": item.name, **fields})
 
+    shared = [field.name for field in item.fields if field.name in vars(SweepArguments)]  # such as audit
+    fields = [field for field in item.fields if field.name not in shared]
     run.__name__, run.__doc__ = item.name, _help(item)
     options = inspect.Parameter("options", inspect.Parameter.KEYWORD_ONLY, annotation=SweepArguments)
-    run.__signature__ = inspect.Signature([*map(_option, item.fields), options])  # type: ignore[attr-defined]
-    first = (*(field.name for field in item.fields), *_FIRST)
+    run.__signature__ = inspect.Signature([*map(_option, fields), options])  # type: ignore[attr-defined]
+    first = (*(field.name for field in fields), *shared, *_FIRST)
     name = item.name.replace("_", "-")
     command(name, work=SWEEP_WORK, hidden=True, first=first)(run)
 

@@ -110,6 +110,17 @@ class KnownPairs:
         table = self._table(first_ids, second_ids, texts)
         return np.asarray(table[first][:, second].toarray(), np.float32)
 
+    def of_pairs(
+        self,
+        first_ids: Sequence[str],
+        second_ids: Sequence[str],
+        first: Rows,
+        second: Rows,
+        texts: ReadTexts | None = None,
+    ) -> Floats32:
+        """Return the probability of item `first[i]` with item `second[i]`, (n,); see `probabilities`."""
+        return np.asarray(self._table(first_ids, second_ids, texts)[first, second], np.float32).reshape(-1)
+
     def require_threshold(self, threshold: float) -> None:
         """Raise InputError for a threshold below which pairs are not listed, so that it would hide too few."""
         if not self.least <= threshold <= 1:

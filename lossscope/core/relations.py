@@ -93,6 +93,15 @@ class Relations:
         match[self.entries(first, second)] = True
         return match
 
+    def are_positive(self, first: Rows, second: Rows) -> npt.NDArray[np.bool_]:
+        """Return (n,) whether item `second[i]` is a positive of item `first[i]`; of one set by label."""
+        if self.labels is not None:
+            return np.asarray((self.labels[first] == self.labels[second]) & (first != second))
+        if self.has_owners:
+            return np.asarray(self.caption_image[second] == first)
+        known = self.positives[:, 0] * self.second + self.positives[:, 1]
+        return np.isin(first * self.second + second, known)
+
     def entries(self, first: Rows, second: Rows) -> tuple[Rows, Rows]:
         """Return the places (row, column) of the positives among items, in order of rows, then columns."""
         if self.labels is not None:

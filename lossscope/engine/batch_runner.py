@@ -213,12 +213,7 @@ class BatchRunner:
 
     def _rows_of_stack(self, stack: _Stack, buffers: Buffers) -> _StackRows:
         """Every probe on each direction of a stack."""
-        reads, batches = self.probe_plan.reads, stack.batches
-        embeddings = "embeddings" in reads or self._needs_embeddings
-        keys = "keys" in reads or any(rule.needs in ("keys", "related") for rule in self.plan.masks)
-        directions = self._rows(self.embedded, batches, embeddings, keys, buffers, "gradients" in reads)
-        if self.plan.masks:
-            directions = self._hide_negatives(directions, batches)
+        batches, directions = stack.batches, self._directions(stack.batches, buffers)
         every = [self.probe_plan.of_direction(rows.shape.direction).run(rows) for rows in directions]
         numbers, collector = [], stack.part.collector
         if collector is not None:  # only now, when no direction can fail for want of memory
@@ -228,6 +223,47 @@ class BatchRunner:
                 for rows, results in zip(directions, every, strict=True)
             ]
         return self._stack_rows(stack, every, numbers, buffers)
+
+    def _directions(self, batches: Sequence[Batch], buffers: Buffers) -> tuple[DenseRows, ...]:
+        """Return the rows of S of each direction of a stack, as the probes read them, without hidden negatives."""
+        reads = self.probe_plan.reads
+        embeddings = "embeddings" in reads or self._needs_embeddings
+        keys = "keys" in reads or any(rule.needs in ("keys", "related") for rule in self.plan.masks)
+        directions = self._rows(self.embedded, batches, embeddings, keys, buffers, "gradients" in reads)
+        return self._hide_negatives(directions, batches) if self.plan.masks else directions
+
+    def whole_rows(self, batches: Iterable[Batch], start: int = 0) -> Iterator[tuple[DenseRows, Rows, Rows]]:
+        """Yield whole rows of S of one direction, the batch of each query (n,), and its row in the S of the batch (n,).
+
+        Of a batch too large for its matrix they come a panel at a time. The next rows reuse their memory.
+
+        Args:
+            batches: of the sweep.
+            start: number of the first one.
+
+        Raises:
+            InputError: a large batch is needed whole.
+        """
+        buffers = Buffers()
+        for stack in small_batches.stack_batches(batches, self._stack_entries()):
+            if len(stack) == 1 and self._is_large(stack[0]):
+                yield from (
+                    (rows, np.full(len(rows.S), start), batch_rows) for rows, batch_rows in self._panels(stack[0])
+                )
+            else:
+                for rows in self._directions(stack, buffers):
+                    number, batch_rows = np.divmod(np.arange(len(rows.S)), rows.shape.queries)
+                    yield rows, start + number, batch_rows
+            start += len(stack)
+
+    def _panels(self, batch: Batch) -> Iterator[tuple[DenseRows, Rows]]:
+        """Yield the rows of S of a large batch, a panel at a time, each query as a batch, and their rows in S."""
+        from .large_batches import LargeBatchRunner, batch_shapes
+
+        runner = LargeBatchRunner(self.probe_plan, self.plan.options.same_image, self.processes)
+        for shape in list(batch_shapes(batch))[: 1 if batch.is_one_set else 2]:
+            for rows, places in runner.sampled_rows(self.embedded, batch, shape.direction, np.arange(shape.queries)):
+                yield rows, places.numpy()
 
     def _rows(
         self, embedded: SplitEmbeddings, stack: Sequence[Batch], embeddings: bool, keys: bool, buffers: Buffers,

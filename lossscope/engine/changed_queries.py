@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 
 from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import ONE_SET
 from lossscope.errors import InputError
+from lossscope.io.frames import plain_rows
 
+from .heaviest_negatives import HeaviestNegatives, queries_of
 from .paired_sweep import NumberKey, PairedResult
 from .sweep import Sweep
 
@@ -50,6 +53,8 @@ def changed_queries(
 ) -> pd.DataFrame:
     """Return a row for each of the `top` queries whose number differs most, the largest difference first.
 
+    `batch` is the one in which it differs most, `batch_row` its row there.
+
     Each pair of objectives, probe and threshold has a list of its own, and these share `top`: first the first query of
     each list, then the second one.
 
@@ -77,14 +82,16 @@ def changed_queries(
         pairs = zip(a["probe"], a["objective"], b["objective"], strict=True)
         kept &= [_key(*one, column) not in result.other_numbers for one in pairs]
     numbers = pd.DataFrame({
-        **{name: a[name] for name in _SAME if name in a}, "b_objective": b["objective"], "b_eps": b["eps"],
+        "batch": a["batch"], "batch_row": _batch_rows(a), **{name: a[name] for name in _SAME if name in a},
+        "b_objective": b["objective"], "b_eps": b["eps"],
         "a": a[column].astype(float), "b": b[column].astype(float),
     })[kept]  # fmt: skip
     numbers["difference"] = numbers["b"] - numbers["a"]
-    keys = [str(name) for name in numbers if name not in ("a", "b", "difference")]
-    means = numbers.groupby(keys, dropna=False, sort=False, observed=True).agg(
-        a=("a", "mean"), b=("b", "mean"), difference=("difference", "mean"), n=("difference", "count")
-    )
+    keys = [str(name) for name in numbers if name not in ("batch", "batch_row", "a", "b", "difference")]
+    groups = numbers.groupby(keys, dropna=False, sort=False, observed=True)
+    means = groups.agg(a=("a", "mean"), b=("b", "mean"), difference=("difference", "mean"), n=("difference", "count"))
+    largest = _largest_change(numbers, groups.ngroup().to_numpy())
+    means = means.assign(batch=largest["batch"].to_numpy(), batch_row=largest["batch_row"].to_numpy())
     means = means[means["difference"].notna() & (means["difference"] != 0)].reset_index()
     lists = means.groupby(_LIST, dropna=False, sort=False, observed=True)
     means = means.assign(list=lists.ngroup(), size=means["difference"].abs())
@@ -93,6 +100,60 @@ def changed_queries(
     chosen = means.sort_values("place", kind="stable").head(top)
     rows = chosen.sort_values(["list", "place"]).drop(columns=["list", "size", "place"]).reset_index(drop=True)
     return rows.assign(item=_items(rows, embedded), statistic=column)
+
+
+def _batch_rows(queries: pd.DataFrame) -> pd.Series[int]:
+    """Return the row of each query in the S of its batch, which rows of single queries stand in the order of."""
+    names = ["batch", *(name for name in _SAME if name != "query" and name in queries)]
+    return queries.groupby(names, dropna=False, sort=False, observed=True).cumcount()
+
+
+def _largest_change(numbers: pd.DataFrame, group: npt.NDArray[np.integer[Any]]) -> pd.DataFrame:
+    """Return the row of the largest difference of each group of rows, the first one of equal ones."""
+    order = np.lexsort((-numbers["difference"].abs().to_numpy(), group))
+    return numbers.iloc[order[np.unique(group[order], return_index=True)[1]]]
+
+
+def negatives_of_changed(
+    queries: pd.DataFrame, sides: tuple[HeaviestNegatives, HeaviestNegatives], a: SplitEmbeddings, b: SplitEmbeddings
+) -> pd.DataFrame:
+    """Return the rows of the heaviest negatives of changed queries on both sides, each in the batch of the query.
+
+    Columns are those of `HeaviestNegatives.of_queries`, and `place`, the row of the query in the list, and `side`, A or
+    B. A number that depends on no objective is listed under the first objective of the sweep.
+
+    Args:
+        queries: rows of `changed_queries`.
+        sides: what lists the queries of A, and of B.
+        a: the split of A.
+        b: that of B.
+    """
+    parts = []
+    for side, listing, embedded, name in (("A", sides[0], a, "objective"), ("B", sides[1], b, "b_objective")):
+        wanted = queries[["direction", "batch", "batch_row"]].assign(
+            objective=queries[name].fillna(listing.sweep.objectives[0]), place=np.arange(len(queries))
+        )
+        rows = listing.of_queries(embedded, wanted)
+        keys = ["objective", "direction", "batch", "batch_row"]
+        parts.append(wanted.merge(rows, on=keys, sort=False).assign(side=side))
+    joined = pd.concat(parts, ignore_index=True)
+    return joined.sort_values(["place", "side", "rank"], kind="stable", ignore_index=True)
+
+
+def changed_document(queries: pd.DataFrame, negatives: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return changed queries as JSON has them: each with its weights and negatives under A and B.
+
+    Args:
+        queries: rows of `changed_queries`.
+        negatives: rows of `negatives_of_changed`.
+    """
+    shown = plain_rows(queries)
+    for place, of_query in negatives.groupby("place", sort=False):
+        for side, of_side in of_query.groupby("side", sort=False):
+            query, heaviest = next(queries_of(of_side))
+            entry = {"weight_unit": str(of_side["weight_unit"].iloc[0]), **query, "negatives": heaviest}
+            shown[int(str(place))]["heaviest" if side == "A" else "b_heaviest"] = entry
+    return shown
 
 
 def left_out_pairs(result: PairedResult, column: str) -> list[tuple[str, str]]:

@@ -7,21 +7,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lossscope.core.sides import IMAGE_TEXT, Sides
-from lossscope.core.types import DIRECTIONS, Direction
+from lossscope.core.types import DIRECTIONS, Direction, WeightUnit
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.probes.base import Probe
-from lossscope.probes.views.view import BatchShape, DenseRows
+from lossscope.probes.views.view import BatchShape, DenseRows, View
 from lossscope.registry import short_spec, spec_of
 
 from .direction_rows import DirectionRows, zero_unless_finite
-from .run_probes import ProbePlan, ProbeResult, merge_parts
+from .run_probes import ProbePlan, ProbeResult, label_of, merge_parts
 from .shares import Share
 from .statistics import Layouts
+from .weighed_queries import WeighedQueries
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,25 @@ class OneBatch:
         # in the order of `columns`: of curves there is no number
         places = (place for of_result in layout.places for place in of_result if place[0].reducer != "curve")
         return bool(finite), [numbers[start] for _, start, _, _ in places]
+
+    def weighed(self, rows: Sequence[DirectionRows]) -> dict[str, WeighedQueries]:
+        """Return name of each direction -> the weights of its queries, in the unit of the first probe that has one.
+
+        Args:
+            rows: as for a call; zeros stand for what is not finite.
+        """
+        unit: WeightUnit = next((probe.unit for probe in self.probes if hasattr(probe, "unit")), "paper")
+        weighed: dict[str, WeighedQueries] = {}
+        with plain_mode(rows[0].S.device):
+            _, rows = self._computable(rows)
+            both = [*rows, rows[0].t()] if len(rows) < len(self.directions) else rows
+            for direction, part in zip(self.directions, both, strict=True):
+                label = label_of(self.objective, direction)
+                if label in self.objective.counted_directions:
+                    view, queries = View(dense_rows(part, direction), self.objective), np.arange(len(part.S))
+                    of_batch = WeighedQueries.of(view, np.zeros_like(queries), queries, "corrected", unit)
+                    weighed[self.sides.label(label)] = of_batch
+        return weighed
 
     def share(
         self, direction: int, parts: Iterable[DirectionRows], number: int, drawn_from: int | None = None

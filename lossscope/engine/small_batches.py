@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -26,7 +26,7 @@ STACK_ENTRIES = 1 << 20  # entries of S of one stack: 4 MB, for the caches of a 
 _GATHERED = 1 << 10  # embeddings that are gathered before each product, which then finds them in a cache
 
 
-def stack_batches(batches: Sequence[Batch], entries: int = STACK_ENTRIES) -> Iterator[list[Batch]]:
+def stack_batches(batches: Iterable[Batch], entries: int = STACK_ENTRIES) -> Iterator[list[Batch]]:
     """Yield consecutive batches of one shape, as many as have at most `entries` similarities together, or one."""
     stack: list[Batch] = []
     for batch in batches:

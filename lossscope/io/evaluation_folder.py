@@ -30,7 +30,11 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
     "retrieval": ("direction", "query", "rank", "ap5", "relevant"),  # of images and captions also image
     "per_query": ("objective", "direction", "probe", "query"),
     "hardest_negative_counts": ("label", "candidate", "count", "direction"),
-}
+    "heaviest_negatives": (
+        "objective", "direction", "weight_unit", "list", "query_id", "query_text", "weight", "positive_similarity",
+        "rank", "candidate_id", "candidate_text", "negative_weight", "share", "similarity", "known_positive",
+    ),
+}  # fmt: skip
 """Columns that each frame must have."""
 _ADVICE = "Remove its folder; `lossscope study run`, or `lossscope report` for a run, writes it again"
 
@@ -111,7 +115,8 @@ def read_frame(run: Path, name: str) -> pd.DataFrame | None:
     rows = read_parquet(file, complete=_COMPLETE, advice=_ADVICE, sha256=files[name])
     if len(rows):
         require_columns(rows, _COLUMNS.get(name, ()), show_path(file))
-    texts = TEXTS | {"split", "data_fingerprint", "label", "candidate", "image"}
+    texts = TEXTS | {"split", "data_fingerprint", "label", "candidate", "image", "list"}
+    texts |= {f"{side}_{what}" for side in ("query", "candidate") for what in ("id", "text")}
     require_types(rows, types_of(rows, texts | {"query"} if name == "retrieval" else texts), show_path(file))
     return rows
 

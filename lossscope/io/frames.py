@@ -274,9 +274,14 @@ def reported_statistics(rows: pd.DataFrame) -> tuple[list[frozenset[str]], npt.N
     return [frozenset(str(names).split()) for names in texts], set_of_row
 
 
-def summary_document(rows: pd.DataFrame, command: Mapping[str, Any], schema: str = SUMMARY_SCHEMA) -> str:
-    """Return the JSON document of a command: schema, command, rows; NaN is written as null."""
-    return json.dumps({"schema": schema, "command": dict(command), "rows": plain_rows(rows)}, indent=1)
+def summary_document(
+    rows: pd.DataFrame,
+    command: Mapping[str, Any],
+    schema: str = SUMMARY_SCHEMA,
+    more: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the JSON document of a command: schema, command, rows, and `more` entries; NaN is written as null."""
+    return json.dumps({"schema": schema, "command": dict(command), "rows": plain_rows(rows), **(more or {})}, indent=1)
 
 
 def plain_rows(rows: pd.DataFrame) -> list[dict[str, Any]]:

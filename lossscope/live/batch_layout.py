@@ -70,6 +70,12 @@ class BatchLayout:
                 "there are all rows, or those that have room. Leave it out, or call watch"
             )
 
+    def require_whole_batches(self, option: str) -> None:
+        """Raise InputError for an option that needs all rows, where a process has some or queries are drawn."""
+        if self.is_shared or self.queries is not None:
+            got = "across_processes" if self.is_shared else "queries"
+            raise InputError(f"{option} keeps whole batches of one process; got {got}. Leave one of the two out")
+
     def require_share(self, observed: Sequence[Observed]) -> Sequence[Observed]:
         """Return what losses have seen; across processes that of one, whose rows are those of a process.
 

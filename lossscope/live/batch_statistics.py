@@ -18,6 +18,7 @@ from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import OneBatch, plain_mode
 from lossscope.engine.run_probes import name_of_objective, needs_one_pass, needs_whole_matrix
 from lossscope.engine.shares import require_shares
+from lossscope.engine.weighed_queries import WeighedQueries
 from lossscope.errors import InputError
 from lossscope.objectives.base import Gradient, Objective
 from lossscope.probes.base import Probe
@@ -60,6 +61,16 @@ class BatchStatistics:
             statistics = dict(zip(plan.columns, numbers, strict=True))
         means = _numbers({**observed.numbers, **_losses(observed, chosen, objective)})
         return finite, {**statistics, **with_loss_gap(means)}
+
+    def weighed(self, observed: Observed, objective: Objective | None) -> dict[str, WeighedQueries]:
+        """Return name of each direction -> the weights of its queries.
+
+        Args:
+            observed: what the loss saw, of a whole batch.
+            objective: to look with; None: the loss itself.
+        """
+        _, plan = self._plan_of(observed, objective)
+        return plan.weighed(_rows_of(observed, plan))
 
     def _plan_of(self, observed: Observed, objective: Objective | None) -> tuple[Objective, OneBatch]:
         """Return the objective that a batch is looked at with, its own where none is given, and the plan of both."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from .crash_hook import CrashHook
     from .events import Event
+    from .kept_batch import KeptBatch
     from .ring import Ring
     from .wrap import WatchedLoss
 
@@ -90,11 +91,13 @@ class LossScope:
     # 95 % interval; None: all queries
     queries: int | None = None
     recorder_bytes: int = RECORDER_BYTES  # of the tensors and ids of these steps: of large batches fewer are kept
+    keep_batch: bool = False  # keep a copy of the S of the newest batch, which `heaviest` reads
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
     _is_checked: bool = field(default=False, init=False, repr=False)  # whether a batch of S was examined for logits
     named_sides: Sides | None = field(default=None, init=False, repr=False)  # `sides`, as Sides
     _rows: int = field(default=0, init=False, repr=False)  # of the present training, also where `history` lost them
+    _kept: KeptBatch | None = field(default=None, init=False, repr=False)  # the newest batch, with keep_batch
     _hook: CrashHook | None = field(default=None, init=False, repr=False)  # from the first recorded batch to `close`
 
     def __post_init__(self) -> None:
@@ -115,6 +118,8 @@ class LossScope:
         if self._objective is not None:
             self._statistics.plan(self._objective, self.named_sides or IMAGE_TEXT)
         self._layout.require(self._objective, probes, bool(self.doctor or self.recorder))
+        if self.keep_batch:
+            self._layout.require_whole_batches("keep_batch")
         self.history = deque(maxlen=self.keep)
 
     def _begin_safeguards(self) -> None:
@@ -344,12 +349,46 @@ class LossScope:
                 step, examined, objective, bool(row["finite"]), dict(row), said, ids, is_trained=is_trained
             )
             row |= dict(event.column for event in self._safeguards.see(watched))
+        if examined is not None and self.keep_batch:
+            from .kept_batch import KeptBatch
+
+            self._kept = KeptBatch.of(step, examined, self._objective, ids, bool(row["finite"]))
         self._columns |= dict.fromkeys(name for name in row if name != "finite")
         self.history.append({"step": step, **row})
         self._rows += 1
         if self.sink is not None:
             self.sink(step, row)
         return row
+
+    def heaviest(self, number: int = 10) -> pd.DataFrame:
+        """Return the queries of the newest batch with the most and the least gradient, and their heaviest negatives.
+
+        A row for each query and negative: `list` is most or least, `query` and `candidate` are rows of the batch,
+        `query_id` and `candidate_id` their ids, where `watch` was given any. `weight` of a query is that of its
+        negatives and of its positive; `rank` 1 is its heaviest negative, of at most 5, 0 where none has weight, and
+        `share` the part of the weight of all its negatives. Weights are in the unit of the probes.
+
+        >>> import torch
+        >>> scope = LossScope("triplet", keep_batch=True)
+        >>> row = scope.watch(torch.tensor([[0.5, 0.4], [0.1, 0.9]]), ids=["first", "second"])
+        >>> scope.heaviest(1)[["direction", "list", "query_id", "candidate", "weight"]].iloc[0].tolist()
+        ['i2t', 'most', 'first', 1, 2.0]
+
+        Args:
+            number: of queries of each list.
+
+        Raises:
+            InputError: no batch is kept, or one that was too large, or not finite.
+        """
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise InputError(f"number must be a whole number of at least 1; got {number!r}")
+        if not self.keep_batch:
+            raise InputError(
+                "heaviest reads the newest batch; got none that is kept. Write LossScope(..., keep_batch=True)"
+            )
+        if self._kept is None:
+            raise InputError("heaviest reads the newest batch; none with similarities was watched so far. Call watch")
+        return self._kept.heaviest(self._statistics, number)
 
     def log(self, **numbers: float) -> None:
         """Say what else is known of the newest step: lr, grad_norm, logit_scale, logit_bias, val_recall, val_loss, ...

@@ -15,7 +15,12 @@ from .sections import Item, Picture, Section
 
 
 def write_diff_page(
-    out: Path, rows: pd.DataFrame, queries: pd.DataFrame, left_out: tuple[str, ...], provenance: Mapping[str, str]
+    out: Path,
+    rows: pd.DataFrame,
+    queries: pd.DataFrame,
+    negatives: pd.DataFrame,
+    left_out: tuple[str, ...],
+    provenance: Mapping[str, str],
 ) -> Path:
     """Write the page; return its path.
 
@@ -23,6 +28,7 @@ def write_diff_page(
         out: folder to write.
         rows: of `lossscope diff`.
         queries: that changed most; may be empty.
+        negatives: their heaviest negatives on both sides; may be empty.
         left_out: statistics without a difference, and why.
         provenance: versions, seeds, the command.
     """
@@ -38,7 +44,8 @@ def write_diff_page(
         text = (
             "The ids are those of the source. A query that stands in several batches has the mean of its differences."
         )
-        sections.append(Section("Which queries changed most", text, (diff.build_queries(queries),)))
+        heaviest = (diff.build_negatives(negatives),) if len(negatives) else ()
+        sections.append(Section("Which queries changed most", text, (diff.build_queries(queries), *heaviest)))
     row = rows.iloc[0]
     title = f"{row['b_source']} against {row['source']}"
     lead = f"A is {row['source']}, B is {row['b_source']}, on the same batches."

@@ -22,7 +22,7 @@ _SUMMARY = tuple(INTERVAL_METHOD if name == "method" else name for name in SUMMA
 LABELS = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method")
 CANNOT_EXPLAIN = "cannot-explain"  # id of a bad state that no finding explains
 FINDINGS = ("run", "severity", "id", "title", "explains", "advice", "command")
-FRAMES = ("rows", "retrieval", "curves", "what_if", "per_query", "hardest_negative_counts")
+FRAMES = ("rows", "retrieval", "curves", "what_if", "per_query", "hardest_negative_counts", "heaviest_negatives")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Results:
     findings: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=list(FINDINGS)))  # of the doctor
     # runs that the doctor has examined -> the lower recall@1 of both directions; None where it is not known
     examined: Mapping[str, float | None] = field(default_factory=dict)
+    # the queries with the most and the least gradient, and their heaviest negatives; none of earlier evaluations
+    heaviest_negatives: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def gaps(self) -> pd.DataFrame:

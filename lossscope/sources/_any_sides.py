@@ -17,7 +17,7 @@ from lossscope.core.types import Rows
 from lossscope.errors import InputError
 from lossscope.io.reading import show_path
 
-from ._dump_arrays import column_of, finite_similarity, read_ids, unit_matrix
+from ._dump_arrays import column_of, finite_similarity, read_ids, texts_by_id, unit_matrix
 from ._maxsim import MaxSimScorer, token_vectors
 from ._relations import SideKeys, keys_of_sides, read_relations
 from .checkpoints.input_keys import caption_keys, number_values
@@ -53,7 +53,7 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
     else:
         raise InputError(_missing(arrays, names, path))
     relations = read_relations(arrays, sides, shape, path, notices)
-    ids, keys = _ids_and_keys(arrays, sides, relations, path, notices)
+    ids, texts, keys = _ids_texts_and_keys(arrays, sides, relations, path, notices)
     return SplitEmbeddings(
         name=show_path(path),
         images=first,
@@ -66,6 +66,7 @@ def read_any_sides(arrays: dict[str, Any], sides: Sides, path: Path, origin: str
         notices=tuple(notices),
         pair_scorer=scorer,
         read_input_keys=partial(Pair[Rows | None], keys.i2t, keys.t2i),
+        read_texts=texts_by_id(tuple(ids), tuple(texts)),
         relations=relations,
     )
 
@@ -105,24 +106,27 @@ def _late_interaction(arrays: dict[str, Any], sides: Sides, path: Path, notices:
     return MaxSimScorer(queries, documents)
 
 
-def _ids_and_keys(
+def _ids_texts_and_keys(
     arrays: dict[str, Any], sides: Sides, relations: Relations, path: Path, notices: list[str]
-) -> tuple[Pair[list[str]], Pair[Rows | None]]:
-    """Return the ids of both sides, and numbers that are equal where texts are, or where the dump says that ids are."""
+) -> tuple[Pair[list[str]], Pair[list[str] | None], Pair[Rows | None]]:
+    """Return the ids and the texts of both sides, and numbers that are equal where texts, or stated ids, are."""
     names = (sides.first, sides.first if sides.second is None else sides.second)
     sizes = (relations.first, relations.second)
     heard = None if sides.is_one_set else notices  # in one set items of one label match
     ids = [read_ids(arrays, f"{name}_id", size, path, heard) for name, size in zip(names, sizes, strict=True)]
+    texts: list[list[str] | None] = []
     keys: list[Rows | None] = []
     for name, side_ids, size in zip(names, ids, sizes, strict=True):
+        said = None
         if f"{name}_text" in arrays:
-            texts = [str(text) for text in column_of(arrays, f"{name}_text", path)]
-            if len(texts) != size:
-                raise InputError(f"{name}_text of {path} must have {size} entries; got {len(texts)}")
-            keys.append(caption_keys(texts))
+            said = [str(text) for text in column_of(arrays, f"{name}_text", path)]
+            if len(said) != size:
+                raise InputError(f"{name}_text of {path} must have {size} entries; got {len(said)}")
+            keys.append(caption_keys(said))
         else:
             keys.append(number_values(side_ids) if f"{name}_id" in arrays else None)
-    return Pair(*ids), Pair(*keys)
+        texts.append(said)
+    return Pair(*ids), Pair(*texts), Pair(*keys)
 
 
 def _missing(arrays: dict[str, Any], names: SideKeys, path: Path) -> str:

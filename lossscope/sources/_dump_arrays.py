@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lossscope.core.pair import Pair
 from lossscope.core.similarity import largest_beyond_cosines
 from lossscope.core.types import Rows
 from lossscope.core.unit_vectors import unit_rows
@@ -114,6 +116,31 @@ def read_ids(arrays: dict[str, Any], name: str, n: int, path: Path, notices: lis
             "or texts of both sides, --mask same-text"
         )
     return ids
+
+
+def texts_by_id(
+    ids: Sequence[Sequence[str]], texts: Sequence[Sequence[str] | None]
+) -> Callable[[], Pair[Mapping[str, str] | None]] | None:
+    """Return what reads id -> text of both sides; None where neither has texts.
+
+    An id that several items have is left out, unless they have one text.
+
+    Args:
+        ids: of both sides.
+        texts: of both sides; None of a side without texts.
+    """
+    if all(side is None for side in texts):
+        return None
+    return lambda: Pair(*(_texts_of_ids(*side) for side in zip(ids, texts, strict=True)))
+
+
+def _texts_of_ids(ids: Sequence[str], texts: Sequence[str] | None) -> Mapping[str, str] | None:
+    if texts is None:
+        return None
+    by_id: dict[str, set[str]] = {}
+    for id, text in zip(ids, texts, strict=True):
+        by_id.setdefault(id, set()).add(text)
+    return {id: said.pop() for id, said in by_id.items() if len(said) == 1}
 
 
 def caption_image_of(

@@ -18,7 +18,7 @@ from lossscope.io.files import fingerprint, fingerprint_of
 from lossscope.io.reading import show_path
 
 from ._arrays import read_arrays, read_rows
-from ._dump_arrays import caption_image_of, column_of, finite_similarity, read_ids, unit_matrix
+from ._dump_arrays import caption_image_of, column_of, finite_similarity, read_ids, texts_by_id, unit_matrix
 from ._relations import declared_sides
 from ._shards import is_sharded, read_shards
 from .checkpoints.embedding_cache import cache_folder
@@ -64,6 +64,8 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         n, m = similarity.shape
     caption_image = caption_image_of(arrays, n, m, path, notices, warnings)
     image_ids = read_ids(arrays, "image_id", n, path, notices)
+    caption_ids = read_ids(arrays, "caption_id", m, path)
+    texts = _texts(arrays, m, path)
     return SplitEmbeddings(
         name=show_path(path),
         images=images,
@@ -71,11 +73,12 @@ def read_dump(path: Path, request: Request) -> SplitEmbeddings:
         similarity=similarity,
         caption_image=caption_image,
         image_ids=image_ids,
-        caption_ids=read_ids(arrays, "caption_id", m, path),
+        caption_ids=caption_ids,
         fingerprint=origin,
         notices=tuple(notices),
         warnings=tuple(warnings),
-        read_input_keys=partial(_keys, image_ids if "image_id" in arrays else None, _texts(arrays, m, path)),
+        read_input_keys=partial(_keys, image_ids if "image_id" in arrays else None, texts),
+        read_texts=texts_by_id((image_ids, caption_ids), (None, texts)),
     )
 
 

@@ -20,6 +20,7 @@ from lossscope.datasets.base import Split
 from lossscope.doctor.examination.examine import examine_run
 from lossscope.doctor.examination.options import Options
 from lossscope.engine.eps_curves import eps_curves
+from lossscope.engine.heaviest_negatives import HeaviestNegatives
 from lossscope.engine.run_probes import in_unit
 from lossscope.engine.similarity_clouds import hardest_negative_counts
 from lossscope.engine.sweep import Sweep
@@ -41,6 +42,7 @@ from lossscope.training.recipe_files import read_recipe
 
 from .study_file import ExamineConfig
 
+_SHOWN = 3  # queries of each list of those with the most and the least gradient
 _BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
 
 
@@ -57,8 +59,9 @@ def examine(
     Writes `rows.parquet` (summary rows), `retrieval.parquet` (rank of every test query), `curves.parquet` (C(eps)),
     `what_if.parquet` (summary rows under other objectives), `per_query.parquet` (numbers of single training queries),
     `hardest_negative_counts.parquet` (how often each candidate is the hardest negative, where the probe hubness is
-    wanted), `findings.json` (what the doctor finds in the run) and `manifest.json`, which is written last. A sweep that
-    was stopped is resumed. Of many processes each must call this.
+    wanted), `heaviest_negatives.parquet` (those of the queries with the most and the least gradient, unless the model
+    scores pairs), `findings.json` (what the doctor finds in the run) and `manifest.json`, which is written last. A
+    sweep that was stopped is resumed. Of many processes each must call this.
 
     Args:
         run: a trained run.
@@ -135,6 +138,8 @@ def _evaluate(
             frames["curves"] = eps_curves(result.batches)
         if train.pair_scorer is None and any(spec.partition(":")[0] == "hubness" for spec in config.probes):
             frames["hardest_negative_counts"] = _counts(train, config.batch_size or _BATCH, recipe.seed)
+        if train.pair_scorer is None:
+            frames["heaviest_negatives"] = _heaviest(sweep, train)
         of_run = {name: numbers for name, numbers in frames.items() if numbers is not None}
         found = _findings(run, options)
         write_evaluation(run.path, of_run, {**manifest, "versions": versions()}, found)
@@ -209,6 +214,13 @@ def _counts(train: SplitEmbeddings, pairs: int, seed: int) -> pd.DataFrame:
     """How often each candidate is the hardest negative, both directions."""
     both = [hardest_negative_counts(train, pairs, seed, label).assign(direction=label) for label in train.sides.labels]
     return pd.concat(both, ignore_index=True).assign(batch_size=pairs)
+
+
+def _heaviest(sweep: Sweep, train: SplitEmbeddings) -> pd.DataFrame:
+    """Return the queries with the most and the least gradient, and their heaviest negatives."""
+    rows = HeaviestNegatives(sweep).most_and_least(train, _SHOWN)
+    of_rows = ["batch", "batch_row", "query", "candidate", "probability"]  # the ids say which items these are
+    return rows.assign(known_positive=rows["known_positive"].astype(float)).drop(columns=of_rows)
 
 
 def _truth(pictures: str | None, split: str, source: str) -> pd.DataFrame:

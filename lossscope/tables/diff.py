@@ -23,6 +23,9 @@ REQUIRED = (
     "low", "high", "level", "method", "n", "unit", "eps", "b_eps", "batch_size", "sampling", "seed",
 )  # fmt: skip
 QUERIES = ("item", "a", "b", "difference", "n", "statistic", "direction")
+NEGATIVES = (
+    "query_id", "side", "rank", "candidate_id", "candidate_text", "negative_weight", "similarity",
+)  # fmt: skip
 _SURE = "†"
 _DIGITS = {"samples": 3, "queries": 2, "rank": 2, "%": 2}
 
@@ -105,6 +108,29 @@ def _line(row: Row, several: bool, more: Sequence[str], intervals: bool) -> tupl
     both = _number(row["mean"], unit), _number(row["b_mean"], unit)
     ends = (Cell(text=_interval(row)),) if intervals else ()
     return (*names, *both, _number(row["difference"], unit, _SURE if sure else ""), *ends)
+
+
+def build_negatives(negatives: pd.DataFrame) -> Table:
+    """Return a table of the heaviest negatives of the queries that changed most, under A and B.
+
+    Args:
+        negatives: columns NEGATIVES.
+    """
+    require_columns(negatives, NEGATIVES, "negatives of diff")
+    weighs = negatives[negatives["rank"] > 0]
+    if weighs.empty:
+        raise InputError("table of negatives must have rows; got none with weight")
+    names = "query", "side", "rank", "negative", "text", "weight", "similarity"
+    rows = tuple(
+        (
+            Cell(text=str(row["query_id"])), Cell(text=str(row["side"])), Cell(mean=float(row["rank"]), digits=0),
+            Cell(text=str(row["candidate_id"])), Cell(text=str(row["candidate_text"] or DASH)),
+            Cell(mean=float(row["negative_weight"]), digits=4), Cell(mean=float(row["similarity"]), digits=3),
+        )
+        for row in weighs.to_dict("records")
+    )  # fmt: skip
+    caption = "The heaviest negatives of the queries that changed most, in the batch where each changed most."
+    return Table("diff_negatives", caption, tuple(("", name) for name in names), rows)
 
 
 def excludes_zero(row: Row) -> bool:

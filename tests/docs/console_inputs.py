@@ -141,6 +141,11 @@ def _trained(inputs: Inputs, path: Path) -> None:
     train(recipe, path)
 
 
+def _trained_on_passages(inputs: Inputs, path: Path) -> None:
+    words = ("--data", "passages:train=40,val=20,test=20", "--encoder", "biencoder:dim=8,words=8")
+    _lossscope("train", *words, "--objective", "infonce:tau=0.05", "--epochs", "1", "--out", path, "--quiet")
+
+
 def _run(inputs: Inputs, path: Path, name: str) -> None:
     shutil.copytree(inputs.path(f"trained/{name}"), path)
 
@@ -344,6 +349,7 @@ MAKERS: dict[str, Callable[[Inputs, Path], None]] = {
     **{f"runs/{label}": partial(_run, name=name) for name, labels in RUNS.items() for label in labels},
     **{file: partial(_checkpoint, name=name) for name, files in CHECKPOINTS.items() for file in files},
     **{file: partial(_dump, seed=seed) for seed, file in enumerate(DUMPS)},
+    "few": _trained_on_passages,
     "shards": _shards,
     "results_f30k.npy": _released_similarities,
     "qa.npz": partial(_queries_and_documents, sides=("queries", "documents")),

@@ -25,6 +25,7 @@ CHAPTERS = [
     "How well they retrieve",
     "Could it be chance?",
     "Which samples carry the gradient",
+    "Which samples",
     "Fewer samples, better recall?",
     "How many count at every eps",
     "Counts at other temperatures",

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from lossscope.engine.heaviest_negatives import HeaviestNegatives
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.frames import SUMMARY
@@ -32,9 +33,9 @@ CONFIG = ExamineConfig(
 
 FILES = {
     "rows.parquet", "retrieval.parquet", "curves.parquet", "what_if.parquet", "per_query.parquet", "findings.json",
-    "manifest.json",
+    "heaviest_negatives.parquet", "manifest.json",
 }  # fmt: skip
-RECALL_FILES = {"rows.parquet", "retrieval.parquet", "findings.json", "manifest.json"}
+RECALL_FILES = {"rows.parquet", "retrieval.parquet", "heaviest_negatives.parquet", "findings.json", "manifest.json"}
 COCOS = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
 
 
@@ -89,6 +90,15 @@ def test_rows_under_other_objectives_have_their_own_file(evaluated: Run) -> None
     assert set(other["batch_size"]) == {128}  # the same for every run, whatever it was trained with
     assert set(rows_of(evaluated)["objective"].dropna()) == {"ntxent:tau=0.1"}
     assert set(rows_of(evaluated, "per_query")["probe"]) == {"similarity"}
+
+
+def test_the_queries_with_the_most_gradient_are_those_of_the_sweep(evaluated: Run) -> None:
+    train = load(evaluated.path, split="train", cache=False)
+    expected = HeaviestNegatives(Sweep(("ntxent:tau=0.1",), batch_size=32)).most_and_least(train, 3)
+    ours = rows_of(evaluated, "heaviest_negatives")
+    assert len(ours) == len(expected) > 40
+    for name in ("list", "query_id", "candidate_id", "candidate_text", "weight", "negative_weight", "similarity"):
+        assert ours[name].fillna("").tolist() == expected[name].fillna("").tolist()
 
 
 def test_conventions_are_those_of_the_objective(evaluated: Run, run: Run) -> None:

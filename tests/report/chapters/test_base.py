@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from lossscope.report.chapters import goal
+from lossscope.report.chapters import goal, which_samples
 from lossscope.report.chapters.base import Diagrams, ReportData, build_sections, fold, named, panel, panel_names
 from lossscope.report.interactive import HeatmapChart, SliderChart
 from lossscope.report.results import Results
@@ -20,6 +20,7 @@ TITLES = [
     "How well they retrieve",
     "Could it be chance?",
     "Which samples carry the gradient",
+    "Which samples",
     "Fewer samples, better recall?",
     "How many count at every eps",
     "Counts at other temperatures",
@@ -61,7 +62,7 @@ def test_a_run_alone_is_compared_with_nothing(one_run: ReportData) -> None:
 
 def test_a_study_of_retrieval_alone_still_makes_a_page(report_data: ReportData) -> None:
     rows = report_data.results.rows[report_data.results.rows["probe"] == "recall"]
-    kinds = ("curves", "what_if", "per_query", "hardest_negative_counts")
+    kinds = ("curves", "what_if", "per_query", "hardest_negative_counts", "heaviest_negatives")
     empty = {kind: getattr(report_data.results, kind)[:0] for kind in kinds}
     bare = replace(report_data, results=replace(report_data.results, rows=rows, **empty), diagrams=Diagrams())
     titles = [section.title for section in build_sections(bare)]
@@ -75,10 +76,28 @@ def test_numbers_that_are_nan_are_dashes_everywhere(report_data: ReportData) -> 
     )
     tables = {item.name: item for section in sections for item in section.all_items if isinstance(item, Table)}
     assert "retrieval" in tables and "runs" in tables
-    for name in set(tables) - {"count_recall_association", "training_end"}:  # which is made of epochs, not of rows
+    of_rows = {name for name in tables if not name.startswith("which_samples")}
+    for name in of_rows - {"count_recall_association", "training_end"}:  # which is made of epochs, not of rows
         numbers = [cell for row in tables[name].rows for cell in row if cell.text is None and cell.digits]
         assert all(cell.missing and cell.plain() == "–" for cell in numbers), name
         assert "nan" not in tables[name].to_html() + tables[name].to_latex() + tables[name].to_csv()
+
+
+def test_the_queries_with_the_most_gradient_are_in_a_table_of_each_system(report_data: ReportData) -> None:
+    (section,) = which_samples.build(report_data)
+    rows = report_data.results.heaviest_negatives
+    assert len(section.tables) == len(rows.groupby(["data", "encoder", "objective_label"], observed=True))
+    first = rows[rows["run"] == rows["run"].iloc[0]]
+    listed = first[first["rank"] <= 3]
+    cells = [[cell.plain() for cell in row] for row in section.tables[0].rows]
+    assert [row[1] for row in cells] == listed["list"].tolist()
+    for row, expected in zip(cells, listed.to_dict("records"), strict=True):
+        assert row[2].startswith(expected["query_id"])
+        assert row[3] == f"{expected['weight']:.3f}"
+        assert expected["rank"] == 0 or row[5].startswith(f"{expected['candidate_id']}")
+    assert any(str(text) in row[5] for row, text in zip(cells, listed["candidate_text"], strict=True) if text)
+    before = replace(report_data.results, heaviest_negatives=pd.DataFrame())  # of an evaluation of before
+    assert which_samples.build(replace(report_data, results=before)) == []
 
 
 def test_the_figures_of_goal_are_a_chapter_where_a_study_wants_them(results: Results) -> None:
