@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
@@ -28,8 +29,8 @@ def draw(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Horizontal: negatives per query that carry gradient, linear up to 1 and logarithmic beyond. Vertical: rsum. Each
     mark is the mean over seeds, with bars of one sample standard deviation (ddof 1), which is no interval of the mean;
     none for one seed or equal ones. The faint marks are the seeds. Circles are image-to-text queries, squares
-    text-to-image queries of the same models, joined by a thin line. The argument of the COCOS paper (Tables 1 to 4) is
-    that rsum falls from left to right.
+    text-to-image queries of the same models, which lie within the circle where both are equal; a thin line joins them.
+    The argument of the COCOS paper (Tables 1 to 4) is that rsum falls from left to right.
 
     Args:
         frame: columns COLUMNS, of one panel; `nDCG@10` may take the place of rsum.
@@ -96,25 +97,34 @@ def _draw_marks(ax: Axes, rows: pd.DataFrame, colours: dict[str, str]) -> None:
     size, looks = 0.6 * float(mpl.rcParams["font.size"]), directions.styles(rows)
     for label, pair in _means(rows).groupby("label", sort=False, observed=True):
         ax.plot(pair["count_mean"], pair["rsum_mean"], color=colours[str(label)], linewidth=0.8, zorder=1)
+    first = next(iter(looks))
     for (name, direction), seeds in rows.groupby(["label", "direction"], sort=False, observed=True):
-        colour, marker = colours[str(name)], looks[str(direction)].marker
+        colour, look = colours[str(name)], looks[str(direction)]
         x, y = seeds["count"], seeds["rsum"]
-        several = len(seeds) > 1
-        if several:
-            ax.scatter(x, y, color=colour, marker=marker, s=size**2 / 4, alpha=0.35, lw=0, zorder=2)
+        if len(seeds) > 1:
+            ax.scatter(x, y, color=colour, marker=look.marker, s=size**2 / 4, alpha=0.35, lw=0, zorder=2)
         ax.errorbar(
-            float(x.mean()), float(y.mean()), color=colour, marker=marker, markersize=size, markeredgecolor="white",
-            elinewidth=1, capsize=2, linestyle="none", zorder=3, xerr=style.deviation(x), yerr=style.deviation(y),
+            float(x.mean()), float(y.mean()), color=colour, elinewidth=1, capsize=2, linestyle="none", zorder=3,
+            xerr=style.deviation(x), yerr=style.deviation(y), **_mark(look, colour, size, str(direction) == first),
         )  # fmt: skip
     ax.margins(y=0.12)
+
+
+def _mark(look: directions.DirectionStyle, colour: str, size: float, is_first: bool) -> dict[str, Any]:
+    """Return the looks of a mark: a large ring in the first direction, in which a mark of the second stays seen."""
+    if is_first:
+        return {"marker": look.marker, "markersize": 1.7 * size, "markerfacecolor": "none", "markeredgecolor": colour}
+    return {"marker": look.marker, "markersize": 0.8 * size, "markeredgecolor": "white", "markeredgewidth": 0.5}
 
 
 def _handles(colours: dict[str, str], rows: pd.DataFrame) -> list[Artist]:
     handles: list[Artist] = [
         Line2D([], [], color=colour, linewidth=3, label=labels.label_text(label)) for label, colour in colours.items()
     ]  # fmt: skip
-    for direction in directions.styles(rows).values():
-        handles.append(Line2D([], [], color="0.35", marker=direction.marker, linestyle="none", label=direction.name))
+    size = 0.6 * float(mpl.rcParams["font.size"])
+    for index, look in enumerate(directions.styles(rows).values()):
+        mark = _mark(look, "0.35", size, index == 0)
+        handles.append(Line2D([], [], color="0.35", linestyle="none", label=look.name, **mark))
     return handles
 
 
@@ -148,7 +158,9 @@ def _scale_counts(ax: Axes, largest: float) -> None:
     end = max(2.0, largest * 1.3)
     ax.set_xscale("symlog", linthresh=1, linscale=0.6)
     ax.set_xlim(-0.08, end)
-    steps = (1, 3) if end <= 300 else (1,)
-    ax.set_xticks([tick for tick in (0.0, *(b * 10.0**power for power in range(6) for b in steps)) if tick <= end])
+    steps = (1, 2, 5) if end <= 30 else (1, 3) if end <= 300 else (1,)
+    half = (0.5,) if end <= 30 else ()
+    ticks = (0.0, *half, *(step * 10.0**power for power in range(6) for step in steps))
+    ax.set_xticks([tick for tick in ticks if tick <= end])
     ax.xaxis.set_major_formatter(lambda tick, _: f"{tick:g}")
     ax.minorticks_off()

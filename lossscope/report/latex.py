@@ -69,7 +69,7 @@ def latex(title: str, lead: str, answer: Answer, sections: Sequence[Section], pr
     parts = [formats.latex_text(lead), *_findings(answer)]
     for section in sections:
         parts.append(rf"\section{{{formats.latex_text(section.title)}}}")
-        parts += [formats.latex_text(paragraph) + "\n" for paragraph in section.paragraphs]
+        parts += [formats.latex_text(formats.without_commands(text)) + "\n" for text in section.paragraphs]
         for item in section.all_items:
             if isinstance(item, Table | Picture):
                 parts.append(rf"\input{{{item.name}}}" if isinstance(item, Table) else _figure(item))
@@ -82,7 +82,9 @@ def latex(title: str, lead: str, answer: Answer, sections: Sequence[Section], pr
 
 
 def _findings(answer: Answer) -> list[str]:
-    texts = [finding.text for finding in (*answer.doctor, *answer.findings)]
+    planted = [f"A run that fails on purpose: {finding.text}" for finding in answer.planted]
+    stated = [finding.text for finding in (*answer.doctor, *answer.findings)]
+    texts = [*([answer.headline] if answer.headline else []), *stated, *planted]
     if not texts:
         return []
     items = [rf"\item {formats.latex_text(text)}" for text in texts]
@@ -95,6 +97,6 @@ def _figure(picture: Picture) -> str:
         "\\begin{figure}[htbp]\n\\centering\n"
         rf"\shownpicture{{{picture.name}.pdf}}"
         "\n"
-        rf"\caption{{{formats.latex_text(picture.caption)}}}\label{{fig:{picture.name}}}"
+        rf"\caption{{{formats.latex_text(formats.without_commands(picture.caption))}}}\label{{fig:{picture.name}}}"
         "\n\\end{figure}"
     )

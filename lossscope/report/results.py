@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,17 @@ class Results:
     examined: Mapping[str, float | None] = field(default_factory=dict)
     # the queries with the most and the least gradient, and their heaviest negatives; none of earlier evaluations
     heaviest_negatives: pd.DataFrame = field(default_factory=pd.DataFrame)
+    planted: tuple[str, ...] = ()  # names of data on which runs fail on purpose
+
+    def of_runs(self, runs: Collection[str]) -> Results:
+        """Return the results of these runs alone."""
+        frames: dict[str, Any] = {
+            name: frame[frame["run"].isin(runs)]
+            for name, frame in vars(self).items()
+            if isinstance(frame, pd.DataFrame) and "run" in frame
+        }
+        examined = {run: recall for run, recall in self.examined.items() if run in runs}
+        return replace(self, **frames, examined=examined)
 
     @property
     def gaps(self) -> pd.DataFrame:
@@ -95,7 +106,7 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
     for record in done:
         frames_of(record.path)
     require_distinct_seeds((f"{one.data}, {one.encoder}, {one.objective_label}", one.run, one.seed) for one in done)
-    frames = {kind: _concatenate(done, kind) for kind in FRAMES}
+    frames: dict[str, Any] = {kind: _concatenate(done, kind) for kind in FRAMES}
     _require_one_kind(frames["rows"])
     found = {record.run: read_findings(record.path) for record in done}
     documents = {run: document for run, document in found.items() if document is not None}

@@ -96,6 +96,8 @@ class Answer:
     figure: str = ""  # name of the picture or bar chart to show; empty: none
     notes: tuple[str, ...] = ()  # what an expression of the findings means
     doctor: tuple[Finding, ...] = ()  # which runs are ill, of what: stands at the very top
+    headline: str = ""  # the answer in a single sentence
+    planted: tuple[Finding, ...] = ()  # what runs show that fail on purpose
 
 
 def items_of(sections: Sequence[Section], kind: type[_T]) -> Iterator[_T]:

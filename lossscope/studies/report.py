@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
@@ -71,6 +71,7 @@ def report(
         for row in results.runs.to_dict("records"):  # objectives are drawn; data and models are not built
             require_trusted([row["spec"]], f"run {row['run']}")
         command = "lossscope report " + " ".join(path.name for path in paths)
+        results = replace(results, planted=tuple(name for config in configs.values() for name in config.planted))
         drawn = diagrams(results, list(configs.values()))
         choice = Choice(options.columns, options.published)
         return write_report(results, drawn, out, options.title, command, options.resamples, choice)

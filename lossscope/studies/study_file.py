@@ -58,6 +58,7 @@ class ReportConfig:
 
     objectives: tuple[str, ...] = ()  # specs whose weight fields stand beside those of the study's own
     figures: tuple[Figures, ...] = ()
+    planted: tuple[str, ...] = ()  # names of data on which runs fail on purpose, as the page then says
 
 
 @dataclass(frozen=True)

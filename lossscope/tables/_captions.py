@@ -41,7 +41,7 @@ def parameters(lines: Sequence[Line]) -> str:
     for (name, values), same in labels.items():
         label = str(name) if len(set(same)) > 1 else same[0]
         parts.append(f"{label} ({values})" if values else label)
-    return f"Objectives: {', '.join(parts)}."
+    return f"Objectives: {', '.join(parts)}." if parts else ""
 
 
 def deviation(lines: Sequence[Line]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ._grid import Grid, group_spans
 from ._latex_layout import GAP, Layout, arrange_latex, floats, is_paragraph
-from ._latex_text import latex_text
+from ._latex_text import latex_text, without_commands
 from ._sheets import Sheet
 from .cells import Cell
 
@@ -22,11 +22,11 @@ def latex(grid: Grid) -> str:
 def _float(grid: Grid, layout: Layout, sheets: Sequence[Sheet], place: int, of: int) -> str:
     name = re.sub("[^a-zA-Z0-9-]+", "-", grid.name)
     caption = (
-        rf"\caption{{{latex_text(grid.caption)}}}"
+        rf"\caption{{{latex_text(without_commands(grid.caption))}}}"
         if place == 0
         else rf"\caption[]{{(continued from Table~\ref{{tab:{name}}})}}"
     )
-    notes = grid.texts_below if place == of - 1 else ()
+    notes = [text for note in grid.texts_below if (text := without_commands(note))] if place == of - 1 else []
     lines = [
         r"\begin{table}[htbp]",
         r"\centering",

@@ -47,6 +47,16 @@ _LONG = 24  # letters of a word that TeX cannot be left to place on a line
 _BREAK = r"\allowbreak{}"
 
 
+def without_commands(text: str) -> str:
+    """Return a text without the sentences that name a command of the shell, which a paper does not want.
+
+    >>> without_commands("rsum is a sum. `lossscope eval --format csv` also gives MRR. n = 5.")
+    'rsum is a sum. n = 5.'
+    """
+    sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text)
+    return " ".join(sentence for sentence in sentences if "`lossscope " not in sentence)
+
+
 def latex_text(text: str) -> str:
     r"""Escape a text for LaTeX; characters that LaTeX may not have are written as code points.
 

@@ -8,6 +8,7 @@ from html import escape
 from ._grid import Grid, group_spans
 from ._latex import latex as latex
 from ._latex_text import latex_text as latex_text
+from ._latex_text import without_commands as without_commands
 from ._terminal import text as text
 from .cells import Cell
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,10 @@ class ReportData:
         """The eps of most counts; 0.01 where there are none."""
         values = self.results.rows["eps"].dropna()
         return float(values.mode().iloc[0]) if len(values) else 0.01
+
+    def of_runs(self, runs: Collection[str]) -> ReportData:
+        """Return the data of these runs alone; comparisons are of systems, and stay."""
+        return replace(self, results=self.results.of_runs(runs))
 
     def corrected_rows(self, probe: str) -> pd.DataFrame:
         """Return the summary rows of a probe, counted per query."""

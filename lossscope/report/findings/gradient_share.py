@@ -33,15 +33,23 @@ class Share:
 
 def build(data: ReportData) -> Iterator[Finding]:
     """Yield a sentence on the losses of the setting that has most of them."""
+    name, encoder, shares = shares_of_largest_setting(data)
+    if not shares:
+        return
+    rows = data.corrected_rows("cocos")
+    several = len(rows[["data", "encoder"]].drop_duplicates()) > 1
+    yield Finding(sentence(shares, data.eps, f" on {setting(name, encoder, rows)}" if several else ""), TITLE)
+
+
+def shares_of_largest_setting(data: ReportData) -> tuple[str, str, list[Share]]:
+    """Return data, encoder and the counts of each loss, of the first setting that has most of them."""
     rows = data.corrected_rows("cocos")
     counted = rows[rows["statistic"].isin(_COUNTS)].dropna(subset=["mean"])
     if counted.empty:
-        return
+        return "", "", []
     sizes = counted.groupby(["data", "encoder"], sort=False, observed=True)["objective_label"].nunique()
-    name, encoder = map(str, sizes.index[int(sizes.to_numpy().argmax())])  # the first of several
-    shares = _shares(data, name, encoder)
-    where = f" on {setting(name, encoder, rows)}" if len(sizes) > 1 else ""
-    yield Finding(sentence(shares, data.eps, where), TITLE)
+    name, encoder = map(str, sizes.index[int(sizes.to_numpy().argmax())])
+    return name, encoder, _shares(data, name, encoder)
 
 
 def sentence(shares: list[Share], eps: float, where: str = "") -> str:
