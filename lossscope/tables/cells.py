@@ -102,16 +102,14 @@ def mark_best(
 
 
 def mark_best_of_column(cells: Sequence[Cell], better: Better) -> list[Cell]:
-    """Mark the best cell where two printed numbers differ, and the second best where three do."""
-    order = sorted({n for cell in cells if (n := _round(cell)) is not None}, reverse=better == "higher")
+    """Mark the best cell where two printed numbers differ, and of three or more the second best."""
+    numbers = [_round(cell) for cell in cells]
+    known = [number for number in numbers if number is not None]
+    order = sorted(set(known), reverse=better == "higher")
     if better is None or len(order) < 2:
         return list(cells)
-    numbers = [_round(cell) for cell in cells]
-    second = order[1] if len(order) > 2 else None  # of two numbers the second is the loser
-    return [
-        replace(c, best=n == order[0], second=n is not None and n == second)
-        for c, n in zip(cells, numbers, strict=True)
-    ]
+    second = order[1] if len(known) > 2 else math.nan  # of two numbers the second is the loser
+    return [replace(cell, best=n == order[0], second=n == second) for cell, n in zip(cells, numbers, strict=True)]
 
 
 def _round(cell: Cell) -> float | None:

@@ -267,6 +267,7 @@ ANSWER = Answer(
     ),
     "line",
     ("p ≤: a note.",),
+    headline="In one sentence.",
 )
 
 
@@ -283,8 +284,8 @@ def test_the_answer_stands_before_the_chapters(answered):
     places = [
         text.index(piece)
         for piece in (
-            'id="answer"', "A is &lt;best&gt;.", "A &amp; B differ.", "p ≤: a note.", 'id="main-figure-line"',
-            "Read with care",
+            "In one sentence.", 'id="answer"', 'id="main-figure-line"', "A is &lt;best&gt;.", "A &amp; B differ.",
+            "p ≤: a note.", "Read with care",
             "One seed.", "What to look at next", "Look &lt;here&gt;.", 'id="first-best"', 'id="figure-line"',
         )
     ]  # fmt: skip
@@ -293,7 +294,7 @@ def test_the_answer_stands_before_the_chapters(answered):
 
 def test_a_finding_links_to_its_chapter_where_there_is_one(answered):
     text = (answered / "index.html").read_text(encoding="utf-8")
-    assert 'A is &lt;best&gt;. <a href="#first-best"' in text
+    assert re.search(r'A is &lt;best&gt;\. <a href="#first-best">[^<]+</a>', text)
     assert "A &amp; B differ.</li>" in text
     page = Page()
     page.feed(text)
@@ -309,19 +310,29 @@ def test_findings_are_in_latex_and_in_the_index(answered):
     assert index["findings"][2] == {"text": "One seed.", "warning": True}
 
 
-def test_what_the_doctor_finds_stands_above_the_answer(answered, tmp_path):
+def test_a_run_that_fails_on_purpose_stands_last_and_is_called_so(tmp_path):
+    """The first box of the demo's page was an error of a run that is there to fail."""
+    planted = (Finding("Error: dead-tower in 1 of 1 run (b).", warning=True),)
+    write_page(tmp_path / "page", "T", "L", _sections(), {}, replace(ANSWER, planted=planted))
+    text = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert text.index("Read with care") < text.index("A run that fails on purpose") < text.index("dead-tower")
+    latex = (tmp_path / "page" / "latex" / "main.tex").read_text(encoding="utf-8")
+    assert "A run that fails on purpose: Error: dead-tower" in latex.replace(r"\allowbreak{}", "")
+
+
+def test_ill_runs_stand_above_the_answer_and_a_clean_bill_below(answered, tmp_path):
     assert "What the doctor finds" not in (answered / "index.html").read_text(encoding="utf-8")
     texts = ("Error: no-learning in 1 of 4 runs (a): <nothing wrong>.", "Warning: hubness in 2 of 4 runs (a, b): hubs.")
     ill = tuple(Finding(text, warning=True) for text in texts)
     well = (Finding("The doctor finds nothing wrong in 4 runs."),)
-    for number, (doctor, kind) in enumerate(((ill, "warnings"), (well, "note"))):
+    for number, (doctor, kind) in enumerate(((ill, "warnings"), (well, "well"))):
         out = tmp_path / str(number)
         write_page(out, "T", "L", _sections(), {}, replace(ANSWER, doctor=doctor))
         text = (out / "index.html").read_text(encoding="utf-8")
         block = re.search(
             rf'<div class="{kind}" role="note" aria-label="What the doctor finds">(.*?)</div>', text, re.S
         )
-        assert block is not None and block.end() < text.index("A is &lt;best&gt;.")
+        assert block is not None and (block.end() < text.index("A is &lt;best&gt;.")) == (kind == "warnings")
         assert all(one.text.replace("<", "&lt;").replace(">", "&gt;") in block[1] for one in doctor)
         assert doctor[0].text.partition(" ")[0] in (out / "latex" / "main.tex").read_text(encoding="utf-8")
 

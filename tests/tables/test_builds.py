@@ -148,4 +148,4 @@ def test_the_best_is_marked_within_one_data_set_and_model():
     ]
     table = retrieval.build(pd.DataFrame(rows), by=("data", "encoder", "objective_label"))
     assert [_cell(table, row, "rsum").best for row in range(5)] == [True, False, False, True, False]
-    assert [_cell(table, row, "rsum").second for row in range(5)] == [False, True, True, False, False]
+    assert not any(_cell(table, row, "rsum").second for row in range(5)), "of two the second is the loser"
