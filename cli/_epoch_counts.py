@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = "lossscope.epochs/1"
-_DRAWN = ("C_q", "C_neg", "C_0", "N_eff", "W_neg", "W_pos")  # statistics of the picture, those that there are
+_DRAWN = ("C_q", "C_neg", "C_0", "N_eff", "W_neg", "W_pos")  # statistics of the picture, where the frame has them
 
 
 def print_epochs(options: SweepArguments, probes: Sequence[str], picture: Path | None) -> None:

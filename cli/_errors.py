@@ -16,7 +16,7 @@ def explain(error: BaseException, interrupted: str = "Interrupted.") -> int:
 
     Args:
         error: that ended the command.
-        interrupted: what is said of Ctrl-C.
+        interrupted: the message after Ctrl-C.
     """
     if isinstance(error, SpecError):
         return _write(f"Error: {error}", USAGE)

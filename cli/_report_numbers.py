@@ -1,4 +1,4 @@
-"""What is said of a file in the csv/ of a report: its tables are to be read, pictures and tables are made of others."""
+"""Answer a file of a report's csv/, which is for reading, with the file of numbers/ that makes pictures and tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def naming_numbers(path: Path, picture: str | None = None) -> Iterator[None]:
     from lossscope.io.reading import naming, reading
 
     try:
-        what = "rows of numbers of which this can be made"
+        what = "rows of numbers that can make this"
         with reading(path, what, "Write it again"), naming(path, what):
             yield
     except InputError as error:

@@ -134,8 +134,8 @@ def print_changed(queries: pd.DataFrame, negatives: pd.DataFrame, status: str) -
     from lossscope.engine.heaviest_negatives import queries_of
 
     lines = ["", fold("The heaviest negatives of each, in the batch where it changed most:")]
-    for place, of_query in negatives.groupby("place", sort=False):
-        row: Any = queries.iloc[int(str(place))]
+    for position, of_query in negatives.groupby("place", sort=False):
+        row: Any = queries.iloc[int(str(position))]
         start = f"  {row['direction']}  {row['item']}  {row['statistic']} {row['a']:.4g} → {row['b']:.4g}"
         lines.append(_line(start, of_query["query_text"].iloc[0]))
         for side, of_side in of_query.groupby("side", sort=False):

@@ -59,8 +59,8 @@ class Command(TyperCommand):
             rest = super().parse_args(ctx, args)
         except Exception as error:
             option = getattr(error, "option_name", None)  # of a usage error for an unknown option
-            own = {name for parameter in self.params for name in parameter.opts}
-            hint = describe_option(option, own) if isinstance(option, str) else None
+            known = {name for parameter in self.params for name in parameter.opts}
+            hint = describe_option(option, known) if isinstance(option, str) else None
             if hint is None:
                 raise
             raise type(error)(option, message=f"No such option: {hint}", ctx=ctx) from error  # type: ignore[call-arg]
@@ -68,19 +68,19 @@ class Command(TyperCommand):
         return rest
 
 
-def describe_option(option: str, own: set[str]) -> str | None:
+def describe_option(option: str, known: set[str]) -> str | None:
     """Return the option that is meant, or where a field of an objective, encoder or data set is written; None: neither.
 
     Args:
         option: as typed, `--tau`.
-        own: options of the command.
+        known: options of the command.
     """
     meant = _MEANT.get(option.lstrip("-"))
-    if f"--{meant}" in own:
+    if f"--{meant}" in known:
         return f"{option}. Write --{meant}"
     field = (meant or option.lstrip("-")).replace("-", "_")
     for kind in _KINDS:
-        having = list(_having(kind, field)) if f"--{kind}" in own else []
+        having = list(_having(kind, field)) if f"--{kind}" in known else []
         if having:
             others = f" (also {', '.join(name for name, _ in having[1:6])})" if len(having) > 1 else ""
             name, value = having[0]
@@ -92,7 +92,8 @@ def _having(kind: str, field: str) -> Iterator[tuple[str, Any]]:
     """Yield the entries with this field and their default; for objectives those that most people mean first."""
     first = ("ntxent", "triplet", "triplet_sh", "unified")
     entries = declarations(_REGISTRIES[kind])
-    for item in sorted(entries, key=lambda one: (first.index(one.name) if one.name in first else len(first), one.name)):
-        for one in item.fields:
-            if one.name == field:
-                yield item.name, "..." if one.default is ... else one.default
+    ranks = {name: rank for rank, name in enumerate(first)}
+    for item in sorted(entries, key=lambda entry: (ranks.get(entry.name, len(first)), entry.name)):
+        for having in item.fields:
+            if having.name == field:
+                yield item.name, "..." if having.default is ... else having.default

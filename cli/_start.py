@@ -55,8 +55,8 @@ def _interrupt_main_thread() -> None:
 def no_garbage() -> Iterator[None]:
     """Look for no garbage while modules are imported, nor later among what they hold.
 
-    Python looks through all that there is again and again while it grows, and once more at its exit: a fifth of the
-    time that a command takes to start. Modules stay until then. Nothing is changed where the caller looks for none.
+    Python looks through all objects again and again while they grow in number, and once more at its exit: a fifth of
+    the time that a command takes to start. Modules stay until then. Nothing changes where the caller looks for none.
     """
     looked = gc.isenabled()
     gc.disable()

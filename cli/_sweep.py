@@ -208,7 +208,7 @@ def trained_choices(embedded: SplitEmbeddings, options: SweepOptions, silent: bo
     Args:
         embedded: of the run.
         options: of the sweep: batches of views and of classes have no mined negatives.
-        silent: whether nothing is said.
+        silent: give no notice.
     """
     from lossscope.engine.options import trained_options
 

@@ -22,8 +22,8 @@ def trust_typed(given: Mapping[str, Any]) -> AbstractContextManager[None]:
 
     folders = {folder for path in _of_type(given.values(), Path) for folder in (path, *path.parents[:2])}
     before = (remembered_trust(folder) for folder in sorted(folders) if folder.is_dir())
-    every = bool(given.get("trust_code"))
-    return trust(_of_type(given.values(), str), every, TrustedCode().joined(*before))
+    any_file = bool(given.get("trust_code"))
+    return trust(_of_type(given.values(), str), any_file, TrustedCode().joined(*before))
 
 
 def _of_type(values: Any, kind: type[Any]) -> Iterator[Any]:

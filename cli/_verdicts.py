@@ -36,10 +36,10 @@ def summarise(verdicts: Mapping[str, Sequence[Verdict]], noun: str) -> str:
         verdicts: of each thing that was checked, by its spec.
         noun: what it is, such as `objective`.
     """
-    outcomes: Counter[str] = Counter(one.outcome for own in verdicts.values() for one in own)
+    outcomes: Counter[str] = Counter(verdict.outcome for found in verdicts.values() for verdict in found)
     numbers = ", ".join(f"{outcomes[kind]} {word}" for kind, word in SUMMARISED.items() if outcomes[kind])
     things = f"1 {noun}" if len(verdicts) == 1 else f"{len(verdicts)} {noun}s"
-    wrong = [f"{spec} ({', '.join(names)})" for spec, own in verdicts.items() if (names := failed_names(own))]
+    wrong = [f"{spec} ({', '.join(names)})" for spec, found in verdicts.items() if (names := failed_names(found))]
     return fold(f"{things}: {numbers}" + (f". Failed: {'; '.join(wrong)}" if wrong else ""))
 
 

@@ -189,8 +189,8 @@ def _ranked_lines(result: AuditResult, out: Path) -> list[str]:
         lines.append(f"{copies:,} of them are copies, which match: --mask same-text leaves out those of texts.")
     different = first_different(result, len(result.suspects.pairs))
     shown = different.take((different.copy == 0).nonzero()[0][:_SHOWN])
-    for place, (query, candidate) in enumerate(zip(shown.pairs.left.tolist(), shown.pairs.right.tolist(), strict=True)):
-        because = " and ".join(reason for reason, _ in reasons_of(result, shown, place)[:2])
+    for index, (query, candidate) in enumerate(zip(shown.pairs.left.tolist(), shown.pairs.right.tolist(), strict=True)):
+        because = " and ".join(reason for reason, _ in reasons_of(result, shown, index)[:2])
         first, second = text_of(result, 0, query), text_of(result, 1, candidate)
         lines.append(f"  {shorten(first)} and {shorten(second)}: {because}")
     lines += [

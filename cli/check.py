@@ -136,5 +136,5 @@ def _finish(document: dict[str, object], verdicts: dict[str, list[Verdict]], nou
     """Print the summary, or the document; exit with 1 where a check failed."""
     text = json.dumps({"schema": SCHEMA, **document}, indent=1) if format == "json" else summarise(verdicts, noun)
     typer.echo(text)
-    if any(failed_names(own) for own in verdicts.values()):
+    if any(failed_names(found) for found in verdicts.values()):
         raise typer.Exit(FAILED)

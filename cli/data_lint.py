@@ -64,7 +64,7 @@ def lint(
     from lossscope.datasets.lint.suite import lint as run_lint
     from lossscope.datasets.lint.targets import lint_sources
 
-    known = {name: source for one in against for name, source in _named(one, lint_sources(one, columns))}
+    known = {name: source for other in against for name, source in _named(other, lint_sources(other, columns))}
     with progress() as report:
         result = run_lint(lint_sources(target, columns), known, max_words, report)
     typer.echo(json.dumps(_document(result), indent=1) if format == "json" else "\n".join(_lines(target, result)))
@@ -83,29 +83,35 @@ def _document(result: LintReport) -> dict[str, object]:
         "rows": result.rows,
         "queries": result.queries,
         "documents": result.documents,
-        "findings": [_finding(one) for one in result.findings],
+        "findings": [_finding(finding) for finding in result.findings],
         "checked": list(result.checked),
         "notes": list(result.notes),
     }
 
 
-def _finding(one: Finding) -> dict[str, object]:
-    examples = [{key: value for key, value in asdict(row).items() if value is not None} for row in one.examples]
-    return {"id": one.id, "severity": one.severity, "count": one.count, "share": one.share, "examples": examples}
+def _finding(finding: Finding) -> dict[str, object]:
+    examples = [{key: value for key, value in asdict(row).items() if value is not None} for row in finding.examples]
+    return {
+        "id": finding.id,
+        "severity": finding.severity,
+        "count": finding.count,
+        "share": finding.share,
+        "examples": examples,
+    }
 
 
 def _lines(target: str, result: LintReport) -> list[str]:
     """Return the size, each finding with its examples, what was not compared, and which findings are absent."""
     size = f"{result.rows:,} rows with {result.queries:,} different queries and {result.documents:,} positives"
     lines = [fold(f"{target}: {size}")]
-    for one in result.findings:
-        mark = typer.style(f"{one.severity:<7}", fg=COLOURS[one.severity], bold=one.severity == "error")
-        rows = "1 row" if one.count == 1 else f"{one.count:,} rows"
-        text = f"{'':<7}  {one.id}: {rows}, {one.share:.3%}. {one.advice[0].upper()}{one.advice[1:]}."
+    for finding in result.findings:
+        mark = typer.style(f"{finding.severity:<7}", fg=COLOURS[finding.severity], bold=finding.severity == "error")
+        rows = "1 row" if finding.count == 1 else f"{finding.count:,} rows"
+        text = f"{'':<7}  {finding.id}: {rows}, {finding.share:.3%}. {finding.advice[0].upper()}{finding.advice[1:]}."
         lines.append(mark + fold(text, 9)[7:])
-        lines += [fold(f"{'':<9}{_place(row)}: {row.text}", 11) for row in one.examples]
+        lines += [fold(f"{'':<9}{_place(row)}: {row.text}", 11) for row in finding.examples]
     lines += [fold(f"{'note':<9}{note}.", 9) for note in result.notes]
-    absent = [id for id in result.checked if id not in {one.id for one in result.findings}]
+    absent = [id for id in result.checked if id not in {finding.id for finding in result.findings}]
     return [*lines, *([fold(f"None of: {', '.join(absent)}.")] if absent else [])]
 
 

@@ -52,12 +52,12 @@ def demo(
     from lossscope.studies.study_file import demo_file, read_study_file
 
     begun = time.monotonic()
-    place = resolve_device(device)
+    target = resolve_device(device)
     study = Study.begin(out / "study", read_study_file(demo_file(quick, data), seeds=(seed,)))
     notice(f"Training {len(study.grid.runs)} models, each with its own process")
     with progress() as bar:
-        statuses = study.run(build("launchers", "local"), place, True, notice, bar)
-        unfinished = [one for one in statuses if one.status != "done"]
+        statuses = study.run(build("launchers", "local"), target, True, notice, bar)
+        unfinished = [status for status in statuses if status.status != "done"]
         if unfinished:
             raise InputError(
                 f"{unfinished[0].run.key} must be done; it is {unfinished[0].status}: {unfinished[0].reason}"

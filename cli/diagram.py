@@ -17,6 +17,7 @@ from ._form import Only
 from ._options import require_choice, usage
 from ._output import print_csv, print_path
 from ._progress import progress
+from ._running import is_typed
 from ._sources import OF_TRAIN, load_source
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class DiagramOptions:
     beta: Annotated[float, Choice(_GOAL, "Slope of the negative sigmoid.")] = 10.0
     lam: Annotated[float, Choice(_GOAL, "Midpoint of the sigmoids.")] = 0.5
     m: Annotated[float, Choice(_GOAL, "Relative term m of the -ms pair weights.", flags="--m")] = 0.1
-    low: Annotated[float, Choice(_GRID, "Smallest similarity drawn.")] = -1.0
+    low: Annotated[float, Choice(_GRID, "Smallest similarity drawn; with --overlay that of the queries.")] = -1.0
     high: Annotated[float, Choice(_GRID, "Largest similarity drawn.")] = 1.0
     points: Annotated[
         int | None,
@@ -161,23 +162,34 @@ def _frames(options: DiagramOptions, specs: dict[str, str], everything: bool) ->
 
     low, high, points = options.low, options.high, options.points
     frames: dict[str, pd.DataFrame] = {}
+    cloud = _clouds(options) if options.overlay else None
+    medians = None if cloud is None else (float(cloud["s_pos"].median()), float(cloud["s_neg"].median()))
+    if cloud is not None and options.format != "csv" and not (is_typed("low") or is_typed("high")):
+        low, high = _around(cloud)
     if specs:
         frames["fields"] = fields(specs, low, high, points)
-    medians = None
-    if options.overlay:
-        cloud = frames["cloud"] = _clouds(options)
-        medians = (float(cloud["s_pos"].median()), float(cloud["s_neg"].median()))
+    if cloud is not None:
+        frames["cloud"] = cloud
     if options.pair or everything:
         goal = "".join(f",{name}={value!r}" for name, value in options.goal.items())
         frames["pairs"] = pair_curves(options.pair or PAIRS, goal, options.m, max(low, 0.0), high, points or FINE)
     elif options.objective:
-        each = [one for spec in options.objective for one in expand("objectives", spec)]
-        frames["pairs"] = pd.concat([objective_curves(one, low, high, points, medians) for one in each])
+        expanded = [each for spec in options.objective for each in expand("objectives", spec)]
+        frames["pairs"] = pd.concat([objective_curves(spec, low, high, points, medians) for spec in expanded])
     if options.overlay and specs:
         frames["weights"] = weights_of(specs, frames["cloud"])
     for frame in frames.values():
         _require_finite_weights(frame)
     return frames
+
+
+def _around(cloud: pd.DataFrame) -> tuple[float, float]:
+    """Return the tenths between which nearly all queries of a cloud lie, for both axes, so that it fills them."""
+    import numpy as np
+
+    values = cloud[["s_pos", "s_neg"]].to_numpy(float)
+    low, high = np.nanquantile(values, [0.005, 0.995])
+    return max(math.floor(10 * low - 0.5) / 10, -1.0), min(math.ceil(10 * high + 0.5) / 10, 1.0)
 
 
 def _require_finite_weights(frame: pd.DataFrame) -> None:
@@ -202,7 +214,7 @@ def _clouds(options: DiagramOptions) -> pd.DataFrame:
     if options.path:
         sources = [(float(epoch), file) for epoch, file in epoch_checkpoints(overlay[0])]
     else:
-        sources = [(math.nan, one) for one in overlay]
+        sources = [(math.nan, source) for source in overlay]
     clouds = []
     with progress() as report:
         for epoch, file in sources:
@@ -242,8 +254,8 @@ def _draw(frames: dict[str, pd.DataFrame], options: DiagramOptions, margins: dic
         if weights is not None:
             pictures.append(("weights", pair_cloud.draw_many(weights), pair_cloud.alt(weights)))
         out = options.out or Path(f"{_default_stem(options)}.png")
-        for place, (name, figure, alt) in enumerate(pictures):
-            path = out.with_name(f"{out.stem}-{name}{out.suffix}") if place else out
+        for index, (name, figure, alt) in enumerate(pictures):
+            path = out.with_name(f"{out.stem}-{name}{out.suffix}") if index else out
             print_path(style.save(figure, path, alt))
 
 

@@ -106,14 +106,18 @@ def _lines(result: Diagnosis, verbose: bool) -> list[str]:
     if verbose:
         return [
             line
-            for one in result.examinations
-            for line in (*_summary(one), *(line for found in one.findings for line in _full(found)), *_every(one))
+            for examination in result.examinations
+            for line in (
+                *_summary(examination),
+                *(line for found in examination.findings for line in _full(found)),
+                *_every(examination),
+            )
         ]
     height = max(shutil.get_terminal_size((80, _SCREEN)).lines if sys.stdout.isatty() else _SCREEN, _SCREEN) - 2
     blocks = {
-        (source, place): _full(finding)
-        for source, one in enumerate(result.examinations)
-        for place, finding in enumerate(one.findings)
+        (source, rank): _full(finding)
+        for source, examination in enumerate(result.examinations)
+        for rank, finding in enumerate(examination.findings)
     }
     summaries = [
         _summary(examination) if len(result.examinations) == 1 else _short(examination)
@@ -166,17 +170,17 @@ def _short(examination: Examination) -> list[str]:
     return [fold(f"{examination.source}: {f'{first}; ' if first else ''}{verdict}.")]
 
 
-def _full(one: Finding) -> list[str]:
-    mark = typer.style(f"{one.severity:<7}", fg=_COLOURS[one.severity], bold=one.severity == "error")
-    lines = [mark + fold(f"{'':<7}  {one.id}: {one.title}", _INDENT)[7:], _indented(one.why)]
-    lines += [_indented(f"{evidence.statistic}: {_evidence(evidence)}") for evidence in one.evidence[:3]]
-    if one.cure is not None:
-        lines.append(_indented(f"undone: {_cure(one.cure)}"))
-    if one.explains:
-        lines.append(_indented(f"explains: {', '.join(one.explains)}"))
-    if one.examples:
-        lines.append(_indented(f"such as: {one.examples[0]}"))
-    for advice in one.advice[:2]:
+def _full(finding: Finding) -> list[str]:
+    mark = typer.style(f"{finding.severity:<7}", fg=_COLOURS[finding.severity], bold=finding.severity == "error")
+    lines = [mark + fold(f"{'':<7}  {finding.id}: {finding.title}", _INDENT)[7:], _indented(finding.why)]
+    lines += [_indented(f"{evidence.statistic}: {_evidence(evidence)}") for evidence in finding.evidence[:3]]
+    if finding.cure is not None:
+        lines.append(_indented(f"undone: {_cure(finding.cure)}"))
+    if finding.explains:
+        lines.append(_indented(f"explains: {', '.join(finding.explains)}"))
+    if finding.examples:
+        lines.append(_indented(f"such as: {finding.examples[0]}"))
+    for advice in finding.advice[:2]:
         lines.append(_indented(f"do: {advice.text}{f' `{advice.command}`' if advice.command else ''}"))
     return lines
 
@@ -185,12 +189,13 @@ def _indented(text: str) -> str:
     return fold(f"{'':<{_INDENT}}{text}", _INDENT + 2)
 
 
-def _evidence(one: Evidence) -> str:
-    interval = f" ({one.low:.3g} to {one.high:.3g})" if one.low is not None and one.high is not None else ""
-    threshold = "" if one.threshold is None else f"; threshold {one.threshold:.3g}"
-    low, high = one.healthy
+def _evidence(evidence: Evidence) -> str:
+    bounds = evidence.low, evidence.high
+    interval = "" if None in bounds else f" ({bounds[0]:.3g} to {bounds[1]:.3g})"
+    threshold = "" if evidence.threshold is None else f"; threshold {evidence.threshold:.3g}"
+    low, high = evidence.healthy
     healthy = "" if low is None and high is None else f"; healthy {_range(low, high)}"
-    return f"{one.value:.4g}{interval}{threshold}{healthy}"
+    return f"{evidence.value:.4g}{interval}{threshold}{healthy}"
 
 
 def _cure(cure: Cure) -> str:
@@ -205,17 +210,17 @@ def _range(low: float | None, high: float | None) -> str:
     return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 
-def _every(one: Examination) -> list[str]:
+def _every(examination: Examination) -> list[str]:
     """Return every number that was compared with a threshold, and why other checks did not run."""
-    lines = [fold(f"  {id}: {value:.4g}", 4) for id, value in sorted(one.signals.items())]
-    return [*lines, *(fold(f"  {missed.id}: not checked, {missed.reason}", 4) for missed in one.not_checked)]
+    lines = [fold(f"  {id}: {value:.4g}", 4) for id, value in sorted(examination.signals.items())]
+    return [*lines, *(fold(f"  {missed.id}: not checked, {missed.reason}", 4) for missed in examination.not_checked)]
 
 
 def _markdown(result: Diagnosis) -> list[str]:
     lines = []
-    for one in result.examinations:
-        lines += [f"# {one.source}", "", *_summary(one), ""]
-        for finding in one.findings:
+    for examination in result.examinations:
+        lines += [f"# {examination.source}", "", *_summary(examination), ""]
+        for finding in examination.findings:
             lines += [f"## {finding.severity}: {finding.id}", "", f"**{finding.title}.** {finding.why}", ""]
             lines += [f"- {evidence.statistic}: {_evidence(evidence)}" for evidence in finding.evidence]
             lines += [f"- undone: {_cure(finding.cure)}"] if finding.cure is not None else []

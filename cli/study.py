@@ -87,7 +87,7 @@ def run(
     from lossscope.training.components import warmup_warning
 
     starter = build("launchers", launcher)
-    place = resolve_device(request.device)
+    target = resolve_device(request.device)
     work = _begin(file, out, data)
     with work.trusted() as warning, progress() as bar:
         if warning is not None:
@@ -95,20 +95,20 @@ def run(
         for run in work.grid.runs:
             if (text := warmup_warning(run.recipe)) is not None:
                 message(f"Warning: {run.key}: {text}.")
-        prepare(work, place, bar)
+        prepare(work, target, bar)
         if dry_run:
-            _print_costs(work, starter.at_once, place, bar)
+            _print_costs(work, starter.at_once, target, bar)
             return
-        statuses = work.run(starter, place, retry, notice, bar)
-    failed = [one for one in statuses if one.status == "failed"]
-    for one in failed:
-        message(f"Failed: {one.run.key}: {one.reason}")
+        statuses = work.run(starter, target, retry, notice, bar)
+    failed = [state for state in statuses if state.status == "failed"]
+    for state in failed:
+        message(f"Failed: {state.run.key}: {state.reason}")
     print_path(work.path)
     if failed:
         message(f"{len(failed)} of {len(statuses)} runs failed; --retry-failed runs them again.")
-    stopped = [one for one in statuses if one.status not in ("done", "failed")]
-    for one in stopped:
-        message(f"Stopped: {one.run.key}: {one.reason}")
+    stopped = [state for state in statuses if state.status not in ("done", "failed")]
+    for state in stopped:
+        message(f"Stopped: {state.run.key}: {state.reason}")
     if stopped:
         message(f"{len(stopped)} of {len(statuses)} runs were stopped; the same command resumes them.")
     if failed or stopped:
@@ -137,32 +137,32 @@ def status(
     statuses = work.statuses()
     alarms: dict[str, list[str] | None] = {}
     damaged = set()
-    for one in statuses:
+    for state in statuses:
         try:
-            alarms[one.run.key] = _alarms(work, one)
+            alarms[state.run.key] = _alarms(work, state)
         except InputError as error:  # of one run, and the others are shown
-            message(f"Warning: {one.run.key}: {error}.")
-            alarms[one.run.key] = None
-            damaged.add(one.run.key)
-    rows = [_row(one) | {"findings": alarms[one.run.key]} for one in statuses]
+            message(f"Warning: {state.run.key}: {error}.")
+            alarms[state.run.key] = None
+            damaged.add(state.run.key)
+    rows = [_row(state) | {"findings": alarms[state.run.key]} for state in statuses]
     if format == "json":
         typer.echo(json.dumps({"schema": "lossscope.status/2", "runs": rows}, indent=1))
         return
     import pandas as pd
 
     if format == "csv":
-        cells = ["unreadable" if key in damaged else _cell(own) for key, own in alarms.items()]
+        cells = ["unreadable" if key in damaged else _cell(found) for key, found in alarms.items()]
         print_csv(pd.DataFrame(rows).assign(findings=cells))
         return
     _print_ill(alarms, [_recall(work, status) for status in statuses if alarms[status.run.key] is not None])
     print_tables([_status_table(statuses)], "table")
 
 
-def _alarms(work: Study, one: RunStatus) -> list[str] | None:
+def _alarms(work: Study, state: RunStatus) -> list[str] | None:
     """Return what the doctor found in a run, `error:no-learning`, notes left out; None where it was not examined."""
     from lossscope.io.evaluation_folder import read_findings, unexplained
 
-    document = read_findings(work.folder(one.run) / "run")
+    document = read_findings(work.folder(state.run) / "run")
     if document is None:
         return None
     alarms = [
@@ -185,12 +185,12 @@ def _cell(alarms: list[str] | None) -> str:
 
 def _print_ill(alarms: Mapping[str, list[str] | None], recalls: Sequence[float | None]) -> None:
     """Print which runs are ill, of what, above the table."""
-    examined = {run: own for run, own in alarms.items() if own is not None}
+    examined = {run: found for run, found in alarms.items() if found is not None}
     if not examined:
         return
     ill: dict[str, list[str]] = {}
-    for run, own in examined.items():
-        for what in own:
+    for run, alarms_of_run in examined.items():
+        for what in alarms_of_run:
             ill.setdefault(what, []).append(run)
     number = f"{len(examined)} examined run{'s' if len(examined) > 1 else ''}"
     if not ill:
@@ -286,22 +286,23 @@ def _status_table(statuses: list[RunStatus]) -> Table:
     from lossscope.tables.cells import Cell
 
     words = ("done", "running", "waiting", "failed")
-    numbers = {word: sum(one.status == word for one in statuses) for word in words}
+    numbers = {word: sum(state.status == word for state in statuses) for word in words}
     summary = ", ".join(f"{number} {word}" for word, number in numbers.items() if number)
-    spent = sum(one.seconds or 0.0 for one in statuses)
+    spent = sum(state.seconds or 0.0 for state in statuses)
     rows = tuple(
         (
-            Cell(text=one.run.key), Cell(text=one.status), Cell(mean=one.rsum, digits=score_of([one.score]).digits),
-            Cell(mean=one.seconds, digits=0), Cell(text=one.reason[:100]),
+            Cell(text=state.run.key), Cell(text=state.status),
+            Cell(mean=state.rsum, digits=score_of([state.score]).digits),
+            Cell(mean=state.seconds, digits=0), Cell(text=state.reason[:100]),
         )
-        for one in statuses
+        for state in statuses
     )  # fmt: skip
-    scores = sorted({one.score for one in statuses if one.rsum is not None} or {"rsum"})
+    scores = sorted({state.score for state in statuses if state.rsum is not None} or {"rsum"})
     columns = tuple(("", name) for name in ("run", "status", " or ".join(scores), "seconds", "reason"))
     return Table("status", f"{len(statuses)} runs: {summary}. {spent / 60:.1f} minutes of work so far.", columns, rows)
 
 
-def _print_costs(work: Study, places: int, device: str, bar: Progress | None) -> None:
+def _print_costs(work: Study, workers: int, device: str, bar: Progress | None) -> None:
     """Print the table of `--dry-run`."""
     from lossscope.studies.cost import estimate
     from lossscope.tables.base import Table
@@ -321,7 +322,7 @@ def _print_costs(work: Study, places: int, device: str, bar: Progress | None) ->
     columns = tuple(("", name) for name in ("data", "encoder", "objective", "runs left", "steps", "s a run", "from"))
     caption = (
         f"{sum(cost.runs for cost in costs)} runs left of {len(work.grid.runs)}: about {whole / 60:.0f} minutes of "
-        f"work, {whole / 60 / places:.0f} with {places} at once, {size:.0f} MB of checkpoints. Estimated while nothing "
-        "else ran; runs side by side slow each other down."
+        f"work, {whole / 60 / workers:.0f} with {workers} at once, {size:.0f} MB of checkpoints. Estimated while "
+        "nothing else ran; runs side by side slow each other down."
     )
     print_tables([Table("cost", caption, columns, rows)], "table")

@@ -80,8 +80,8 @@ def power(
 def _absent(rows: pd.DataFrame, systems: set[str]) -> list[str]:
     """Return which systems have no pair of a metric: `i2t C_q is of no pair with NT-Xent`."""
     absent = []
-    for (direction, statistic), own in rows.groupby(["direction", "statistic"], sort=False, observed=True):
-        names = sorted(systems - set(own["system"]) - set(own["baseline"]))
+    for (direction, statistic), group in rows.groupby(["direction", "statistic"], sort=False, observed=True):
+        names = sorted(systems - set(group["system"]) - set(group["baseline"]))
         if names:
             absent.append(f"{direction} {statistic} is of no pair with {', '.join(names)}")
     return absent

@@ -41,7 +41,7 @@ def trajectory(
     distinct = len({run.name for run in runs}) == len(runs) and "run" not in {run.name for run in runs}
     labels = [show_path(run.name if distinct else run) for run in runs]  # the folder of a run in a study is named `run`
     tables = [Run(run).epochs(label) for run, label in zip(runs, labels, strict=True)]
-    require_one_score({label: own.columns for label, own in zip(labels, tables, strict=True)})
+    require_one_score({label: rows.columns for label, rows in zip(labels, tables, strict=True)})
     curves = pd.concat([Run(run).curves(label) for run, label in zip(runs, labels, strict=True)], ignore_index=True)
     with style.screen():
         style.save(picture.draw_many(curves), out, picture.alt(curves))

@@ -49,7 +49,7 @@ def verify(
     from lossscope.studies.verify import verify as verify_path
 
     described = []
-    for path, facts in (part for one in checkpoints for part in verify_path(one, request.trust_code)):
+    for path, facts in (part for checkpoint in checkpoints for part in verify_path(checkpoint, request.trust_code)):
         described.append({"checkpoint" if "encoder" in facts else "path": str(path), **facts})
         if format == "table":
             typer.echo(fold(f"{path}: good"))

@@ -393,7 +393,7 @@ def test_pairs_that_are_ranked_only_have_no_probability_on_the_page(browser: Any
     """An audit without probabilities gives NaN, but for copies."""
     pairs = [PagePair(PageItem(f"q{k}"), PageItem(f"d{k}"), p, ()) for k, p in enumerate((1.0, float("nan")))]
     opened = OpenPage(browser, write_page(tmp_path / "page.html", pairs, "Pairs", QUERY_DOCUMENT, []))
-    assert opened.text("probability") == "probability 1.00"
+    assert opened.text("probability") == "the text of a positive"
     opened.press("n")
     assert opened.text("place") == "Pair 2 of 2" and opened.text("probability") == ""
     assert opened.page.locator("#list .number").all_inner_texts() == ["1", "1.00", "2", ""]

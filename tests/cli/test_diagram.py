@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
+from lossscope_cli.diagram import _around
 from PIL import Image
 from typer.testing import Result
 
@@ -53,6 +55,26 @@ def test_an_overlay_is_on_the_field_and_the_curves(tiny_checkpoint: Path) -> Non
     assert f"{tiny_checkpoint}: median positive similarity" in words
     assert f"{tiny_checkpoint} (2): median" in words
     assert made("--pair", "lin", *over[:2], "-o", "b.pdf") == ["b.pdf"]
+
+
+def test_a_picture_with_an_overlay_shows_what_its_queries_span_unless_told_otherwise(tiny_checkpoint: Path) -> None:
+    """The axes were -1 to 1, and the cloud filled a tenth of them."""
+    cloud = pd.DataFrame({"s_pos": [0.42, 0.77], "s_neg": [0.31, 0.58]})
+    assert _around(cloud) == (pytest.approx(0.2), pytest.approx(0.9))
+    line = (
+        "--triplet",
+        "nca",
+        "--overlay",
+        tiny_checkpoint,
+        "--split",
+        "val",
+        "--points",
+        "5",
+        "--format",
+        "csv",
+        "-q",
+    )
+    assert {"-1.0", "1.0"} <= set(diagram(*line).stdout.replace("\n", ",").split(","))  # numbers are of the whole field
 
 
 def test_the_numbers_of_an_overlay_are_printed(tiny_checkpoint: Path) -> None:
