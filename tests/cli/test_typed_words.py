@@ -155,7 +155,7 @@ def test_options_of_a_sweep(source: str, options: str, changes: Arguments, sampl
     "words, probes",
     [
         ("probe images.npz --probes similarity --probes cocos:eps=0.1", ("similarity", counted(0.1))),
-        ("weight-mass images.npz --eps 0.2", ("weight_mass:eps=0.2,convention=corrected,unit=paper",)),
+        ("weight-mass images.npz --eps 0.2", ("weight_mass:eps=0.2,convention=corrected",)),
         ("false-negatives images.npz --near 0.5", ("false_negatives:near=0.5",)),
     ],
 )
@@ -309,6 +309,9 @@ def test_options_of_the_doctor(called: Called) -> None:
 
 
 def test_options_of_a_report(called: Called) -> None:
+    for name in "ab":
+        Path(name).mkdir()
+        Path(name, "config.toml").touch()  # as in the folder of a run
     words = "report a b --out page --title Mine --split val --test train --resamples 99 --label a=A --label b=B"
     given = called("lossscope.studies.report:report", f"{words} --columns R@1,rsum --no-published --device cpu")
     assert (given["paths"], given["out"], given["device"]) == ((Path("a"), Path("b")), Path("page"), "cpu")
