@@ -28,8 +28,8 @@ Arguments = dict[str, Any]
 Called = Callable[[str, str], Arguments]
 
 
-def counted(eps: float = 0.01, convention: str = "corrected", unit: str = "paper", curve: str = "false") -> str:
-    return f"cocos:eps={eps},convention={convention},curve={curve},unit={unit}"
+def counted(eps: float = 0.01, convention: str = "corrected", unit: str = "", curve: str = "false") -> str:
+    return f"cocos:eps={eps},convention={convention},curve={curve}{f',unit={unit}' if unit else ''}"
 
 
 @pytest.fixture
