@@ -193,7 +193,7 @@ def test_a_signal_alone_speaks_for_a_match(name: str) -> None:
     """`--signal similarity` took its weight beside the neighbours, -0.7: the less similar, the more probable."""
     alone = default_calibration([name], Sides())
     assert alone.weights[1] > 0
-    assert "left out" in alone.origin
+    assert ", without " in alone.origin
     assert alone.draws is not None
     np.testing.assert_allclose(alone.draws.mean(0), alone.weights, atol=0.3)
 

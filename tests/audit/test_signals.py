@@ -246,7 +246,7 @@ def test_text_direct_is_the_cosine_of_two_texts_and_of_no_pictures() -> None:
     idf = {w: np.log((1 + len(words)) / (1 + sum(w in one for one in words))) + 1 for one in words for w in one}
     expected = [[cosine(words[q], words[3 + c], idf) for c in range(12)] for q in range(3)]
     np.testing.assert_allclose(direct, expected, atol=1e-5)
-    with pytest.raises(Missing, match="first side is no texts"):
+    with pytest.raises(Missing, match="first side has no texts"):
         values("text_direct", material())
 
 

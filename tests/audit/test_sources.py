@@ -102,7 +102,7 @@ def test_of_similarities_alone_there_are_no_neighbours(tmp_path: Path) -> None:
     result = run(tmp_path / "s.npz")
     assert_sound(result)
     assert result.unknown["candidate_neighbours"] == "it has similarities only, no embeddings"
-    assert "candidate_neighbours, query_neighbours are left out" in result.calibration.origin
+    assert "without candidate_neighbours, query_neighbours" in result.calibration.origin
     p = result.suspects.probability
     s = S[result.suspects.pairs.left, result.suspects.pairs.right]
     assert len(p) > 3

@@ -106,5 +106,5 @@ def test_texts_without_any_name_have_no_value() -> None:
 
 
 def test_pictures_have_no_names() -> None:
-    with pytest.raises(Missing, match="first side is no texts"):
+    with pytest.raises(Missing, match="first side has no texts"):
         values(material(), every_pair())

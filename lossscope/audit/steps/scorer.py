@@ -1,4 +1,4 @@
-"""What scores pairs: the signals that there are, and the calibration that makes a probability of them."""
+"""Score pairs by their signals; a calibration turns signals into a probability."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """Signals, measured on random batches, and weights, fitted on labels where there are some."""
+    """Signals, measured on random batches, and weights, fitted to labels if the user gave any."""
 
     table: SignalTable
     prior: Calibration  # before labels
     calibration: Calibration
     labels: Labels | None
     batches: list[Batch]
-    transfer: Transfer  # whether the weights of other data say how probable a match is here
-    random_pairs: PairRows  # of the batches, those that are not known to match
-    negative: list[np.ndarray]  # (b, c) bool of each batch: which pairs these are
+    transfer: Transfer  # whether probabilities by weights of other data hold here
+    random_pairs: PairRows  # the pairs of the batches that are no known matches
+    negative: list[np.ndarray]  # (b, c) bool of each batch, True at these pairs
 
     @classmethod
     def of(cls, material: Material, signals: Sequence[Signal], options: AuditOptions) -> Scorer:
-        """Measure signals, and fit their weights to labels where there are some.
+        """Measure signals, and fit their weights to labels if the user gave any.
 
         Raises InputError for labels that cannot be read.
         """
@@ -58,7 +58,7 @@ class Scorer:
 
     @property
     def state(self) -> State:
-        """What a score is: a probability, by labels or by other data that are alike, or an order alone."""
+        """What is a score: a probability by labels, a probability by similar data, or only an order?"""
         if self.calibration.labels:
             return "calibrated"
         return "transferred" if self.transfer.holds else "ranked only"
@@ -72,9 +72,9 @@ class Scorer:
         return self._scored(self.random_pairs, self.table.of_random, self.table.copy_of_random)
 
     def quality(self, progress: Progress | None = None) -> LabelQuality | None:
-        """Return how well labels predict those of queries that they were not fitted on; None without labels.
+        """Return how well a fit on labels predicts the labels of other queries; None without labels.
 
-        A fifth of the queries is left out of the fit and predicted, five times.
+        Five times, a fifth of the queries is left out of the fit and predicted.
         """
         from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -85,12 +85,12 @@ class Scorer:
         fold = np.unique(labels.pairs.left, return_inverse=True)[1]
         fold = np.random.default_rng(0).permutation(int(fold.max()) + 1)[fold] % _FOLDS
         p = np.zeros(len(Z))
-        for one in range(_FOLDS):
+        for number in range(_FOLDS):
             if progress:
-                progress("fitting labels", one, _FOLDS)
-            inside, rest = fold == one, fold != one
+                progress("fitting labels", number, _FOLDS)
+            inside, others = fold == number, fold != number
             if inside.any():
-                p[inside] = self.prior.fitted(Z[rest], y[rest], "").probability(Z[inside])
+                p[inside] = self.prior.fitted(Z[others], y[others], "").probability(Z[inside])
         if progress:
             progress("fitting labels", _FOLDS, _FOLDS)
         auc, average_precision = float(roc_auc_score(y, p)), float(average_precision_score(y, p))
