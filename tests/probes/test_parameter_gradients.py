@@ -75,5 +75,5 @@ def test_a_source_without_a_model_raises() -> None:
 
 
 def test_a_batch_in_several_views_raises() -> None:
-    with pytest.raises(InputError, match=r"needs a batch in one piece; one of 6 candidates comes in several"):
+    with pytest.raises(InputError, match=r"needs a batch in one piece; a batch of 6 candidates comes in several"):
         lab.run_in_panels("parameter_gradients", one_batch(), [4, 2])

@@ -191,7 +191,7 @@ def test_a_damaged_file_is_an_error(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("probes", "every"), [((), 1), (("cocos",), 0)])
 def test_values_out_of_range_are_refused(probes: tuple[str, ...], every: int) -> None:
-    with pytest.raises(InputError, match="every must be at least 1, and probes some"):
+    with pytest.raises(InputError, match="every must be at least 1, and probes must not be empty"):
         ProbeSchedule(probes, every)
 
 
