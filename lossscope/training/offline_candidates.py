@@ -37,7 +37,9 @@ class HardCandidates:
         """Read a folder that `mine_candidates` finished. Raises InputError for any other."""
         manifest = _read_manifest(folder)
         if manifest is None:
-            raise InputError(f"{folder} must be a folder written by lossscope mine; it has no manifest.json of a ranking")
+            raise InputError(
+                f"{folder} must be a folder written by lossscope mine; it has no manifest.json of a ranking"
+            )
         there = sum(1 for _ in folder.glob("*.safetensors"))
         if there < manifest.part_count:
             raise InputError(
