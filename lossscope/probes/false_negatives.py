@@ -62,7 +62,7 @@ class FalseNegatives(Probe):
             "near": _count(_near(rows, self.near), rows),
         }
         if self.audit is not None:
-            columns["suspected"] = _suspected(rows, read_known_pairs(self.audit))
+            columns["suspected"] = _sum_suspects(rows, read_known_pairs(self.audit))
         return {name: Accumulator(value) for name, value in columns.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
@@ -107,7 +107,7 @@ def _near(rows: DenseRows, threshold: float) -> Tensor | None:
     return near
 
 
-def _suspected(rows: DenseRows, known: KnownPairs) -> Tensor:
+def _sum_suspects(rows: DenseRows, known: KnownPairs) -> Tensor:
     """(k·q,) sum of the probabilities of listed negatives."""
     if rows.items is None:
         raise InputError(

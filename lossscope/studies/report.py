@@ -21,7 +21,7 @@ from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.stats.naming import TrainedModel, label_systems
 from lossscope.tables.choice import Choice
 from lossscope.training.recipe import Recipe
-from lossscope.training.recipe_files import checked_choices, printed_choices
+from lossscope.training.recipe_files import check_choices, printed_choices
 
 from .examine import examine, is_current
 from .relabel import relabel
@@ -178,7 +178,7 @@ def _read_recipe(run: Path) -> Recipe:
     file = run / "config.toml"
     if not file.is_file():
         raise InputError(f"{run} must be the folder of a study or of a run; it has neither study.json nor config.toml")
-    choices = checked_choices(read_toml(file), str(file))
+    choices = check_choices(read_toml(file), str(file))
     missing = [name for name in ("data", "encoder", "objective") if name not in choices]
     if missing:
         raise InputError(f"{file} must have every choice of the training; it lacks {', '.join(missing)}")

@@ -177,7 +177,7 @@ class Study:
                     arguments = ["study", "worker", str(self.path.resolve()), run.key, "--device", device]
                     arguments += self._trusted_files(run)
                     jobs[run.key] = run, launcher.start(arguments, self.folder(run) / "log.txt")
-                for run, job, code in list(_ended(jobs)):
+                for run, job, code in list(_finished_jobs(jobs)):
                     del jobs[run.key]
                     finished += 1
                     on_line(f"{finished}/{total} {_line(self._final_status(run, code, job.last()))}")
@@ -262,7 +262,7 @@ class _RunFile:
     examine: ExamineConfig
 
 
-def _ended(jobs: dict[str, tuple[StudyRun, Job]]) -> Iterator[tuple[StudyRun, Job, int]]:
+def _finished_jobs(jobs: dict[str, tuple[StudyRun, Job]]) -> Iterator[tuple[StudyRun, Job, int]]:
     for run, job in jobs.values():
         code = job.poll()
         if code is not None:

@@ -21,7 +21,7 @@ from lossscope.registry import build, expand, spec_of
 from lossscope.report.papers import papers_with_tables
 from lossscope.training.components import resolve
 from lossscope.training.recipe import Recipe
-from lossscope.training.recipe_files import checked_choices
+from lossscope.training.recipe_files import check_choices
 
 AXES = ("data", "encoders", "objectives")
 WHAT_IF = "ntxent:tau=0.01..1/21 log"
@@ -152,7 +152,7 @@ def _grid_of(file: _StudyFile, path: Path | str, data: Mapping[str, str], seeds:
     features = filter(None, (getattr(entry, "features", None) for entry in axes["encoders"]))
     entries = (entry.spec for entry in itertools.chain(*axes.values()))
     require_trusted((*entries, *features, *file.examine.specs, *file.report.objectives), where)
-    common = checked_choices(file.recipe, f"[recipe] of {where}")
+    common = check_choices(file.recipe, f"[recipe] of {where}")
     combinations = [
         combination
         for combination in itertools.product(*(axes[axis] for axis in AXES))
@@ -223,7 +223,7 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
     data, encoder, objective = entries
     choices = dict(common)
     for entry in entries:
-        choices |= checked_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
+        choices |= check_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
     specs = {"data": data.spec, "encoder": encoder.spec, "objective": objective.spec}
     features = getattr(encoder, "features", None)
     key = "--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"])

@@ -50,10 +50,10 @@ def encode_shared(
     """
     image_rows, own_images = _share(processes, len(batch.images))
     caption_rows, own_captions = _share(processes, len(batch.captions))
-    with _counted(model, own_images):
+    with _count_unless_empty(model, own_images):
         items = on_device(images.take(batch.images[image_rows]), captions[0].device)
         encoded_images = model.encode_images(items)
-    with _counted(model, own_captions):
+    with _count_unless_empty(model, own_captions):
         encoded_captions = model.encode_texts(*(column[caption_rows] for column in captions))
     return _gather(processes, encoded_images, own_images), _gather(processes, encoded_captions, own_captions)
 
@@ -131,7 +131,7 @@ def _share(processes: ProcessGroup, n: int) -> tuple[slice, int]:
     return (share, share.stop - share.start) if share.stop > share.start else (slice(0, 1), 0)
 
 
-def _counted(model: nn.Module, number: int) -> contextlib.AbstractContextManager[None]:
+def _count_unless_empty(model: nn.Module, number: int) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if number else uncounted_batches(model)
 
 

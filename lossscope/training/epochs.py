@@ -57,7 +57,7 @@ def train_epochs(task: Task, state: TrainState, outputs: Outputs) -> Run:
             run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
             if processes.any(bool(stop or outputs.reasons)) and state.epoch < task.recipe.epochs:
                 run.event("interrupted", epoch=state.epoch, step=0, **_why(outputs))
-                raise _interrupted(f"stopped after epoch {state.epoch} of {task.recipe.epochs}", outputs)
+                raise _stop_error(f"stopped after epoch {state.epoch} of {task.recipe.epochs}", outputs)
     run.event("finished", epochs=state.epoch)
     return run
 
@@ -66,7 +66,7 @@ def _why(outputs: Outputs) -> dict[str, str]:
     return {"reason": outputs.reasons[0]} if outputs.reasons else {}
 
 
-def _interrupted(position: str, outputs: Outputs) -> Interrupted:
+def _stop_error(position: str, outputs: Outputs) -> Interrupted:
     """Return the exception of a stopped training: Stopped if `on_batch` asked for it, Interrupted after a signal."""
     return Stopped(f"{position}: {outputs.reasons[0]}") if outputs.reasons else Interrupted(position)
 
@@ -108,7 +108,7 @@ def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> 
         if unfinished and stopping:
             run.event("interrupted", epoch=state.epoch, step=state.step, **_why(outputs))
             task.processes.barrier()  # all processes wait until the state is saved
-            raise _interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}", outputs)
+            raise _stop_error(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}", outputs)
     run.append(run.trajectory, rows)
 
 

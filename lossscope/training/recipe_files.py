@@ -33,10 +33,10 @@ def read_recipe(path: Path) -> Recipe:
     """Read a TOML file. Raises InputError if it is missing, is not TOML, or has other keys or types."""
     values = read_toml(path)
     with naming(path, "a recipe whose choices fit"):
-        return Recipe(**checked_choices(values, str(path)))
+        return Recipe(**check_choices(values, str(path)))
 
 
-def checked_choices(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+def check_choices(values: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return choices of a recipe from TOML values, each of the right type; messages name `where`.
 
     Raises InputError for a key that is no choice, and for a value of another type.

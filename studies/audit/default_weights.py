@@ -50,7 +50,7 @@ def main() -> None:
         ]
         table = SignalTable.of(inputs.material, signals, random_pairs)
         parts = [judged(inputs.material, file) for file in (typed.expert, typed.crowd)]
-        Z = np.concatenate([table.standardised(table.raw(pairs)) for pairs, _ in parts])
+        Z = np.concatenate([table.standardise(table.raw(pairs)) for pairs, _ in parts])
         y = np.concatenate([answers for _, answers in parts])
         fewest = min(len(answers) for _, answers in parts)
         weight = np.concatenate([np.full(len(answers), fewest / len(answers)) for _, answers in parts])

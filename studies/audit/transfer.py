@@ -109,7 +109,7 @@ def row_of(split: Split, training: Split | None) -> dict[str, Any]:
     signals = [signal for signal in build_signals(()) if signal.group == "texts"]
     table = SignalTable.of(material, signals, random_pairs)
     calibration = default_calibration(table.names, material.relations.sides)
-    p = calibration.probability(table.standardised(table.of_random))
+    p = calibration.probability(table.standardise(table.of_random))
     sides = "image/caption" if material.relations.sides.is_image_text else material.relations.sides.text
     return {"sides": sides, "signature": signature(material, table), "stated": round(float(p.mean()), 6)}
 

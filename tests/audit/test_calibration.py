@@ -83,9 +83,9 @@ def test_draws_of_the_slice_sampler_are_those_of_importance_sampling(n: int) -> 
 def test_many_labels_take_the_normal_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     Z, y = planted(500)
     start = Calibration(("a", "b"), np.zeros(3))
-    slice_sampled = start.fitted(Z, y, "x")
+    slice_sampled = start.fit(Z, y, "x")
     monkeypatch.setattr(module, "_MANY", 500)
-    normal = start.fitted(Z, y, "x")
+    normal = start.fit(Z, y, "x")
     assert slice_sampled.draws is not None
     assert normal.draws is not None
     spread = normal.draws.std(0)
@@ -95,7 +95,7 @@ def test_many_labels_take_the_normal_limit(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_labels_pull_the_weights_to_the_truth_and_narrow_them() -> None:
     start = Calibration(("a", "b"), np.array([-5.0, 0.0, 0.0]))
-    few, many = start.fitted(*planted(20), "x"), start.fitted(*planted(2000), "x")
+    few, many = start.fit(*planted(20), "x"), start.fit(*planted(2000), "x")
     assert few.draws is not None
     assert many.draws is not None
     np.testing.assert_allclose(many.weights, [-1, 2, -1], atol=0.3)
@@ -110,7 +110,7 @@ def test_labels_of_a_planted_truth_give_its_interval_the_rate_in_it() -> None:
     truth = expit(-1 + 2 * Z[:, 0] - Z[:, 1]).mean()
     inside = 0
     for seed in range(12):
-        fitted = Calibration(("a", "b"), np.zeros(3)).fitted(*planted(60, seed), "x")
+        fitted = Calibration(("a", "b"), np.zeros(3)).fit(*planted(60, seed), "x")
         assert fitted.draws is not None
         low, high = interval([float(fitted.probability(Z, b).mean()) for b in fitted.draws])
         inside += low <= truth <= high
@@ -233,6 +233,6 @@ def test_labels_of_texts_start_from_deviations_between_kinds() -> None:
     Z, y = planted(40)
     start = Calibration(("a", "b"), np.zeros(3), deviations=np.array([5.0, 0.01, 5.0]))
     wide = replace(start, deviations=np.full(3, 5.0))
-    held, free = start.fitted(Z, y, "x").weights[1:], wide.fitted(Z, y, "x").weights
+    held, free = start.fit(Z, y, "x").weights[1:], wide.fit(Z, y, "x").weights
     assert abs(held[0]) < 0.05 < abs(held[1])
     assert free[1] > 0.5

@@ -44,7 +44,7 @@ class Calibration:
         p: Doubles = expit(self.logit(Z, weights))
         return p
 
-    def fitted(self, Z: Doubles, answers: npt.NDArray[np.bool_], origin: str) -> Calibration:
+    def fit(self, Z: Doubles, answers: npt.NDArray[np.bool_], origin: str) -> Calibration:
         """Return the calibration after labels: the posterior of a prior whose mean is `weights`.
 
         Args:

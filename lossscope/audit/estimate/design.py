@@ -100,14 +100,14 @@ def draw_rates(strata: Sequence[Stratum]) -> Doubles:
     start = np.where(np.arange(NUMBER) >= LOWEST_AT_TOP, likelihood[0] + later[:, 0], -np.inf)
     evidence = logsumexp(start, axis=1)
     points = _points(count + 1)
-    fall = _pick(_cumulated(evidence)[None], points[:, 0])[0]
+    fall = _pick(_cumulate(evidence)[None], points[:, 0])[0]
     rates = np.empty((DRAWS, count))
     at = np.zeros(DRAWS, np.int64)
     for k in range(count):
         if k == 0:
-            table = _cumulated(start)[fall]
+            table = _cumulate(start)[fall]
         else:
-            table = _cumulated(_log_falls() + (likelihood[k] + later[:, k])[:, None])[fall, at]
+            table = _cumulate(_log_falls() + (likelihood[k] + later[:, k])[:, None])[fall, at]
         at, inside = _pick(table, points[:, k + 1])
         rates[:, k] = expit(LOWEST + STEP * (at + inside - 0.5))
     return rates
@@ -158,7 +158,7 @@ def _points(size: int) -> Doubles:
     return points
 
 
-def _cumulated(log_weight: Doubles) -> Doubles:
+def _cumulate(log_weight: Doubles) -> Doubles:
     """Return cumulated shares of weights along the last axis; no draw uses a row without weight."""
     top = log_weight.max(-1, keepdims=True)
     sums = np.cumsum(np.exp(log_weight - np.where(np.isfinite(top), top, 0)), axis=-1)

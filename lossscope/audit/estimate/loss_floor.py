@@ -72,7 +72,7 @@ def loss_floor(
         raise InputError(f"{name} must be a function of similarities; it reads more, which a made-up model lacks")
     random = np.random.default_rng(_SEED)
     p = pairs.probabilities(calibration)
-    posterior = [] if calibration.draws is None else _spaced(calibration.draws)
+    posterior = [] if calibration.draws is None else _space_evenly(calibration.draws)
     hidden = [block > 0 for block in pairs.of_batches((p >= threshold).astype(np.float64))]
     directions = list(_directions(pairs.batches, relations, hidden))
     mixes_rows = objective.coupled or objective.traits.square
@@ -97,7 +97,7 @@ def loss_floor(
     return LossFloor(name, Estimate(counted, *low[0]), Estimate(masked, *low[1]), without)
 
 
-def _spaced(draws: Doubles) -> list[Doubles]:
+def _space_evenly(draws: Doubles) -> list[Doubles]:
     """Return at most 50 draws, at equal steps."""
     return list(draws[np.linspace(0, len(draws) - 1, min(_WEIGHTS, len(draws))).round().astype(int)])
 

@@ -86,7 +86,7 @@ class SignalTable:
                 progress("signals of pairs", min(start + _CHUNK, len(pairs)), len(pairs))
         return table
 
-    def standardised(self, raw: Floats) -> Doubles:
+    def standardise(self, raw: Floats) -> Doubles:
         """Return signals (n, k) in standard deviations above the mean of random pairs; 0 for NaN.
 
         If hardly any random pair has a signal, such as a name in common, matches are hundreds of deviations away. Their

@@ -144,7 +144,7 @@ def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled, design: P
     keys = [fingerprint_of(_fingerprint(pair.query), _fingerprint(pair.candidate))[:16] for pair in pairs]
     has_strata = design is not None and bool(design.strata or design.drawn)
     columns = (*pair_columns(sides), answer_column(sides), *(design_columns(sides) if has_strata else ()))
-    drawn = {} if design is None else {**(_turned(design.drawn) if sides.second is None else {}), **design.drawn}
+    drawn = {} if design is None else {**(_turn(design.drawn) if sides.second is None else {}), **design.drawn}
     no_cells = ("", "") if has_strata else ()
 
     def cells(row: DesignRow | None) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled, design: P
 
     not_shown = _not_shown(pairs, sides, labelled)
     others = [_csv_row(columns, (*ids, labelled[ids], *cells(drawn.get(ids)))) for ids in not_shown]
-    given = {**_turned(labelled), **labelled} if sides.second is None else labelled
+    given = {**_turn(labelled), **labelled} if sides.second is None else labelled
     return {
         "storage": f"lossscope.labels/{fingerprint_of(sides.text, *sorted(keys))[:16]}",
         "header": format_csv(pd.DataFrame(columns=list(columns))),
@@ -199,11 +199,11 @@ def _design(design: PageDesign) -> dict[str, Any]:
 def _not_shown(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled) -> list[tuple[str, str]]:
     """Return the ids of labelled pairs that are not on the page; of one set (b, a) is (a, b)."""
     shown = dict.fromkeys(pair.ids for pair in pairs)
-    both = _turned(shown) | shown if sides.second is None else shown
+    both = _turn(shown) | shown if sides.second is None else shown
     return [ids for ids in labelled if ids not in both]
 
 
-def _turned(pairs: Mapping[tuple[str, str], _Value]) -> dict[tuple[str, str], _Value]:
+def _turn(pairs: Mapping[tuple[str, str], _Value]) -> dict[tuple[str, str], _Value]:
     return {(b, a): value for (a, b), value in pairs.items()}
 
 

@@ -30,7 +30,7 @@ def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
     sides = result.material.relations.sides
     suspects = first_different(result, shown)
     facts = facts_of(result)
-    known, design = _labelled(result), _design(result)
+    known, design = _earlier_answers(result), _design(result)
     title = f"Audit: {result.name}"
     page = write_page(
         out / "index.html", _pairs(result, suspects), title, sides, facts, known, PageDesign(design.drawn)
@@ -42,7 +42,7 @@ def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
     return page
 
 
-def _labelled(result: AuditResult) -> dict[tuple[str, str], str]:
+def _earlier_answers(result: AuditResult) -> dict[tuple[str, str], str]:
     """Return the earlier answers, so that a page's labels.csv has them, too."""
     if result.labels is None:
         return {}

@@ -122,7 +122,7 @@ class ModelView:
     @cached_property
     def top_of_queries(self) -> TopLists:
         """The most similar candidates of each item of the first side."""
-        k = max(self.top or 0, self._counted)
+        k = max(self.top or 0, self._default_length)
         return top_lists(self.first, self.second, self.matrix, k, self._is_one_set, self.items.progress)
 
     @cached_property
@@ -130,7 +130,7 @@ class ModelView:
         """The most similar items of the first side of each item of the second."""
         matrix = None if self.matrix is None else self.matrix.T
         relations = self.items.relations
-        k = max(reverse_top(relations, length) for length in (self.top or 0, self._counted))
+        k = max(reverse_top(relations, length) for length in (self.top or 0, self._default_length))
         return top_lists(self.second, self.first, matrix, k, self._is_one_set, self.items.progress)
 
     def rank_of_candidates(self, pairs: PairRows) -> Floats:
@@ -139,15 +139,15 @@ class ModelView:
         So a search of more candidates does not change the signals.
         """
         rank = self.top_of_queries.rank(pairs.left, pairs.right, self.similarity(pairs))
-        return np.minimum(rank, self._counted)
+        return np.minimum(rank, self._default_length)
 
     def rank_of_queries(self, pairs: PairRows) -> Floats:
         """Return how many queries lie above each pair's among those of its candidate, (n,), counted likewise."""
         rank = self.top_of_candidates.rank(pairs.right, pairs.left, self.similarity(pairs))
-        return np.minimum(rank, reverse_top(self.items.relations, self._counted))
+        return np.minimum(rank, reverse_top(self.items.relations, self._default_length))
 
     @property
-    def _counted(self) -> int:
+    def _default_length(self) -> int:
         return default_top(self.items.relations)
 
     @property

@@ -16,7 +16,7 @@ from lossscope.registry import build
 from lossscope.sources.base import read_source
 
 from ..parts.material import Material
-from .joined_splits import joined_sources, joined_splits
+from .join_splits import join_sources, join_splits
 from .options import AuditOptions
 
 
@@ -73,12 +73,12 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
         raise InputError("an audit needs a SOURCE, a file of rows, or data with texts: --data SPEC")
     wanted = tuple(splits or (options.source.split,))
     read = [[_load(path, options, split) for split in wanted] for path in paths]
-    sources = tuple(joined_sources(parts) for parts in read)
+    sources = tuple(join_sources(parts) for parts in read)
     spec = options.source.data or next(
         (str(source.recipe["data"]) for source in sources if source.recipe.get("data")), None
     )
     dataset: Dataset | None = None if spec is None else build("datasets", spec)
-    split = None if dataset is None else joined_splits([dataset.split(name) for name in wanted])
+    split = None if dataset is None else join_splits([dataset.split(name) for name in wanted])
     training = None
     if dataset is not None and wanted != ("train",) and "train" in dataset.splits():
         training = dataset.split("train")

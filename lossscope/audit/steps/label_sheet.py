@@ -56,7 +56,7 @@ def pairs_to_label(scorer: Scorer, suspects: ScoredPairs, drawn: ScoredPairs, si
 
     for_fit = len(first.pairs) + len(second.pairs)
     of_sheet = deal(lengths, size - for_fit)
-    sheet = ScoredPairs.joined([first, second, drawn.take(_rows(orders, of_sheet))])
+    sheet = ScoredPairs.join([first, second, drawn.take(_rows(orders, of_sheet))])
     rest = [order[number:] for order, number in zip(orders, of_sheet, strict=True)]
     left = [whole - number for whole, number in zip(of_pool, of_sheet, strict=True)]
     numbers = np.arange(1, len(strata) + 1)
@@ -64,7 +64,7 @@ def pairs_to_label(scorer: Scorer, suspects: ScoredPairs, drawn: ScoredPairs, si
     random = np.random.default_rng(seed)
     mixed, later = (random.permutation(len(part)) for part in stratum)
     return Pool(
-        ScoredPairs.joined([sheet.take(mixed), drawn.take(_rows(rest, left)[later])]),
+        ScoredPairs.join([sheet.take(mixed), drawn.take(_rows(rest, left)[later])]),
         size=len(mixed),
         design=tuple(
             DesignRow(number, len(strata), len(strata[number - 1]) / len(drawn.pairs)) if number else None

@@ -45,7 +45,7 @@ class ScoredPairs:
         return {"probability": self.probability}
 
     @staticmethod
-    def joined(parts: Sequence[ScoredPairs]) -> ScoredPairs:
+    def join(parts: Sequence[ScoredPairs]) -> ScoredPairs:
         """Join parts, in their order."""
         pairs = [part.pairs for part in parts]
         return ScoredPairs(

@@ -117,8 +117,12 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
             *uncounted,
-            *(_unused(options) if scorer.state == "ranked only" else ()),
-            *([] if least is None else _missed(suspects, least, accuracies, options.threshold, examined, number)),
+            *(_unused_options(options) if scorer.state == "ranked only" else ()),
+            *(
+                []
+                if least is None
+                else _missing_suspects(suspects, least, accuracies, options.threshold, examined, number)
+            ),
         ),
         worth=worth,
     )
@@ -141,7 +145,7 @@ def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float
         kept.append(scored.take(np.nonzero(scored.probability >= least)[0]))
         if options.source.progress:
             options.source.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
-    whole = ScoredPairs.joined(kept)
+    whole = ScoredPairs.join(kept)
     order = in_order(whole)
     if len(order) > _MOST:
         least = math.ceil(1e6 * whole.probability[order[_MOST - 1]]) / 1e6  # short enough to type
@@ -152,7 +156,7 @@ def _first_ranked(scorer: Scorer, pairs: PairRows, options: AuditOptions) -> Sco
     """Return the pairs with the highest scores."""
     kept = scorer.score(pairs.part(0, 0))
     for start in range(0, len(pairs), _CHUNK):
-        kept = ScoredPairs.joined([kept, scorer.score(pairs.part(start, start + _CHUNK))])
+        kept = ScoredPairs.join([kept, scorer.score(pairs.part(start, start + _CHUNK))])
         kept = kept.take(in_order(kept)[:_RANKED])
         if options.source.progress:
             options.source.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
@@ -220,7 +224,7 @@ def _estimates(
     return Estimate(mean_rate(p), rate.low, rate.high), accuracies, shares
 
 
-def _unused(options: AuditOptions) -> tuple[str, ...]:
+def _unused_options(options: AuditOptions) -> tuple[str, ...]:
     """Name the given options that need probabilities, for data without them."""
     given = {"--objective": bool(options.objectives), "--threshold": options.threshold != HIDDEN_FROM}
     return tuple(
@@ -230,7 +234,7 @@ def _unused(options: AuditOptions) -> tuple[str, ...]:
     )
 
 
-def _missed(
+def _missing_suspects(
     suspects: ScoredPairs, least: float, thresholds: Sequence[Accuracy], threshold: float, examined: int, number: int
 ) -> tuple[str, ...]:
     """Say how many pairs above the threshold the list lacks, if they are more than one in ten."""

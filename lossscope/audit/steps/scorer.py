@@ -53,7 +53,7 @@ class Scorer:
         calibration = prior
         if options.labels:
             labels = read_labels(options.labels, material, table.is_copy)
-            calibration = prior.fitted(_signals(table, labels), labels.answers, labels.where)
+            calibration = prior.fit(_signals(table, labels), labels.answers, labels.where)
         return cls(table, prior, calibration, labels, batches, Transfer.of(material, table), random_pairs, negative)
 
     @property
@@ -65,11 +65,11 @@ class Scorer:
 
     def score(self, pairs: PairRows) -> ScoredPairs:
         """Return pairs with their signals and probabilities."""
-        return self._scored(pairs, self.table.raw(pairs), self.table.is_copy(pairs))
+        return self._score(pairs, self.table.raw(pairs), self.table.is_copy(pairs))
 
     def score_random(self) -> ScoredPairs:
         """Return the pairs of the random batches, with their signals and probabilities."""
-        return self._scored(self.random_pairs, self.table.of_random, self.table.copy_of_random)
+        return self._score(self.random_pairs, self.table.of_random, self.table.copy_of_random)
 
     def quality(self, progress: Progress | None = None) -> LabelQuality | None:
         """Return how well a fit on labels predicts the labels of other queries; None without labels.
@@ -90,14 +90,14 @@ class Scorer:
                 progress("fitting labels", number, _FOLDS)
             inside, others = fold == number, fold != number
             if inside.any():
-                p[inside] = self.prior.fitted(Z[others], y[others], "").probability(Z[inside])
+                p[inside] = self.prior.fit(Z[others], y[others], "").probability(Z[inside])
         if progress:
             progress("fitting labels", _FOLDS, _FOLDS)
         auc, average_precision = float(roc_auc_score(y, p)), float(average_precision_score(y, p))
         return LabelQuality(len(y), int(y.sum()), auc, average_precision, calibration_error(p, y))
 
-    def _scored(self, pairs: PairRows, raw: Floats, copy: Rows) -> ScoredPairs:
-        Z = self.table.standardised(raw)
+    def _score(self, pairs: PairRows, raw: Floats, copy: Rows) -> ScoredPairs:
+        Z = self.table.standardise(raw)
         score = np.where(copy > 0, np.inf, self.calibration.logit(Z))
         probability = np.where(copy > 0, 1.0, self.calibration.probability(Z))
         if self.state == "ranked only":
@@ -106,4 +106,4 @@ class Scorer:
 
 
 def _signals(table: SignalTable, labels: Labels) -> Doubles:
-    return table.standardised(table.raw(labels.pairs))
+    return table.standardise(table.raw(labels.pairs))

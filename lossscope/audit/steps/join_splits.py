@@ -16,25 +16,25 @@ from lossscope.datasets.base import Images, Items, Split, Texts
 from lossscope.errors import InputError
 
 
-def joined_splits(splits: Sequence[Split]) -> Split:
+def join_splits(splits: Sequence[Split]) -> Split:
     """Join splits; the items of the first split come first.
 
     Raises InputError where two splits share an id.
     """
     if len(splits) == 1:
         return splits[0]
-    relations = _joined_relations([split.relations for split in splits])
+    relations = _join_relations([split.relations for split in splits])
     first, second = ([id_ for part in splits for id_ in getattr(part, name)] for name in ("image_ids", "caption_ids"))
     _require_unique(first, second)
     owners = relations.caption_image if relations.has_owners and relations.sides.is_image_text else None
     captions = [text for part in splits for text in part.captions]
     return Split(
-        "+".join(split.name for split in splits), _joined_items([split.images for split in splits]), captions, owners,
+        "+".join(split.name for split in splits), _join_items([split.images for split in splits]), captions, owners,
         first, second, "+".join(split.fingerprint for split in splits), relations=relations if owners is None else None,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def joined_sources(parts: Sequence[SplitEmbeddings]) -> SplitEmbeddings:
+def join_sources(parts: Sequence[SplitEmbeddings]) -> SplitEmbeddings:
     """Join the embeddings of several splits of a source.
 
     Raises InputError for similarities without embeddings, and where two splits share an id.
@@ -49,13 +49,13 @@ def joined_sources(parts: Sequence[SplitEmbeddings]) -> SplitEmbeddings:
     _require_unique(first, second)
     return replace(
         whole, images=torch.cat(images), captions=torch.cat(captions), caption_image=None, image_ids=first,
-        caption_ids=second, relations=_joined_relations([part.relations for part in parts]), read_input_keys=None,
+        caption_ids=second, relations=_join_relations([part.relations for part in parts]), read_input_keys=None,
         layer_gradients=None,
         encode_rows=None,
     )  # fmt: skip
 
 
-def _joined_items(parts: list[Images]) -> Images:
+def _join_items(parts: list[Images]) -> Images:
     if all(isinstance(items, Texts) for items in parts):
         return Texts([text for items in parts for text in items.texts])  # type: ignore[attr-defined]
     return _JoinedItems(parts)
@@ -89,7 +89,7 @@ class _JoinedItems:
         return np.stack(taken)
 
 
-def _joined_relations(parts: Sequence[Relations]) -> Relations:
+def _join_relations(parts: Sequence[Relations]) -> Relations:
     """Join the positives of splits; each split's rows follow those of the split before."""
     firsts, seconds = np.cumsum([0, *(part.first for part in parts)]), np.cumsum([0, *(part.second for part in parts)])
     if parts[0].labels is not None:
@@ -100,12 +100,12 @@ def _joined_relations(parts: Sequence[Relations]) -> Relations:
     ]
     return Relations(
         int(firsts[-1]), int(seconds[-1]), np.concatenate(pairs), parts[0].sides,
-        negatives=_joined_negatives(parts, seconds),
+        negatives=_join_negatives(parts, seconds),
     )  # fmt: skip
 
 
-def _joined_negatives(parts: Sequence[Relations], seconds: Rows) -> Rows | None:
-    """Join the mined negatives (N, k) of splits, rows as in `_joined_relations`; None where no split has any."""
+def _join_negatives(parts: Sequence[Relations], seconds: Rows) -> Rows | None:
+    """Join the mined negatives (N, k) of splits, rows as in `_join_relations`; None where no split has any."""
     mined = [
         np.zeros((relations.first, 0), np.int64) if relations.negatives is None else relations.negatives
         for relations in parts
