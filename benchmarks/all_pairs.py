@@ -1,8 +1,8 @@
-"""How long does `lossscope cocos` take on a folder of .npy shards, everything in one batch, with all threads?
+"""How long does `lossscope cocos` take on a folder of .npy shards, with all pairs in one batch and all threads?
 
-ours: wall time of the whole command in a process of its own, start and reading included, one run. bare: S in panels of
-512 rows with the same number of threads, timed on a slice of the rows before and after the command and scaled to all of
-them. MB: the peak of what the process holds, embeddings included, read from /proc.
+ours: wall time of a run of the whole command in a new process, start and reading included. bare: S in panels of 512
+rows with the same number of threads, timed on a slice of the rows before and after the command, and scaled to all rows.
+MB: the peak memory of the process, embeddings included, read from /proc.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def bare_seconds(embedded: SplitEmbeddings, panels: int, device: str) -> float:
         torch.mm(rows, captions.T, out=buffer[: len(rows)])
         synchronize(device)
         seconds_per_row.append((time.perf_counter() - start) / len(rows))
-    # the first panel also allocates memory, so it is left out where there are others
+    # the first panel also allocates memory, so it is left out if there are others
     return float(np.median(seconds_per_row[1:] or seconds_per_row)) * len(embedded.images)
 
 

@@ -1,9 +1,9 @@
 """How much does the callback add to a step of a SentenceTransformerTrainer? A watched step against a step of MiniLM.
 
-The model has the size of all-MiniLM-L6 (6 layers of width 384, random weights), the batch 32 queries and as many
-documents of 64 tokens, mined negatives beside them where the loss has any; one thread, its CPU time. What is added is
-measured on the loss alone, called on embeddings of the batch, with the callback and without in turns: a step is too
-long for the difference of two of them. The ratio is what a training pays that watches every step.
+The model has the size of all-MiniLM-L6 (6 layers of width 384, random weights). The batch has 32 queries and 32
+documents of 64 tokens, and mined negatives if the loss takes any. Times are CPU time of one thread. The added time is
+measured on the loss alone, called on embeddings of the batch, with and without the callback in turns: steps are too
+long for a difference of two. The ratio is the cost of watching each step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lossscope.live.monitor import LossScope
 BATCH, TOKENS, WIDTH, LAYERS, HEADS, WORDS = 32, 64, 384, 6, 12, 30_522
 SYMMETRIC: dict[str, Any] = {"directions": ("query_to_doc", "doc_to_query"), "partition_mode": "per_direction"}
 HARD: dict[str, Any] = {"hardness_mode": "hard_negatives", "hardness_strength": 5.0}
-CASES: dict[str, tuple[Callable[[Any], nn.Module], int]] = {  # the loss, and how many columns of texts it takes
+CASES: dict[str, tuple[Callable[[Any], nn.Module], int]] = {  # the loss, and the number of its columns of texts
     "MultipleNegativesRanking": (lambda model: losses.MultipleNegativesRankingLoss(model), 2),
     "the same, symmetric": (lambda model: losses.MultipleNegativesRankingLoss(model, **SYMMETRIC), 2),
     "the same, 3 mined negatives": (lambda model: losses.MultipleNegativesRankingLoss(model), 5),
@@ -47,7 +47,7 @@ class Encoder(nn.Module):
         self.bert = BertModel(config)
 
     def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return the embeddings, or those that the features have already."""
+        """Return the embeddings; take those in the features, if there are any."""
         if "sentence_embedding" in features:
             return features
         tokens = self.bert(features["input_ids"], features["attention_mask"]).last_hidden_state
@@ -64,7 +64,7 @@ def functions(make: Callable[[Any], nn.Module], columns: int, device: str) -> li
     """Return a training step, the loss on embeddings, and the same loss watched."""
     model = Encoder().train().to(device)
     loss, bare, watched = make(model), make(model), make(model)
-    labels = (torch.arange(BATCH, device=device) % 2).float()  # of pairs; other losses leave them alone
+    labels = (torch.arange(BATCH, device=device) % 2).float()  # of pairs; other losses ignore them
     batch, vectors = batch_of(columns, device), torch.randn(columns, BATCH, WIDTH, device=device)
     optimizer = torch.optim.AdamW(model.parameters(), 2e-5)
     embedded = [{"sentence_embedding": column.clone().requires_grad_()} for column in vectors]
@@ -85,7 +85,7 @@ def functions(make: Callable[[Any], nn.Module], columns: int, device: str) -> li
 
 
 def main() -> None:
-    """Print the time of a step, of the loss with the callback and without, and what that adds to the step."""
+    """Print the time of a step, of the loss with and without the callback, and the added share of a step."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cpu")
     device = parser.parse_args().device

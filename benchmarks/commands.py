@@ -1,4 +1,4 @@
-"""How the benchmarks time whole commands: a process of its own, start and reading included, one run."""
+"""Time whole commands for the benchmarks: a run in a new process, start and reading included."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def run_command(folder: Path, options: Sequence[str]) -> tuple[float, float, lis
     """Return the wall seconds of `lossscope cocos`, the peak of its memory in MB, and its rows.
 
     Args:
-        folder: what is measured; the cache is put beside it.
+        folder: the source; the cache is beside it.
         options: of the command.
     """
     command = [sys.executable, "-m", "lossscope_cli", "cocos", str(folder), *options, "--format", "json", "--quiet"]

@@ -1,13 +1,13 @@
-"""Would torch's DistributedDataParallel, SyncBatchNorm and all_gather do for training on 1, 2 and 3 processes?
+"""Are torch's DistributedDataParallel, SyncBatchNorm and all_gather enough for training on 1, 2 and 3 processes?
 
 gloo on the CPU. ours: each process sends W / N back and gradients are added up (`training/data_parallel.py`). DDP:
-DistributedDataParallel, which averages, so each sends all of W back; unused: with find_unused_parameters; sum: with a
-hook that adds up, too. All of them gather embeddings and take batch norms as ours does.
+DistributedDataParallel, which averages, so each process sends all of W back; unused: with find_unused_parameters; sum:
+with a hook that adds up, too. All of them gather embeddings and take batch norms as ours does.
 
-gradients: float64; the largest difference to the gradient of one process, beside its largest number; error: the job
-ends. bits: parameters that differ after 4 steps of Adam where the job is begun anew after 2. step: wall / cpu, to ours;
-cpu is of all processes and of gloo's threads; float32, one thread a process, variants in turns, medians. gather:
-forward and backward, as many rows in each process, or one less in the first; MB: that a process sends.
+gradients: float64; the largest difference to the gradient of one process, relative to its largest number; error: the
+job ends. bits: parameters that differ after 4 steps of Adam if the job restarts after 2. step: wall / cpu, relative to
+ours; cpu is of all processes and of gloo's threads; float32, one thread a process, variants in turns, medians. gather:
+forward and backward, with equal rows in each process, or one less in the first; MB: sent by a process.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Gradients = dict[str, Tensor | None]
 
 
 def gradients_of(case: str, variant: str, here: ProcessGroup) -> Gradients:
-    """Return what a case leaves in the parameters."""
+    """Return the gradients of the parameters after a case."""
     shared = SharedStep(encoder(case if case in UNUSED else CNN), variant, here)
     if case in UNUSED:
-        for _ in range(2):  # a parameter that was missing is noticed at the next step
+        for _ in range(2):  # DDP notices a missing parameter at the next step
             shared.step(Pairs.random(12))
         return shared.gradients
     pairs = Pairs.random({"uneven": 11, "empty": 2}.get(case, 12))
@@ -70,11 +70,11 @@ def gradients_of(case: str, variant: str, here: ProcessGroup) -> Gradients:
 
 
 def far(mine: Gradients, expected: Gradients) -> float:
-    """Return the largest difference, beside the largest number; inf where a gradient is there for one alone."""
+    """Return the largest difference over the largest number; inf if only one side has some gradient."""
     if [g is None for g in mine.values()] != [g is None for g in expected.values()]:
         return float("inf")
-    one, other = (torch.cat([g.flatten() for g in gs.values() if g is not None]) for gs in (mine, expected))
-    return float((one - other).abs().max() / other.abs().max())
+    left, right = (torch.cat([g.flatten() for g in gs.values() if g is not None]) for gs in (mine, expected))
+    return float((left - right).abs().max() / right.abs().max())
 
 
 def changed_bits(variant: str, here: ProcessGroup) -> int:
@@ -102,7 +102,7 @@ def changed_bits(variant: str, here: ProcessGroup) -> int:
 
 
 def differences(rank: int, size: int, file: Path, cases: Sequence[str], variant: str) -> list[float]:
-    """Return for each case how far the gradients of any process are from those of one; `bits` for the resume."""
+    """Return for each case the largest difference of gradients to those of one process; `bits` for the resume."""
     torch.set_default_dtype(torch.float64)
     torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]  # the towers' own casts
     with joined(file, rank, size) as here:
@@ -131,26 +131,26 @@ def gradient_rows(sizes: Sequence[int]) -> list[tuple[str, ...]]:
     for size in sizes:
         numbers: dict[str, list[str]] = {case: [] for case in (*EQUAL, *UNUSED, "bits")}
         for variant in VARIANTS:
-            equal = (*EQUAL, "bits")  # a case that ends the job is run on its own
+            equal = (*EQUAL, "bits")  # a case that ends the job runs alone
             for cases in (equal, *((case,) for case in UNUSED)) if variant == "DDP" else ((*equal, *UNUSED),):
                 found = in_processes(differences, size, cases, variant)
-                for place, case in enumerate(cases):
-                    text = found if isinstance(found, str) else f"{found[place]:.0e}".replace("e-", "e−")
-                    numbers[case].append(f"{found[place]:.0f}" if case == "bits" and text != found else text)
+                for position, case in enumerate(cases):
+                    text = found if isinstance(found, str) else f"{found[position]:.0e}".replace("e-", "e−")
+                    numbers[case].append(f"{found[position]:.0f}" if case == "bits" and text != found else text)
         rows += [(case, str(size), *texts) for case, texts in numbers.items()]
         print(f"gradients of {size} processes", file=sys.stderr, flush=True)
     return rows
 
 
 def step_times(rank: int, size: int, file: Path, spec: str, pairs: int, repeats: int) -> list[tuple[float, float]]:
-    """Return for each variant the milliseconds of a step, and those of the processors of all processes."""
-    with joined(file, rank, size) as here:  # ends after what is wrapped: DDP that outlives its group may not end
+    """Return for each variant the milliseconds of a step, and of the processors of all processes."""
+    with joined(file, rank, size) as here:  # the group must outlive DDP, which may otherwise not end
         batch = Pairs.random(pairs)
         return timed([partial(SharedStep(encoder(spec), v, here).step, batch) for v in VARIANTS], here, repeats)
 
 
 def timed(functions: Sequence[Callable[[], object]], here: ProcessGroup, repeats: int) -> list[tuple[float, float]]:
-    """Return the median milliseconds of each, in turns: of the slowest process, and the sum of all processors'."""
+    """Return the median milliseconds of each, in turns: of the slowest process, and the sum over all processors."""
     taken: list[list[tuple[float, float]]] = [[] for _ in functions]
     for turn in range(repeats + 2):
         for function, times in zip(functions, taken, strict=True):
@@ -180,7 +180,7 @@ GATHERS = (ours, functional, collective)
 
 
 def gathered(gather: Callable[[Tensor], Tensor], counts: Sequence[int], width: int) -> tuple[Tensor, Tensor]:
-    """Return the rows of all processes, and the gradient on those of this one."""
+    """Return the rows of all processes, and the gradient of this process's rows."""
     generator = torch.Generator().manual_seed(process_group().rank)
     x = torch.randn(counts[process_group().rank], width, generator=generator).requires_grad_()
     rows = gather(x)
@@ -190,11 +190,11 @@ def gathered(gather: Callable[[Tensor], Tensor], counts: Sequence[int], width: i
 
 
 def gather_numbers(
-    rank: int, size: int, file: Path, place: int, counts: list[int], width: int, repeats: int
+    rank: int, size: int, file: Path, index: int, counts: list[int], width: int, repeats: int
 ) -> tuple[float, ...]:
-    """Return differences of rows and gradients to ours, MB that a process sends, and ms of all gathers in turns."""
+    """Return differences of rows and gradients to ours, MB sent by a process, and ms of all gathers in turns."""
     warnings.simplefilter("ignore", FutureWarning)
-    calls = [partial(gathered, gather, counts, width) for gather in (ours, GATHERS[place])]
+    calls = [partial(gathered, gather, counts, width) for gather in (ours, GATHERS[index])]
     with joined(file, rank, size) as here:
         expected, mine = (call() for call in calls)
         apart = [float((a - b).abs().max() / b.abs().max()) for a, b in zip(mine, expected, strict=True)]
@@ -216,8 +216,8 @@ def gather_rows(sizes: Sequence[int], rows: int, width: int, repeats: int) -> li
     table_rows: list[tuple[str, ...]] = []
     for size in sizes:
         for shares, counts in (("even", [rows] * size), ("uneven", [rows - 1] + [rows] * (size - 1))):
-            for place, gather in enumerate(GATHERS):
-                found = in_processes(gather_numbers, size, place, counts, width, repeats)
+            for index, gather in enumerate(GATHERS):
+                found = in_processes(gather_numbers, size, index, counts, width, repeats)
                 names = (f"{gather.__name__}", str(size), shares)
                 if isinstance(found, str):
                     table_rows.append((*names, found, "", "", ""))
@@ -229,7 +229,7 @@ def gather_rows(sizes: Sequence[int], rows: int, width: int, repeats: int) -> li
 
 
 def batch_norm_answer(rank: int, size: int, file: Path) -> str:
-    """Return what SyncBatchNorm says to a batch on the CPU."""
+    """Return the answer of SyncBatchNorm to a batch on the CPU."""
     with joined(file, rank, size):
         try:
             nn.SyncBatchNorm(4)(torch.randn(3, 4))

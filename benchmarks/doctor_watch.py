@@ -1,8 +1,8 @@
 """How much does the doctor add to `watch`? Both on the same batches, in turns: 300 steps, with their examinations.
 
-Batches are of a loop that learns, so that nothing begins. Steps 1,000 to 1,300, where every finding is looked for; the
-first steps, which import what the examination needs, are not counted. The last column is of whole trainings of 40
-steps, in which each check has its turn and nine examinations are made. One thread.
+Batches come from a loop that learns, so that no finding appears. Steps 1,000 to 1,300 are timed, where all checks run;
+the first steps, which import modules, do not count. The last column is of whole trainings of 40 steps, in which each
+check has its turn and nine examinations run. One thread.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from lossscope.live.monitor import LossScope
 
 SIZES, WIDTHS = (128, 256, 512, 1024), (128, 256, 512)
 STEPS = 300
-SETTLED = 1000  # steps before the ones that are counted
+SETTLED = 1000  # steps before the timed ones
 SHORT = 40  # steps of a whole training
 
 
 def batches(size: int, width: int, number: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return pairs of embeddings whose positives are found more often than by chance."""
+    """Return pairs of embeddings whose positives rank better than by chance."""
     random = torch.Generator().manual_seed(0)
     queries = torch.randn(number, size, width, generator=random)
     return [(q, q + 3 * torch.randn(size, width, generator=random)) for q in queries]
 
 
 def ratios(size: int, width: int, repeats: int = 3) -> tuple[float, float, float, float]:
-    """Return milliseconds of a watched step, and what the doctor makes of them: of embeddings, S, short trainings."""
+    """Return milliseconds of a watched step, and the factor by the doctor: of embeddings, S, short trainings."""
     pairs = batches(size, width, 10)
     matrices = [torch.nn.functional.normalize(q) @ torch.nn.functional.normalize(d).T for q, d in pairs]
     plain, doctor = LossScope("ntxent:tau=0.05"), LossScope("ntxent:tau=0.05", doctor=True)
     plain_S, doctor_S = LossScope("ntxent:tau=0.05"), LossScope("ntxent:tau=0.05", doctor=True)
     small = batches(32, 16, 1)[0]
-    for scope in (doctor, doctor_S):  # to where every finding is looked for
+    for scope in (doctor, doctor_S):  # up to the step from which all checks run
         for _ in range(SETTLED):
             scope.watch(queries=small[0], documents=small[1])
 

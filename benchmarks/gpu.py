@@ -1,10 +1,10 @@
-"""Is a GPU used as it should be: large batches, the paper's sweep, and `watch` beside a step of CLIP-B/32?
+"""How well is a GPU used: by large batches, the paper's sweep, and `watch` beside a step of CLIP-B/32?
 
-counts and mass: both directions of one batch of B pairs, for the share of the rate of the bare product that tensor
-cores reach, in TF32 and in bfloat16 (2 B² d flop over the time). ours: in float32, and with TF32 products; differ: how
-many counts are then not those of float32, since undecided entries are not made again there. sweep: all batches of 128,
-five objectives, cheap probes, numbers written to a file. watch: one call beside one step of a CLIP of random weights
-with AdamW, autocast to bfloat16. Last, where the time of a batch goes, by torch.profiler. Wall times, medians.
+counts and mass: both directions of one batch of B pairs; their rate (2 B² d flop over the time) as a share of the bare
+product on tensor cores, in TF32 and in bfloat16. ours: in float32, and with TF32 products; differ: the number of counts
+that then differ from float32, since undecided entries are not computed again. sweep: all batches of 128, five
+objectives, cheap probes, numbers written to a file. watch: a call beside a step of a CLIP of random weights with AdamW,
+autocast to bfloat16. Last, the profile of a batch by torch.profiler. Wall times, medians.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PANEL = 4096  # rows of S in one bare product
 
 
 class Goals:
-    """What is to be reached on a GPU, and whether it was."""
+    """The goals on a GPU, and whether they were reached."""
 
     def __init__(self, device: str) -> None:
         self.device, self.rows = device, [("goal", "limit", "measured", "")]
@@ -44,7 +44,7 @@ class Goals:
 
 @contextlib.contextmanager
 def tf32(on: bool) -> Iterator[None]:
-    """Let products of float32 be TF32 inside."""
+    """Compute products of float32 in TF32 inside."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if on else "highest")
     try:
@@ -61,13 +61,13 @@ def product(images: Tensor, captions: Tensor, on: bool) -> None:
 
 
 def counts(case: tiles.Case, on: bool) -> list[Tensor]:
-    """Return the counts above 0.01 of every query in both directions; masses are computed with them."""
+    """Return the counts above 0.01 of all queries in both directions; masses are computed with them."""
     with tf32(on):
         return case.counts()
 
 
 def large_batch(size: int, width: int, repeats: int, device: str, goals: Goals) -> list[tuple[str, ...]]:
-    """Return rows of rates, and add the goal of the best of ours beside the slower tensor-core product."""
+    """Return rows of rates, and add the goal: our best rate beside the slower tensor-core product."""
     embedded = source(size, 1, width, noise=2.0, device=device)
     images, captions = embedded.images, embedded.captions
     assert images is not None and captions is not None
@@ -106,7 +106,7 @@ def paper(pairs: int, width: int, repeats: int, device: str, goals: Goals) -> No
 
 
 class Towers(nn.Module):
-    """Two transformers of the sizes of CLIP-B/32, where transformers is not installed: 49 patches and 77 words."""
+    """Two transformers of the sizes of CLIP-B/32 (49 patches, 77 words), for machines without transformers."""
 
     def __init__(self, layers: int) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class Clip(nn.Module):
 
 
 def clip(layers: int) -> nn.Module:
-    """Return the towers of transformers, or where it is not installed those of plain torch."""
+    """Return the towers of transformers, or those of plain torch if it is not installed."""
     torch.manual_seed(0)
     try:
         return Clip(layers)
@@ -177,7 +177,7 @@ def watching(batch: int, layers: int, repeats: int, device: str, goals: Goals) -
 
 
 def profile(size: int, width: int, device: str) -> str:
-    """Return where the time of counting one batch goes."""
+    """Return the profile of counting a batch."""
     case = tiles.Case(source(size, 1, width, noise=2.0, device=device), SPECS[0])
     counts(case, False)
     activities = [torch.profiler.ProfilerActivity.CPU]

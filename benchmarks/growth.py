@@ -1,12 +1,12 @@
-"""Does cost grow as it should when n, d, B or the number of objectives doubles?
+"""Does cost grow as in theory when n, d, B or the number of objectives doubles?
 
-CPU time of one thread and peak memory above the inputs, at three sizes, each twice the one before; sizes are run in
-turns, medians of at least two runs. time: growth from the second to the third size, where fixed costs hide least
-(before that, in brackets, from the first to the second). theory: of a doubling; that of d is 1 + the share of the time
-that is a product, measured beside it. A size that grows by more than 10 % above its theory has a mark, !; memory only
-where that is more than 8 MB, as the memory of a process is counted in pages that libraries keep.
+CPU time of one thread and peak memory above the inputs, at three sizes, each twice the size before; sizes run in turns,
+medians of at least two runs. time: growth from the second to the third size, where fixed costs matter least (in
+brackets before it: from the first to the second). theory: growth of a doubling; for d it is 1 + the share of the
+product in the time, measured beside it. A size that grows by more than 10 % above its theory has a mark, !; memory has
+it only above 8 MB, as the memory of a process is counted in pages that libraries keep.
 n: pairs (sweep, tiles, eval, audit), rows (lint), test queries of a direction (report). tiles have one batch of all
-pairs. An audit looks at all pairs of so few items, and at pairs of random batches. report: two seeds an objective.
+pairs. An audit of so few items scores all pairs, and pairs of random batches. report: two seeds an objective.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from measuring import machine, peak, source, table
 
 Theory = float | Literal["product", "pairs"]
 TOLERANCE = 1.1  # of the theory
-LEAST_MB = 8.0  # by which memory must be above it
-SECONDS = 2.0  # that a size is run for, in two to five runs
+LEAST_MB = 8.0  # smallest excess of memory that counts
+SECONDS = 2.0  # of runs of a size, in two to five runs
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is run, which of its sizes is doubled twice, and how its time and memory should grow then."""
+    """A function, the size that doubles twice, and the growth of its time and memory in theory."""
 
     name: str
     build: Callable[[Size, Path], Function]
@@ -69,14 +69,14 @@ def measure(case: Case, folder: Path) -> tuple[str, ...]:
     """Return the row of a case: its sizes, seconds, growth and theory, and the same of memory."""
     sizes = [doubled(case.first, case.axis, times) for times in range(3)]
     functions = [case.build(size, folder) for size in sizes]
-    functions[0]()  # loads what is loaded once
+    functions[0]()  # load modules before the timing
     seconds: list[list[float]] = [[], [], []]
     megabytes = [0.0, 0.0, 0.0]
     for turn in range(5):
-        for place, function in enumerate(functions):
-            if turn < 2 or sum(seconds[place]) < SECONDS:
-                megabytes[place] = max(megabytes[place], peak(partial(run_timed, function, seconds[place])))
-    times = [statistics.median(one) for one in seconds]
+        for position, function in enumerate(functions):
+            if turn < 2 or sum(seconds[position]) < SECONDS:
+                megabytes[position] = max(megabytes[position], peak(partial(run_timed, function, seconds[position])))
+    times = [statistics.median(of_size) for of_size in seconds]
     expected = growth_in_theory(case, case.time, sizes, times[1])
     of_memory = growth_in_theory(case, case.memory, sizes, times[1])
     too_slow = times[2] > TOLERANCE * expected * times[1]
@@ -101,9 +101,9 @@ def growth_in_theory(case: Case, theory: Theory, sizes: list[Size], seconds: flo
     """Return the growth from the second to the third size.
 
     Args:
-        case: what is run.
+        case: to run.
         theory: a number; `product`: 1 + the share of a product that grows with d; `pairs`: that of an audit's pairs.
-        sizes: the three.
+        sizes: all three.
         seconds: of the second size.
     """
     if theory == "product":
@@ -116,7 +116,7 @@ def growth_in_theory(case: Case, theory: Theory, sizes: list[Size], seconds: flo
 
 
 def product_seconds(case: Case, size: Size) -> float:
-    """Return the seconds of the bare product that a case has in it, the median of three."""
+    """Return the seconds of the bare product in a case, the median of three."""
     captions = 1 if case.name == "tiles" else 5
     function = cases.product(
         source(size.n // captions, captions, size.d, 2.0), size.B if case.name == "sweep" else None

@@ -1,4 +1,4 @@
-"""What benchmarks/growth.py doubles: each case builds its inputs for one size and returns what is timed."""
+"""Define the cases of benchmarks/growth.py: each builds its inputs for a size and returns the function to time."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from lossscope.studies.study_file import ExamineConfig
 from lossscope.training.loop import train
 from lossscope.training.recipe import Recipe
 
-# alike in pairs, so that twice as many are twice the work
+# equal in pairs, so that twice as many are twice the work
 OBJECTIVES = tuple(f"{name}={k}" for k in (0.05, 0.06, 0.07, 0.08) for name in ("ntxent:tau", "triplet:margin"))
 NOISE = 2.0  # of captions around their images
 Function = Callable[[], object]
@@ -48,7 +48,7 @@ Function = Callable[[], object]
 
 @dataclass(frozen=True)
 class Size:
-    """The sizes of one case; one of them is doubled."""
+    """The sizes of a case; the benchmark doubles one of them."""
 
     n: int  # pairs, images, rows or queries
     d: int = 256
@@ -76,7 +76,7 @@ def eval_(size: Size, folder: Path) -> Function:
 
 
 def product(embedded: SplitEmbeddings, B: int | None) -> Function:
-    """Return the bare product of a split, of batches of B pairs or whole: the share that grows with d."""
+    """Return the bare product of a split, in batches of B pairs or whole: the part that grows with d."""
     V, T = embedded.images, embedded.captions
     assert V is not None and T is not None
     if B is None:
@@ -87,7 +87,7 @@ def product(embedded: SplitEmbeddings, B: int | None) -> Function:
 
 
 def audit(size: Size, folder: Path) -> Function:
-    """Return an audit of captions of made-up words and of embeddings, reading left out."""
+    """Return an audit of captions of made-up words and of embeddings, without the reading."""
     embedded = source(size.n // 5, 5, size.d, NOISE)
     captions = _captions(len(embedded.caption_ids))
     split = Split(
@@ -120,7 +120,7 @@ def lint_(size: Size, folder: Path) -> Function:
 
 def report(size: Size, folder: Path) -> Function:
     """Return a report of systems with two seeds each and n test queries in each direction, from reading to the page."""
-    records = [_run_of(folder, size, place, seed) for place in range(size.objectives) for seed in (0, 1)]
+    records = [_run_of(folder, size, number, seed) for number in range(size.objectives) for seed in (0, 1)]
     out = folder / "report"
 
     def run() -> object:
@@ -131,23 +131,23 @@ def report(size: Size, folder: Path) -> Function:
     return run
 
 
-def _run_of(folder: Path, size: Size, place: int, seed: int) -> RunRecord:
-    """Return a run whose ranks of n queries are random, the better the earlier its objective stands."""
-    first, path = _trained(folder), folder / f"run-{size.n}-{place}-{seed}"
+def _run_of(folder: Path, size: Size, number: int, seed: int) -> RunRecord:
+    """Return a run with random ranks of n queries, better for earlier objectives."""
+    first, path = _trained(folder), folder / f"run-{size.n}-{number}-{seed}"
     if not path.exists():
         shutil.copytree(first, path)
         frames = {name: read_frame(first, name) for name in ("rows", "retrieval")}
-        frames["retrieval"] = _retrieval(size.n, place, seed)
+        frames["retrieval"] = _retrieval(size.n, number, seed)
         write_evaluation(path, {k: v for k, v in frames.items() if v is not None}, _manifest(first))
-    return RunRecord(f"run{place}-{seed}", path, "scenes", "VSE++", OBJECTIVES[place], OBJECTIVES[place], seed)
+    return RunRecord(f"run{number}-{seed}", path, "scenes", "VSE++", OBJECTIVES[number], OBJECTIVES[number], seed)
 
 
-def _retrieval(n: int, place: int, seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng((place, seed))
+def _retrieval(n: int, number: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng((number, seed))
     names = np.array([f"{row}" for row in range(n)])
     directions = [
         pd.DataFrame({
-            "direction": direction, "query": names, "image": names, "rank": rng.geometric(0.3 / (1 + place), n),
+            "direction": direction, "query": names, "image": names, "rank": rng.geometric(0.3 / (1 + number), n),
             "ap5": rng.random(n), "relevant": 1,
         })
         for direction in ("i2t", "t2i")
@@ -162,7 +162,7 @@ def _manifest(run: Path) -> dict[str, Any]:
 
 @cache
 def _trained(folder: Path) -> Path:
-    """Train and examine a run in seconds: its numbers do not matter, its files are those of every run."""
+    """Train and evaluate a run in seconds: its numbers do not matter, its files are complete."""
     data, encoder = "scenes:train=60,val=20,test=20,size=16", "vsepp:dim=16,words=8,width=4"
     run = train(Recipe(data=data, encoder=encoder, objective="ntxent", epochs=1, batch_size=32), folder / "trained")
     examine_run(Run(run.path), ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=()))
@@ -176,7 +176,7 @@ def _words() -> list[str]:
 
 
 def _captions(number: int) -> list[str]:
-    """Return texts of ten words each, the frequent ones as frequent as in a language (Zipf)."""
+    """Return texts of ten words each, with the frequencies of a language (Zipf)."""
     words, rng = _words(), np.random.default_rng(0)
     p = 1 / np.arange(1, len(words) + 1)
     picked = rng.choice(len(words), (number, 10), p=p / p.sum())

@@ -1,9 +1,9 @@
 """How long does a sample of queries take on a million images and a million captions, in float16 shards on disk?
 
-`lossscope cocos SHARDS --queries N`, a process of its own, start and reading included, one run each: N queries of each
-direction against all candidates. MB: the peak of what the process holds, libraries included, read from /proc. The
-interval is of C_neg of all million queries, i2t. `reads`: bytes of the shards, each of which is read once beside the
-rows of the sample.
+`lossscope cocos SHARDS --queries N` runs once in a new process, start and reading included: N queries of each direction
+against all candidates. MB: the peak memory of the process, libraries included, read from /proc. The interval is of
+C_neg of all million queries, i2t. `reads`: bytes of the shards; the command reads each shard once, and the rows of the
+sample.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from commands import run_command
 from measuring import machine, table
 
 SHARD = 100_000  # vectors in a file
-CLUSTER = 50  # items that are alike
+CLUSTER = 50  # similar items
 OBJECTIVE = "ntxent:tau=0.05"
 
 

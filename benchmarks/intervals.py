@@ -1,8 +1,8 @@
 """What do the intervals of a sweep cost? The same sweep with and without them, in turns, in one run.
 
 checkpoint: a small VSE++ reads and embeds the scenes, 5 captions an image, then sweeps them, as `lossscope cocos FILE`
-does when nothing is cached. stacks: 145,000 pairs (29,000 images) in batches of 128, in memory. Both: both directions,
-COCOS of triplet, triplet SH and NT-Xent. tiles: one batch of everything, triplet and NT-Xent, in memory. bare: the
+does without a cache. stacks: 145,000 pairs (29,000 images) in batches of 128, in memory. Both have both directions, and
+COCOS of triplet, triplet SH and NT-Xent. tiles: all pairs in one batch, triplet and NT-Xent, in memory. bare: the
 products alone. One thread, CPU time.
 """
 
@@ -31,7 +31,7 @@ PANEL = 512  # rows of a bare product
 
 
 def bare(embedded: SplitEmbeddings, batch_size: int | None) -> None:
-    """Multiply the rows of every batch."""
+    """Multiply the rows of each batch."""
     assert embedded.images is not None and embedded.captions is not None
     for batch in Sampling("pairs", batch_size).batches(embedded.relations):
         v, t = embedded.images[torch.from_numpy(batch.images)], embedded.captions[torch.from_numpy(batch.captions)]
@@ -46,8 +46,8 @@ def measure(
 
     Args:
         name: of the case.
-        read: returns what is swept; its time counts with that of each sweep.
-        batch_size: of the sweep; None: one batch of everything.
+        read: returns the source; its time counts with each sweep.
+        batch_size: of the sweep; None: all pairs in one batch.
         specs: of the objectives.
     """
     embedded = read()
@@ -65,12 +65,12 @@ def measure(
 
 
 def read_and_run(read: Callable[[], SplitEmbeddings], sweep: Sweep) -> None:
-    """Read what is swept, and sweep it."""
+    """Read the source, and sweep it."""
     sweep.run(read(), jobs=1)
 
 
 def save_checkpoint(folder: Path, images: int) -> Path:
-    """Save a checkpoint of a small VSE++ of the scenes as it is before its first epoch, and return its path."""
+    """Save a checkpoint of an untrained small VSE++ of the scenes, and return its path."""
     recipe = Recipe(data=f"scenes:train={images},val=10,test=10", encoder="vsepp:image=cnn-small", objective="ntxent")
     task = prepare_task(resolve(recipe), folder, "cpu")
     path = folder / "checkpoint.pt"

@@ -1,10 +1,10 @@
-"""What does `lossscope data lint` cost? Looking at a million rows, against merely decoding the same file.
+"""What does `lossscope data lint` cost? Linting a million rows, against merely decoding the same file.
 
-A row has a query, a positive and a mined negative, 500 bytes of JSON; one row in 13 has a fault that was planted.
-Merely decoding is `json.loads` of every line, `csv.reader`, and pyarrow's batches as Python texts, and keeps nothing;
-lint hashes the normal form of every text, and must count each fault as often as it was planted. Blocks that may hold
-near-duplicates are decoded again: here all of them, as these are spread over the file. Medians of CPU time, in turns;
-memory is the peak above what the process held before.
+A row has a query, a positive and a mined negative, 500 bytes of JSON; 1 row in 13 has a planted fault. Merely decoding
+is `json.loads` of each line, `csv.reader`, and pyarrow's batches as Python texts, and keeps nothing. lint hashes the
+normal form of all texts, and must count each fault as often as it was planted. Blocks that may hold near-duplicates are
+decoded again: here all blocks, as near-duplicates are spread over the file. Medians of CPU time, in turns; memory is
+the peak above the level before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lossscope.datasets.lint.suite import LintReport, lint
 from lossscope.datasets.lint.targets import lint_sources
 
 ROWS = 1_000_000
-EVERY = {  # fault -> rows between two that have it
+EVERY = {  # fault -> rows from one case to the next
     "positive-as-negative": 50,
     "other-positive-as-negative": 60,
     "empty-text": 70,
@@ -57,9 +57,9 @@ def main() -> None:
 
 
 def measure(file: Path, plain: Callable[[Path], None], planted: dict[str, int]) -> tuple[str, ...]:
-    """Return the line of a file. Raises ValueError for a count that is not the planted one."""
+    """Return the line of a file. Raises ValueError if a count differs from the planted number."""
     report = look_at(file)
-    if (counts := {one.id: one.count for one in report.findings}) != planted:
+    if (counts := {finding.id: finding.count for finding in report.findings}) != planted:
         raise ValueError(f"counts of {file.name} must be {planted}; got {counts}")
     memory = 1e6 * peak(lambda: look_at(file)) / report.rows
     decoding, linting = medians([partial(plain, file), partial(look_at, file)], repeats=3)
@@ -69,12 +69,12 @@ def measure(file: Path, plain: Callable[[Path], None], planted: dict[str, int]) 
 
 
 def look_at(file: Path) -> LintReport:
-    """Return what lint says of a file."""
+    """Return the lint report of a file."""
     return lint(lint_sources(str(file)))
 
 
 def write_files(folder: Path) -> dict[str, int]:
-    """Write the same rows in every format, and return how many have each fault."""
+    """Write the same rows in each format, and return the number of rows with each fault."""
     planted = dict.fromkeys(EVERY, 0)
     schema = pa.schema([(name, pa.string()) for name in COLUMNS])
     with (
@@ -88,7 +88,7 @@ def write_files(folder: Path) -> dict[str, int]:
         for row in draw_rows(planted):
             block.append(row)
             if len(block) == 50_000:
-                records = [dict(zip(COLUMNS, one, strict=True)) for one in block]
+                records = [dict(zip(COLUMNS, cells_of_row, strict=True)) for cells_of_row in block]
                 lines.writelines(json.dumps(record) + "\n" for record in records)
                 writer.writerows(block)
                 groups.write_table(pa.Table.from_pylist(records, schema))
@@ -97,13 +97,15 @@ def write_files(folder: Path) -> dict[str, int]:
 
 
 def draw_rows(planted: dict[str, int]) -> Iterator[Row]:
-    """Yield rows of random words, and count the faults that are planted in them."""
+    """Yield rows of random words with planted faults, and count the faults."""
     rng = random.Random(0)
     words = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(2, 9))) for _ in range(20_000)]
     older = earlier = draw_texts(rng, words, -1)
     for number in range(ROWS):
         query, positive, negative = draw_texts(rng, words, number)
-        fault = next((id for place, (id, every) in enumerate(EVERY.items()) if number % every == place + 1), None)
+        fault = next(
+            (id for remainder, (id, period) in enumerate(EVERY.items()) if number % period == remainder + 1), None
+        )
         if fault:
             planted[fault] += 1
         if fault == "positive-as-negative":
@@ -139,21 +141,21 @@ def draw_texts(rng: random.Random, words: list[str], number: int) -> tuple[str, 
 
 
 def decode_jsonl(file: Path) -> None:
-    """Decode every line."""
+    """Decode all lines."""
     with open(file, encoding="utf-8") as lines:
         for line in lines:
             json.loads(line)
 
 
 def decode_csv(file: Path) -> None:
-    """Decode every row."""
+    """Decode all rows."""
     with open(file, encoding="utf-8", newline="") as lines:
         for _ in csv.reader(lines):
             pass
 
 
 def decode_parquet(file: Path) -> None:
-    """Decode every batch."""
+    """Decode all batches."""
     for batch in pq.ParquetFile(file).iter_batches(BATCH, use_threads=False):
         batch.to_pydict()
 

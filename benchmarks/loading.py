@@ -1,8 +1,8 @@
 """What do the checks of a checkpoint cost? Loading a model with them, against the same steps without.
 
-Both read the file from the page cache, build the encoder, copy the weights into it, and compute what names the file in
-the cache of embeddings: without the checks the SHA-256 of the file, with them the digests that were compared. Checksums
-of the zip are computed in a thread beside torch.load. Medians of wall time, in turns.
+Both read the file from the page cache, build the encoder, copy the weights into it, and compute the key of the file in
+the cache of embeddings: without the checks the SHA-256 of the file, with them the compared digests. A thread computes
+checksums of the zip beside torch.load. Medians of wall time, in turns.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def save_checkpoint(path: Path) -> Path:
-    """Save a checkpoint of an encoder with weights as they are when it is built."""
+    """Save a checkpoint of an untrained encoder."""
     torch.manual_seed(0)
     words = [*SPECIAL, *(f"w{i}" for i in range(len(SPECIAL), VOCABULARY))]
     Checkpoint(
@@ -58,13 +58,13 @@ def load_plain(file: Path) -> object:
 
 
 def load_checked(file: Path) -> object:
-    """Load it as every command does."""
+    """Load the model as the commands do."""
     checkpoint = Checkpoint.load(file)
     return checkpoint.model(), fingerprint_of(*sorted(checkpoint.digests.values()))
 
 
 def medians(*functions: Callable[[], object]) -> list[float]:
-    """Return the median seconds of each function, called in turns; a first turn is not counted."""
+    """Return the median seconds of each function, called in turns; the first turn does not count."""
     seconds: list[list[float]] = [[] for _ in functions]
     for turn in range(TURNS + 1):
         for times, function in zip(seconds, functions, strict=True):

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: interleaved repeats, medians of CPU time (wall time of many threads), peak memory."""
+"""Measure for the benchmarks: interleaved repeats, medians of CPU time (wall time of many threads), peak memory."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def medians(functions: Sequence[Callable[[], object]], repeats: int = 5, device:
     """Return the median seconds of each function: CPU time of one thread, else wall time.
 
     Args:
-        functions: called in turns, so that a noisy machine slows all of them alike; a first turn is not counted.
-        repeats: turns that are counted.
-        device: `cpu`, or the GPU that the functions run on.
+        functions: called in turns, so that a noisy machine slows all of them alike; the first turn does not count.
+        repeats: turns that count.
+        device: `cpu`, or the GPU of the functions.
     """
     seconds: list[list[float]] = [[] for _ in functions]
     clock = time.process_time if device == "cpu" and torch.get_num_threads() == 1 else time.perf_counter
@@ -41,20 +41,20 @@ def medians(functions: Sequence[Callable[[], object]], repeats: int = 5, device:
 
 
 def synchronize(device: str) -> None:
-    """Wait until a GPU has nothing left to do."""
+    """Wait until a GPU is idle."""
     if device != "cpu":
         torch.cuda.synchronize()
 
 
 def peak(function: Callable[[], object], device: str = "cpu") -> float:
-    """Return the MB that a call needs at most, above what the process holds before it."""
+    """Return the peak MB of a call above the memory before it."""
     if device != "cpu":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         function()
         return float(torch.cuda.max_memory_allocated() - before) / 1e6
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # freed memory returns to the system, so that taking it again is counted
+    ctypes.CDLL(None).malloc_trim(0)  # return freed memory to the system, so that a new allocation counts
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the high-water mark
     before = _status("VmRSS")
     function()
@@ -62,7 +62,7 @@ def peak(function: Callable[[], object], device: str = "cpu") -> float:
 
 
 def _status(name: str) -> int:
-    """Return the KB in one line of the status of this process."""
+    """Return the KB in a line of the status of this process."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
@@ -74,8 +74,8 @@ def source(images: int, captions: int, d: int, noise: float, device: str = "cpu"
         images: number of images.
         captions: number of captions of each image.
         d: length of a vector.
-        noise: length of the random vector that makes a caption of its image.
-        device: where the vectors are.
+        noise: length of the random vector between a caption and its image.
+        device: of the vectors.
         seed: of the random generator.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -98,7 +98,7 @@ def machine(device: str = "cpu") -> str:
 
 
 def load() -> str:
-    """Return what else ran: processes that wanted a core in the last 1, 5 and 15 minutes, this one among them."""
+    """Return the load: processes that wanted a core in the last 1, 5 and 15 minutes, this process included."""
     averages = "/".join(f"{average:.1f}" for average in os.getloadavg())
     return f"load {averages} on {os.cpu_count()} cores"
 
@@ -106,13 +106,13 @@ def load() -> str:
 def gpu_name(name: str | None = None) -> str:
     """Return the short name of a GPU, for the names of files.
 
-    Raises SystemExit where torch sees none.
+    Raises SystemExit if torch sees no GPU.
 
     >>> [gpu_name(name) for name in ("NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 4090")]
     ['h100', 'a100', 'rtx-4090']
 
     Args:
-        name: as the driver says it; None: of the GPU that is there.
+        name: as in the driver; None: that of the first GPU.
     """
     if name is None and not torch.cuda.is_available():
         raise SystemExit("a GPU must be there for `make bench-gpu`; torch sees none")
@@ -120,7 +120,7 @@ def gpu_name(name: str | None = None) -> str:
     words = [
         word for word in words if word not in ("nvidia", "amd", "tesla", "geforce", "quadro", "instinct", "graphics")
     ]
-    numbered = next((place for place, word in enumerate(words) if re.search(r"\d", word)), len(words) - 1)
+    numbered = next((position for position, word in enumerate(words) if re.search(r"\d", word)), len(words) - 1)
     return "-".join(words[: numbered + 1]) or "gpu"
 
 

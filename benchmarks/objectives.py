@@ -1,8 +1,8 @@
 """How long does a training step of the objective alone take, from S to dL/dS, against the plain autograd loss?
 
 Both directions. Medians of interleaved repeats in one process, one thread, so that a noisy machine slows both alike:
-compare ratios, not times. Memory is the peak of what torch allocates, in multiples of S. bare: one matrix product of
-the same size.
+compare ratios, not times. Memory is the peak of torch's allocations, in multiples of S. bare: a matrix product of the
+same size.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lossscope.core.weights import backward, both, reduce_weights
 from lossscope.registry import build
 
 SIZES, REPEATS = (128, 1024), {128: 1500, 1024: 60}
-WARMUP = 20  # turns before those that are counted
+WARMUP = 20  # turns that do not count
 
 
 def plain_ntxent(S: Tensor, rows: Tensor, diagonal: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ def steps(spec: str, plain: Callable[[Tensor, Tensor, Tensor], Tensor], size: in
 
 
 def read_gradient(S: Tensor) -> Tensor:
-    """Return dL/dS, which a step has written to S."""
+    """Return dL/dS, which a step wrote to S."""
     assert S.grad is not None
     return S.grad
 
@@ -107,7 +107,7 @@ def medians(functions: tuple[Callable[[], object], ...], repeats: int) -> list[f
 
 
 def peak(function: Callable[[], object], size: int) -> float:
-    """Return the largest sum of live allocations in one call, in multiples of S."""
+    """Return the largest sum of live allocations in a call, in multiples of S."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         function()
     trace: Any = profiler.profiler

@@ -1,10 +1,10 @@
 """How long do pairwise scores take at the original sizes (36 regions, 13 words, width 1024), against a loop?
 
-Scoring: 500 captions with 100, 16 and 1 images; GFLOP/s count the published formulas, part of which our closed forms
+Scoring: 500 captions with 100, 16 and 1 images; GFLOP/s count the published formulas, some of which our closed forms
 avoid. Training: 64 images and 64 captions of 8 to 18 words, S forward and backward to features and parameters, counted
-as three forward passes (ours does four); `whole` adds the towers. loop: one iteration a caption. %: of a bare matrix
-product. One thread, medians of interleaved repeats; each peak of memory is that of a new process above what it holds
-with model and inputs.
+as three forward passes (ours takes four); `whole` adds the towers. loop: an iteration a caption. %: of a bare matrix
+product. One thread, medians of interleaved repeats; each peak of memory is that of a new process, above its level with
+model and inputs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lossscope.registry import build
 
 REGIONS, WORDS, VOCABULARY, BATCH = 36, 13, 8481, 64
 CAPTIONS, IMAGES, REPEATS = 500, (100, 16, 1), 3
-LOOP_CAPTIONS = 100  # captions that the loop is timed on
+LOOP_CAPTIONS = 100  # captions of the timed loop
 MFLOP = {  # for one pair of 36 regions and 13 words, by the published formulas
     "scan:direction=t2i": 1.92,
     "scan:direction=i2t": 1.92,
@@ -40,13 +40,13 @@ MFLOP = {  # for one pair of 36 regions and 13 words, by the published formulas
     "sgraf:module=saf": 9.3,
     "sgraf:module=sgr": 26.4,
 }
-# freed blocks return to the system at once, so that the peak is of live tensors, without what the allocator keeps
+# freed blocks return to the system at once, so that the peak is of live tensors, without the allocator's cache
 ENVIRONMENT = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 Score = Callable[[EncodedBatch, EncodedBatch], Tensor]
 
 
 def attend(query: Tensor, context: Tensor, sharpness: float, focal: str = "") -> Tensor:
-    """Return what each query attends to, (n, Q, D), by the published formulas without any shortcut.
+    """Return the attended context of each query, (n, Q, D), by the published formulas without any shortcut.
 
     Args:
         query: (n, Q, D).
@@ -65,12 +65,12 @@ def attend(query: Tensor, context: Tensor, sharpness: float, focal: str = "") ->
 
 
 def relevance(query: Tensor, context: Tensor, sharpness: float, focal: str = "") -> Tensor:
-    """Return the mean cosine of the queries with what they attend to, (n,)."""
+    """Return the mean cosine of the queries with their attended context, (n,)."""
     return functional.cosine_similarity(query, attend(query, context, sharpness, focal), dim=2).mean(1)
 
 
 def column(encoder: Encoder, spec: str, images: EncodedBatch, texts: EncodedBatch, j: int) -> Tensor:
-    """Return S of all images with caption j, (n,): the caption is cut to its length and repeated for every image."""
+    """Return S of all images with caption j, (n,): the caption is cut to its length and repeated for each image."""
     assert images.local is not None and texts.local is not None
     words = texts.local[j : j + 1, : int(texts.lengths[j])].repeat(len(images), 1, 1)
     name, _, option = spec.partition("=")
@@ -83,7 +83,7 @@ def column(encoder: Encoder, spec: str, images: EncodedBatch, texts: EncodedBatc
 
 
 def graph_column(tower: nn.Module, regions: Tensor, words: Tensor, difference: Tensor) -> Tensor:
-    """Return one column of SGRAF's S, (n,): every layer of every step, for every node of the graph.
+    """Return a column of SGRAF's S, (n,): each layer of each step, for each node of the graph.
 
     Args:
         tower: the similarity module of the encoder.
@@ -127,7 +127,7 @@ def encode_random(encoder: Encoder, images: int, lengths: Tensor) -> tuple[Encod
 
 
 def medians(functions: list[Callable[[], object]]) -> tuple[list[float], float]:
-    """Return the median seconds of each function and GFLOP/s of bare matrix products; the first turn is not counted."""
+    """Return the median seconds of each function and GFLOP/s of bare matrix products; the first turn does not count."""
     sizes = ((100 * REGIONS, 1024, CAPTIONS * WORDS), (2048, 1024, 2048))
     calls = functions + [partial(torch.mm, torch.randn(a, b), torch.randn(b, c)) for a, b, c in sizes]
     seconds: list[list[float]] = [[] for _ in calls]
@@ -149,17 +149,17 @@ def scoring(spec: str) -> dict[str, float]:
     row: dict[str, float] = {}
     for n in reversed(IMAGES):
         images, texts = encode_random(encoder, n, torch.full((CAPTIONS,), WORDS))
-        some = texts.select(slice(0, LOOP_CAPTIONS))
-        # a focal step may keep or drop an element that lies on its threshold, as S is rounded differently
-        assert float(((ours(images, some) - loop(images, some)).abs() > 1e-5).float().mean()) < 0.01
-        (our_seconds, loop_seconds), bare = medians([partial(ours, images, texts), partial(loop, images, some)])
+        part = texts.select(slice(0, LOOP_CAPTIONS))
+        # a focal step may keep or drop an element on its threshold, as S is rounded differently
+        assert float(((ours(images, part) - loop(images, part)).abs() > 1e-5).float().mean()) < 0.01
+        (our_seconds, loop_seconds), bare = medians([partial(ours, images, texts), partial(loop, images, part)])
         row |= {f"ratio {n}": loop_seconds * CAPTIONS / LOOP_CAPTIONS / our_seconds, "bare": bare}
         row["rate"] = MFLOP[spec] * n * CAPTIONS / our_seconds / 1000
     return row
 
 
 def training(spec: str, quantity: str) -> dict[str, float]:
-    """Return numbers of one training step.
+    """Return the numbers of a training step.
 
     Args:
         spec: of the encoder.
@@ -190,7 +190,7 @@ def training(spec: str, quantity: str) -> dict[str, float]:
 
 
 def memory(name: str) -> float:
-    """Return the MB that this process holds (VmRSS), or the peak of that (VmHWM)."""
+    """Return the memory of this process in MB (VmRSS), or its peak (VmHWM)."""
     return int(Path("/proc/self/status").read_text().partition(f"{name}:")[2].split()[0]) / 1024
 
 

@@ -1,11 +1,11 @@
 """How long does a sweep of the paper's size take: 145,000 pairs (29,000 images) in batches of 128, d = 1024?
 
-Embeddings in memory, both directions, the numbers of every batch written to a file. bare: rows gathered and multiplied,
-nothing else, once with one product a batch and once with one product for four into buffers that are used again; ratios
-are to the faster. plain: the same numbers batch by batch in plain torch (benchmarks/plain.py); their means and
-deviations are first compared with ours. five: NT-Xent, triplet, triplet SH, Unified, VLC. cheap: all probes that
-`--probes cheap` takes. First with one thread (CPU time), then with one thread a core (wall time): of torch, and ours
-shares its stacks among them (`--jobs`).
+Embeddings in memory, both directions, the numbers of each batch written to a file. bare: rows gathered and multiplied,
+nothing else, with a product a batch, and with a product for four batches into reused buffers; ratios are to the faster.
+plain: the same numbers batch by batch in plain torch (benchmarks/plain.py); first, their means and deviations are
+compared with ours. five: NT-Xent, triplet, triplet SH, Unified, VLC. cheap: all probes that `--probes cheap` takes.
+First with one thread (CPU time), then with one thread a core (wall time): torch uses them, and ours shares its stacks
+among them (`--jobs`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lossscope.registry import load, names
 
 SIZE = 128  # pairs in a batch
 STACK = 4  # batches in one product; the fastest of 1 to 32
-_COUNTED = {"cocos": "cocos:unit=paper", "weight_mass": "weight_mass:unit=paper"}  # as the paper does
+_COUNTED = {"cocos": "cocos:unit=paper", "weight_mass": "weight_mass:unit=paper"}  # in the unit of the paper
 CHEAP = tuple(_COUNTED.get(name, name) for name in names("probes") if load("probes", name).cheap)
 
 
@@ -48,7 +48,7 @@ class Case:
             torch.mm(self.images[images], self.captions[captions].T)
 
     def bare_by_stack(self) -> None:
-        """Gather and multiply the rows of several batches at once, into buffers that are used again."""
+        """Gather and multiply the rows of several batches at once, into reused buffers."""
         d = self.images.shape[1]
         v, t = (self.images.new_empty(STACK * SIZE, d) for _ in "vt")
         S = self.images.new_empty(STACK, SIZE, SIZE)
@@ -76,7 +76,7 @@ class Case:
 
 
 def check_against_plain(embedded: SplitEmbeddings) -> int:
-    """Return how many means and deviations are those of plain torch, to 1e-4. Raise AssertionError when one is not."""
+    """Return how many means and deviations equal those of plain torch, to 1e-4. Raise AssertionError if any differs."""
     plain = plain_summary(embedded, FIVE, all_probes=True)
     rows = Sweep(FIVE, CHEAP, interval=None).run(embedded).summary
     specs = dict(zip(rows["objective"].dropna().unique(), FIVE, strict=True))
@@ -119,7 +119,7 @@ def main() -> None:
 
 
 def table_rows(case: Case, repeats: int, device: str) -> list[tuple[str, ...]]:
-    """Time every variant; return its row of the table."""
+    """Time the variants; return their rows of the table."""
     variants = {
         "bare, a product a batch": case.bare_by_batch,
         "bare, a product for four": case.bare_by_stack,

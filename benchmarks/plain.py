@@ -1,7 +1,7 @@
-"""What a sweep with all cheap probes reports, in plain torch, batch by batch: the numbers to compare with.
+"""Compute the numbers of a sweep with all cheap probes in plain torch, batch by batch, to compare with.
 
-Each statistic of a batch is one line of torch on whole matrices; no loop over queries, and nothing computed twice.
-Batches are pairs, with one positive on the diagonal.
+Each statistic of a batch is a line of torch on whole matrices, without a loop over queries or repeated work. Batches
+are pairs, with a positive on the diagonal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIVE = (NTXENT, "triplet", "triplet-sh", "unified", "vlc")
 def sweep(
     embedded: SplitEmbeddings, objectives: Sequence[str], all_probes: bool, batch_size: int = 128
 ) -> dict[Key, list[float]]:
-    """Return the statistics of every batch, NaN where one is not defined.
+    """Return the statistics of each batch; NaN if undefined.
 
     Args:
         embedded: images and captions.
@@ -58,8 +58,8 @@ def sweep(
 def summary(results: dict[Key, list[float]], pairs: int, batch_size: int, file: Path) -> dict[Key, tuple[float, float]]:
     """Return the mean over queries, and the deviation over full batches; write all numbers to a file.
 
-    TOTALS are averaged over full batches. All are of the batches where a number is defined, which have `batch_size` of
-    all `pairs`, the last one the rest.
+    TOTALS are averaged over full batches. Batches without a number are left out. Each batch has `batch_size` of all
+    `pairs`, the last batch the rest.
     """
     frame = pd.DataFrame({"/".join(map(str, key)): values for key, values in results.items()})
     frame.to_parquet(file)
@@ -74,7 +74,7 @@ def summary(results: dict[Key, list[float]], pairs: int, batch_size: int, file: 
 
 
 def weights(objective: str, S: Tensor) -> tuple[Tensor, Tensor]:
-    """Return what the paper thresholds, (B, B) and 0 on the diagonal, and the weight on the positive, (B,)."""
+    """Return the weights that the paper thresholds, (B, B), 0 on the diagonal, and that on the positive, (B,)."""
     diagonal = torch.eye(len(S), dtype=torch.bool, device=S.device)
     if objective == "triplet":
         w = ((MARGIN - S.diag()[:, None] + S > 0) & ~diagonal).float()

@@ -1,9 +1,9 @@
-"""What do tiles cost where weights do count: about 1, 15 and 100 a query, on clustered embeddings?
+"""What do tiles cost if weights count: about 1, 15 and 100 a query, on clustered embeddings?
 
-As benchmarks/tiles.py, whose random embeddings have a mean count of 0: there nothing is ever kept. Here the directions
-of pairs lie in a subspace of few dimensions, so that others are near (`benchmarks/clustered.py`); for counts of 15 and
-100, 16 and 98 pairs share one, in no order: no more than 99 weights can be above 0.01. kept: entries a query that could
-count by the sums so far when their tile was added; mean count: those that did in the end.
+The random embeddings of benchmarks/tiles.py have a mean count of 0, so that tiles keep no entry. Here the directions of
+pairs lie in a subspace of few dimensions, so that other pairs are near (`benchmarks/clustered.py`). For counts of 15
+and 100, 16 and 98 pairs share a direction, in random order, as at most 99 weights can be above 0.01. kept: entries a
+query that could count by the sums so far when their tile was added; mean count: entries that counted in the end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lossscope.objectives.counting.large_entries import LargeEntries
 
 
 def count_kept(case: Case) -> tuple[float, float, float]:
-    """Return how many entries a query are kept before any is discarded, the mean count, and the peak in MB."""
+    """Return the number of kept entries a query before any is discarded, the mean count, and the peak in MB."""
     kept, counts, original = 0, [], KeptEntries.add
 
     def counting(self: KeptEntries, entries: LargeEntries, *others: object) -> None:

@@ -1,9 +1,9 @@
 """How long does recall of a whole split take, against the bare product, and against sorting the row of each query?
 
-Both directions. bare: S in panels of 512 images, nothing else. ours: exact ranks, ties and the ten best of every query.
-a sort a query: the way of VSE++'s evaluation, one product and one argsort for each image and for each caption; timed on
-a slice of the images and their captions and scaled to all of them. Ranks of that slice are first compared on embeddings
-that are rounded so that every product is exact: they are equal wherever no candidate ties with the positive.
+Both directions. bare: S in panels of 512 images, nothing else. ours: exact ranks, ties and the ten best of each query.
+a sort a query: VSE++'s evaluation, with a product and an argsort for each image and each caption; timed on a slice of
+the images and their captions, and scaled to all. First, ranks of that slice are compared on embeddings rounded so that
+all products are exact: they are equal unless a candidate ties with the positive.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ K = 5  # captions of an image
 
 
 class Case:
-    """A split whose first `n_sort` images, and their captions, are also ranked by sorting."""
+    """A split; its first `n_sort` images, and their captions, are also ranked by sorting."""
 
     def __init__(self, embedded: SplitEmbeddings, n_sort: int) -> None:
         assert embedded.images is not None and embedded.captions is not None
@@ -58,7 +58,7 @@ class Case:
 
 
 def check_against_sorting(case: Case) -> int:
-    """Return how many ranks are those of sorting. Raise AssertionError for one that differs without a tie."""
+    """Return how many ranks equal those of sorting. Raise AssertionError if any differs without a tie."""
     on_grid = replace(case.embedded, images=round_to_grid(case.images), captions=round_to_grid(case.captions))
     exact_case = Case(on_grid, case.n_sort)
     i2t_ranks, t2i_ranks, i2t_ties, t2i_ties = exact_case.ours()
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    # so much noise that positives are among the hardest of the negatives: ranks are neither all first nor random
+    # enough noise to put positives among the hardest negatives: ranks are neither all first nor random
     noise = options.width**0.5 / 4
     case = Case(source(options.images, K, options.width, noise=noise, device=options.device), options.slice)
     n_equal = check_against_sorting(case)

@@ -1,4 +1,4 @@
-"""One training step whose gradients are reduced by our own code or by DistributedDataParallel, for data_parallel.py."""
+"""Take a training step with gradients reduced by our code or by DistributedDataParallel, for data_parallel.py."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ class Pairs:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one picture."""
+        """The shape of a picture."""
         return (3, SIDE, SIDE)
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def take(self, rows: Rows) -> Any:
-        """Return the pixels of some pictures."""
+        """Return the pixels of the pictures at these rows."""
         return self.pixels[rows].numpy()
 
 
 class Gated(Encoder):
-    """Towers with a layer that only captions of LENGTH words pass through, or no caption at all."""
+    """Towers with a layer that only captions of LENGTH words pass, or no caption at all."""
 
     def __init__(self, length: int) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Gated(Encoder):
 
 
 class WholeForward(nn.Module):
-    """A forward pass to S as one module, which is what DistributedDataParallel wraps; both towers are inside."""
+    """A forward pass to S of both towers as one module, for DistributedDataParallel to wrap."""
 
     def __init__(self, model: Encoder, processes: ProcessGroup) -> None:
         super().__init__()
@@ -101,7 +101,7 @@ class WholeForward(nn.Module):
 
 
 class SharedStep:
-    """A model whose gradients are shared by one of VARIANTS."""
+    """A model that shares its gradients by one of VARIANTS."""
 
     def __init__(self, model: Encoder, variant: str, processes: ProcessGroup) -> None:
         self.model, self.variant, self.processes = copy.deepcopy(model), variant, processes
@@ -109,7 +109,7 @@ class SharedStep:
         self.inside = WholeForward(self.model, processes)
         self.forward: Callable[[Pairs], Tensor] = self.inside
         if variant != "ours":
-            with warnings.catch_warnings():  # later versions of torch have another name for broadcast_buffers
+            with warnings.catch_warnings():  # later versions of torch rename broadcast_buffers
                 warnings.simplefilter("ignore", FutureWarning)
                 wrapped = DistributedDataParallel(
                     self.inside, broadcast_buffers=False, find_unused_parameters=variant != "DDP"
@@ -121,7 +121,7 @@ class SharedStep:
 
     @property
     def scale(self) -> float:
-        """On W: the share of one process where gradients are added up, all of it where they are averaged."""
+        """The factor on W: 1 / processes if gradients are added up, 1 if they are averaged."""
         return 1.0 if self.variant in ("DDP", "DDP unused") else 1 / self.processes.size
 
     def send_back(self, pairs: Pairs) -> Tensor:
@@ -133,7 +133,7 @@ class SharedStep:
         return S
 
     def reduce(self, *beside: nn.Parameter) -> None:
-        """Finish the gradients; DistributedDataParallel has done so during backward."""
+        """Finish the gradients; DistributedDataParallel finished them during backward."""
         if self.variant == "ours":
             sum_gradients(self.processes, [*self.model.parameters(), *beside])
 
@@ -145,13 +145,13 @@ class SharedStep:
 
     @property
     def gradients(self) -> dict[str, Tensor | None]:
-        """By name of the parameter; None where there is none."""
+        """Return the gradients by name of the parameter; None without a gradient."""
         return {name: p.grad for name, p in self.model.named_parameters()}
 
 
 @contextlib.contextmanager
 def joined(file: Path, rank: int, size: int) -> Iterator[ProcessGroup]:
-    """Join a gloo group over a file, in which a process that waits for another gives up after a while."""
+    """Join a gloo group over a file; a process that waits for another gives up after a minute."""
     use_loopback()
     timeout = datetime.timedelta(seconds=PATIENCE)
     dist.init_process_group("gloo", init_method=file.absolute().as_uri(), rank=rank, world_size=size, timeout=timeout)
@@ -162,7 +162,7 @@ def joined(file: Path, rank: int, size: int) -> Iterator[ProcessGroup]:
 
 
 def encoder(spec: str) -> Encoder:
-    """Return a new encoder, always the same; UNUSED names those with a layer that is not always used."""
+    """Return a new encoder, always the same; those of UNUSED have a layer that is not always used."""
     torch.manual_seed(0)
     length = UNUSED.get(spec)
     model: Encoder = Gated(length) if length else build("encoders", spec).build((3, SIDE, SIDE), WORDS)
@@ -174,7 +174,7 @@ def _add_up(_state: object, bucket: Any) -> torch.futures.Future[Tensor]:
     return future.then(partial(_first))  # type: ignore[no-any-return]
 
 
-# torch looks for the classes, not for their names
+# torch needs the classes, not their names
 _add_up.__annotations__ |= {"bucket": torch._C._distributed_c10d.GradBucket, "return": torch.futures.Future[Tensor]}
 
 

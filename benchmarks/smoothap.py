@@ -21,7 +21,7 @@ from lossscope.core.similarity import Mask, group_mask, normalise
 from lossscope.objectives.smoothap import SmoothAP
 
 IMAGES, CAPTIONS, WIDTH, TAU, EPS = 128, 5, 64, 0.01, 0.01
-# freed blocks return to the system at once, so that the peak is of live tensors, without what the allocator keeps
+# freed blocks return to the system at once, so that the peak is of live tensors, without the allocator's cache
 ENVIRONMENT = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 VARIANTS = (
     "plain loss",
@@ -34,7 +34,7 @@ VARIANTS = (
 
 
 def inputs() -> tuple[Tensor, Mask]:
-    """Return S (128, 640) of captions that are their image and noise, and the i2t mask."""
+    """Return S (128, 640) of captions that are their image plus noise, and the i2t mask."""
     generator = torch.Generator().manual_seed(0)
     images = normalise(torch.randn(IMAGES, WIDTH, generator=generator))
     noise = torch.randn(IMAGES * CAPTIONS, WIDTH, generator=generator)
@@ -44,7 +44,7 @@ def inputs() -> tuple[Tensor, Mask]:
 
 
 def plain(S: Tensor, match: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the losses (N,) and D (N, M, M), the sigmoid of every difference of two candidates of a query."""
+    """Return the losses (N,) and D (N, M, M), the sigmoid of the difference of each two candidates of a query."""
     difference = S[:, None, :] - S[:, :, None]
     D = torch.sigmoid(difference / TAU) * (1 - torch.eye(S.shape[1]))
     rank = 1 + D.sum(2)
@@ -60,7 +60,7 @@ def plain_counts(S: Tensor, match: Tensor) -> Tensor:
 
 
 def variant_function(variant: str) -> tuple[Callable[[Tensor, Mask], Tensor], bool]:
-    """Return what a variant computes in each direction, and whether it also computes the gradient."""
+    """Return the function of a variant for a direction, and whether it also computes the gradient."""
     ours = SmoothAP(TAU)
     if variant == "plain counts":
         return (lambda S, mask: plain_counts(S, mask.match)), False

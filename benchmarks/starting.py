@@ -1,7 +1,7 @@
-"""How long does a command take that has little to do? A new process of each, against one that only imports torch.
+"""How long does a command take that has little to do? A new process of each, against a process that imports torch.
 
-CPU time of the whole process on one thread, Python's own start and end included; embeddings are in the cache, modules
-compiled. Medians, in turns with `import torch`, which is what a ratio of 1 is.
+CPU time of the whole process on one thread, start and end of Python included; embeddings are in the cache, modules
+compiled. Medians, in turns with `import torch`, whose ratio is 1.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def main() -> None:
 
 
 def cpu_seconds(words: list[str]) -> float:
-    """Return the CPU time of a process and of those that it starts."""
+    """Return the CPU time of a process and its children."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment["OMP_NUM_THREADS"] = "1"  # threads that wait for others spin
+    environment["OMP_NUM_THREADS"] = "1"  # waiting threads spin, which costs CPU time
     subprocess.run(words, env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

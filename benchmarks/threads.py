@@ -1,8 +1,8 @@
-"""What do threads gain: the paper's sweep, and one large batch in tiles, with one job and with one for each core?
+"""What do threads gain: the paper's sweep, and one large batch in tiles, with one job and with a job for each core?
 
-Wall time, both in turns. parts: seconds of one job in stacks or bands, which threads share; outside: the others, for
-rows, files and the summary. lock: seconds of parts that a profiler finds in Python's functions, not in those of torch
-and numpy; its own cost makes them look longer. MB: peak above the embeddings, of one job and of all. At 8 and 64 cores
+Wall time, both in turns. parts: seconds of one job in stacks or bands, which threads share; outside: the other seconds,
+for rows, files and the summary. lock: seconds of parts that a profiler finds in functions of Python, not of torch and
+numpy; the profiler's cost makes them longer. MB: peak above the embeddings, of one job and of all. At 8 and 64 cores
 the time is computed, not measured: outside + the larger of parts / cores and lock.
 """
 
@@ -45,7 +45,7 @@ def around(measured: Callable[[Callable[[], Any]], Any]) -> Iterator[None]:
 
 
 def seconds_of_parts(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds of a work of one job, and those in its parts."""
+    """Return the seconds of work in one job, and the seconds in its parts."""
     spent: list[float] = []
 
     def timed(part: Callable[[], Any]) -> Any:
@@ -61,7 +61,7 @@ def seconds_of_parts(work: Callable[[], object]) -> tuple[float, float]:
 
 
 def profile(work: Callable[[], object]) -> tuple[float, list[tuple[str, ...]]]:
-    """Return the seconds of parts in Python's functions, and the functions that take longest, of either kind."""
+    """Return the seconds of parts in Python's functions, and the slowest functions of any kind."""
     profiler = cProfile.Profile()
     with around(profiler.runcall):
         work()
@@ -96,9 +96,9 @@ def main() -> None:
             for case.jobs in times:
                 start = time.perf_counter()
                 work()
-                if turn:  # the first one is not counted
+                if turn:  # the first turn does not count
                     times[case.jobs].append(time.perf_counter() - start)
-        one, every = (statistics.median(taken) for taken in times.values())
+        with_one, with_all = (statistics.median(taken) for taken in times.values())
         megabytes = []
         for case.jobs in times:
             megabytes.append(f"{peak(work):.0f}")
@@ -107,8 +107,8 @@ def main() -> None:
         parts = statistics.median(inside for _, inside in of_turns)
         outside = statistics.median(whole - inside for whole, inside in of_turns)
         lock, longest = profile(work)
-        at = [one / (outside + max(parts / cores, lock)) for cores in (8, 64)]
-        numbers = (one, every, one / every, parts, outside, lock, *at)
+        at = [with_one / (outside + max(parts / cores, lock)) for cores in (8, 64)]
+        numbers = (with_one, with_all, with_one / with_all, parts, outside, lock, *at)
         rows.append((name, *(f"{x:.2f}" for x in numbers), *megabytes))
         profiles.append(f"{name}\n{table(('own time of functions in parts', 'calls', 's'), longest)}")
     print(f"{options.pairs} pairs, d = {options.width}; {machine()}, medians of {options.repeats}\n")

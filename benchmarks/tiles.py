@@ -1,7 +1,7 @@
 """How much longer do counts and weight mass of one large batch take than the bare product of the same panels?
 
-Both directions. bare: S in panels of 512 rows, nothing else. ours: the whole pass, the positives' own products
-included. MB: peak above the embeddings.
+Both directions. bare: S in panels of 512 rows, nothing else. ours: the whole pass, products of the positives included.
+MB: peak above the embeddings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How much does `watch` add to a training? One call on a batch of 128 pairs, against one step of the small CNN.
 
-Both directions, on the scenes; medians in one process, one thread. The ratio is what a training pays that calls `watch`
-at every step; at every hundredth step it pays a hundredth of it.
+Both directions, on the scenes; medians in one process, one thread. The ratio is the cost of a `watch` at each step of a
+training; at each hundredth step it costs a hundredth of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lossscope.training.task import prepare_task
 
 PAIRS = 128
 PROBES = ("cocos", "similarity", "contributors")
-WARMUP = 3  # calls before those that are counted
+WARMUP = 3  # calls that do not count
 
 
 def training_step(folder: Path) -> Callable[[], object]:
@@ -43,7 +43,7 @@ def training_step(folder: Path) -> Callable[[], object]:
 
 
 def milliseconds(function: Callable[[], object], n: int) -> float:
-    """Return the median milliseconds of n calls, after a few that are not counted."""
+    """Return the median milliseconds of n calls, after a warm-up."""
     times = []
     for turn in range(n + WARMUP):
         start = time.perf_counter()

@@ -1,13 +1,13 @@
-"""What does `watch` cost beside the loss itself? As a share of the forward and backward of a contrastive loss alone.
+"""What does `watch` cost beside the loss? As a share of the forward and backward of a contrastive loss alone.
 
-The loss is the cross-entropy of both directions at τ = 0.05 from embeddings of width 512, without any encoder: in a
-training it is a small part of the step, of which `watch` is then the same small part. Both probes that are the default
-(`similarity`, `cocos`). Medians of CPU time of one thread, in turns with the loss; memory is the peak above what is
-held before, S and its gradient included where the loss makes them.
+The loss is the cross-entropy of both directions at τ = 0.05 from embeddings of width 512, without any encoder. In a
+training the loss is a small part of the step, so `watch` costs that share of a small part. Both default probes run
+(`similarity`, `cocos`). Medians of CPU time of one thread, in turns with the loss; memory is the peak above the level
+before, S and its gradient included if the loss makes them.
 
-- whole: B pairs in one process, S (B, B) as the loss has it, and embeddings, whose S is made again
-- rows: one of 8 processes, its S (b, 8 b) in both directions, merged (a group of one process: the message is apart)
-- ring: the same rows in 8 blocks, none of which is kept; its loss is that of the rows, as a ring computes no less
+- whole: B pairs in one process, from the loss's S (B, B), and from embeddings, with a new S
+- rows: 1 of 8 processes, its S (b, 8 b) in both directions, merged (a group of one process: the message is apart)
+- ring: the same rows in 8 blocks that are not kept; its loss is that of the rows, as a ring computes no less
 - sample: 500 of the B queries of each direction against all candidates, from embeddings
 - towers: in place of the loss a whole step of two transformers of MiniLM's size (6 layers of width 384) on 16 tokens an
   item, forward and backward, and `watch` of its S; CLIP-B/32 has about ten times as many parameters, and more tokens
@@ -33,24 +33,24 @@ from lossscope.objectives.checks.spawn import join_file_group, run_processes
 
 WIDTH, TAU, SPEC = 512, 0.05, "ntxent:tau=0.05"
 WHOLE, LOCAL, PROCESSES, SAMPLED = (256, 1024, 4096), (128, 512), 8, (4096, 500)
-RANK = 3  # of the process whose rows are looked at
+RANK = 3  # of the process with these rows
 Call = Callable[[], object]
 
 
 def pairs(n: int) -> tuple[Tensor, Tensor]:
-    """Return unit vectors of n pairs that are found more often than by chance."""
+    """Return unit vectors of n pairs whose positives rank better than by chance."""
     random = torch.Generator().manual_seed(0)
     first = torch.randn(n, WIDTH, generator=random)
     return normalize(first), normalize(first + 3 * torch.randn(n, WIDTH, generator=random))
 
 
-def loss(first: Tensor, second: Tensor, own: slice) -> Call:
-    """Return a function that computes the loss of some rows against all columns, and its gradients."""
+def loss(first: Tensor, second: Tensor, rows: slice) -> Call:
+    """Return a function that computes the loss of these rows against all columns, and its gradients."""
 
     def step() -> None:
         a, b = first.clone().requires_grad_(), second.clone().requires_grad_()
-        target = torch.arange(len(a))[own]
-        total = cross_entropy(a[own] @ b.T / TAU, target) + cross_entropy(b[own] @ a.T / TAU, target)
+        target = torch.arange(len(a))[rows]
+        total = cross_entropy(a[rows] @ b.T / TAU, target) + cross_entropy(b[rows] @ a.T / TAU, target)
         torch.autograd.grad(total, [a, b])
 
     return step
@@ -64,7 +64,7 @@ def line(layout: str, size: str, of_loss: Call, watched: Call, repeats: int = 5)
 
 
 def of_whole(B: int) -> list[list[str]]:
-    """Rows of whole batches."""
+    """Return the table's rows of whole batches."""
     first, second = pairs(B)
     S, of_loss, scope = first @ second.T, loss(first, second, slice(None)), LossScope(SPEC)
     repeats = 5 if B < 4096 else 3
@@ -75,11 +75,11 @@ def of_whole(B: int) -> list[list[str]]:
 
 
 def of_rows(b: int) -> list[list[str]]:
-    """Rows of one of several processes, at once and in blocks."""
+    """Return the table's rows of one of several processes, at once and in blocks."""
     B, offset = b * PROCESSES, b * RANK
     first, second = pairs(B)
-    own = slice(offset, offset + b)
-    S, S_second, of_loss = first[own] @ second.T, second[own] @ first.T, loss(first, second, own)
+    rows = slice(offset, offset + b)
+    S, S_second, of_loss = first[rows] @ second.T, second[rows] @ first.T, loss(first, second, rows)
     shared = LossScope(SPEC, across_processes=True)
 
     def ring() -> None:
@@ -96,7 +96,7 @@ def of_rows(b: int) -> list[list[str]]:
 
 
 def of_sample(B: int, queries: int) -> list[list[str]]:
-    """Row of a sample of a batch."""
+    """Return the table's row of a sample of a batch."""
     first, second = pairs(B)
     scope = LossScope(SPEC, queries=queries)
     sampled = lambda: scope.watch(queries=first, documents=second)  # noqa: E731 - as in the other rows
@@ -104,7 +104,7 @@ def of_sample(B: int, queries: int) -> list[list[str]]:
 
 
 def of_towers(B: int) -> list[list[str]]:
-    """Row of a step with encoders."""
+    """Return the table's row of a step with encoders."""
     torch.manual_seed(0)
     towers = [
         nn.TransformerEncoder(nn.TransformerEncoderLayer(384, 12, 1536, dropout=0.0, batch_first=True), 6) for _ in "ab"
@@ -128,7 +128,7 @@ def of_towers(B: int) -> list[list[str]]:
 
 
 def message(rank: int, size: int, group: Path) -> float:
-    """Return the median milliseconds of one message of every process to all others."""
+    """Return the median milliseconds of a message of each process to all others."""
     with join_file_group(group, rank, size):
         times = []
         for _ in range(300):

@@ -1,8 +1,8 @@
-"""What if the temperature were another one: how long do twenty of them take on a batch of 4096 pairs, how long one?
+"""How long does it take to count at twenty temperatures on a batch of 4096 pairs, and how long at one?
 
 ours: a sweep with `cocos`, all pairs in one batch, both directions, no frame. bare: S in panels of 512 rows, nothing
-else. MB: peak above the embeddings. The counts of the first and of the last temperature are first compared with those
-of a sweep that has this temperature alone.
+else. MB: peak above the embeddings. First, the counts of the first and last temperature are compared with those of a
+sweep of this temperature alone.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def bare(embedded: SplitEmbeddings, buffer: torch.Tensor) -> None:
 
 
 def check_against_single_sweeps(embedded: SplitEmbeddings) -> None:
-    """Raise AssertionError when a temperature has other statistics alone than among others."""
+    """Raise AssertionError if a temperature has other statistics alone than beside other temperatures."""
     keys = ["objective", "direction", "statistic"]
     together = sweep_rows(embedded, TWENTY).set_index(keys)["mean"]
     for spec in (TWENTY[0], TWENTY[-1]):

@@ -1,7 +1,7 @@
-"""Make the gallery: figures/ and reports/ of studies on painted scenes, every picture with its command.
+"""Make the gallery: figures/ and reports/ of studies on painted scenes, each picture with its command.
 
-`python studies/gallery.py` runs what is missing of three small studies (about an hour on two cores; a study that was
-stopped resumes), reports them, draws the diagrams and writes figures/README.md. `--runs DIR` is the folder of studies.
+`python studies/gallery.py` runs the missing parts of three small studies (about an hour on two cores; a stopped study
+resumes), reports them, draws the diagrams and writes figures/README.md. `--runs DIR` is the folder of studies.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class CommandPicture:
     name: str
     command: str  # {runs} stands for the folder of studies, {out} for the file
     caption: str
-    suffix: str = ""  # of the file that is kept (`-arrows`), where the command draws several
+    suffix: str = ""  # of the kept file (`-arrows`), if the command draws several
 
 
 @dataclass(frozen=True)
 class ReportPicture:
-    """A picture that is copied from the report of a study."""
+    """A picture copied from the report of a study."""
 
     name: str
     study: str
@@ -139,7 +139,7 @@ def run(arguments: list[str], folder: Path = ROOT) -> None:
 
 
 def report_study(study: str, runs: Path) -> Path:
-    """Run what is missing of a study and report it; copy REPORT_FILES to reports/; return the folder of the report."""
+    """Run the missing part of a study and report it; copy REPORT_FILES to reports/; return the folder of the report."""
     run(["study", "run", f"studies/{study}.toml", "--out", str(runs / study)])
     report = runs / f"{study}-report"
     run(["report", str(runs / study), "--out", str(report), "--title", study])
@@ -170,7 +170,7 @@ def make_picture(picture: CommandPicture | ReportPicture, runs: Path, reports: d
         shutil.copy(reports[picture.study] / "figures" / f"{picture.report_name}.png", file)
         command = f"lossscope report runs/{picture.study}"
         return f"| ![{picture.caption}]({picture.name}.png) | {picture.caption}; `{command}` |"
-    arguments = picture.command.format(runs=runs.name, out=file).split()  # commands that anybody can repeat
+    arguments = picture.command.format(runs=runs.name, out=file).split()  # anybody can repeat the command
     if "--curve" not in arguments:
         arguments += ["-o", str(file)]
     run(arguments, runs.parent if "{runs}" in picture.command else ROOT)
@@ -241,25 +241,25 @@ The COCOS paper concludes so. Counted correctly, eps 0.01, on the training split
 **Where it holds.** Of the two triplet losses, which differ only in how many negatives they count, the one that counts
 fewer (Triplet SH) retrieves better in: {better}.
 
-**Where it turns round.** It retrieves worse in: {worse}.
+**Where the order is reversed.** It retrieves worse in: {worse}.
 
-Which pairs of an image and a caption of another image are true is known of scenes: {rates} of 128 pairs, on average.
+The scenes know which captions are also true of other images: {rates} of 128 pairs, on average.
 
 | model | data | Triplet SH - Triplet | 95 % over images | 95 % over three seeds (t) |
 |---|---|--:|--:|--:|
 {lines}
 
-Over all four losses the rule is weaker. Kendall's τ: over pairs of runs of different losses, the share in which the one
-that counts more retrieves better less the share in which the one that counts fewer does. Three trainings of each loss
-are too few for an interval, and for a verdict, of which five are needed:
+Over all four losses the rule is weaker. Kendall's τ, over pairs of runs of different losses: the share in which the run
+that counts more retrieves better, minus the share in which the run that counts fewer does. Three trainings of each loss
+are too few for an interval and a verdict, which need five:
 
 | models | direction | Kendall's τ | 95 % | |
 |---|---|--:|--:|---|
 {taus}
 
 SmoothAP counts triplets of batches of 32 images with all captions, the others negatives of 128 pairs; its budget of
-steps is that of the images. All models are small, trained from scratch for ten epochs: what is shown is what these
-losses do within that budget, not where they end with pretrained towers.
+steps is that of the images. All models are small, trained from scratch for ten epochs: the table shows these losses
+within that budget, not their results with pretrained towers.
 
 ![Counts against rsum, a panel for each model and rate](../figures/count_recall.png)
 """

@@ -1,8 +1,8 @@
-"""Train every objective with one budget on scenes: six epochs, the same batches, three seeds -> reports/objectives.
+"""Train all objectives with the same budget on scenes: six epochs, equal batches, three seeds -> reports/objectives.
 
-`python studies/objectives.py` trains the runs that are missing (two at a time, less than an hour on two free cores; a
-study that was stopped resumes) and writes results.csv, one row a run. `--table` only writes README.md from that file:
-final rsum on the test split, mean ± standard deviation over seeds, and why some objectives stay below triplet.
+`python studies/objectives.py` trains the missing runs (two at a time, less than an hour on two free cores; a stopped
+study resumes) and writes results.csv, a row for each run. `--table` only writes README.md from that file: final rsum on
+the test split, mean ± standard deviation over seeds, and why some objectives stay below triplet.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ BUDGET = Recipe(
     warmup=2,
     sampling="pairs",
 )
-# options that the default of an objective does not show, trained beside every name of the registry
+# variants of objectives beside the defaults of all names of the registry
 VARIANTS = ("goal:triplet=cir,pair=sig", "goal:triplet=cir,pair=sig-ms", "cmpm:scale=20", "npair:scale=20")
-# objectives that learn little from scratch also begin at a model of two epochs of triplet, the warm-up of others
+# objectives that learn little from scratch also start from a model of two epochs of triplet, the warm-up of others
 WARM_START = ", after 2 epochs of triplet"
 WARM_START_SPECS = tuple(
     f"{name}{WARM_START}"
@@ -61,12 +61,12 @@ WARM_START_SPECS = tuple(
 
 
 def specs() -> list[str]:
-    """Return the specs of the study: every objective, some variants, and some with a warm start."""
+    """Return the specs of the study: all objectives, variants, and warm starts."""
     return [*names("objectives"), *VARIANTS, *WARM_START_SPECS]
 
 
 def train_run(spec: str, seed: int, runs: Path) -> Run:
-    """Train one run of the budget, or resume it."""
+    """Train a run of the budget, or resume it."""
     recipe = replace(BUDGET, objective=spec.removesuffix(WARM_START), seed=seed)
     folder = runs / f"{re.sub(r'[^a-z0-9]+', '_', spec)}-seed{seed}"
     if spec.endswith(WARM_START):
@@ -87,7 +87,7 @@ def train_run(spec: str, seed: int, runs: Path) -> Run:
 
 
 def write_labels(runs: Path) -> Path:
-    """Write soft labels for ncr: 1 / the number of training images that a caption is true of. A choice of ours."""
+    """Write soft labels for ncr, a choice of ours: 1 / the number of training images that a caption is true of."""
     path = runs / "labels.npz"
     if not path.is_file():
         split: Any = build("datasets", BUDGET.data).split("train")
@@ -125,7 +125,7 @@ def study(runs: Path, processes: int) -> None:
     results = REPORT / "results.csv"
     finished = set(map(tuple, pd.read_csv(results)[["objective", "seed"]].to_numpy())) if results.is_file() else set()
     missing = [(spec, seed) for spec in specs() for seed in SEEDS if (spec, seed) not in finished]
-    # some of the later ones begin at a run of triplet_sh
+    # some later runs start from a run of triplet_sh
     missing.sort(key=lambda run: (run[0] in VARIANTS + WARM_START_SPECS, run[0] == "aoq", run[1]))
     write_labels(runs)
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
@@ -147,7 +147,7 @@ WHY: dict[str, str] = tomllib.loads((REPORT / "reasons.toml").read_text(encoding
 def page(rows: pd.DataFrame) -> str:
     """Return README.md: the table, best first, and a line for each objective whose mean is below triplet's.
 
-    Raises KeyError for one below triplet that has no line in reasons.toml.
+    Raises KeyError for an objective below triplet without a line in reasons.toml.
     """
     numbers = [column for column in rows.columns if column not in ("objective", "seed", "spec")]
     groups = rows.groupby("objective")[numbers]

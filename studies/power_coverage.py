@@ -1,6 +1,6 @@
-"""Are the powers and intervals of `study power` and `compare` those that they say? Three tables by simulation.
+"""Do the powers and intervals of `study power` and `compare` hold? Three tables by simulation.
 
-`python studies/power_coverage.py` prints them in half a minute; docs/compare.md has them, and tests hold it to them.
+`python studies/power_coverage.py` prints them in half a minute; docs/compare.md has them, and tests compare both.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ SHARES = (0.5, 0.8, 0.95)  # true P(A > B)
 
 
 def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> Values:
-    """Differences as the t-test takes them to be."""
+    """Return normal differences, as the t-test assumes."""
     return rng.normal(size=shape)
 
 
 def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> Values:
-    """Differences with a long tail to one side."""
+    """Return differences with a long tail to one side."""
     return rng.exponential(size=shape)
 
 
 def failing(rng: np.random.Generator, shape: tuple[int, ...]) -> Values:
-    """Differences of which one in ten is of a training that failed, far below the others."""
+    """Return differences; 1 in 10 is of a failed training, far below the others."""
     return np.where(rng.random(shape) < 0.1, -20.0, 0.0) + rng.normal(size=shape)
 
 
@@ -45,12 +45,12 @@ DISTRIBUTIONS: tuple[Draw, ...] = (normal, skewed, failing)
 
 @cache
 def population(draw: Draw) -> Values:
-    """Return very many differences, from which truths are read."""
+    """Return very many differences, to read the truth from."""
     return draw(np.random.default_rng(0), (2_000_000,))
 
 
 def power_at_smallest(n: int, trials: int = TRIALS) -> tuple[float, float]:
-    """Return the share of t-tests of n pairs that find the smallest effect, and that find one where there is none."""
+    """Return the share of t-tests of n pairs that find the smallest effect, and the share that finds a false one."""
     rng = np.random.default_rng([1, n])
     noise = rng.normal(size=(trials, n))
     effect = smallest_effect(n, Design())
@@ -72,7 +72,9 @@ def coverage_of_superiority(n: int, draw: Draw, share: float, trials: int = TRIA
     differences = draw(rng, (trials, n)) - location
     wins = (differences > 0).sum(1)
     exact = [superiority(np.where(np.arange(n) < k, 1.0, -1.0), np.zeros(n), LEVEL) for k in range(n + 1)]
-    tails = stats.binom.ppf([[0.025], [0.975]], n, np.arange(n + 1) / n) / n  # the bootstrap, of endless resamples
+    tails = (
+        stats.binom.ppf([[0.025], [0.975]], n, np.arange(n + 1) / n) / n
+    )  # the bootstrap of infinitely many resamples
     t = differences.mean(1) / (differences.std(1, ddof=1) / np.sqrt(n))
     below = stats.nct.cdf(t, n - 1, np.sqrt(n) * stats.norm.ppf(share))
     return {
@@ -92,7 +94,7 @@ def coverage_of_sd(n: int, draw: Draw, trials: int = TRIALS) -> float:
 
 
 def images(rng: np.random.Generator, shape: tuple[int, ...]) -> Values:
-    """Differences of the rsum of single images: most are 0, a few are hundreds."""
+    """Return differences of the rsum of single images: most are 0, a few are hundreds."""
     return rng.choice([-300.0, -200, -100, 0, 100, 200, 300], p=[0.02, 0.03, 0.07, 0.7, 0.1, 0.05, 0.03], size=shape)
 
 
@@ -101,7 +103,7 @@ def coverage_of_sd_of_images(n: int, trials: int = 2000) -> float:
     rng, resampling = np.random.default_rng([4, n]), Resampling(999, 0, LEVEL)
     truth = float(images(np.random.default_rng(0), (4_000_000,)).std())
     spreads = [spread_of_images(images(rng, (n,)), "images", resampling) for _ in range(trials)]
-    return float(np.mean([one.low <= truth <= one.high for one in spreads]))
+    return float(np.mean([spread.low <= truth <= spread.high for spread in spreads]))
 
 
 def _rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -121,7 +123,7 @@ def superiority_table() -> str:
     for n in (3, 5, 10):
         for draw in DISTRIBUTIONS:
             covered = [coverage_of_superiority(n, draw, share) for share in SHARES]
-            least = [f"{100 * min(one[method] for one in covered):.1f}" for method in covered[0]]
+            least = [f"{100 * min(shares[method] for shares in covered):.1f}" for method in covered[0]]
             rows.append((str(n), draw.__name__, *least))
     return _rows(("seeds", "differences", "Clopper-Pearson", "percentile bootstrap", "noncentral t"), rows)
 

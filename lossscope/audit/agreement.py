@@ -21,7 +21,7 @@ class Agreement(Signal):
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
         if len(material.models) < 2:
-            raise Missing("agreement is of several sources; it has fewer than two")
+            raise Missing("agreement needs two sources or more; it has fewer")
         votes = np.zeros(len(pairs), np.float32)
         for model in material.models:
             positive = model.positive(pairs)

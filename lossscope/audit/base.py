@@ -1,4 +1,4 @@
-"""What a signal is: a number for each pair that is larger where the two probably match."""
+"""A signal is a number of each pair; it is larger where the two probably match."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class Signal(ABC):
 
     @abstractmethod
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        """Return a number of each pair, (n,); NaN where it has none. Raises Missing where what it reads is not there.
+        """Return a number of each pair, (n,); NaN where it has none. Raises Missing if the data lack what it reads.
 
         Args:
-            material: all that is known of both sides.
+            material: what the audit knows of both sides.
             pairs: queries and candidates.
         """
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of its column: that of its file; of a plug-in that of its class."""
+        """Return the name of its column: the name of its file, or of a plug-in's class."""
         package, _, file = cls.__module__.rpartition(".")
         return file if package == __package__ else cls.__name__
 
 
 @dataclass(frozen=True)
 class ModelSignal(Signal):
-    """A signal of embeddings: the mean over all models that are given."""
+    """A signal of embeddings: the mean over the audit's models."""
 
     group: ClassVar[Group] = "embeddings"
 

@@ -1,4 +1,4 @@
-"""How similar are they for two items that are as similar to everything as these?"""
+"""How similar are the two beyond their similarity to everything else?"""
 
 from __future__ import annotations
 

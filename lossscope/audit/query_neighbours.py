@@ -11,7 +11,7 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class QueryNeighbours(ModelSignal):
-    """value = max over the items v that have the candidate as a positive of cos(query, v), of a model's embeddings."""
+    """value = max over the items v whose positive is the candidate of cos(query, v), of a model's embeddings."""
 
     because: ClassVar[str] = "the model finds the query like its own item"
 

@@ -13,7 +13,7 @@ from .parts.model_view import ModelView
 
 @dataclass(frozen=True)
 class Rank(ModelSignal):
-    """value = −log2(1 + number of candidates above it), counted as far as the lists of the search go by default."""
+    """value = −log2(1 + number of candidates above it), at most the default length of the search's lists."""
 
     because: ClassVar[str] = "it is near the top of the query's candidates"
 

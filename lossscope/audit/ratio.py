@@ -15,7 +15,7 @@ from .parts.model_view import ModelView
 class Ratio(ModelSignal):
     """value = 1 + (s − s₊) / |s₊|, s₊ the similarity of the query's best positive; NV-Retriever's threshold is 0.95.
 
-    Kept within −10..10, as s₊ may be near 0.
+    The value is clipped to −10..10, as s₊ may be near 0.
     Source: Moreira et al. 2024 (NV-Retriever); `--mask percent`.
     """
 

@@ -16,12 +16,12 @@ from .parts.text_keys import TextKeys
 
 @dataclass(frozen=True)
 class SameText(Signal):
-    """value = 1 where the candidate's text is that of a positive but for case, blanks, punctuation and a title; else 0.
+    """value = 1 if the candidate's text equals a positive's but for case, blanks, punctuation and a title; else 0.
 
-    Of one set the query's own text counts, too. Such a pair matches, whatever else is known of it; an empty text says
-    nothing. Of texts of 20 letters or more punctuation and blanks may differ, and either may have a title in front that
-    ends with a colon, bar or dash and is at most as long as the text. Any other word or number makes another text, as
-    an article does: it is no proof.
+    In one set the query's text counts, too. Such a pair matches, whatever the other signals say. An empty text says
+    nothing. In texts of 20 letters or more punctuation and blanks may differ, and either text may begin with a title
+    that ends with a colon, bar or dash and is at most as long as the text. Any other word or number, even an article,
+    makes another text, which proves nothing.
     """
 
     because: ClassVar[str] = "it repeats a positive of the query, word for word"

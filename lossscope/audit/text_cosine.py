@@ -15,7 +15,7 @@ from .parts.text_space import TextSpace
 class TextCosine(Signal):
     """value = max over the query's positives t of cos(candidate, t), of TF-IDF vectors of stems.
 
-    Source: Salton & Buckley 1988 (TF-IDF); Hodosh et al. 2013, whose judgements it is measured on.
+    Source: Salton & Buckley 1988 (TF-IDF); measured on the judgements of Hodosh et al. 2013.
     """
 
     because: ClassVar[str] = "its text uses the words of the query's own texts"

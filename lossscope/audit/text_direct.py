@@ -13,7 +13,7 @@ from .parts.text_space import TextSpace
 
 @dataclass(frozen=True)
 class TextDirect(Signal):
-    """value = cos(query, candidate) of TF-IDF vectors of stems, where both sides are texts."""
+    """value = cos(query, candidate) of TF-IDF vectors of stems, if both sides are texts."""
 
     because: ClassVar[str] = "its text uses the words of the query"
     group: ClassVar[Group] = "texts"
@@ -21,5 +21,5 @@ class TextDirect(Signal):
     def values(self, material: Material, pairs: PairRows) -> Floats:
         space = material.part(TextSpace)
         if space.first_words is None:
-            raise Missing("its first side is no texts")
+            raise Missing("its first side has no texts")
         return sparse_product(space.first_words, space.words, pairs.left, pairs.right)

@@ -1,4 +1,4 @@
-"""Are the candidate's item and the query described alike, all texts of each together?"""
+"""Do all texts of the candidate's item say what all texts of the query say?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .parts.text_products import item_product
 class TextItems(Signal):
     """value = cos(sum of the query's texts, sum of the texts of the candidate's item), in the space of text_siblings.
 
-    The candidate is left out of the query's texts. Of a candidate of several items it is the first one.
+    The candidate is left out of the query's texts. A candidate of several items takes the first.
     """
 
     because: ClassVar[str] = "the query and its own item are described alike"

@@ -1,4 +1,4 @@
-"""How much does the candidate's text say that none of the query's own texts does?"""
+"""How much does the candidate's text say that no text of the query says?"""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .parts.text_products import unsaid_weight
 class TextMissing(Signal):
     """value = −log(1 + Σ idf of the stems, and pairs of stems, of the candidate that no text of the query has).
 
-    The idf is that of the training texts, where a phrase of none of them has the largest. A short text that leaves much
-    open can be true of many queries, though it is similar to none of their texts.
+    The idf comes from the training texts; a phrase that none of them has gets the largest. A short text that leaves
+    much open can be true of many queries, though it is not similar to their texts.
     """
 
     because: ClassVar[str] = "it says little that the query's texts do not say"

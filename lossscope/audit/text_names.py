@@ -15,9 +15,9 @@ from .parts.text_products import name_product
 class NamesAgree(Signal):
     """value = cos(names of the query and of its positives together, names of the candidate), weighted by idf.
 
-    A name is a number, or a word that mostly has a capital within sentences. Texts of one template that tell of another
-    person, date or number differ in nothing else. The candidate is left out of the positives. Without a name on one of
-    the two there is no value. Only where both sides are texts.
+    A name is a number, or a word that mostly has a capital within sentences. Texts of a template about another person,
+    date or number differ only in names. The candidate is left out of the positives. If query or candidate has no name,
+    the signal has no value. Both sides must be texts.
     """
 
     because: ClassVar[str] = "it shares names or numbers with the query"

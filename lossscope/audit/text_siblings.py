@@ -17,8 +17,8 @@ from .parts.query_texts import QueryTexts
 class TextSiblings(Signal):
     """value = max over the query's positives t of cos(P candidate, P t): P of `parts.text_space.sibling_projection`.
 
-    Texts of one item differ in what is left open and in words that mean the same; the space plays both down. A text
-    without a word of the training texts has no place in it.
+    Texts of one item differ in what they leave open and in synonyms; the space plays both down. A text without a word
+    of the training texts has no vector in it.
     Source: latent semantics (Deerwester et al. 1990) with Fisher's discriminant.
     """
 

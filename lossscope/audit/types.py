@@ -1,4 +1,4 @@
-"""Words of an audit: pairs of rows, and why a signal cannot be had."""
+"""Define the types of an audit: pairs of rows, states of a score, groups of signals."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from lossscope.core.types import Rows
 
 Floats = npt.NDArray[np.float32]
 State = Literal["calibrated", "transferred", "ranked only"]
-"""What a score is: a probability by labels of the data, one by weights of other data that are alike, or an order."""
-Group = Literal["texts", "embeddings", "copies", "own"]  # what a signal reads; `own` are those of the user's files
+"""A score is a probability by labels of the data, a probability by weights of similar data, or only an order."""
+Group = Literal["texts", "embeddings", "copies", "own"]  # what a signal reads; `own`: it is from a user's file
 
 
 @dataclass(frozen=True, eq=False)

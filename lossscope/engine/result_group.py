@@ -14,7 +14,7 @@ from lossscope.core.intervals import Floats
 from lossscope.core.similarity import Mask
 from lossscope.core.types import Rows
 from lossscope.objectives.base import Objective
-from lossscope.probes.base import ANY, Effects, HasEffects, Probe
+from lossscope.probes.base import POSITIVE, Effects, HasEffects, Probe
 from lossscope.probes.views.view import BatchShape, DenseRows, View
 
 from .linear_statistics import LinearStatistic, QueryNumbers, Scale
@@ -168,7 +168,7 @@ class ResultGroup:
             effect = effects[column].cpu()
             change = _scaled(_without_nan(one, effect, places), one.on_effect, places)
             if not isinstance(one.on_any, float) or one.on_any:
-                on_any = self._on_any(column, effect, effects.get(ANY + column), places)
+                on_any = self._on_any(column, effect, effects.get(POSITIVE + column), places)
                 change = change + _scaled(on_any, one.on_any, places)
             if one.on_above:
                 change = change + one.on_above * self._on_above(column, effect, one.threshold, places)

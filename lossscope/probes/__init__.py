@@ -1,1 +1,1 @@
-"""One file per probe: which statistics of a batch it reads and reports."""
+"""A probe reports statistics of a batch. One file per probe."""

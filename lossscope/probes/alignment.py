@@ -17,8 +17,8 @@ from .views.view import View
 class Alignment(Probe):
     """|v − t₊|² = 2 − 2 s₊ of the best positive t₊, for every query v; in [0, 4], smaller is better aligned.
 
-    It is a distance where S is the cosine of unit vectors; for other scores it is 2 − 2 s₊ and no distance.
-    NaN without a positive; skipped queries are left out of the mean.
+    It is a distance if S is the cosine of unit vectors; for other scores it is 2 − 2 s₊ and no distance.
+    NaN without a positive; the mean leaves skipped queries out.
 
     Source: Wang & Isola 2020, L_align with its exponent 2, over the pairs of a batch.
     """

@@ -1,4 +1,4 @@
-"""What a probe is: numbers for each query, candidate, batch or layer of a view, and statistics of a batch."""
+"""A probe computes numbers of each query, candidate, batch or layer of a view, and statistics of a batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Reads = Literal["counts", "extremes", "rows", "embeddings", "gradients", "keys"]
 
 @dataclass(frozen=True)
 class Accumulator:
-    """A number, or a vector, for each element of the probe's axis, and how views of the same elements are combined."""
+    """A number, or a vector, of each element of the probe's axis, and the rule that combines views of an element."""
 
     value: Tensor
     merge: Merge = "sum"  # not used for axis `query`: views hold whole rows, so their queries are concatenated
@@ -38,7 +38,7 @@ class Accumulator:
 
 Accumulators = Mapping[str, Accumulator]
 Effects = Mapping[str, Tensor]  # column -> (q, c) effect of each candidate on the number of each query, see `effects`
-ANY = "any "  # before a column's name: the effect on whether its number is above 0
+POSITIVE = "any "  # prefix of a column: the effect on whether its number is above 0
 
 
 @dataclass(frozen=True)
@@ -52,26 +52,26 @@ class Statistic:
     column: str
     reducer: ReducerName  # `curve` is the mean over queries of a column of vectors, itself a vector
     unit: str
-    is_share: bool = False  # whether the column is 0 or one other number, so that its mean is a share of the queries
-    within_one: bool = False  # whether it is from 0 to 1, whatever the data
+    is_share: bool = False  # whether the column is 0 or another constant, so that its mean is a share of the queries
+    within_one: bool = False  # whether it lies in 0..1 for all data
 
 
 class Probe:
     """A frozen dataclass whose fields are its options; it defines `reads`, `tile` and `statistics`."""
 
-    axis: ClassVar[Axis] = "query"  # what it has a number for
-    # what it uses of a view: `counts` and `extremes` come from tiles of S in one pass; `rows` (S, mask, W, counted
-    # weights), `embeddings`, `gradients` and `keys` need whole rows
+    axis: ClassVar[Axis] = "query"  # of the elements that have a number
+    # parts of a view that it uses: `counts` and `extremes` come from tiles of S in one pass; `rows` (S, mask, W,
+    # counted weights), `embeddings`, `gradients` and `keys` need whole rows
     reads: ClassVar[frozenset[Reads]]
-    needs_objective: ClassVar[bool] = False  # one that needs none is run once for all objectives
-    cheap: ClassVar[bool] = False  # costs a few passes over S, and is run when no probe is named
+    needs_objective: ClassVar[bool] = False  # a probe without objective runs once for all objectives
+    cheap: ClassVar[bool] = False  # it costs a few passes over S, and runs if no probe is named
 
     def tile(self, view: View) -> Accumulators:
         """Return the numbers of one view: query (k·q, ...), candidate (k·c, ...), batch (k, ...), layer (k, layers)."""
         raise NotImplementedError
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
-        """Return the columns: one number, or vector, for each element of the axis; never averaged here."""
+        """Return the columns: a number, or a vector, of each element of the axis; no averages."""
         return {name: part.value for name, part in accumulators.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
@@ -79,24 +79,24 @@ class Probe:
         raise NotImplementedError
 
     def check(self, objective: Objective) -> None:
-        """Raise InputError when the probe does not support the objective, before any work; by default it does."""
+        """Raise InputError before any work if the probe does not support the objective; by default it does."""
 
 
 @runtime_checkable
 class HasEffects(Protocol):
-    """A probe of queries that states how much each candidate moves its columns; of others it is measured."""
+    """A probe of queries that states the effect of each candidate on its columns; for other probes it is measured."""
 
     def effects(self, view: View) -> Effects | None:
-        """Return the effect of each candidate on each column (q, c): what leaving it out would take away.
+        """Return the effect of each candidate on each column (q, c): the number with it, less the number without it.
 
-        0 where an entry is no negative; NaN where the query would have no number. A column that is left out does not
-        depend on candidates. None where the objective does not state its effects.
+        0 where an entry is no negative; NaN where the query would have no number. A missing column does not depend on
+        candidates. None if the objective does not state its effects.
         """
         ...
 
 
 def concatenate(axis: Axis, parts: list[Accumulators]) -> dict[str, Accumulator]:
-    """Combine what the views of one batch contribute: queries are concatenated, other elements are merged."""
+    """Combine the views of a batch: concatenate queries, merge other elements."""
     total = dict(parts[0])
     for name, first in total.items():
         if axis == "query":

@@ -10,7 +10,7 @@ from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 from lossscope.objectives.counting.units import require_unit
 
-from .base import ANY, Accumulator, Accumulators, Effects, Probe, Reads, Statistic
+from .base import POSITIVE, Accumulator, Accumulators, Effects, Probe, Reads, Statistic
 from .views.view import View
 
 _STATISTICS = {
@@ -93,7 +93,7 @@ class Cocos(Probe):
             return None
         return {
             "count": effects.above,
-            ANY + "count": effects.any_above,
+            POSITIVE + "count": effects.any_above,
             "mass_high": effects.mass_above,
             "mass_below": effects.mass_below,
             "positive": effects.positive,

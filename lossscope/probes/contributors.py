@@ -23,9 +23,9 @@ _STATISTICS = (
 class Contributors(Probe):
     """N_eff = 1 / Σ p², perplexity = exp(−Σ p ln p), top1, top5 = sum of the largest p, where p = w / Σ w.
 
-    w are the weights on negatives that the objective's own paper thresholds (`counted_weights`); with several positives
-    there is one for each pair of a positive and a candidate. NaN for a query without weight, which is left out.
-    Weights are divided by their sum before they are squared, as those of well-trained models (1e-30) would underflow.
+    w are the weights on negatives that the objective's paper thresholds (`counted_weights`); with several positives,
+    each pair of a positive and a candidate has a weight. NaN for a query without weight, which is left out. Weights are
+    divided by their sum before squaring, as the small weights of well-trained models (1e-30) would underflow.
 
     Statistics:
         N_eff, perplexity: effective number of weights; n for n equal weights, 1 for a single one.

@@ -19,17 +19,17 @@ from .views.view import View
 class EffectiveRank(Probe):
     """exp(−Σ p_i ln p_i), p_i = σ_i / Σ σ, of the singular values σ of the queries of a batch, (q, d), not centred.
 
-    Between 1 (all on a line) and min(q, d), so only batches of one size can be compared. σ² are the eigenvalues of the
-    smaller of X X' and X' X in float64; those that may be rounding errors (σ² ≤ max σ² · n · 2⁻⁵²) count as 0. Views of
-    a batch add up their X' X. NaN for vectors of zeros.
+    It lies between 1 (all on a line) and min(q, d), so compare only batches of the same size. σ² are the eigenvalues of
+    the smaller of X X' and X' X in float64; values that may be rounding errors (σ² ≤ max σ² · n · 2⁻⁵²) count as 0.
+    Views of a batch add up their X' X. NaN for vectors of zeros.
 
-    Raises InputError where the source has similarities only.
+    Raises InputError if the source has similarities only.
     Source: Garrido et al. 2023 (RankMe), who add 1e-7 to p; Roy & Vetterli 2007, the effective rank.
     """
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
-    needs_all_queries: ClassVar[bool] = False  # a view of some queries needs no embeddings of the others
+    needs_all_queries: ClassVar[bool] = False  # a view of some queries needs no embeddings of the rest
 
     def tile(self, view: View) -> Accumulators:
         X = view.embeddings()[0].double()

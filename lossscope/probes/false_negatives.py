@@ -30,21 +30,21 @@ class FalseNegatives(Probe):
 
     Statistics:
         same_image: other captions of the query's image, or further copies of the caption's image, in the batch (E7); 0
-            where those are masked.
-        same_item: known positives of the query that stand as its negatives: its name where there are no images.
-        duplicates: negatives of other items whose input (pixels, words) equals that of a positive, whatever their
-            embeddings; NaN where the source does not know its inputs.
+            if they are masked.
+        same_item: known positives of the query among its negatives; the name of same_image for data without images.
+        duplicates: negatives of other items with the same input (pixels, words) as a positive, whatever their
+            embeddings; NaN if the source does not know its inputs.
         outranking: negatives strictly above the best positive.
         near: negatives whose embedding has a cosine of at least `near` with that of a positive, copies included; NaN
-            where the source has similarities only.
-        suspected: sum of the probabilities that an audit gives to negatives that it lists: those of 0.05 or more, or
-            from another threshold of its own. It is the part of the false ones to expect that is listed, fewer than
-            all, as most negatives have a probability below. Only where the option `audit` names one.
+            if the source has similarities only.
+        suspected: sum of the probabilities of the negatives that an audit lists, from 0.05 on, or from the audit's
+            threshold. It is a lower bound of the expected number of false negatives, as the list lacks the many
+            negatives of lower probability. It needs the option `audit`.
 
     Raises InputError unless -1 < near <= 1, and for an audit of other items.
     """
 
-    near: float = 0.95  # cosine with a positive from which a negative counts as near
+    near: float = 0.95  # smallest cosine with a positive at which a negative is near
     audit: Path | None = None  # folder of `lossscope audit`, or its mask.npz
     reads: ClassVar[frozenset[Reads]] = frozenset({"rows", "extremes", "embeddings", "keys"})
 
@@ -62,7 +62,7 @@ class FalseNegatives(Probe):
             "near": _count(_near(rows, self.near), rows),
         }
         if self.audit is not None:
-            columns["suspected"] = _suspected(rows, read_known_pairs(self.audit))
+            columns["suspected"] = _sum_suspects(rows, read_known_pairs(self.audit))
         return {name: Accumulator(value) for name, value in columns.items()}
 
     def statistics(self, objective: Objective | None) -> tuple[Statistic, ...]:
@@ -70,14 +70,14 @@ class FalseNegatives(Probe):
 
 
 def _count(selected: Tensor | None, rows: DenseRows) -> Tensor:
-    """(k·q,) number of negatives that are selected, (k·q, c) bool; NaN where that is None."""
+    """(k·q,) number of negatives in a selection, (k·q, c) bool; NaN if it is None."""
     if selected is None:
         return torch.full((len(rows.S),), torch.nan, device=rows.S.device)
     return (selected & rows.mask.negatives).sum(1)
 
 
 def _same_image(rows: DenseRows) -> Tensor | None:
-    """(k·q, c) whether query and candidate are, or describe, one image; of other sides whether they are positives."""
+    """(k·q, c) whether query and candidate are, or describe, the same image; for other sides, whether they match."""
     return None if rows.related is None else rows.related.to(rows.S.device)
 
 
@@ -107,8 +107,8 @@ def _near(rows: DenseRows, threshold: float) -> Tensor | None:
     return near
 
 
-def _suspected(rows: DenseRows, known: KnownPairs) -> Tensor:
-    """(k·q,) sum of the probabilities of negatives, of those that are listed."""
+def _sum_suspects(rows: DenseRows, known: KnownPairs) -> Tensor:
+    """(k·q,) sum of the probabilities of listed negatives."""
     if rows.items is None:
         raise InputError(
             "false-negatives:audit looks items up by the ids of both sides, which are not known of views that are one "
@@ -119,7 +119,7 @@ def _suspected(rows: DenseRows, known: KnownPairs) -> Tensor:
 
 
 def _positives(mask: Mask) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield the first positive of every row, then the second, ...: (k·q,) columns, and bool whether there is one."""
+    """Yield the first positive of each row, then the second, ...: (k·q,) columns, and bool whether the row has it."""
     remaining = mask.positives.clone()
     for _ in range(1 if mask.first_row_with_two_positives is None else int(remaining.sum(1).max())):
         column = remaining.to(torch.uint8).argmax(1)

@@ -26,7 +26,7 @@ _STATISTICS = (
 class Hubness(Probe):
     """N_c = #{queries whose hardest negative is candidate c}, over the queries of a batch that are not skipped.
 
-    NaN where every query is skipped.
+    NaN if all queries are skipped.
 
     Statistics:
         hub_max_count: the largest N_c.
@@ -35,8 +35,8 @@ class Hubness(Probe):
         hub_share: share of queries whose hardest negative is one of the 1 % of candidates with the largest N_c
             (c // 100 of c candidates, at least one).
 
-    Source: Radovanović et al. 2010, k-occurrences and their skewness, here of the hardest negative instead of the k
-    nearest neighbours.
+    Source: Radovanović et al. 2010, k-occurrences and their skewness; here the hardest negative replaces the k nearest
+    neighbours.
     """
 
     axis: ClassVar[Axis] = "batch"

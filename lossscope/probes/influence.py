@@ -18,16 +18,16 @@ _STATISTICS = (
     Statistic("cancellation", "cancellation", "mean", "1"),
     Statistic("undirected", "undirected", "mean", "1", within_one=True),
 )
-_LEAST = 1e-3  # cancellation below which shares may be nothing but rounding errors
+_LEAST = 1e-3  # cancellation: below it shares may be rounding errors
 
 
 @dataclass(frozen=True)
 class Influence(Probe):
     """share_c = W_c (t_c·g) / |g|², g = dL/dv = Σ_c W_c t_c, for every query v; the shares of a query sum to 1.
 
-    The share of a candidate is its part of the update. A negative one acts against the update, so others may be above
-    1. Shares are defined for queries with a cancellation of at least 0.001. Reported are their medians over queries: a
-    mean would be dominated by the few queries whose terms nearly cancel.
+    The share of a candidate is its part of the update. A candidate with a negative share acts against the update, so
+    other shares may be above 1. Queries with a cancellation of at least 0.001 have shares. The statistics are medians
+    over queries: a few queries whose terms nearly cancel would dominate a mean.
 
     Statistics:
         share_pos, share_neg: share of all positives, share of all negatives.

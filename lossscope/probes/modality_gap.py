@@ -27,7 +27,7 @@ class ModalityGap(Probe):
 
     Statistics:
         gap: |mean v − mean t|, in [0, 2].
-        gap_cosine: cosine of the two means; NaN where one of them is zero.
+        gap_cosine: cosine of the two means; NaN if either is zero.
 
     Raises InputError where the source has similarities only.
     Source: Liang et al. 2022, section 2.1 (Δ_gap), there over a data set; small batches add the noise of their means.
@@ -35,8 +35,8 @@ class ModalityGap(Probe):
 
     axis: ClassVar[Axis] = "batch"
     reads: ClassVar[frozenset[Reads]] = frozenset({"embeddings"})
-    compares_sides: ClassVar[bool] = True  # so that one set has none
-    needs_all_queries: ClassVar[bool] = False  # a view of some queries needs no embeddings of the others
+    compares_sides: ClassVar[bool] = True  # so one set has no gap
+    needs_all_queries: ClassVar[bool] = False  # a view of some queries needs no embeddings of the rest
 
     def tile(self, view: View) -> Accumulators:
         queries, candidates = (normalise(side) for side in view.embeddings())
@@ -44,7 +44,7 @@ class ModalityGap(Probe):
         return {
             "queries": Accumulator(queries.sum(1).double(), "sum"),
             "number": Accumulator(number.double(), "sum"),
-            "candidates": Accumulator(candidates.mean(1).double(), "max"),  # every view has all candidates
+            "candidates": Accumulator(candidates.mean(1).double(), "max"),  # each view has all candidates
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:

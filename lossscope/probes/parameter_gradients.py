@@ -22,11 +22,11 @@ _TOTAL = "gradient_norm"
 
 @dataclass(frozen=True)
 class ParameterGradients(Probe):
-    """|dL/dθ| of every layer and of the whole model, L the training loss of one direction of a batch.
+    """|dL/dθ| of each layer and of the whole model, L the training loss of one direction of a batch.
 
-    L = directions · R(summed query losses), R the reduction. The model's gradient is the sum of those of both
+    L = directions · R(summed query losses), R the reduction. The model's gradient is the sum of the gradients of both
     directions, whose norms do not add up. The model is in eval mode: without dropout, and with the learnt statistics of
-    batch norm. Columns: gradient_norm = √Σ of the squares, and one for each layer under its name.
+    batch norm. Columns: gradient_norm = √Σ of the squares, and a column for each layer under its name.
 
     Raises InputError where the source has no model, or a batch is processed in several views.
     """
@@ -45,8 +45,8 @@ class ParameterGradients(Probe):
             )
         if not view.shape.has_all_queries or view.shape.batches != 1:
             raise InputError(
-                f"parameter_gradients needs a batch in one piece; one of {view.shape.candidates} candidates comes in "
-                "several. Use a smaller --batch-size"
+                f"parameter_gradients needs a batch in one piece; a batch of {view.shape.candidates} candidates comes "
+                "in several. Use a smaller --batch-size"
             )
         norms = gradients(view.W * self._scale(view))
         return {name: Accumulator(norm.reshape(1)) for name, norm in norms.items()}

@@ -26,8 +26,8 @@ _STATISTICS = (
 class Recall(Probe):
     """rank = 1 + #{negatives strictly above the best positive}, among the candidates of the batch.
 
-    Queries without a positive or without a negative are left out, also where a re-ranking model has not scored the
-    pair. A batch is easier than a whole split, whose recall `lossscope eval` reports.
+    Queries without a positive or without a negative are left out, also if a re-ranking model did not score the pair. A
+    batch is easier than a whole split; `lossscope eval` reports the recall of the split.
 
     Statistics:
         R@1, R@5, R@10: percentage of queries with rank ≤ k.

@@ -29,8 +29,8 @@ _STATISTICS = (
 class Similarity(Probe):
     """s₊ of the best positive, s_n of the hardest negative, margin = s₊ − s_n, for every query.
 
-    All are in the unit of S; NaN where a query has no positive or no negative. Reported are the mean over the queries
-    of a batch, and the quantiles at 10, 50 and 90 % (nearest rank).
+    All are in the unit of S; NaN if a query has no positive or no negative. The statistics are the mean over the
+    queries of a batch, and the quantiles at 10, 50 and 90 % (nearest rank).
 
     Statistics:
         s_pos: similarity of the best positive.

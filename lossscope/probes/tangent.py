@@ -24,16 +24,16 @@ _BOUND = Statistic("bound_17", "bound_17", "mean", "norm")
 class Tangent(Probe):
     """|g − (g·v) v| for every query v, g = dL/dv = Σ_c W_c t_c, and radial = |g·v| / |g|.
 
-    Only this tangent part of g turns v; the part along v is lost when v is normalised again. `of=candidate` gives the
-    same of every candidate t, with h = dL/dt = Σ_q W_qc v_q over the queries of the batch. W is the gradient of the
-    summed query losses.
+    Only this tangent part of g turns v; normalising v again removes the part along v. `of=candidate` gives the same for
+    each candidate t, with h = dL/dt = Σ_q W_qc v_q over the queries of the batch. W is the gradient of the summed query
+    losses.
 
     Statistics:
         tangent, candidate_tangent: norm of the tangent part; mean, and quantiles at 10, 50 and 90 %.
         radial, candidate_radial: |g·v| / |g|; NaN where g is no larger than the rounding errors of its terms.
         bound_17: Σ_c |W_c| |P(t_c − t₊)| + |Σ_c W_c| |P t₊| with P x = x − (x·v) v and t₊ the best positive; queries
-            only. For losses of differences s_n − s₊ with one positive this is eq. (17) as printed, which adds the norms
-            of terms where eq. (14) adds the terms; it is never below the exact norm.
+            only. For losses of differences s_n − s₊ with one positive this is eq. (17) as printed. It adds the norms of
+            the terms that eq. (14) adds, and is never below the exact norm.
 
     Raises InputError where the source has similarities only, and for another `of`.
     Source: Li et al. 2022 (Unified loss), eq. 11 and 14-18.
@@ -62,7 +62,7 @@ class Tangent(Probe):
         return {
             "gradient": Accumulator(torch.bmm(W.transpose(1, 2), queries), "sum"),
             "terms": Accumulator(W.abs().sum(1), "sum"),
-            "candidates": Accumulator(candidates.clone(), "max"),  # every view has all candidates
+            "candidates": Accumulator(candidates.clone(), "max"),  # each view has all candidates
         }
 
     def finish(self, accumulators: Accumulators) -> dict[str, Tensor]:
@@ -121,12 +121,12 @@ def _bound(view: View, W: Tensor, queries: Tensor, candidates: Tensor) -> Tensor
 
 
 def _select(vectors: Tensor, rows: Tensor) -> Tensor:
-    """Return the vectors of some rows, (k, q), of the vectors (k, c, d) of each batch: (k, q, d)."""
+    """Return the vectors (k, q, d) at rows (k, q) of the vectors (k, c, d)."""
     return vectors.gather(1, rows[:, :, None].expand(-1, -1, vectors.shape[2]))
 
 
 def _best_positive(view: View) -> Tensor:
-    """(k·q,) column of the best positive; any column in a row without one, whose W is 0."""
+    """(k·q,) column of the best positive; any column in a row without a positive, whose W is 0."""
     rows = view.rows
     if rows.mask.first_row_with_two_positives is None:
         return rows.mask.first_positive.flatten()

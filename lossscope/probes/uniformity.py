@@ -19,8 +19,8 @@ from .views.view import View
 class Uniformity(Probe):
     """ln mean_{i≠j} exp(−2 |x_i − x_j|²) over the queries x of a batch, of unit length; in [−8, 0], lower is more even.
 
-    0 if all queries are equal; −4 + O(1/d) for random directions. An item that is in the batch twice is two queries.
-    NaN for a batch of one query. A view of some queries adds the pairs of these with all queries of the batch, so that
+    0 if all queries are equal; −4 + O(1/d) for random directions. An item that is in the batch twice counts as two
+    queries. NaN for a batch of one query. A view adds the pairs of its queries with all queries of the batch, so that
     the views of a batch together have all pairs.
 
     Raises InputError where the source has similarities only.

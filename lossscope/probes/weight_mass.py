@@ -16,7 +16,7 @@ from lossscope.objectives.counting.units import require_unit
 from .base import Accumulator, Accumulators, Effects, Probe, Reads, Statistic
 from .views.view import View
 
-_LEAST = 1e-6  # share of the weights that is rounding
+_LEAST = 1e-6  # share of the weights: below it a rest is rounding
 
 _STATISTICS = (
     Statistic("W_neg", "mass_high", "mean", "weight"),
@@ -28,12 +28,12 @@ _STATISTICS = (
 
 @dataclass(frozen=True)
 class WeightMass(Probe):
-    """W_neg = Σ_{w > eps} w, W_low = Σ_{w ≤ eps} w, W_pos = w₊, share_above = W_neg / (W_neg + W_low), of every query.
+    """W_neg = Σ_{w > eps} w, W_low = Σ_{w ≤ eps} w, W_pos = w₊, share_above = W_neg / (W_neg + W_low), of each query.
 
-    w are the weights that the objective's own paper thresholds (`counted_weights`), in its scale, or in
-    the `unit` named, see `cocos`. Sums are over negatives, divided by the number of positives where counts are.
-    Convention `released` leaves a weight equal to eps out of both sums, where the released counter does. These are the
-    W of `cocos`, for every objective, whatever its paper reports.
+    w are the weights that the objective's paper thresholds (`counted_weights`), in its scale, or in the named `unit`,
+    see `cocos`. Sums are over negatives, divided by the number of positives if counts are. Convention `released` leaves
+    a weight equal to eps out of both sums, if the released counter does. These are the W of `cocos`, for all
+    objectives, whatever their papers report.
 
     Statistics:
         W_neg: summed weight of the negatives above eps, per query.

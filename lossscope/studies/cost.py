@@ -1,4 +1,4 @@
-"""What would a study cost? A few steps of each kind of run, timed, times the steps there are."""
+"""What would a study cost? Time a few steps of each kind of run, and multiply by the number of steps."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ STEPS = 6
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one system: the runs that differ in their seed alone."""
+    """The cost of a system: the runs that differ in their seed alone."""
 
     data: str
     encoder: str
     objective_label: str
-    runs: int  # left to run
-    steps: int  # of one run
-    seconds: float  # of one run, in one of the launcher's places
+    runs: int  # that remain
+    steps: int  # of a run
+    seconds: float  # of a run, in a slot of the launcher
     measured: bool  # from finished runs of the system; else from a few steps of the same model and batch size
-    megabytes: float  # of the checkpoints of one run
+    megabytes: float  # of the checkpoints of a run
 
 
 def estimate(study: Study, device: str = "cpu", progress: Progress | None = None) -> list[Cost]:
-    """Return the cost of what is left, system by system. Features must have been made (`prepare`).
+    """Return the remaining cost of each system. The features must exist (`prepare`).
 
-    Raises what training raises for a run that cannot be trained.
+    Raises the error of the training for a run that cannot be trained.
     """
     systems: dict[tuple[str, str, str], list[RunStatus]] = {}
     for status in study.statuses():
@@ -46,14 +46,14 @@ def estimate(study: Study, device: str = "cpu", progress: Progress | None = None
     timings: dict[object, _Timing] = {}
     start = _start_seconds()
     costs = []
-    for place, statuses in enumerate(systems.values()):
+    for number, statuses in enumerate(systems.values()):
         if progress:
-            progress("timing", place, len(systems))
+            progress("timing", number, len(systems))
         run = statuses[0].run
-        left = [one for one in statuses if one.status not in ("done", "failed")]
-        measured = [one.seconds for one in statuses if one.seconds is not None]
-        if measured or not left:
-            steps, seconds, size = 0, sum(measured) / max(len(measured), 1), 0.0
+        left = [listed for listed in statuses if listed.status not in ("done", "failed")]
+        durations = [listed.seconds for listed in statuses if listed.seconds is not None]
+        if durations or not left:
+            steps, seconds, size = 0, sum(durations) / max(len(durations), 1), 0.0
         else:
             components = resolve(replace(run.recipe, data=data_of(run, study.path)))
             kind = (run.data, run.encoder, run.recipe.batch_size, components.sampling.mode)
@@ -61,13 +61,13 @@ def estimate(study: Study, device: str = "cpu", progress: Progress | None = None
                 timings[kind] = _time(components, device)
             steps, seconds, size = timings[kind].of(run)
             seconds += start
-        costs.append(Cost(*run.system, len(left), steps, seconds, bool(measured), size))
+        costs.append(Cost(*run.system, len(left), steps, seconds, bool(durations), size))
     return costs
 
 
 @dataclass(frozen=True)
 class _Timing:
-    """Of a model on a data set, with batches of one size."""
+    """Times of a model on a data set, with batches of the same size."""
 
     step: float  # seconds
     validation: float  # seconds, with what comes around it
@@ -76,7 +76,7 @@ class _Timing:
     size: int  # bytes of a checkpoint
 
     def of(self, run: StudyRun) -> tuple[int, float, float]:
-        """Steps, seconds and megabytes of a run. Examining takes as long as encoding its images in validation."""
+        """Return steps, seconds and megabytes of a run. Evaluating takes as long as encoding in validation."""
         epochs = run.recipe.epochs
         train_images, val_images, test_images = self.images
         passes = epochs + 1 + (train_images + test_images) / max(val_images, 1)
@@ -99,7 +99,7 @@ def _time(components: Components, device: str) -> _Timing:
 
 
 def _start_seconds() -> float:
-    """Seconds until a new process has imported what it needs."""
+    """Return the seconds that a new process needs for its imports."""
     begun = time.monotonic()
     subprocess.run([sys.executable, "-P", "-c", "import lossscope.studies.worker"], check=True)
     return time.monotonic() - begun

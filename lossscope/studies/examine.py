@@ -1,4 +1,4 @@
-"""What is computed of a trained run once and kept in its folder: retrieval, probes, single queries, C(eps)."""
+"""Evaluate a trained run once and keep the numbers in its folder: retrieval, probes, single queries, C(eps)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from lossscope.training.recipe_files import read_recipe
 from .study_file import ExamineConfig
 
 _SHOWN = 3  # queries of each list of those with the most and the least gradient
-_BATCH = 128  # of what-if sweeps, the same for runs that were trained with other batches
+_BATCH = 128  # of what-if sweeps, whatever the batches of the training
 
 
 def examine(
@@ -54,22 +54,22 @@ def examine(
     pictures: str | None = None,
     data: str | None = None,
 ) -> Path:
-    """Evaluate the run's best checkpoint, unless that was done; return the folder `evaluation` of the run.
+    """Evaluate the run's best checkpoint, unless that is done; return the folder `evaluation` of the run.
 
-    Writes `rows.parquet` (summary rows), `retrieval.parquet` (rank of every test query), `curves.parquet` (C(eps)),
+    It writes `rows.parquet` (summary rows), `retrieval.parquet` (rank of each test query), `curves.parquet` (C(eps)),
     `what_if.parquet` (summary rows under other objectives), `per_query.parquet` (numbers of single training queries),
-    `hardest_negative_counts.parquet` (how often each candidate is the hardest negative, where the probe hubness is
-    wanted), `heaviest_negatives.parquet` (those of the queries with the most and the least gradient, unless the model
-    scores pairs), `findings.json` (what the doctor finds in the run) and `manifest.json`, which is written last. A
-    sweep that was stopped is resumed. Of many processes each must call this.
+    `hardest_negative_counts.parquet` (how often each candidate is the hardest negative, with the probe hubness),
+    `heaviest_negatives.parquet` (those of the queries with the most and the least gradient, unless the model scores
+    pairs), `findings.json` (the doctor's findings) and, last, `manifest.json`. A stopped sweep resumes. With many
+    processes, each must call this.
 
     Args:
         run: a trained run.
-        config: what is computed.
+        config: what to compute.
         device: of the encoder.
         progress: called with (label, done, of).
-        pictures: data set that the features were made of, whose truth is recorded where it is known.
-        data: spec to read items from instead of the run's own, where files were moved.
+        pictures: data set that the features were made of; its truth is recorded if it is known.
+        data: spec to read items from instead of the run's, for moved files.
     """
     out = run.path / "evaluation"
     recipe = read_recipe(run.config)
@@ -96,15 +96,15 @@ def _evaluate(
     manifest: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> None:
-    """Compute and write everything, in a folder that is locked.
+    """Compute and write all files, in a locked folder.
 
     Args:
         run: a trained run.
-        config: what is computed.
+        config: what to compute.
         recipe: of the run.
         pictures: data set that the features were made of.
-        manifest: what is written when all is done.
-        options: how sources are read.
+        manifest: the last file to write.
+        options: how to read sources.
     """
     out, processes, progress = run.path / "evaluation", process_group(), options["progress"]
     train = load(run.path, split=config.split, **options)
@@ -146,7 +146,7 @@ def _evaluate(
 
 
 def _findings(run: Run, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the doctor finds in the run, as its document."""
+    """Return the doctor's findings in the run, as a document."""
     request = {name: options[name] for name in ("device", "cache", "progress", "data") if name in options}
     in_study = run.path.name == "run"  # STUDY/runs/KEY/run: commands are for the folder of the study
     name = "/".join(run.path.parts[-3:]) if in_study and len(run.path.parts) > 2 else run.path.name
@@ -154,14 +154,14 @@ def _findings(run: Run, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_current(run: Run) -> bool:
-    """Return whether the run's folder has an evaluation by this version of its best checkpoint, of whatever config."""
+    """Return whether the folder has an evaluation of the best checkpoint by this version, with any config."""
     if evaluation_state(run.path) is not None:
         return False
     return evaluated_checkpoint(run.path) == fingerprint(run.best)
 
 
 def _frame(path: Path, sweep: Sweep, train: SplitEmbeddings, main: bool) -> Frame | None:
-    """The sweep's frame; one of other choices, an earlier checkpoint or another state of a plug-in, is begun anew."""
+    """Return the sweep's frame. With other choices, checkpoint or state of a plug-in, the sweep begins anew."""
     if not main:
         return None
     plugins = plugin_fingerprints((*sweep.objectives, *sweep.probes))
@@ -176,9 +176,9 @@ def _frame(path: Path, sweep: Sweep, train: SplitEmbeddings, main: bool) -> Fram
 
 
 def _more_conventions(config: ExamineConfig, objective: str, sides: Sides) -> tuple[str, ...]:
-    """`cocos` again in each further convention that the objective knows, without the curve.
+    """Return specs of `cocos` for each further convention that the objective knows, without the curve.
 
-    That of the released counters is of images and captions alone.
+    The convention of the released counters is for images and captions alone.
     """
     known = build("objectives", objective).traits.conventions
     cocos = [build("probes", spec) for spec in config.probes if spec.partition(":")[0] == "cocos"]
@@ -191,7 +191,7 @@ def _more_conventions(config: ExamineConfig, objective: str, sides: Sides) -> tu
 
 
 def _in_paper_unit(spec: str) -> str:
-    """Return the spec of a probe, whose weights are in the unit of each objective's paper unless it names another."""
+    """Return the spec of a probe with weights in the unit of each objective's paper, unless it names another unit."""
     probe = build("probes", spec)
     stated = in_unit(probe, "paper")
     return spec if stated == probe else spec_of(stated)
@@ -202,7 +202,7 @@ def _has_what_if(config: ExamineConfig) -> bool:
 
 
 def _what_if(sweep: Sweep, config: ExamineConfig) -> Sweep:
-    """The same batches under other objectives; curves, which are a vector per batch, are left out."""
+    """Return the sweep of the same batches under other objectives, without curves, which are a vector per batch."""
     probes = [build("probes", _in_paper_unit(spec)) for spec in config.probes]
     without = [replace(p, curve=False) if hasattr(p, "curve") else p for p in probes if p.needs_objective]
     objectives = tuple(expand("objectives", config.what_if))
@@ -211,7 +211,7 @@ def _what_if(sweep: Sweep, config: ExamineConfig) -> Sweep:
 
 
 def _counts(train: SplitEmbeddings, pairs: int, seed: int) -> pd.DataFrame:
-    """How often each candidate is the hardest negative, both directions."""
+    """Return how often each candidate is the hardest negative, in both directions."""
     both = [hardest_negative_counts(train, pairs, seed, label).assign(direction=label) for label in train.sides.labels]
     return pd.concat(both, ignore_index=True).assign(batch_size=pairs)
 
@@ -224,9 +224,9 @@ def _heaviest(sweep: Sweep, train: SplitEmbeddings) -> pd.DataFrame:
 
 
 def _truth(pictures: str | None, split: str, source: str) -> pd.DataFrame:
-    """Share of pairs that are no positives and yet match, in per cent, where the data set knows it.
+    """Return the share of pairs that match without being positives, in per cent, if the data set knows it.
 
-    Of images and captions these are captions of other images, of passages those that answer without a label.
+    With images and captions these are captions of other images; with passages, passages that answer without a label.
     """
     content = build("datasets", pictures).split(split) if pictures else None
     if content is None or not hasattr(content, "truth"):
@@ -242,7 +242,7 @@ def _truth(pictures: str | None, split: str, source: str) -> pd.DataFrame:
 
 
 def _fingerprint(pictures: str | None, run: Run) -> str:
-    """Fingerprint of the training split: of the pictures where features were made of them."""
+    """Return the fingerprint of the training split, or of the pictures that its features were made of."""
     if pictures is None:
         return Checkpoint.load(run.best).data_fingerprint
     content: Split = build("datasets", pictures).split("train")

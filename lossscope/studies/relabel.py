@@ -1,4 +1,4 @@
-"""Names that the user gives to the systems of a report: RUN=NAME, or NAME in order."""
+"""Name the systems of a report as the user asks: RUN=NAME, or NAME in order."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ System = tuple[str, str, str]  # data, encoder, objective_label
 
 
 def relabel(records: Sequence[RunRecord], labels: Sequence[str]) -> list[RunRecord]:
-    """Return the records with the given names as objective_label; a name of one run is that of all seeds of its system.
+    """Return the records with the given names as objective_label; a run's name holds for all seeds of its system.
 
     Args:
         records: of the runs.
         labels: `RUN=NAME` for some runs, or a `NAME` for each system, in order.
 
     Raises:
-        InputError: a run that there is not, two names for one system, one name for two, or a number of names that is
-            not that of the systems.
+        InputError: an unknown run, two names for a system, a name for two systems, or a number of names other than
+            that of systems.
     """
     if not labels:
         return list(records)
     names = _by_run(records, labels) or _in_order(records, labels)
-    renamed = [replace(one, objective_label=names.get(_system(one), one.objective_label)) for one in records]
+    renamed = [
+        replace(record, objective_label=names.get(_system(record), record.objective_label)) for record in records
+    ]
     _require_distinct(records, renamed)
     return renamed
 
@@ -35,7 +37,7 @@ def _system(record: RunRecord) -> System:
 
 
 def _by_run(records: Sequence[RunRecord], labels: Sequence[str]) -> dict[System, str]:
-    """Return the names of systems; nothing where no label begins with `RUN=`."""
+    """Return the names of systems; empty if no label begins with `RUN=`."""
     systems = {record.run: _system(record) for record in records}
     pairs = [
         (run.rstrip("/").rpartition("/")[2], name) for run, equals, name in (x.partition("=") for x in labels) if equals

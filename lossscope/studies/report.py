@@ -1,4 +1,4 @@
-"""Studies and run folders -> the report: evaluate runs that were not, read all results, draw and write the page."""
+"""Report on studies and run folders: evaluate runs that need it, read all results, draw and write the page."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lossscope.report.results import Results, RunRecord, read_results
 from lossscope.stats.naming import TrainedModel, label_systems
 from lossscope.tables.choice import Choice
 from lossscope.training.recipe import Recipe
-from lossscope.training.recipe_files import checked_choices, printed_choices
+from lossscope.training.recipe_files import check_choices, printed_choices
 
 from .examine import examine, is_current
 from .relabel import relabel
@@ -44,31 +44,31 @@ def report(
     Args:
         paths: folders of studies or runs.
         out: folder to write: new, empty, or an earlier report.
-        options: what the report shows; without `split` and `test` existing evaluations of runs are used as they are.
+        options: what the report shows; without `split` and `test` it uses existing evaluations of runs.
         device: of the encoders.
         progress: called with (label, done, of).
         trust_code: import Python files that runs name.
-        config: what is computed of run folders, where it is not what the splits of the options say.
+        config: what to compute of run folders; None: as the splits of the options say.
 
     Raises:
-        InputError: a path is neither study nor run, runs cannot stand in one table or name code that is not trusted,
-            `out` cannot be written; nothing is written then.
+        InputError: a path is neither study nor run, runs do not fit into one table or name code that is not trusted,
+            or `out` cannot be written. The report then writes nothing.
     """
     if config is None and (options.split or options.test):
         config = ExamineConfig(split=options.split or "train", test=options.test or "test")
     require_writable(out)
     remembered = TrustedCode().joined(*(remembered_trust(path) for path in paths))
     with trust(any_file=trust_code, more=remembered):
-        for place, path in enumerate(paths):
+        for number, path in enumerate(paths):
             if (path / "config.toml").is_file() and (config is not None or not is_current(Run(path))):
                 examine(Run(path), config or ExamineConfig(), device, progress)
             if progress:
-                progress("reading", place + 1, len(paths))
+                progress("reading", number + 1, len(paths))
         results = read_runs(paths, options.labels)
         configs = {path: Study.open(path).grid.report for path in paths if _is_study(path)}
-        for path, own in configs.items():
-            require_trusted(own.objectives, path / "study.json")
-        for row in results.runs.to_dict("records"):  # objectives are drawn; data and models are not built
+        for path, config_of_study in configs.items():
+            require_trusted(config_of_study.objectives, path / "study.json")
+        for row in results.runs.to_dict("records"):  # the report builds objectives to draw them, not data and models
             require_trusted([row["spec"]], f"run {row['run']}")
         command = "lossscope report " + " ".join(path.name for path in paths)
         results = replace(results, planted=tuple(name for config in configs.values() for name in config.planted))
@@ -87,8 +87,8 @@ def read_runs(paths: Sequence[Path], labels: Sequence[str] = ()) -> Results:
         labels: names of systems, see `relabel`.
 
     Raises:
-        InputError: a folder that is neither, a run that was not evaluated, damaged files, two runs of one name, two
-            runs of a system with one seed, a label of no run.
+        InputError: a folder that is neither, a run without an evaluation, damaged files, two runs of the same name,
+            two runs of a system with the same seed, a label of no run.
     """
     studies = [Study.open(path) for path in paths if _is_study(path)]
     records = [record for study in studies for record in _records_of(study)]
@@ -100,11 +100,11 @@ def read_runs(paths: Sequence[Path], labels: Sequence[str] = ()) -> Results:
 
 
 def diagrams(results: Results, reports: Sequence[ReportConfig] = ()) -> Diagrams:
-    """Return weight fields of the trained objectives, keyed by label, and of those that the studies' reports add.
+    """Return weight fields of the trained objectives, by label, and of the objectives that the studies' reports add.
 
-    Coupled relative objectives, which cannot be drawn without a batch, are left out.
+    Coupled relative objectives are left out, as they cannot be drawn without a batch.
     """
-    done = results.runs[results.runs["status"] == "done"]  # a loss whose runs failed may be none that can be called
+    done = results.runs[results.runs["status"] == "done"]  # if all runs of a loss failed, it may not be callable
     labels = done.drop_duplicates("objective_label").set_index("objective_label")["spec"]
     specs = {str(label): str(spec) for label, spec in labels.items()}
     for spec in dict.fromkeys(spec for config in reports for spec in config.objectives):
@@ -115,10 +115,10 @@ def diagrams(results: Results, reports: Sequence[ReportConfig] = ()) -> Diagrams
         for label, objective in objectives.items()
         if not (objective.coupled and objective.traits.relative)
     ]
-    own = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+    fields_of_objectives = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     if not any("goal" in config.figures for config in reports):
-        return Diagrams(own)
-    return Diagrams(own, fields(goal_specs(TRIPLETS)), pair_curves(PAIRS))
+        return Diagrams(fields_of_objectives)
+    return Diagrams(fields_of_objectives, fields(goal_specs(TRIPLETS)), pair_curves(PAIRS))
 
 
 def is_study_or_run(path: Path) -> bool:
@@ -152,42 +152,42 @@ def _records_of(study: Study) -> list[RunRecord]:
 
 
 def _records_of_runs(paths: Sequence[Path]) -> list[RunRecord]:
-    """Return the records of run folders; runs that differ in more than the seed are different systems."""
+    """Return the records of run folders; runs that differ in more than their seed are different systems."""
     recipes = [_read_recipe(path) for path in paths]
     choices = [printed_choices(asdict(recipe)) for recipe in recipes]
-    for name in ("data", "encoder"):  # printed without folders, which are the difference where specs are printed alike
+    for name in ("data", "encoder"):  # if specs look alike without their folders, print the folders
         specs = {str(getattr(recipe, name)) for recipe in recipes}
-        if len({own[name] for own in choices}) < len(specs):
-            choices = [{**own, name: str(getattr(r, name))} for own, r in zip(choices, recipes, strict=True)]
-    losses = {own["objective"]: own["objective"].rpartition(".py:")[2] for own in choices}
-    if len(set(losses.values())) == len(losses):  # a loss in a file of the user is called by its name
-        choices = [{**own, "objective": losses[own["objective"]]} for own in choices]
+        if len({choice[name] for choice in choices}) < len(specs):
+            choices = [{**choice, name: str(getattr(r, name))} for choice, r in zip(choices, recipes, strict=True)]
+    losses = {choice["objective"]: choice["objective"].rpartition(".py:")[2] for choice in choices}
+    if len(set(losses.values())) == len(losses):  # a loss in a user's file goes by its name
+        choices = [{**choice, "objective": losses[choice["objective"]]} for choice in choices]
     models = [TrainedModel(p.name, r.seed, c) for p, r, c in zip(paths, recipes, choices, strict=True)]
     labels = label_systems(models, within=("data", "encoder", "objective"))
     return [
         RunRecord(
             run=path.name,
             path=path,
-            data=own["data"],
-            encoder=own["encoder"],
+            data=choice["data"],
+            encoder=choice["encoder"],
             objective_label=label,
             spec=recipe.objective,
             seed=recipe.seed,
             recipe=asdict(recipe),
         )
-        for path, recipe, own, label in zip(paths, recipes, choices, labels, strict=True)
+        for path, recipe, choice, label in zip(paths, recipes, choices, labels, strict=True)
     ]
 
 
 def _read_recipe(run: Path) -> Recipe:
-    """Read the recipe of a run folder. Raises InputError where there is none, or it does not name what was trained."""
+    """Read the recipe of a run folder. Raises InputError if it is missing, or lacks choices of the training."""
     file = run / "config.toml"
     if not file.is_file():
         raise InputError(
             f"{run} must be the folder of a study or of a run; it has neither study.json nor config.toml. "
             "Embeddings and other models have a report of their own: give them alone"
         )
-    choices = checked_choices(read_toml(file), str(file))
+    choices = check_choices(read_toml(file), str(file))
     missing = [name for name in ("data", "encoder", "objective") if name not in choices]
     if missing:
         raise InputError(f"{file} must have every choice of the training; it lacks {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""What a report shows, and what is computed for it: options that import nothing heavy."""
+"""The options of a report; they import nothing heavy."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ def _read_columns(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """What a report shows, and what is computed of run folders for it."""
+    """What a report shows, and what it computes of run folders."""
 
     title: Annotated[str | None, Choice(None, "Title of the page.", shown="the study's name")] = None
-    # with `test` None: existing evaluations are used as they are
+    # with `test` None: the report uses existing evaluations
     split: Annotated[str | None, Choice(None, "Split of run folders that is counted.", shown="train", words=SPLITS)] = (
         None
     )

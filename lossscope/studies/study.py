@@ -1,4 +1,4 @@
-"""A study in a folder: which of its runs are done, running, failed and why, and how the rest is run."""
+"""A study in a folder: the status of its runs, and the launch of the rest."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ _PAUSE = 0.3  # seconds between looks at the jobs
 
 @dataclass(frozen=True)
 class RunStatus:
-    """How far a run of a study is."""
+    """The status of a run of a study."""
 
     run: StudyRun
     status: Status
     reason: str = ""  # why it failed, or why a trained run is waiting
-    seconds: float | None = None  # that it took; None until it is done
-    rsum: float | None = None  # of the test split; of other sides than images and captions what `score` names
+    seconds: float | None = None  # of training and evaluation; None until both are done
+    rsum: float | None = None  # of the test split; for sides other than images and captions, the score named `score`
     score: str = RSUM.name
 
 
 @dataclass(frozen=True)
 class Study:
-    """`study.json` (every run's choices) and `runs/KEY/`: run.json, run/, status.json, log.txt."""
+    """A folder with `study.json` (all choices of the runs) and `runs/KEY/`: run.json, run/, status.json, log.txt."""
 
     path: Path
     grid: StudyGrid
 
     @classmethod
     def begin(cls, path: Path, grid: StudyGrid) -> Study:
-        """Begin a study, or take one up again; the file may have gained runs, and lost some, which are kept.
+        """Begin or continue a study. The file may have gained or lost runs; the folder keeps the lost ones.
 
-        Raises InputError when the folder holds something else, or a run that was begun with other choices.
+        Raises InputError if the folder holds something else, or a run that began with other choices.
         """
         study = cls(path, grid)
         if has_content(path) and not (path / "study.json").is_file():
@@ -65,10 +65,10 @@ class Study:
         return study
 
     def _write(self) -> None:
-        """Write study.json and every run.json, in a folder that is locked."""
+        """Write study.json and all run.json files, in a locked folder."""
         study, path, grid = self, self.path, self.grid
         if (path / "study.json").is_file():
-            _ = Study.open(path)  # refuses one of another version
+            _ = Study.open(path)  # refuses a study of another version
         for run in grid.runs:
             file = study.folder(run) / "run.json"
             before = read_run(file.parent)[0] if file.is_file() else run
@@ -105,26 +105,26 @@ class Study:
         return self.path / "runs" / run.key
 
     def status(self, run: StudyRun) -> RunStatus:
-        """Return how far a run is: done or failed as its worker wrote; running while a worker holds its lock."""
+        """Return the status of a run: done or failed as its worker wrote; running while a worker holds its lock."""
         file = self.folder(run) / "status.json"
-        own = decode(_StatusFile, read_json(file), str(file)) if file.is_file() else _StatusFile("waiting")
-        if own.status == "done" and own.examine != self.grid.examine:
-            own = _StatusFile("waiting", reason="trained, but not evaluated as the study's [examine] now says")
-        if own.status == "done" and (missing := evaluation_state(self.folder(run) / "run")) is not None:
-            own = _StatusFile("waiting", reason=missing)
-        if own.status == "waiting" and is_locked(self.folder(run)):
+        stored = decode(_StatusFile, read_json(file), str(file)) if file.is_file() else _StatusFile("waiting")
+        if stored.status == "done" and stored.examine != self.grid.examine:
+            stored = _StatusFile("waiting", reason="trained, but not evaluated as the study's [examine] now says")
+        if stored.status == "done" and (missing := evaluation_state(self.folder(run) / "run")) is not None:
+            stored = _StatusFile("waiting", reason=missing)
+        if stored.status == "waiting" and is_locked(self.folder(run)):
             return RunStatus(run, "running")
-        return RunStatus(run, own.status, own.reason, own.seconds, own.rsum, own.score)
+        return RunStatus(run, stored.status, stored.reason, stored.seconds, stored.rsum, stored.score)
 
     def statuses(self) -> list[RunStatus]:
-        """Return the status of every run, in order."""
+        """Return the status of each run, in order."""
         return [self.status(run) for run in self.grid.runs]
 
     @contextlib.contextmanager
     def trusted(self) -> Iterator[str | None]:
-        """Trust, until the block ends, what was trusted for this study before, and remember what is trusted now.
+        """Trust the Python files of this study inside the block, and remember those that are trusted now.
 
-        Yields why that cannot be remembered, or None. Raises InputError when the study names another Python file.
+        Yields the reason if they cannot be remembered, else None. Raises InputError if the study names another file.
         """
         with trust(more=remembered_trust(self.path)):
             require_trusted(self.grid.specs, self.path / "study.json")
@@ -138,20 +138,20 @@ class Study:
         on_line: OnLine | None = None,
         progress: Progress | None = None,
     ) -> list[RunStatus]:
-        """Run what is neither done nor failed, seed after seed; return the statuses at the end.
+        """Run all that is neither done nor failed, seed after seed; return the final statuses.
 
         A run that fails does not stop the others.
 
         Args:
             launcher: starts the workers.
-            device: of every worker.
-            retry: run what failed, too.
-            on_line: called with a line about every run that ended.
+            device: of the workers.
+            retry: run failed runs, too.
+            on_line: called with a line about each run that ended.
             progress: called with (label, done, of).
 
         Raises:
             InputError: another command runs the study, or it names a Python file that is not trusted.
-            Interrupted: after SIGINT or SIGTERM; runs under way keep what they have, and the same call resumes them.
+            Interrupted: after SIGINT or SIGTERM; current runs save their state, and the same call resumes them.
         """
         require_trusted(self.grid.specs, self.path / "study.json")
         with lock_folder(self.path):
@@ -162,10 +162,10 @@ class Study:
     ) -> list[RunStatus]:
         over = {"done"} if retry else {"done", "failed"}
         statuses = self.statuses()
-        todo = [one.run for one in statuses if one.status not in over]
-        for one in statuses:
-            if one.status in over:  # no worker will lock its folder again
-                remove_stale_lock(self.folder(one.run))
+        todo = [status.run for status in statuses if status.status not in over]
+        for status in statuses:
+            if status.status in over:  # no worker will lock its folder again
+                remove_stale_lock(self.folder(status.run))
         waiting = sorted(todo, key=lambda run: run.seed)
         jobs: dict[str, tuple[StudyRun, Job]] = {}
         total, finished = len(self.grid.runs), len(self.grid.runs) - len(todo)
@@ -177,7 +177,7 @@ class Study:
                     arguments = ["study", "worker", str(self.path.resolve()), run.key, "--device", device]
                     arguments += self._trusted_files(run)
                     jobs[run.key] = run, launcher.start(arguments, self.folder(run) / "log.txt")
-                for run, job, code in list(_ended(jobs)):
+                for run, job, code in list(_finished_jobs(jobs)):
                     del jobs[run.key]
                     finished += 1
                     on_line(f"{finished}/{total} {_line(self._final_status(run, code, job.last()))}")
@@ -190,17 +190,17 @@ class Study:
         return self.statuses()
 
     def _trusted_files(self, run: StudyRun) -> list[str]:
-        """Return the options that name the Python files that a worker may import: those trusted here."""
+        """Return the options that name the Python files trusted here, which a worker may import."""
         files = plugin_files((*run.specs, *self.grid.examine.specs))
         return [word for file in files for word in ("--trusted-file", str(file.resolve()))]
 
     def _final_status(self, run: StudyRun, code: int, last_line: str) -> RunStatus:
-        """What the worker wrote; of one that died before it could, that it died, and its last line.
+        """Return the worker's status; if it died before it wrote any, the cause and its last line.
 
-        One that a signal ended can be resumed, and is waiting; one that ended by itself has failed.
+        A worker that a signal ended can be resumed, and is waiting; a worker that ended by itself has failed.
         """
         if not (self.folder(run) / "status.json").is_file():
-            signal = -code if code < 0 else code - 128  # as shells say it
+            signal = -code if code < 0 else code - 128  # 128 + signal is the code of shells
             cause = f"ended by signal {signal}" if signal > 0 else f"exit code {code}"
             status: Literal["waiting", "failed"] = "waiting" if signal > 0 else "failed"
             write_status(self.folder(run), status, reason=f"{cause}: {last_line or 'it said nothing'}")
@@ -222,9 +222,9 @@ def write_status(
         folder: of the run in the study.
         status: done, failed, or waiting to be resumed.
         reason: why it failed or waits.
-        examine: what was computed of it, when it is done.
+        examine: the config of its evaluation, if it is done.
         rsum: of the test split, or the score in its place.
-        seconds: that training and examining took.
+        seconds: of training and evaluation.
         score: name of that score.
     """
     plain = _plain(_StatusFile(status, reason, examine, rsum, seconds, score))
@@ -234,7 +234,7 @@ def write_status(
 
 
 def read_run(folder: Path) -> tuple[StudyRun, ExamineConfig]:
-    """Read run.json. Raises InputError when there is none."""
+    """Read run.json. Raises InputError if it is missing."""
     file = folder / "run.json"
     if not file.is_file():
         raise InputError(f"{folder} must be the folder of a study's run; it has no run.json")
@@ -244,25 +244,25 @@ def read_run(folder: Path) -> tuple[StudyRun, ExamineConfig]:
 
 @dataclass(frozen=True)
 class _StatusFile:
-    """status.json."""
+    """The content of status.json."""
 
     status: Literal["done", "failed", "waiting"]
     reason: str = ""
     examine: ExamineConfig | None = None
     rsum: float | None = None
     seconds: float | None = None
-    score: str = RSUM.name  # what `rsum` is
+    score: str = RSUM.name  # name of the score in `rsum`
 
 
 @dataclass(frozen=True)
 class _RunFile:
-    """run.json."""
+    """The content of run.json."""
 
     run: StudyRun
     examine: ExamineConfig
 
 
-def _ended(jobs: dict[str, tuple[StudyRun, Job]]) -> Iterator[tuple[StudyRun, Job, int]]:
+def _finished_jobs(jobs: dict[str, tuple[StudyRun, Job]]) -> Iterator[tuple[StudyRun, Job, int]]:
     for run, job in jobs.values():
         code = job.poll()
         if code is not None:

@@ -1,4 +1,4 @@
-"""A study as a TOML file: data x encoders x objectives x seeds -> runs, each with a whole recipe and its labels."""
+"""Read a study from TOML: data x encoders x objectives x seeds -> runs, each with a whole recipe and its labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lossscope.registry import build, expand, spec_of
 from lossscope.report.papers import papers_with_tables
 from lossscope.training.components import resolve
 from lossscope.training.recipe import Recipe
-from lossscope.training.recipe_files import checked_choices
+from lossscope.training.recipe_files import check_choices
 
 AXES = ("data", "encoders", "objectives")
 WHAT_IF = "ntxent:tau=0.01..1/21 log"
@@ -32,15 +32,15 @@ Figures = Literal["goal"]  # GOAL's weight fields and pair curves, Figures 2 and
 
 @dataclass(frozen=True)
 class ExamineConfig:
-    """What is computed of every trained run."""
+    """What the evaluation of a trained run computes."""
 
     split: str = "train"  # of the probes
     test: str = "test"  # split of retrieval
     probes: tuple[str, ...] = PROBES  # specs
-    conventions: tuple[Convention, ...] = ("released", "text")  # further ones, of objectives that know them
-    batch_size: int | None = None  # of the probes; None: that of the run's own training
-    what_if: str = WHAT_IF  # objectives, as a range, under which every run is counted too; or empty
-    singles: tuple[str, ...] = ("similarity", "tangent")  # probes whose numbers are kept for every single query
+    conventions: tuple[Convention, ...] = ("released", "text")  # further conventions, for objectives that know them
+    batch_size: int | None = None  # of the probes; None: that of the training
+    what_if: str = WHAT_IF  # a range of objectives under which each run is counted, too; or empty
+    singles: tuple[str, ...] = ("similarity", "tangent")  # probes with numbers kept for each query
 
     def __post_init__(self) -> None:
         if self.batch_size is not None and self.batch_size < 2:
@@ -48,31 +48,31 @@ class ExamineConfig:
 
     @property
     def specs(self) -> tuple[str, ...]:
-        """Every spec of a probe or an objective."""
+        """All specs of probes and objectives."""
         return (*self.probes, *self.singles, self.what_if)
 
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """What the report of a study draws beside its runs."""
+    """Diagrams of a study's report beside those of its runs."""
 
-    objectives: tuple[str, ...] = ()  # specs whose weight fields stand beside those of the study's own
+    objectives: tuple[str, ...] = ()  # specs of further weight fields
     figures: tuple[Figures, ...] = ()
     planted: tuple[str, ...] = ()  # names of data on which runs fail on purpose, as the page then says
 
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One training of a study."""
+    """A training of a study."""
 
     key: str  # its folder
     data: str  # label
     encoder: str  # label
     objective_label: str
-    recipe: Recipe  # every choice; `data` is that of the entry
-    features: str | None = None  # backbone that makes regions of the data's pictures first
-    dataset: str | None = None  # what the published tables call the data
-    method: str | None = None  # what the published tables call the encoder
+    recipe: Recipe  # all choices; `data` is that of the entry
+    features: str | None = None  # backbone that first makes regions of the data's pictures
+    dataset: str | None = None  # name of the data in the published tables
+    method: str | None = None  # name of the encoder in the published tables
 
     def __post_init__(self) -> None:
         if not is_folder_name(self.key):
@@ -81,27 +81,27 @@ class StudyRun:
 
     @property
     def specs(self) -> tuple[str, ...]:
-        """Every spec that is built when it is trained."""
+        """The specs that its training builds."""
         return (*self.recipe.specs, *([self.features] if self.features is not None else []))
 
     @property
     def seed(self) -> int:
-        """Of weights and batches."""
+        """The seed of weights and batches."""
         return self.recipe.seed
 
     @property
     def system(self) -> tuple[str, str, str]:
-        """What runs that differ in their seed alone share."""
+        """The labels that runs share if they differ in their seed alone."""
         return self.data, self.encoder, self.objective_label
 
 
 @dataclass(frozen=True)
 class StudyGrid:
-    """Every run of a study, and what is done with them."""
+    """The runs of a study, with the configs of their evaluation and report."""
 
     name: str
     about: str
-    paper: str | None  # whose tables it fills: a prefix of the names of lossscope/tables
+    paper: str | None  # the paper of the tables that it fills: a prefix of the names of lossscope/tables
     runs: tuple[StudyRun, ...]
     examine: ExamineConfig = ExamineConfig()
     report: ReportConfig = ReportConfig()
@@ -113,12 +113,12 @@ class StudyGrid:
 
     @property
     def specs(self) -> tuple[str, ...]:
-        """Every spec of its runs, of what is computed of them, and of its report, once each."""
+        """The specs of its runs, of their evaluation, and of its report, each once."""
         of_runs = (spec for run in self.runs for spec in run.specs)
         return tuple(dict.fromkeys((*of_runs, *self.examine.specs, *self.report.objectives)))
 
     def run(self, key: str) -> StudyRun:
-        """Return the run of that key. Raises InputError when there is none."""
+        """Return the run of this key. Raises InputError if there is none."""
         for run in self.runs:
             if run.key == key:
                 return run
@@ -133,11 +133,11 @@ def read_study_file(
     Args:
         path: the file.
         data: name of a data entry -> spec to use instead, for paths of this machine.
-        seeds: instead of those of the file.
+        seeds: to use instead of those of the file.
 
     Raises:
-        InputError: a file that cannot be read, keys or types that are not those of a study, two runs of one name, a
-            spec that does not build or names a Python file that is not trusted.
+        InputError: a file that cannot be read, keys or types that do not belong to a study, two runs of the same name,
+            a spec that does not build or names a Python file that is not trusted.
     """
     where = str(path)
     file = decode(_StudyFile, read_toml(path, "a readable TOML file of a study"), where)
@@ -153,12 +153,16 @@ def _grid_of(file: _StudyFile, path: Path | str, data: Mapping[str, str], seeds:
     features = filter(None, (getattr(entry, "features", None) for entry in axes["encoders"]))
     entries = (entry.spec for entry in itertools.chain(*axes.values()))
     require_trusted((*entries, *features, *file.examine.specs, *file.report.objectives), where)
-    common = checked_choices(file.recipe, f"[recipe] of {where}")
-    every = [one for one in itertools.product(*(axes[axis] for axis in AXES)) if _belong_together(one)]
+    common = check_choices(file.recipe, f"[recipe] of {where}")
+    combinations = [
+        combination
+        for combination in itertools.product(*(axes[axis] for axis in AXES))
+        if _belong_together(combination)
+    ]
     wanted = dict.fromkeys(file.seeds if seeds is None else seeds)
-    if not wanted or not every:
+    if not wanted or not combinations:
         raise InputError(f"{where} must have at least one seed and one combination of entries; it has none")
-    runs = tuple(_run(one, seed, common, where) for one in every for seed in wanted)
+    runs = tuple(_run(combination, seed, common, where) for combination in combinations for seed in wanted)
     _require_distinct([run.key for run in runs], where)
     name = _name(file, path)
     if file.paper is not None and file.paper not in papers_with_tables():
@@ -169,7 +173,7 @@ def _grid_of(file: _StudyFile, path: Path | str, data: Mapping[str, str], seeds:
 
 
 def read_study_name(path: Path | str) -> str:
-    """Return the name of the study of a TOML file and build nothing. Raises InputError for a file that is none."""
+    """Return the name of a study's TOML file and build nothing. Raises InputError if the file is no study."""
     return _name(decode(_StudyFile, read_toml(path, "a readable TOML file of a study"), str(path)), path)
 
 
@@ -186,7 +190,7 @@ class _Entry:
     """A [[data]] or [[objectives]] table."""
 
     spec: str
-    name: str = ""  # the spec, where none is given
+    name: str = ""  # empty: the spec
     published: str | None = None
     recipe: dict[str, Any] = field(default_factory=dict)
     each: dict[str, tuple[str | int | float | bool, ...]] = field(default_factory=dict)
@@ -220,7 +224,7 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
     data, encoder, objective = entries
     choices = dict(common)
     for entry in entries:
-        choices |= checked_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
+        choices |= check_choices(entry.recipe, f"recipe of {entry.name!r} in {where}")
     specs = {"data": data.spec, "encoder": encoder.spec, "objective": objective.spec}
     features = getattr(encoder, "features", None)
     key = "--".join([*(_folder_name(entry.name) for entry in entries), f"seed{seed}"])
@@ -241,16 +245,16 @@ def _run(entries: Sequence[_Entry], seed: int, common: Mapping[str, Any], where:
 
 
 def _written_out(entries: Sequence[_Entry], axis: str, where: str) -> list[_Entry]:
-    """Every entry once for each combination of its `each`. Raises InputError for none, and for two of one name."""
+    """Return each entry once per combination of its `each`. Raises InputError for none, and for equal names."""
     if not entries:
         raise InputError(f"{where} must have one [[{axis}]] table at least; it has none")
-    every = [one for entry in entries for one in _combinations(entry, where)]
-    _require_distinct([entry.name for entry in every], where)
-    return every
+    written = [combination for entry in entries for combination in _combinations(entry, where)]
+    _require_distinct([entry.name for entry in written], where)
+    return written
 
 
 def _combinations(entry: _Entry, where: str) -> Iterator[_Entry]:
-    """An entry, or one for every combination of `each`, whose values go where name and spec have {key}."""
+    """Yield an entry for each combination of `each`; its values replace {key} in name and spec."""
     name = entry.name or entry.spec
     for key, values in entry.each.items():
         if not values:
@@ -272,7 +276,7 @@ def _with_paths(entries: list[_Entry], data: Mapping[str, str]) -> list[_Entry]:
 
 
 def _belong_together(entries: Sequence[_Entry]) -> bool:
-    """Whether no entry is restricted to others than these."""
+    """Return whether the `only` of each entry allows the others."""
     names = dict(zip(AXES, (entry.name for entry in entries), strict=True))
     return all(names[axis] in allowed for entry in entries for axis, allowed in entry.only.items())
 
@@ -295,8 +299,8 @@ def _require_specs(examine: ExamineConfig, report: ReportConfig) -> None:
     for spec in (*examine.probes, *examine.singles):
         build("probes", spec)
     for spec in (*report.objectives, *([examine.what_if] if examine.what_if else [])):
-        for one in expand("objectives", spec):
-            build("objectives", one)
+        for objective in expand("objectives", spec):
+            build("objectives", objective)
 
 
 def _require_distinct(names: Sequence[str], where: str) -> None:
@@ -313,7 +317,7 @@ def demo_file(quick: bool = False, data: str = "scenes") -> Path:
     """Return the TOML file of the study that `lossscope demo` runs on one of the built-in data sets.
 
     Args:
-        quick: the smaller one.
+        quick: the smaller study.
         data: scenes or passages.
     """
     name = "demo" if data == "scenes" else f"demo_{data}"

@@ -1,4 +1,4 @@
-"""Is everything in this file or folder whole, and what is it? Every checksum is verified."""
+"""Is this file or folder whole, and what is in it? Verify all checksums."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from lossscope.training.offline_candidates import HardCandidates
 from .study import Study
 
 Facts = dict[str, str]  # name -> text
-_FEATURE_ROWS = 256  # that are in memory at a time
+_FEATURE_ROWS = 256  # in memory at a time
 
 
 def verify(path: Path, trust_code: bool = False) -> Iterator[tuple[Path, Facts]]:
-    """Read all of a file or folder and yield each part of it with what it is.
+    """Read all of a file or folder, and yield each part with a description.
 
     Args:
         path: a checkpoint, run, study, frame, folder of mined candidates or of extracted features, or dump.
         trust_code: import Python files that a checkpoint names.
 
     Raises:
-        InputError: a part is damaged, was changed since it was written, or the path is none of these.
+        InputError: a part is damaged or has changed since it was written, or the path is none of these.
     """
     dump = load("sources", "dump")
     if not path.is_dir() or dump.accepts(path):
@@ -54,15 +54,15 @@ def verify(path: Path, trust_code: bool = False) -> Iterator[tuple[Path, Facts]]
 def _verify_study(path: Path, trust_code: bool) -> Iterator[tuple[Path, Facts]]:
     study = Study.open(path)
     statuses = study.statuses()
-    done = sum(one.status == "done" for one in statuses)
+    done = sum(status.status == "done" for status in statuses)
     yield path, {"kind": "study", "runs": f"{len(statuses)}, {done} of them done"}
-    for one in statuses:
-        if (study.folder(one.run) / "run").is_dir():
-            yield from _verify_run(study.folder(one.run) / "run", trust_code)
+    for status in statuses:
+        if (study.folder(status.run) / "run").is_dir():
+            yield from _verify_run(study.folder(status.run) / "run", trust_code)
 
 
 def _verify_run(path: Path, trust_code: bool) -> Iterator[tuple[Path, Facts]]:
-    """Its checkpoints, its tables, and its evaluation, where it has one."""
+    """Verify checkpoints, tables and, if there is any, the evaluation of a run."""
     run = Run(path)
     files = [*sorted(path.glob("*.pt")), *sorted((path / "checkpoints").glob("*.pt"))]
     if not files:
@@ -87,7 +87,7 @@ def _verify_run(path: Path, trust_code: bool) -> Iterator[tuple[Path, Facts]]:
 
 
 def _verify_features(path: Path) -> Iterator[tuple[Path, Facts]]:
-    """Every row of features of each split, and its captions."""
+    """Verify all rows of features of each split, and its captions."""
     data = load("datasets", "precomp")(path)
     for name in data.splits():
         split, step = data.split(name), _FEATURE_ROWS

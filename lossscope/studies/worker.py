@@ -1,4 +1,4 @@
-"""One run of a study, in a process of its own: features if it needs them, training, examination, its status."""
+"""Do a run of a study in a process: make features if it needs them, train, evaluate, write the status."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from .study_file import StudyRun
 
 
 def work(study: Path, key: str, device: str = "cpu", progress: Progress | None = None) -> None:
-    """Do what is left of a run and write its status. Of many processes each must call this.
+    """Do the rest of a run and write its status. With many processes, each must call this.
 
-    Raises what training raises, and InputError for a key that is none or a Python file that is not trusted;
-    Interrupted, a full disk and the loss of another process leave the run to be resumed.
+    Raises the errors of training, and InputError for an unknown key or a Python file that is not trusted. After
+    Interrupted, a full disk or the loss of another process, the run can be resumed.
 
     Args:
         study: folder of the study.
         key: of the run.
-        device: that it is trained on.
+        device: of the training.
         progress: called with (label, done, of).
     """
     end_with_parent()
@@ -50,7 +50,7 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
     study_run, config = read_run(folder)
     require_trusted((*study_run.specs, *config.specs), folder / "run.json")
     with lock_folder(folder, wait=True) if processes.main else nullcontext():
-        processes.barrier()  # none begins before the first has the lock, and what an earlier worker left is whole
+        processes.barrier()  # wait until the first process has the lock, and files of an earlier worker are complete
         begun, before = time.monotonic(), _seconds_of_epochs(Run(folder / "run"))
         try:
             recipe = replace(study_run.recipe, data=data_of(study_run, study))
@@ -72,7 +72,7 @@ def work(study: Path, key: str, device: str = "cpu", progress: Progress | None =
 
 
 def prepare(study: Study, device: str = "cpu", progress: Progress | None = None) -> None:
-    """Make the features that runs are trained on, each once; those that exist are kept."""
+    """Make the features of the runs, each once; keep those that exist."""
     wanted = {(run.recipe.data, run.features) for run in study.grid.runs if run.features is not None}
     for data, features in sorted(wanted):
         assert features is not None
@@ -81,7 +81,7 @@ def prepare(study: Study, device: str = "cpu", progress: Progress | None = None)
 
 
 def data_of(run: StudyRun, study: Path) -> str:
-    """Return the spec that is trained on: the entry's own, or the features made of its pictures."""
+    """Return the data spec of a training: that of the entry, or the features made of its pictures."""
     if run.features is None:
         return run.recipe.data
     return f'precomp:root="{_features_folder(study, run.recipe.data, run.features).resolve()}"'
@@ -99,7 +99,7 @@ def _trained_run(recipe: Recipe, folder: Path, device: str, progress: Progress |
 
 
 def _seconds_of_epochs(run: Run) -> float:
-    """Seconds of the epochs that earlier processes trained."""
+    """Return the seconds of the epochs that earlier processes trained."""
     return sum(float(event.get("seconds", 0.0)) for event in run.events())
 
 

@@ -1,4 +1,4 @@
-"""How the training split is cut into the batches of an epoch."""
+"""Cut the training split into the batches of an epoch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .recipe import Recipe
 
 
 def sampling_of(recipe: Recipe, objective: Objective) -> Sampling:
-    """Return the recipe's way of making batches, or the objective's own. Raises InputError when they do not fit."""
+    """Return the recipe's way of making batches, or else the objective's. Raises InputError if they do not fit."""
     mode: SamplingMode = recipe.sampling or ("images" if objective.traits.positives == "many" else "pairs")
     if mode in ("images", "groups") and objective.traits.positives == "one":
         what = f"{recipe.objective}, which takes one positive"
@@ -32,10 +32,10 @@ def epoch_batches(
 
     Args:
         sampling: how batches are made.
-        relations: positives of the split, or the image row of every caption.
+        relations: positives of the split, or the image row of each caption.
         epoch: from 0.
-        start: steps of the epoch that are done.
-        steps: batches of an epoch; passes over the split follow each other. 0: one pass over the split.
+        start: finished steps of the epoch.
+        steps: batches of an epoch, from as many passes over the split as they need. 0: one pass over the split.
     """
     number = sampling.count(relations)
     if not steps or not number:

@@ -1,4 +1,4 @@
-"""The objects behind the specs of a recipe, built once: data set, encoder, objective, batches."""
+"""Build the objects behind the specs of a recipe once: data set, encoder, objective, batches."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .recipe import Recipe
 
 @dataclass(frozen=True)
 class Components:
-    """What the specs of a recipe stand for."""
+    """The objects behind the specs of a recipe."""
 
-    recipe: Recipe  # with every spec written in full, so that it means the same after a default changes
+    recipe: Recipe  # with all specs written in full, so that they mean the same after a default changes
     dataset: Dataset
     encoder: EncoderSpec
-    objective: Objective  # whose network, if it has one, learns
-    warmup_objective: Objective | None  # what the first epochs train with
+    objective: Objective  # its network, if it has one, learns
+    warmup_objective: Objective | None  # of the first epochs
     sampling: Sampling
     masks: tuple[NegativeMask, ...] = ()  # rules that leave out negatives
 
 
 def resolve(recipe: Recipe) -> Components:
-    """Build what a recipe names. Raises SpecError or InputError for what cannot be built or trained together."""
+    """Build what a recipe names. Raises SpecError or InputError for parts that cannot be built or trained together."""
     dataset: Dataset = build("datasets", recipe.data)
     encoder = encoder_spec(recipe.encoder)
     objective: Objective = build("objectives", recipe.objective)
@@ -55,7 +55,7 @@ def resolve(recipe: Recipe) -> Components:
 
 
 def warmup_warning(recipe: Recipe) -> str | None:
-    """Say so where no epoch trains the objective that the run is named after; None where one does."""
+    """Warn if no epoch trains the objective that names the run; None if an epoch does."""
     objective: Objective = build("objectives", recipe.objective)
     if not 0 < recipe.epochs <= recipe.warmup or objective.warmup is None:
         return None
@@ -81,11 +81,11 @@ def require_trainable(recipe: Recipe, objective: Objective) -> None:
         raise InputError(f"--mask must be left out for {recipe.objective}, whose network learns from whole batches")
     if objective.traits.square and recipe.same_image == "mask":
         raise InputError(f"--same-image must be keep for {recipe.objective}, which takes whole batches only; got mask")
-    own = getattr(objective, "own_parameters", ())
-    if own:
+    learnt = getattr(objective, "own_parameters", ())
+    if learnt:
         raise InputError(
-            f"{recipe.objective} must have no parameters of its own to be trained with; it has {', '.join(own)}, which "
-            "would stay as they are. A scale or bias is learnt where the loss takes logit_scale and learn=true"
+            f"{recipe.objective} must have no parameters of its own to be trained with; it has {', '.join(learnt)}, "
+            "which would stay as they are. A scale or bias is learnt where the loss takes logit_scale and learn=true"
         )
     if getattr(objective, "keeps_memory", False):
         raise InputError(

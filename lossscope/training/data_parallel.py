@@ -1,4 +1,4 @@
-"""A batch shared by the processes of a job: each encodes its share, all see the whole, and all stay alike."""
+"""Share a batch among the processes of a job: each encodes its share, and all of them see the whole batch."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from .sync_batch_norm import uncounted_batches
 
 @dataclass(frozen=True)
 class StepSeed:
-    """Which step of a training: random numbers of many processes depend on it and on the process rank alone."""
+    """The step of a training. With many processes, random numbers depend on it and on the process rank alone."""
 
     seed: int
     epoch: int
     step: int
 
     def of(self, rank: int) -> int:
-        """Return the seed of a process; rank -1 is what all processes share."""
+        """Return the seed of a process; rank -1 is for a seed that all processes share."""
         text = f"{self.seed} {self.epoch} {self.step} {rank}"
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1
 
@@ -38,57 +38,58 @@ class StepSeed:
 def encode_shared(
     model: Encoder, images: Images, batch: Batch, captions: Sequence[Tensor], processes: ProcessGroup
 ) -> tuple[EncodedBatch, EncodedBatch]:
-    """Encode both sides of a batch: each process its share, and every process gets the whole.
+    """Encode both sides of a batch: each process encodes its share and gets the whole.
 
     Args:
-        model: whose towers run.
+        model: with the towers.
         images: of the split.
-        batch: which rows of the split.
-        captions: ids and lengths of all captions of the batch, so that all shares are padded alike; on the device.
-        processes: that share the work. A process whose share is empty encodes one item that counts for nothing, as
-            towers refuse batches without items.
+        batch: rows of the split.
+        captions: ids and lengths of all captions of the batch, so that all shares have the same padding; on the device.
+        processes: of the job. A process without a share encodes one item that does not count, as towers refuse empty
+            batches.
     """
     image_rows, own_images = _share(processes, len(batch.images))
     caption_rows, own_captions = _share(processes, len(batch.captions))
-    with _counted(model, own_images):
+    with _count_unless_empty(model, own_images):
         items = on_device(images.take(batch.images[image_rows]), captions[0].device)
         encoded_images = model.encode_images(items)
-    with _counted(model, own_captions):
+    with _count_unless_empty(model, own_captions):
         encoded_captions = model.encode_texts(*(column[caption_rows] for column in captions))
     return _gather(processes, encoded_images, own_images), _gather(processes, encoded_captions, own_captions)
 
 
 def sum_gradients(processes: ProcessGroup, parameters: Sequence[nn.Parameter]) -> None:
-    """Add up the gradients over the processes; one that is None in all of them stays None."""
+    """Add up the gradients over the processes; a gradient that is None in all of them stays None."""
     if processes.size == 1:
         return
     present = processes.sum(torch.tensor([float(p.grad is not None) for p in parameters]))
     trained = [p for p, number in zip(parameters, present.tolist(), strict=True) if number]
-    own = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
-    for p, total in zip(trained, sum_tensors(processes, own), strict=True):
+    gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in trained]
+    for p, total in zip(trained, sum_tensors(processes, gradients), strict=True):
         p.grad = total
 
 
 def sum_tensors(processes: ProcessGroup, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Return the sum over processes of each tensor, in one message for all of one type."""
+    """Return the sum over processes of each tensor; all tensors of a type share a message."""
     sums = list(tensors)
     for kind in dict.fromkeys(x.dtype for x in tensors) if processes.size > 1 else ():
-        places = [place for place, x in enumerate(tensors) if x.dtype == kind]
-        flat = processes.sum_(torch.cat([tensors[place].flatten() for place in places]))
-        for place, part in zip(places, torch.split(flat, [tensors[place].numel() for place in places]), strict=True):
-            sums[place] = part.view_as(tensors[place])
+        indices = [index for index, x in enumerate(tensors) if x.dtype == kind]
+        flat = processes.sum_(torch.cat([tensors[index].flatten() for index in indices]))
+        sizes = [tensors[index].numel() for index in indices]
+        for index, part in zip(indices, torch.split(flat, sizes), strict=True):
+            sums[index] = part.view_as(tensors[index])
     return sums
 
 
 def seed_per_rank(processes: ProcessGroup, seed: StepSeed) -> None:
-    """Seed torch before a step of one of many processes; a single process keeps its stream of random numbers."""
+    """Seed torch before a step, if there are many processes; a single process keeps its random stream."""
     if processes.size > 1:
         torch.manual_seed(seed.of(processes.rank))
 
 
 @contextlib.contextmanager
 def shared_rng(processes: ProcessGroup, device: torch.device, seed: StepSeed) -> Iterator[None]:
-    """Inside, all processes draw the same random numbers, for what all of them compute alike."""
+    """Make all processes draw the same random numbers inside, where all of them compute the same."""
     if processes.size == 1:
         yield
         return
@@ -101,16 +102,16 @@ def require_agreement(processes: ProcessGroup, values: Mapping[str, object], epo
     """Raise InputError, naming the process rank, unless each value is the same in all processes.
 
     Args:
-        processes: each of which calls this.
-        values: what it is -> a value with a stable repr.
+        processes: of the job; each calls this.
+        values: name -> a value with a stable repr.
         epoch: for the message.
         run: folder to resume.
     """
     if processes.size == 1:
         return
     digests = processes.gather({what: _digest(value) for what, value in values.items()})
-    for rank, own in enumerate(digests):
-        for what, digest in own.items():
+    for rank, of_rank in enumerate(digests):
+        for what, digest in of_rank.items():
             if digest != digests[0][what]:
                 raise InputError(
                     f"{what} must be the same in all processes; rank {rank}'s in epoch {epoch} are not rank 0's. "
@@ -120,35 +121,35 @@ def require_agreement(processes: ProcessGroup, values: Mapping[str, object], epo
 
 def checksums(tensors: Mapping[str, Tensor]) -> list[int]:
     """Return the sum of the bytes of every tensor."""
-    every = (x.detach().reshape(-1) for x in tensors.values() if x.numel())
-    return [int(x.view(torch.uint8).sum(dtype=torch.int64)) for x in every]
+    flat = (x.detach().reshape(-1) for x in tensors.values() if x.numel())
+    return [int(x.view(torch.uint8).sum(dtype=torch.int64)) for x in flat]
 
 
 def _share(processes: ProcessGroup, n: int) -> tuple[slice, int]:
-    """The rows to encode, never none, and how many of them are this process's share: all of them, or none."""
-    own = processes.share(n)
-    return (own, own.stop - own.start) if own.stop > own.start else (slice(0, 1), 0)
+    """Return the rows to encode, at least one, and the size of this process's share: all of these rows, or 0."""
+    share = processes.share(n)
+    return (share, share.stop - share.start) if share.stop > share.start else (slice(0, 1), 0)
 
 
-def _counted(model: nn.Module, own: int) -> contextlib.AbstractContextManager[None]:
-    return contextlib.nullcontext() if own else uncounted_batches(model)
+def _count_unless_empty(model: nn.Module, number: int) -> contextlib.AbstractContextManager[None]:
+    return contextlib.nullcontext() if number else uncounted_batches(model)
 
 
-def _gather(processes: ProcessGroup, encoded: EncodedBatch, own: int) -> EncodedBatch:
-    """The rows of all processes, padded to the longest of all."""
+def _gather(processes: ProcessGroup, encoded: EncodedBatch, number: int) -> EncodedBatch:
+    """Return the rows of all processes, padded to the longest."""
     if processes.size == 1:
         return encoded
     lengths = torch.tensor([x.shape[1] if x.ndim > 1 else 0 for x in encoded.tensors.values()])
     longest = processes.max(lengths).tolist()
     rows = {
-        name: processes.gather_rows(_pad(x[:own], length))
+        name: processes.gather_rows(_pad(x[:number], length))
         for (name, x), length in zip(encoded.tensors.items(), longest, strict=True)
     }
     return EncodedBatch.from_tensors(rows)
 
 
 def _pad(x: Tensor, length: int) -> Tensor:
-    """x (n, l, ...) with zeros behind, (n, length, ...)."""
+    """Return x (n, l, ...) padded with zeros to (n, length, ...)."""
     if x.ndim < 2 or x.shape[1] == length:
         return x
     return torch.cat([x, x.new_zeros(len(x), length - x.shape[1], *x.shape[2:])], 1)

@@ -1,4 +1,4 @@
-"""The training of the epochs that are left, step by step; its state is saved at intervals, and when it is stopped."""
+"""Train the remaining epochs, step by step; save the state at intervals, and at a stop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .validation import validate_and_save
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where a training writes, and whom it tells of its progress."""
+    """The folder and the observers of a training."""
 
     run: Run
     save_every: int  # steps between saves inside an epoch
@@ -40,9 +40,9 @@ class Outputs:
 
 
 def train_epochs(task: Task, state: TrainState, outputs: Outputs) -> Run:
-    """Train the epochs that are left.
+    """Train the remaining epochs.
 
-    Raises InputError when it diverges, Interrupted after SIGINT or SIGTERM, and Stopped where `on_batch` wants it.
+    Raises InputError when it diverges, Interrupted after SIGINT or SIGTERM, and Stopped if `on_batch` asks for it.
     """
     run, processes = outputs.run, task.processes
     with deterministic_kernels(True), stop_on_signals() as stop:
@@ -57,7 +57,7 @@ def train_epochs(task: Task, state: TrainState, outputs: Outputs) -> Run:
             run.event("epoch", epoch=state.epoch, seconds=round(time.monotonic() - begun, 2))
             if processes.any(bool(stop or outputs.reasons)) and state.epoch < task.recipe.epochs:
                 run.event("interrupted", epoch=state.epoch, step=0, **_why(outputs))
-                raise _interrupted(f"stopped after epoch {state.epoch} of {task.recipe.epochs}", outputs)
+                raise _stop_error(f"stopped after epoch {state.epoch} of {task.recipe.epochs}", outputs)
     run.event("finished", epochs=state.epoch)
     return run
 
@@ -66,9 +66,9 @@ def _why(outputs: Outputs) -> dict[str, str]:
     return {"reason": outputs.reasons[0]} if outputs.reasons else {}
 
 
-def _interrupted(place: str, outputs: Outputs) -> Interrupted:
-    """Return what ends a training that was stopped: by a signal, or because `on_batch` wants it."""
-    return Stopped(f"{place}: {outputs.reasons[0]}") if outputs.reasons else Interrupted(place)
+def _stop_error(position: str, outputs: Outputs) -> Interrupted:
+    """Return the exception of a stopped training: Stopped if `on_batch` asked for it, Interrupted after a signal."""
+    return Stopped(f"{position}: {outputs.reasons[0]}") if outputs.reasons else Interrupted(position)
 
 
 def _validate(task: Task, state: TrainState, outputs: Outputs) -> None:
@@ -107,13 +107,13 @@ def _epoch(task: Task, state: TrainState, outputs: Outputs, stop: list[int]) -> 
             snapshot(task, state, {}).save(run.last)
         if unfinished and stopping:
             run.event("interrupted", epoch=state.epoch, step=state.step, **_why(outputs))
-            task.processes.barrier()  # none leaves before the state is kept
-            raise _interrupted(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}", outputs)
+            task.processes.barrier()  # all processes wait until the state is saved
+            raise _stop_error(f"stopped in epoch {state.epoch + 1} after step {state.step} of {total}", outputs)
     run.append(run.trajectory, rows)
 
 
 def _listener(outputs: Outputs) -> Callable[[TrainedBatch], None] | None:
-    """Return what tells `on_batch` of a batch and keeps why it wants to stop; None where nobody listens."""
+    """Return a function that calls `on_batch` and keeps its reason to stop; None without `on_batch`."""
     on_batch = outputs.observers.on_batch
     if on_batch is None or not outputs.run.writes:
         return None
@@ -128,7 +128,7 @@ def _listener(outputs: Outputs) -> Callable[[TrainedBatch], None] | None:
 
 
 def require_same_state(task: Task, state: TrainState, run: Run) -> None:
-    """Raise InputError unless all processes of the job have the same parameters, words, data and place."""
+    """Raise InputError unless all processes of the job have the same parameters, words, data and position."""
     if task.processes.size == 1:
         return
     values = {

@@ -1,4 +1,4 @@
-"""Negatives of a training batch that the recipe's rules leave out, as they are probably relevant."""
+"""Leave out negatives of a training batch that are probably relevant, by the recipe's rules."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .task import Task
 
 
 def hide_negatives_of(task: Task, batch: Batch, S: Tensor, mask: Mask) -> Mask | Pair[Mask]:
-    """Return the masks of a batch without the negatives that the rules hide; without rules the mask as it is.
+    """Return the masks of a batch without the negatives that the rules hide; without rules the mask itself.
 
-    As in a sweep, each direction decides by its own queries: what `above` hides from a query may stay a negative of
-    the document.
+    As in a sweep, each direction decides by its queries: what `above` hides from a query may stay a negative of the
+    document.
 
     Args:
         task: with the rules.
         batch: rows of the training split.
-        S: of the batch; offline rows and columns after those of the mask are left out.
+        S: of the batch; offline rows and columns beyond the mask do not count.
         mask: of the first direction.
     """
     if not task.masks:

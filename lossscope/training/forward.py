@@ -1,4 +1,4 @@
-"""From a batch to S, and from S to the training loss and its gradient."""
+"""Compute S of a batch, and from S the training loss and its gradient."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .recipe import Precision
 
 
 class BatchInputs(NamedTuple):
-    """A batch, the captions of the split that it is of, and its i2t mask on the device."""
+    """A batch, the captions of its split, and its i2t mask on the device."""
 
     captions: CaptionBatcher
     batch: Batch
@@ -34,11 +34,11 @@ class BatchInputs(NamedTuple):
 
 
 class Similarities(NamedTuple):
-    """What the encoder makes of a batch."""
+    """The output of the encoder for a batch."""
 
     S: Tensor  # (images, captions), with its graph
-    mask: Mask  # with the embeddings in `info`, where they were wanted
-    extra_loss: Tensor | None  # () a loss of the model itself, if it has one
+    mask: Mask  # with the embeddings in `info`, if asked for
+    extra_loss: Tensor | None  # () a loss of the model itself, if it has any
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Forward:
     model: Encoder
     encoder: str  # its spec, for messages
     device: torch.device
-    precision: Precision  # of the towers; similarities are float32 always
-    processes: ProcessGroup  # that share each batch
+    precision: Precision  # of the towers; similarities are always float32
+    processes: ProcessGroup  # of the job
 
     def run(self, inputs: BatchInputs, seed: StepSeed, embeddings: bool = False) -> Similarities:
         """Compute S of a batch.
@@ -57,7 +57,7 @@ class Forward:
         Args:
             inputs: the batch.
             seed: of random numbers that all processes share.
-            embeddings: whether to put those of both sides into the mask's `info`.
+            embeddings: whether to put the embeddings of both sides into the mask's `info`.
 
         Raises:
             InputError: the model scores the two directions differently.
@@ -85,10 +85,10 @@ def batch_loss(
 
     Args:
         objective: called in both directions.
-        S: without a graph; of an extended batch where the objective takes offline candidates.
+        S: without a graph; of an extended batch if the objective takes offline candidates.
         mask: i2t, or the masks of both directions.
-        reduction: None: the objective's own.
-        pairs: the number that reductions over pairs divide by.
+        reduction: None: that of the objective.
+        pairs: divisor of reductions over pairs.
     """
     reduction = reduction or objective.traits.reduction
     if "offline" in objective.traits.required_info:
@@ -97,7 +97,7 @@ def batch_loss(
 
 
 def similarity_summary(S: Tensor, mask: Mask | Pair[Mask]) -> dict[str, float]:
-    """Return mean and 10, 50, 90 % quantiles of positive and of hardest-negative similarities, directions together."""
+    """Return mean and 10, 50, 90 % quantiles of positive and hardest-negative similarities, over both directions."""
     masks = both_masks(mask)
     hardest = torch.cat(
         [
@@ -115,7 +115,7 @@ def similarity_summary(S: Tensor, mask: Mask | Pair[Mask]) -> dict[str, float]:
 
 
 def _quantile(values: Tensor, q: float) -> Tensor:
-    """Nearest-rank quantile; torch.quantile refuses large inputs."""
+    """Return the nearest-rank quantile; torch.quantile refuses large inputs."""
     return values.sort().values[round(q * (len(values) - 1))]
 
 

@@ -1,4 +1,4 @@
-"""The files that a recipe names beside its data, read and checked against it before anything is written."""
+"""Read the files that a recipe names beside its data, and check them before the run writes anything."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def read_info(recipe: Recipe, objective: Objective, mode: str, split: Split) -> 
 
     Args:
         recipe: names the file.
-        objective: says which names it takes.
-        mode: how batches are made; the numbers are of pairs.
-        split: whose M captions the numbers are of.
+        objective: states the names that it takes.
+        mode: how batches are made; the numbers belong to pairs.
+        split: of M captions, each with a number.
 
     Raises:
         InputError: a file that is no .npz of such columns, or columns that the objective does not take.
@@ -59,7 +59,7 @@ def read_info(recipe: Recipe, objective: Objective, mode: str, split: Split) -> 
 
 
 def read_candidates(recipe: Recipe, split: Split) -> HardCandidates | None:
-    """Read the folder of --offline, if there is one. Raises InputError when it is of other items."""
+    """Read the folder of --offline, if the recipe names any. Raises InputError if it ranks other items."""
     if not recipe.offline:
         return None
     candidates = HardCandidates.read(Path(recipe.offline))
@@ -71,7 +71,7 @@ def read_candidates(recipe: Recipe, split: Split) -> HardCandidates | None:
 def fingerprints_of(
     recipe: Recipe, candidates: HardCandidates | None, rules: Sequence[NegativeMask] = ()
 ) -> Mapping[str, str]:
-    """Return the fingerprint of every file that the recipe and its rules name, by the name of the choice."""
+    """Return the fingerprints of the files that the recipe and its rules name, by the name of the choice."""
     files = {name: fingerprint(Path(path)) for name in ("init", "info") if (path := getattr(recipe, name))}
     code = {name: "".join(plugin_fingerprints([getattr(recipe, name)]).values()) for name in ("objective", "encoder")}
     files |= {name: value for name, value in code.items() if value}
@@ -81,13 +81,13 @@ def fingerprints_of(
 
 
 def require_known_pairs(rules: Sequence[NegativeMask], split: Split) -> None:
-    """Raise InputError where a rule's pairs cannot be read, or are of other items or texts than those of the split."""
+    """Raise InputError if a rule's pairs cannot be read, or have other items or texts than the split."""
     for known in (getattr(rule, "known", None) for rule in rules if rule.needs == "items"):
         if isinstance(known, KnownPairs):
             known.require_items(split.image_ids, split.caption_ids, split.texts_by_id)
 
 
 def _pair_files(rules: Sequence[NegativeMask]) -> list[Path]:
-    """Return the files of pairs that rules decide by."""
+    """Return the files of pairs that the rules read."""
     files = (getattr(rule, "file", None) for rule in rules if rule.needs == "items")
     return [file for file in files if isinstance(file, Path)]

@@ -1,4 +1,4 @@
-"""Whether torch uses deterministic kernels: in training always, in probes never, as some operations have none."""
+"""Switch torch's deterministic kernels: on in training, off in probes, as some operations have none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 @contextlib.contextmanager
 def deterministic_kernels(on: bool) -> Iterator[None]:
-    """Use deterministic kernels inside, or any; the setting of the process is put back."""
+    """Use deterministic kernels, or any, inside; restore the setting of the process after it."""
     if on and torch.cuda.is_available():
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS reads it when a process first uses it
     before = torch.are_deterministic_algorithms_enabled()

@@ -1,4 +1,4 @@
-"""What a loss learns beside the encoder: scale and bias of z = scale · S + bias."""
+"""Learn scale and bias of z = scale · S + bias, beside the encoder."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lossscope.objectives.base import Objective
 
 
 class LearntScale(nn.Module):
-    """log scale, and bias where there is one, as parameters that begin at the objective's own values.
+    """log scale, and a bias if the objective has any, as parameters that begin at the objective's values.
 
     W is the gradient with respect to the cosine, scale included, so dL/d log scale = Σ S ∘ W and
-    dL/d bias = Σ W / scale: training them needs nothing that probes do not see.
+    dL/d bias = Σ W / scale: the W that probes see is enough to train them.
     """
 
     def __init__(self, objective: Objective) -> None:
@@ -30,12 +30,12 @@ class LearntScale(nn.Module):
         return objective.with_learnt(values)
 
     def set_gradients(self, S: Tensor, G: Tensor, objective: Objective) -> None:
-        """Set the gradients of scale and bias from G = dL/dS, (images, captions), at the objective that gave it."""
+        """Set the gradients of scale and bias from G = dL/dS, (images, captions), of this objective."""
         self.log_scale.grad = (S.detach() * G).sum().to(self.log_scale)
         if self.bias is not None:
             self.bias.grad = (G.sum() / objective.learnable["scale"]).to(self.bias)
 
 
 def learnt_scale_of(objective: Objective) -> LearntScale | None:
-    """Return what there is to learn beside the encoder, None for most objectives."""
+    """Return the scale and bias to learn; None for most objectives."""
     return LearntScale(objective) if objective.learnable else None

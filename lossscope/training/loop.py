@@ -1,4 +1,4 @@
-"""Begin or resume a training. Batches depend on (seed, epoch) alone, so a run resumes to the same bits."""
+"""Begin or resume a training. Batches depend on (seed, epoch) alone, so a resumed run has the same bits."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ def train(
 ) -> Run:
     """Train from the start into a new folder.
 
-    A Python file that the recipe names is imported only where it is trusted (lossscope.io.trusted_code), and is then
-    remembered, so that the run can be resumed.
+    A Python file that the recipe names is imported only if it is trusted (lossscope.io.trusted_code). The run remembers
+    the trust, so that it can resume.
 
     Args:
-        recipe: every choice.
+        recipe: all choices.
         out: folder, new or empty.
         device: cpu, cuda or cuda:INDEX.
         save_every: steps between saves inside an epoch.
         probe_schedule: which probes run on which batches.
-        observers: who is told of it.
+        observers: callbacks.
 
     Raises:
         InputError: specs that do not fit, a folder in use, or divergence.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
-        Stopped: `observers.on_batch` wants it; the run can be resumed.
+        Stopped: `observers.on_batch` asked for it; the run can be resumed.
     """
     recipe, notices = read_as_authors(recipe)
     components = resolve(recipe)
@@ -72,7 +72,7 @@ def _start(
     schedule: ProbeSchedule | None,
     notices: list[str],
 ) -> Run:
-    """Train from the start, in a folder that is locked."""
+    """Train from the start, in a locked folder."""
     run = outputs.run
     run.require_new()
     task = prepare_task(components, run.path, device, progress=outputs.observers.progress)
@@ -80,13 +80,13 @@ def _start(
     require_same_state(task, state, run)
     outputs = _outputs(task, state, outputs, schedule)
     run.start()
-    if run.writes:  # config.toml last: a folder that has it can be resumed, one that has not is new
+    if run.writes:  # config.toml last: a folder that has it can be resumed, a folder without it is new
         if schedule is not None:
             schedule.canonical().write(run.probe_schedule)
         write_recipe(task.recipe, run.config)
     outputs.observers.warn(_remember_trust(run, recipe, schedule))
-    place = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.processes.size}
-    run.event("started", versions=versions(), notices=notices, **place)
+    setting = {"device": str(task.device), "threads": torch.get_num_threads(), "processes": task.processes.size}
+    run.event("started", versions=versions(), notices=notices, **setting)
     return train_epochs(task, state, outputs)
 
 
@@ -106,12 +106,12 @@ def resume(
         device: cpu, cuda or cuda:INDEX.
         save_every: steps between saves inside an epoch.
         trust_code: import Python files that the recipe names.
-        observers: who is told of it.
+        observers: callbacks.
 
     Raises:
-        InputError: the data or a choice in config.toml are no longer those the run began with.
+        InputError: the data or a choice in config.toml changed since the run began.
         Interrupted: after SIGINT or SIGTERM; the run can be resumed.
-        Stopped: `observers.on_batch` wants it; the run can be resumed.
+        Stopped: `observers.on_batch` asked for it; the run can be resumed.
     """
     run = Run(out, process_group().main)
     if not run.config.is_file():
@@ -121,7 +121,7 @@ def resume(
 
 
 def _resume(epochs: int | None, device: str, outputs: Outputs) -> Run:
-    """Resume a run, in a folder that is locked."""
+    """Resume a run, in a locked folder."""
     run = outputs.run
     recipe = read_recipe(run.config)
     if epochs is not None:
@@ -133,7 +133,7 @@ def _resume(epochs: int | None, device: str, outputs: Outputs) -> Run:
     if checkpoint is not None:
         require_same_choices(recipe, checkpoint, run.path, run.config)
     _remember_trust(run, recipe, schedule)
-    components = replace(resolve(recipe), recipe=recipe)  # as it was stated, also where classes have new fields
+    components = replace(resolve(recipe), recipe=recipe)  # as config.toml states it, also if classes have new fields
     task = prepare_task(components, run.path, device, checkpoint, outputs.observers.progress)
     state = restore_state(task, checkpoint, run.last) if checkpoint else new_state(task)
     require_same_state(task, state, run)
@@ -143,22 +143,22 @@ def _resume(epochs: int | None, device: str, outputs: Outputs) -> Run:
     else:
         begun = checkpoint.epoch > 0 or checkpoint.step > 0
         run.truncate(checkpoint.epoch + 1 if begun else 0, checkpoint.step)
-        if begun:  # otherwise no row is left, and the first ones are written again
+        if begun:  # otherwise the run writes all rows again
             _require_rows(task, state, run, schedule)
-        place = {"epoch": checkpoint.epoch, "step": checkpoint.step, "processes": task.processes.size}
-        run.event("resumed", versions=versions(), **place)
+        position = {"epoch": checkpoint.epoch, "step": checkpoint.step, "processes": task.processes.size}
+        run.event("resumed", versions=versions(), **position)
     if run.writes:
         write_recipe(task.recipe, run.config)
     return train_epochs(task, state, _outputs(task, state, outputs, schedule))
 
 
 def _remember_trust(run: Run, recipe: Recipe, schedule: ProbeSchedule | None) -> str | None:
-    """Remember that the Python files of a run are trusted; return why that failed, None if it did not."""
+    """Remember that the Python files of a run are trusted; return the reason if that failed, else None."""
     return remember_trust(run.path, (*recipe.specs, *(schedule.probes if schedule else ()))) if run.writes else None
 
 
 def _outputs(task: Task, state: TrainState, outputs: Outputs, schedule: ProbeSchedule | None) -> Outputs:
-    """The outputs with a monitor of batches, in the process that writes. Raises InputError when it cannot run."""
+    """Return the outputs with a monitor of batches, in the process that writes. Raises InputError if it cannot run."""
     if schedule is None or not outputs.run.writes:
         return outputs
     objectives = (task.objective_of(0), task.objective)
@@ -167,7 +167,7 @@ def _outputs(task: Task, state: TrainState, outputs: Outputs, schedule: ProbeSch
 
 
 def _require_rows(task: Task, state: TrainState, run: Run, schedule: ProbeSchedule | None) -> None:
-    """Raise InputError when rows that the checkpoint counts on were lost: an epoch's loss is a mean over its rows."""
+    """Raise InputError if rows that the checkpoint needs are lost: an epoch's loss is a mean over its rows."""
     if run.writes:
         steps = task.recipe.steps or task.sampling.count(task.train.relations)
         run.require_rows(state.epoch, state.step, steps, schedule.every if schedule else None)

@@ -1,4 +1,4 @@
-"""The outer step of an objective that learns its weighting: which weights would have helped a validation batch?"""
+"""Which weights would have helped a validation batch? The outer step of an objective that learns its weighting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .forward import BatchInputs, Forward
 
 
 class MetaBatches(NamedTuple):
-    """The training batch of a step, and the validation batch that its weights shall help."""
+    """The training batch of a step, and the validation batch that its weights are to help."""
 
     train: BatchInputs
     S: Tensor  # of the training batch, with its graph
@@ -30,7 +30,7 @@ class MetaBatches(NamedTuple):
 
 
 class VirtualStep(NamedTuple):
-    """The step of the encoder that is tried."""
+    """The trial step of the encoder."""
 
     lr: float  # its length
     clip: float  # largest norm of its gradient; 0: any
@@ -46,14 +46,14 @@ def meta_step(
 ) -> None:
     """Update the objective's network φ by the gradient of a validation batch's loss one virtual step ahead.
 
-    θ' = θ − lr ∇θ L(θ; φ), and dL_val(θ')/dφ = −lr Σ u ∘ ∂W(φ)/∂φ with u = dS/dθ · ∇L_val(θ'), the way in which S
-    moves along the validation gradient, taken as a central difference of S. So an entry of W grows where its push
-    agrees with what the validation batch calls for. L_val is triplet_sh at the objective's margin, unweighted; Adam at
-    meta_lr makes the length of lr immaterial. Costs five more passes through the encoder.
+    θ' = θ − lr ∇θ L(θ; φ), and dL_val(θ')/dφ = −lr Σ u ∘ ∂W(φ)/∂φ with u = dS/dθ · ∇L_val(θ'), the change of S along
+    the validation gradient, taken as a central difference of S. So an entry of W grows where its push agrees with the
+    validation batch. L_val is triplet_sh at the objective's margin, unweighted; with Adam at meta_lr the length of lr
+    does not matter. It costs five more passes through the encoder.
     Source: Wei et al. 2021 (Meta-SPN) after Shu et al. 2019 (Meta-Weight-Net); the central difference is ours.
 
     Args:
-        objective: whose network learns.
+        objective: its network learns.
         optimiser: of the network.
         forward: the encoder.
         batches: of both splits.
@@ -89,7 +89,7 @@ def validation_batch(relations: Relations, batch_size: int, seed: StepSeed) -> B
 
     Args:
         relations: positives of the split.
-        batch_size: of the training; no more than all its pairs are taken.
+        batch_size: of the training; at most all pairs of the split.
         seed: of the step.
     """
     size = min(batch_size, len(relations.positives))
@@ -102,7 +102,7 @@ def validation_batch(relations: Relations, batch_size: int, seed: StepSeed) -> B
 def _gradient(
     processes: ProcessGroup, S: Tensor, G: Tensor, parameters: Sequence[nn.Parameter], retain: bool = False
 ) -> list[Tensor]:
-    """The gradient of one process, also where many have a share of it each."""
+    """Return the whole gradient, summed over processes if there are many."""
     share = G.to(S.dtype) / processes.size
     gradients = torch.autograd.grad(S, parameters, share, retain_graph=retain, allow_unused=True)
     whole = [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)]
@@ -117,10 +117,10 @@ def _norm(direction: Sequence[Tensor]) -> float:
 def _shifted_parameters(
     parameters: Sequence[nn.Parameter], buffers: Sequence[Tensor], direction: Sequence[Tensor], length: float
 ) -> Iterator[None]:
-    """Move the parameters along a direction while inside; restore them, the buffers and the random generators."""
+    """Move the parameters along a direction inside; restore them, the buffers and the random generators after it."""
     before = [(x, x.detach().clone()) for x in (*parameters, *buffers)]
     for p, d in zip(parameters, direction, strict=True):
-        p.data.add_(d, alpha=length)  # by .data: the graph of the step under way holds these parameters, and still fits
+        p.data.add_(d, alpha=length)  # by .data: the graph of the current step holds these parameters, and still fits
     try:
         with torch.random.fork_rng({p.device for p in parameters if p.is_cuda}):
             yield

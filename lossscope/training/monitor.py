@@ -1,4 +1,4 @@
-"""Probes on every n-th batch of a training; they never change what is trained."""
+"""Run probes on every n-th batch of a training; they never change the training."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from .kernels import deterministic_kernels
 
 @dataclass(frozen=True)
 class ProbeSchedule:
-    """Which probes run on which steps. No part of the recipe: a run's numbers are the same with and without.
+    """Which probes run on which steps? It is no part of the recipe: a run has the same numbers with and without it.
 
     Raises InputError for no probes, or `every` below 1.
     """
 
     probes: tuple[str, ...]  # specs
-    every: int = 100  # the first step of an epoch, and each one that many after
+    every: int = 100  # steps between probed batches; the first of an epoch is probed
 
     def __post_init__(self) -> None:
         if self.every < 1 or not self.probes:
-            raise InputError(f"every must be at least 1, and probes some; got {self.every} and {self.probes}")
+            raise InputError(f"every must be at least 1, and probes must not be empty; got {self.every}, {self.probes}")
 
     def canonical(self) -> ProbeSchedule:
-        """Return the same with every spec written in full; weights are in the unit of each objective's paper."""
+        """Return the schedule with all specs written in full; weights are in the unit of each objective's paper."""
         probes = (in_unit(build("probes", spec), "paper") for spec in self.probes)
         return ProbeSchedule(tuple(dict.fromkeys(map(spec_of, probes))), self.every)
 
     def write(self, path: Path) -> None:
-        """Write it as TOML, which a resumed run reads."""
+        """Write the schedule as TOML, which a resumed run reads."""
         listed = json.dumps(list(self.probes), ensure_ascii=False)
         comment = "# What is computed of batches while this run trains, for probes.csv; a resumed run continues it."
         write_text(path, f"{comment}\nevery = {self.every}\nprobes = {listed}\n")
@@ -57,30 +57,30 @@ class ProbeSchedule:
     def read(cls, path: Path) -> ProbeSchedule:
         """Read TOML. Raises InputError for a file that is not TOML, or has other keys or types."""
         values = read_toml(path, "a TOML file with probes and every")
-        if "every" not in values:  # as the class has a default
+        if "every" not in values:  # the class has a default, which a file must not rely on
             raise InputError(f"{path} must have the keys probes and every; it lacks every")
         return decode(cls, values, str(path))
 
     def monitor(
         self, run: Run, objectives: Sequence[Objective], embeddings: bool, sides: Sides = IMAGE_TEXT
     ) -> BatchMonitor:
-        """Build what runs the probes.
+        """Build the monitor of a run.
 
         Args:
-            run: whose probes.csv is written.
-            objectives: all that the run trains with.
-            embeddings: whether its encoder has any; models that score pairs have none.
-            sides: of the data, which the columns are named after.
+            run: with probes.csv.
+            objectives: of all epochs.
+            embeddings: whether the encoder has embeddings; models that score pairs have none.
+            sides: of the data; they name the columns.
 
         Raises:
-            InputError: a probe cannot run under them, or needs more than a batch in training has.
+            InputError: a probe cannot run under these objectives, or needs more than a training batch has.
         """
         probes = tuple(build("probes", spec) for spec in self.probes)
         one_batch = [OneBatch(objective, probes, sides) for objective in objectives]
-        S = torch.eye(2)  # a batch of two shows whether they run
-        for one in one_batch:
-            one([DirectionRows(S, pair_mask(torch.arange(2)), *((S, S) if embeddings else ()))])
-        columns = tuple(dict.fromkeys(name for one in one_batch for name in one.columns))
+        S = torch.eye(2)  # try the probes on a batch of two
+        for run_probes in one_batch:
+            run_probes([DirectionRows(S, pair_mask(torch.arange(2)), *((S, S) if embeddings else ()))])
+        columns = tuple(dict.fromkeys(name for run_probes in one_batch for name in run_probes.columns))
         return BatchMonitor(run, probes, self.every, columns, embeddings and one_batch[0].needs_embeddings, sides)
 
 
@@ -93,16 +93,16 @@ class BatchMonitor:
     every: int
     columns: tuple[str, ...]
     needs_embeddings: bool  # in `mask.info`
-    sides: Sides = IMAGE_TEXT  # which the columns are named after
+    sides: Sides = IMAGE_TEXT  # they name the columns
 
     def record(self, epoch: int, step: int, objective: Objective, S: Tensor, mask: Mask | Pair[Mask]) -> None:
-        """Run the probes on the batch as it is trained, before the update, where it is the step's turn.
+        """Run the probes on the batch before the update, on every n-th step.
 
         Args:
             epoch: from 0.
             step: of the epoch, from 0.
-            objective: that the batch trains with.
-            S: (images, captions); offline rows and columns after those of the mask are left out.
+            objective: of the batch.
+            S: (images, captions); offline rows and columns beyond the mask do not count.
             mask: i2t, or the masks of both directions.
         """
         if step % self.every:

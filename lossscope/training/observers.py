@@ -1,4 +1,4 @@
-"""Who is told of a training while it runs; none of them changes a bit of it."""
+"""Define the callbacks of a training; they do not change a bit of it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ OnEpoch = Callable[[dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Observers:
-    """Who is told of a training; None: nobody."""
+    """The callbacks of a training; None: no callback."""
 
     progress: Progress | None = None  # called with (label, done, of)
     on_epoch: OnEpoch | None = None
-    on_batch: OnBatch | None = None  # called with each batch; training stops where it returns a reason
-    on_notice: Callable[[str], None] | None = None  # called with what the user should know before it begins
-    on_warning: Callable[[str], None] | None = None  # called with what may make it another run than the user means
+    on_batch: OnBatch | None = None  # called with each batch; training stops if it returns a reason
+    on_notice: Callable[[str], None] | None = None  # called before the training with facts that the user should know
+    on_warning: Callable[[str], None] | None = None  # called if the run may differ from what the user means
 
     def notice(self, text: str) -> None:
-        """Say what the user should know."""
+        """Tell the user a fact about the run."""
         if self.on_notice is not None:
             self.on_notice(text)
 
     def warn(self, text: str | None) -> None:
-        """Say what may make it another run than the user means; nothing where there is no text."""
+        """Warn that the run may differ from what the user means; None: do nothing."""
         if self.on_warning is not None and text is not None:
             self.on_warning(text)

@@ -1,4 +1,4 @@
-"""Offline candidates: the hardest of the whole training split under a model, mined once, drawn from in every batch."""
+"""Mine the hardest candidates of the whole training split under a model once; each batch draws from them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ROWS = 512  # items of a part
 
 @dataclass(frozen=True)
 class HardCandidates:
-    """The hardest candidates of every item, hardest first; those of the item's own image are left out."""
+    """The hardest candidates of each item, hardest first, without its positives."""
 
     captions: Rows  # (N, K) of images
     images: Rows  # (M, K) of captions
@@ -34,10 +34,12 @@ class HardCandidates:
 
     @classmethod
     def read(cls, folder: Path) -> HardCandidates:
-        """Read a folder that `mine_candidates` has finished. Raises InputError for any other."""
+        """Read a folder that `mine_candidates` finished. Raises InputError for any other."""
         manifest = _read_manifest(folder)
         if manifest is None:
-            raise InputError(f"{folder} must be a folder written by lossscope mine; it has no manifest.json of one")
+            raise InputError(
+                f"{folder} must be a folder written by lossscope mine; it has no manifest.json of a ranking"
+            )
         there = sum(1 for _ in folder.glob("*.safetensors"))
         if there < manifest.part_count:
             raise InputError(
@@ -52,14 +54,14 @@ class HardCandidates:
 
     @property
     def fingerprint(self) -> str:
-        """Of the lists themselves."""
+        """The fingerprint of the lists."""
         return fingerprint_of(self.items, self.captions.tobytes(), self.images.tobytes())
 
     def extend(self, batch: Batch, caption_image: Rows, seed: int, epoch: int) -> Batch:
         """B pairs -> 3 B: the pairs, then an offline image with an offline caption for each, then their partners.
 
         Pair q is followed at B + q by I^ (a hard image of its caption) and T^ (a hard caption of its image), and at
-        2 B + q by the image of T^ and a caption of I^. What is drawn depends on (seed, epoch, caption) alone.
+        2 B + q by the image of T^ and a caption of I^. The draw depends on (seed, epoch, caption) alone.
         """
         first, second, third = (column[batch.captions] for column in _random_numbers(len(caption_image), seed, epoch))
         T = self.captions[batch.images, first % self.captions.shape[1]]
@@ -75,11 +77,11 @@ class HardCandidates:
 def mine_candidates(
     embedded: SplitEmbeddings, folder: Path, top: int = 300, progress: Progress | None = None
 ) -> HardCandidates:
-    """Write the hardest candidates of every image and caption, part by part; an unfinished folder is resumed.
+    """Write the hardest candidates of all images and captions, part by part; resume an unfinished folder.
 
     Args:
         embedded: the training split under a model.
-        folder: to write.
+        folder: for the parts.
         top: candidates of each item.
         progress: called with (label, done, of).
 
@@ -112,17 +114,17 @@ def _write_parts(embedded: SplitEmbeddings, folder: Path, manifest: _Manifest, p
             raise InputError(f"{folder} must be new or empty; it is not. Choose another --out")
         write_manifest(folder / "manifest.json", asdict(manifest))
     parts = manifest.parts
-    for place, name in enumerate(parts):
+    for number, name in enumerate(parts):
         if not (folder / name).is_file():
             side, start = name.removesuffix(".safetensors").split("-")
             rows = _hardest(embedded, side, int(start), manifest)
             write_safetensors(folder / name, {"rows": torch.from_numpy(rows)})
         if progress:
-            progress("mining", place + 1, len(parts))
+            progress("mining", number + 1, len(parts))
 
 
 def items_of(split: Any) -> str:
-    """Return the fingerprint of the ids of a split, or of what was embedded of it."""
+    """Return the fingerprint of the ids of a split, or of its embeddings."""
     return fingerprint_of("items", *split.image_ids, *split.caption_ids)
 
 
@@ -154,7 +156,7 @@ class _Manifest:
         return [f"{side}-{start:08d}.safetensors" for side, rows in sides for start in range(0, rows, _ROWS)]
 
     def part_shape(self, name: str) -> tuple[tuple[int, int], int]:
-        """Return the shape of a part's rows, and the number that they are all below."""
+        """Return the shape of a part's rows, and their exclusive upper limit."""
         side, start = name.removesuffix(".safetensors").split("-")
         items, top = (self.images, self.top_captions) if side == "captions" else (self.captions, self.top_images)
         others = self.captions if side == "captions" else self.images
@@ -163,28 +165,29 @@ class _Manifest:
 
 @lru_cache(maxsize=2)
 def _random_numbers(captions: int, seed: int, epoch: int) -> tuple[Rows, Rows, Rows]:
-    """Three whole numbers for every caption of an epoch, from the raw counter-based stream."""
+    """Return three integers for each caption of an epoch, from the raw counter-based stream."""
     key = np.array([seed & 0xFFFFFFFFFFFFFFFF, (1 << 32) + epoch], dtype=np.uint64)
     raw = (np.random.Philox(key=key).random_raw(3 * captions) >> np.uint64(1)).astype(np.int64).reshape(3, -1)
     return raw[0], raw[1], raw[2]
 
 
 def _hardest(embedded: SplitEmbeddings, side: str, start: int, manifest: _Manifest) -> Rows:
-    """The best candidates of rows start ... of one side; those of the own image are left out."""
+    """Return the hardest candidates of the rows of a part, without their positives."""
     owner, n = embedded.relations.caption_image, manifest.images
     if side == "captions":
         rows, other = np.arange(start, min(start + _ROWS, n)), np.arange(manifest.captions)
-        S, own, top = embedded.similarity_block(rows, other), rows[:, None] == owner[None, :], manifest.top_captions
+        S, is_positive = embedded.similarity_block(rows, other), rows[:, None] == owner[None, :]
+        top = manifest.top_captions
     else:
         rows, other = np.arange(start, min(start + _ROWS, manifest.captions)), np.arange(n)
-        S, own = embedded.similarity_block(other, rows).T, owner[rows][:, None] == other[None, :]
+        S, is_positive = embedded.similarity_block(other, rows).T, owner[rows][:, None] == other[None, :]
         top = manifest.top_images
-    others = S.masked_fill(torch.from_numpy(own).to(S.device), -torch.inf)
+    others = S.masked_fill(torch.from_numpy(is_positive).to(S.device), -torch.inf)
     return others.topk(top, dim=1).indices.cpu().numpy().astype(np.int64)
 
 
 def _read_part(file: Path, manifest: _Manifest) -> Rows:
-    """Return the rows of a part. Raises InputError when they are not the numbers that the manifest states."""
+    """Return the rows of a part. Raises InputError if they do not fit the manifest."""
     content = read_safetensors(file)
     shape, others = manifest.part_shape(file.name)
     rows = content.get("rows")
@@ -197,7 +200,7 @@ def _read_part(file: Path, manifest: _Manifest) -> Rows:
 
 
 def _read_manifest(folder: Path) -> _Manifest | None:
-    """The manifest, None where the folder has none of ours. Raises InputError for a damaged one."""
+    """Return the manifest, None if the folder has none of ours. Raises InputError if it is damaged."""
     path = folder / "manifest.json"
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""The optimiser of a recipe over the groups of a model's parameters, and the learning rate of any step."""
+"""Build the optimiser of a recipe over groups of parameters, and compute the learning rate of a step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .recipe import Recipe
 
 
 def learning_rate(recipe: Recipe, epoch: int, step: int = 0, steps: int = 1) -> float:
-    """lr · lr_gamma^⌊epoch / lr_step⌋, or a linear rise and fall over all steps; `steps` are those of an epoch."""
+    """lr · lr_gamma^⌊epoch / lr_step⌋, or a linear rise and fall over all steps; an epoch has `steps` steps."""
     if recipe.schedule == "step":
         return float(recipe.lr * recipe.lr_gamma ** (epoch // recipe.lr_step))
     total = recipe.epochs * steps
@@ -24,7 +24,7 @@ def learning_rate(recipe: Recipe, epoch: int, step: int = 0, steps: int = 1) -> 
 
 
 def loss_factor(recipe: Recipe, epoch: int, step: int, steps: int) -> float:
-    """Return the factor on the loss of a step: from 0 to 1 over the epoch `loss_ramp_epoch`, 1 in every other."""
+    """Return the factor on the loss of a step: it rises from 0 to 1 over epoch `loss_ramp_epoch`, else it is 1."""
     return step / steps if recipe.loss_ramp_epoch == epoch + 1 else 1.0
 
 
@@ -33,13 +33,13 @@ def build_optimiser(recipe: Recipe, model: Encoder, more: Sequence[nn.Parameter]
 
     Args:
         recipe: rates, weight decay and groups.
-        model: whose parameters are trained.
-        more: parameters beside the model's, of no group.
+        model: to train.
+        more: further parameters, in no group.
 
     Raises:
         InputError: a group that the model does not have, or ranger without its library.
     """
-    groups = {name: [p for p in own if p.requires_grad] for name, own in model.parameter_groups().items()}
+    groups = {name: [p for p in of_group if p.requires_grad] for name, of_group in model.parameter_groups().items()}
     wanted = dict.fromkeys((*recipe.lr_factors, *recipe.frozen_epochs))
     for name in wanted:
         if name not in groups:
@@ -52,14 +52,14 @@ def build_optimiser(recipe: Recipe, model: Encoder, more: Sequence[nn.Parameter]
     parts: list[dict[str, Any]] = []
     for name, parameters in (("", [*rest, *more]), *((name, groups[name]) for name in wanted)):
         for decays in (True, False):
-            own = [p for p in parameters if (id(p) in undecayed) is not decays]
-            part: dict[str, Any] = {"params": own, "name": name, "factor": recipe.lr_factors.get(name, 1.0)}
-            parts += [part | ({} if decays else {"weight_decay": 0.0})] if own else []
+            chosen = [p for p in parameters if (id(p) in undecayed) is not decays]
+            part: dict[str, Any] = {"params": chosen, "name": name, "factor": recipe.lr_factors.get(name, 1.0)}
+            parts += [part | ({} if decays else {"weight_decay": 0.0})] if chosen else []
     return _optimiser(recipe, parts)
 
 
 def set_rates(optimiser: torch.optim.Optimizer, recipe: Recipe, epoch: int, step: int, steps: int) -> None:
-    """Give every group its rate of a step; groups that are still frozen take no gradient."""
+    """Set the rate of each group for a step; frozen groups take no gradient."""
     rate, frozen_epochs = learning_rate(recipe, epoch, step, steps), recipe.frozen_epochs
     for group in optimiser.param_groups:
         frozen = epoch < frozen_epochs.get(group.get("name", ""), 0)

@@ -1,4 +1,4 @@
-"""A batch with offline candidates: which similarities each direction gets, and where its gradient goes."""
+"""Weigh a batch with offline candidates: the similarities of each direction, and their gradient."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lossscope.objectives.base import Objective
 def weigh(objective: Objective, S: Tensor, mask: Mask | Pair[Mask], reduction: Reduction, pairs: int) -> BatchLoss:
     """Return the training loss of an extended batch and its gradient with respect to S.
 
-    Each direction gets its B online candidates and three more columns: its own offline negative, the similarity of
-    the two offline items with each other, and that of their partners. The last two belong to no query: they are
-    columns of both directions, half in each.
+    Each direction gets its B online candidates and three more columns: the query's offline negative, the similarity of
+    the two offline items with each other, and that of their partners. The last two belong to no query; each direction
+    gets them with half their weight.
 
     Args:
         objective: takes offline columns, marked 1, 2, 3 in `mask.info["offline"]`.
         S: (3 B, 3 B) as `HardCandidates.extend` orders it.
         mask: (B, B) i2t of the pairs, or the masks of both directions.
         reduction: of the losses of queries.
-        pairs: the number that reductions over pairs divide by.
+        pairs: divisor of reductions over pairs.
     """
     B, masks = len(S) // 3, both_masks(mask)
     near, mixed, far = slice(0, B), slice(B, 2 * B), slice(2 * B, None)
@@ -48,7 +48,7 @@ def weigh(objective: Objective, S: Tensor, mask: Mask | Pair[Mask], reduction: R
 
 
 def _wider(mask: Mask) -> Mask:
-    """The mask with the three offline columns, valid and marked 1, 2, 3."""
+    """Return the mask with the three offline columns, valid and marked 1, 2, 3."""
     more = torch.zeros(len(mask.match), 3, dtype=torch.bool, device=mask.match.device)
     marks = torch.tensor([1, 2, 3], device=mask.match.device).expand(len(mask.match), 3)
     offline = torch.cat([torch.zeros_like(mask.match, dtype=torch.long), marks], 1)

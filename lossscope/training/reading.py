@@ -1,4 +1,4 @@
-"""How a model that a training begins with reads pictures: filled into the recipe's data, kept by its checkpoints."""
+"""Find how the start model of a training reads pictures; the recipe's data and the checkpoints keep it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .recipe import Recipe
 
 
 def read_as_authors(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
-    """Return the recipe with what its data leave unsaid of how the model's authors read pictures, and notices on it.
+    """Return the recipe with data that read pictures as the model's authors do, where it does not say, and notices.
 
     Raises InputError for an `init` or an encoder's folder that cannot be read.
     """
@@ -23,5 +23,5 @@ def read_as_authors(recipe: Recipe) -> tuple[Recipe, tuple[str, ...]]:
 
 
 def reading_of_start(encoder: str, start: Checkpoint | None) -> Mapping[str, str]:
-    """Return the reading of the checkpoint that a training begins with, or of the encoder's own files."""
+    """Return the reading of the checkpoint that a training begins with, or of the encoder's files."""
     return encoder_spec(encoder).reading() if start is None else start.reading

@@ -1,4 +1,4 @@
-"""How a model is trained: every choice that changes a number, as plain values."""
+"""A recipe holds all choices of a training that change a number, as plain values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Precision = Literal["fp32", "bf16", "fp16"]
 Schedule = Literal["step", "linear"]
 Optimiser = Literal["adam", "adamw", "ranger"]
 SelectBy = Literal["rsum", "r1_r5", "geometric", "last"]
-_SEEDS = 1 << 40  # each epoch's seed, a million times as large, must fit 64 bits
+_SEEDS = 1 << 40  # the seed of an epoch is a million times as large, and must fit 64 bits
 _LEAST = {
     "epochs": 0, "warmup": 0, "lr_step": 1, "min_count": 1, "batch_size": 2, "loss_ramp_epoch": 0, "steps": 0,
     "val_images": 0,
@@ -25,15 +25,15 @@ _LEAST = {
 MODEL, DATA, OBJECTIVE, BATCHES, OPTIMISATION = "Model", "Data", "Objective", "Batches", "Optimisation"
 WARMUP = "Warm-up"
 RENAMED = {"rates": "lr_groups", "ramp": "loss_ramp_epoch", "select": "select_by"}
-"""Former name of a choice -> its name, for runs and checkpoints that were made under the former one."""
+"""Former name of a choice -> its name today, for older runs and checkpoints."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Every choice of a training. Raises InputError for values out of range.
+    """All choices of a training. Raises InputError for values out of range.
 
-    data, encoder and objective are specs. The papers train large pretrained towers with lr 2e-4; 1e-3 is for small ones
-    from scratch.
+    data, encoder and objective are specs. The papers train large pretrained towers with lr 2e-4; 1e-3 is for small
+    towers from scratch.
     """
 
     data: Annotated[str, Choice(DATA, "Data set spec.", shown=False, names="datasets")] = "scenes"
@@ -161,7 +161,7 @@ class Recipe:
 
 
 def _named_numbers(what: str, text: str) -> dict[str, float]:
-    """`name=number,...` as a dict. Raises InputError."""
+    """Parse `name=number,...` into a dict. Raises InputError."""
     numbers: dict[str, float] = {}
     for part in filter(None, text.split(",")):
         name, _, value = (piece.strip() for piece in part.partition("="))

@@ -1,4 +1,4 @@
-"""Recipes as TOML files: those of runs, those that users write, and the papers' by name."""
+"""Read and write recipes as TOML files: of runs, of users, and the papers' recipes by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PRESETS = Path(__file__).parent / "presets"
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write every choice as TOML; fields that are None are left out."""
+    """Write all choices as TOML, without fields that are None."""
     values = {k: v for k, v in dataclasses.asdict(recipe).items() if v is not None}
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
     header = "# How this run is trained; `lossscope train --resume` resumes it."
@@ -30,31 +30,31 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 
 def read_recipe(path: Path) -> Recipe:
-    """Read a TOML file. Raises InputError where there is none, or it is not TOML, or has other keys or types."""
+    """Read a TOML file. Raises InputError if it is missing, is not TOML, or has other keys or types."""
     values = read_toml(path)
     with naming(path, "a recipe whose choices fit"):
-        return Recipe(**checked_choices(values, str(path)))
+        return Recipe(**check_choices(values, str(path)))
 
 
-def checked_choices(values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return some choices of a recipe as TOML gives them, each of the right type; `where` is what messages name.
+def check_choices(values: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return choices of a recipe from TOML values, each of the right type; messages name `where`.
 
-    Raises InputError for a key that is no choice, and a value of another type.
+    Raises InputError for a key that is no choice, and for a value of another type.
     """
     return decode_some(Recipe, with_todays_names(values), where)
 
 
 def with_todays_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return choices under the names that they have now; a file that has both keeps both, for its reader to refuse."""
+    """Return choices under today's names. If a file has both names, both stay, and its reader refuses them."""
     renamed = {old: new for old, new in RENAMED.items() if new not in values}
     return {renamed.get(name, name): value for name, value in values.items()}
 
 
 def printed_choices(recipe: Mapping[str, Any]) -> dict[str, str]:
-    """Return every choice of a stored recipe but its seed as it is printed: specs without what is default.
+    """Return all choices of a stored recipe but its seed, as tables print them: specs without defaults.
 
-    A spec that names a Python file stays as it is, since nothing is imported for a name; the file of an objective's net
-    is left out, as it is another one for every seed. Keys that are no choices of a recipe are left out.
+    A spec that names a Python file stays whole, since a name is no reason to import it. The file of an objective's net
+    is left out, as each seed has another. Keys that are no choices of a recipe are left out.
     """
     stored = with_todays_names(recipe)
     names = [item.name for item in dataclasses.fields(Recipe) if item.name != "seed"]
@@ -62,7 +62,7 @@ def printed_choices(recipe: Mapping[str, Any]) -> dict[str, str]:
 
 
 def presets() -> dict[str, str]:
-    """Return the papers' recipes: name -> the first comment line of the file, what it is and of which paper."""
+    """Return the papers' recipes: name -> the first comment line of the file, which names the paper."""
     return {path.stem: _first_comment(path) for path in sorted(_PRESETS.glob("*.toml"))}
 
 

@@ -1,4 +1,4 @@
-"""What changes while training: made anew, stored in a checkpoint, and restored from one to the same bits."""
+"""Make the state of a training, store it in a checkpoint, and restore it to the same bits."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ class TrainState:
     model: Encoder
     optimiser: torch.optim.Optimizer
     scaler: torch.amp.GradScaler
-    learnt_scale: LearntScale | None = None  # of the objective, upstream of it
-    network_optimiser: torch.optim.Optimizer | None = None  # of the objective's own network
+    learnt_scale: LearntScale | None = None  # applied to S before the objective
+    network_optimiser: torch.optim.Optimizer | None = None  # of the objective's network
     epoch: int = 0  # finished epochs
-    step: int = 0  # finished steps of the epoch under way
+    step: int = 0  # finished steps of the current epoch
     best: float = float("-inf")  # score of the best epoch
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return the parameters of the encoder that are trained."""
+        """Return the trained parameters of the encoder."""
         return [p for p in self.model.parameters() if p.requires_grad]
 
 
 def new_state(task: Task) -> TrainState:
-    """Build model and optimisers from the seed, with the weights of `init` where the recipe names one."""
+    """Build model and optimisers from the seed, with the weights of `init` if the recipe names it."""
     torch.manual_seed(task.recipe.seed)
     if task.recipe.init:
         return _with_optimisers(task, _with_weights_of(task, Checkpoint.load(task.recipe.init)))
@@ -49,9 +49,9 @@ def new_state(task: Task) -> TrainState:
 
 
 def restore_state(task: Task, checkpoint: Checkpoint, path: Path) -> TrainState:
-    """Restore model, optimisers and random states of a checkpoint, which was read from `path`.
+    """Restore model, optimisers and random states of a checkpoint that was read from `path`.
 
-    Raises InputError when it has no training state, or a damaged one.
+    Raises InputError if its training state is missing or damaged.
     """
     require_trusted([checkpoint.encoder], path)
     state = _with_optimisers(task, checkpoint.model())
@@ -107,18 +107,18 @@ def snapshot(task: Task, state: TrainState, metrics: dict[str, float]) -> Checkp
 
 
 def shared_values(task: Task, state: TrainState) -> dict[str, torch.Tensor]:
-    """Return every tensor that must be the same in all processes of a job."""
+    """Return the tensors that must be the same in all processes of a job."""
     scale = state.learnt_scale.state_dict() if state.learnt_scale else {}
     network = task.objective.network()
-    own = {} if network is None else {f"net.{name}": tensor for name, tensor in network.state_dict().items()}
-    return {**state.model.state_dict(), **scale, **own}
+    of_network = {} if network is None else {f"net.{name}": tensor for name, tensor in network.state_dict().items()}
+    return {**state.model.state_dict(), **scale, **of_network}
 
 
 def _with_weights_of(task: Task, start: Checkpoint) -> Encoder:
-    """The recipe's encoder with the weights of a checkpoint of the same family, all of them.
+    """Return the recipe's encoder with all weights of a checkpoint of the same family.
 
-    Its options may differ where the weights stay the same (fine-tuning), and whole parts that the checkpoint does not
-    have (an extra layer, a caption branch) begin anew. Raises InputError for anything else.
+    Its options may differ if the weights keep their shapes (fine-tuning). Whole parts that the checkpoint lacks (an
+    extra layer, a caption branch) begin anew. Raises InputError for anything else.
     """
     recipe = task.recipe
     if Spec.parse(start.encoder).name != Spec.parse(recipe.encoder).name:
@@ -127,16 +127,16 @@ def _with_weights_of(task: Task, start: Checkpoint) -> Encoder:
     if not fits_shape(items, start.shape):
         raise InputError(f"--init must be of items {items}, as {recipe.data} has; {recipe.init} takes {start.shape}")
     model = task.encoder.rebuild(items, len(task.tokeniser), start.kept)
-    own = model.state_dict()
+    weights = model.state_dict()
     parts = {name.partition(".")[0] for name in start.weights}
-    new = {name: tensor for name, tensor in own.items() if name.partition(".")[0] not in parts}
-    require_fit(own, {**new, **start.weights}, f"{recipe.encoder}, to begin with {recipe.init}")
+    new = {name: tensor for name, tensor in weights.items() if name.partition(".")[0] not in parts}
+    require_fit(weights, {**new, **start.weights}, f"{recipe.encoder}, to begin with {recipe.init}")
     model.load_state_dict({**new, **start.weights})
     return model
 
 
 def _with_optimisers(task: Task, model: Encoder) -> TrainState:
-    """A state with the optimiser over the encoder and a learnt scale, and another one for the objective's network."""
+    """Return a state with an optimiser of the encoder and the learnt scale, and another for the objective's network."""
     objective = task.objective
     if objective.traits.needs_embeddings and model.pairwise:
         raise InputError(
@@ -158,5 +158,5 @@ def _with_optimisers(task: Task, model: Encoder) -> TrainState:
 
 
 def _learnt_module(task: Task, state: TrainState) -> nn.Module | None:
-    """What is learnt beside the encoder: scale and bias, or the objective's network."""
+    """Return what learns beside the encoder: scale and bias, or the objective's network."""
     return state.learnt_scale if state.learnt_scale is not None else task.objective.network()

@@ -1,4 +1,4 @@
-"""One training step: a batch through the encoder to S, the objective's W, and W backwards into the parameters."""
+"""Take a training step: the encoder makes S of a batch, the objective makes W, and W flows back to the parameters."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from .trained_batch import TrainedBatch
 
 @dataclass(frozen=True)
 class Step:
-    """What a step trains with."""
+    """The objective and the position of a step."""
 
     objective: Objective  # of the epoch
-    factor: float = 1.0  # on the loss that goes backwards
+    factor: float = 1.0  # on the loss
     number: int = 0  # in the whole run
     steps: int = 1  # of the whole run
 
@@ -49,16 +49,16 @@ def train_step(
 ) -> dict[str, float]:
     """Update the model once; return the row of trajectory.csv.
 
-    Every process of a job has the whole S and sends back its share of the one gradient, 1 / processes.
+    Each process of a job has the whole S and sends back its share of the gradient, 1 / processes.
 
     Args:
-        task: the data, and what does not change.
-        state: what is updated.
-        step: what it trains with.
+        task: the data and the constant parts of the training.
+        state: to update.
+        step: objective and position.
         batch: rows of the training split.
-        saved: where the last good state is, for the message when this one is not.
+        saved: file of the last good state, for the message of a divergence.
         monitor: runs probes on the batch before the update.
-        on_batch: called with the batch after the update, and where its similarities are not finite.
+        on_batch: called with the batch after the update, and if its similarities are not finite.
 
     Raises:
         InputError: similarities are not finite.
@@ -77,8 +77,8 @@ def train_step(
 
     def tell(masks: Mask | Pair[Mask], row: dict[str, float]) -> None:
         if on_batch is not None:
-            place = state.epoch, state.step, step.number
-            on_batch(TrainedBatch(*place, objective, S.detach(), masks, row, batch, task.train, step.steps))
+            position = state.epoch, state.step, step.number
+            on_batch(TrainedBatch(*position, objective, S.detach(), masks, row, batch, task.train, step.steps))
 
     if not bool(torch.isfinite(S).all()):
         tell(mask, {})
@@ -139,7 +139,7 @@ def _not_finite(recipe: Recipe, state: TrainState, saved: Path) -> InputError:
 
 
 def _sum(value: Tensor | None, extra_loss: Tensor | None) -> Tensor | None:
-    """The objective's loss and the model's own; None where the objective has no value."""
+    """Return the sum of the objective's loss and the model's; None if the objective has no value."""
     return value if value is None or extra_loss is None else value + extra_loss.detach()
 
 
@@ -156,7 +156,7 @@ def _update(task: Task, state: TrainState, loss: BatchLoss) -> dict[str, float]:
 
 
 def _mask(task: Task, batch: Batch) -> Mask:
-    """The i2t mask on the device, with the numbers of each pair that --info holds."""
+    """Return the i2t mask on the device, with the numbers of --info for each pair."""
     mask = batch.mask(task.train.relations, task.recipe.same_image)
     if task.info:
         rows = torch.from_numpy(batch.captions)

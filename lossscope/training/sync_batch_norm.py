@@ -1,6 +1,6 @@
-"""Batch norm over the batch of all processes: statistics, running ones too, and gradients are those of one process.
+"""Normalise over the batch of all processes: running statistics and gradients equal those of a single process.
 
-torch's SyncBatchNorm is for GPUs alone; this is for any device, with shares of any sizes.
+torch's SyncBatchNorm is for GPUs alone; this works on any device, with shares of any size.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class _NormaliseAcrossProcesses(torch.autograd.Function):
     """y = w (x − mean) / √(variance + eps) + b, with mean and variance over the values of all processes.
 
     dx = w / √(variance + eps) · (dy − Σ dy / n − x̂ Σ dy x̂ / n), x̂ the normalised x, both sums over all processes. The
-    gradients of w and b are those of this process; they are added up with the gradients of other
-    parameters. Source: Ioffe & Szegedy 2015.
+    gradients of w and b are those of this process; `sum_gradients` adds them up with those of other parameters.
+    Source: Ioffe & Szegedy 2015.
     """
 
     @staticmethod
@@ -55,14 +55,14 @@ class SyncForward:
 
     def __init__(self, norm: _BatchNorm, processes: ProcessGroup) -> None:
         self.norm, self.processes = norm, processes
-        self.counted = True  # whether the items it is given belong to the batch
+        self.counted = True  # whether the items of a call belong to the batch
 
     def __call__(self, x: Tensor) -> Tensor:
         norm = self.norm
         if not norm.training:
             return type(norm).forward(norm, x)
         mean, variance, count = self._moments(x.detach())
-        if count < 2:  # nothing to take a variance of
+        if count < 2:  # a variance needs two values
             return batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps)
         self._update_running(mean, variance * count / (count - 1))
         weight = torch.ones_like(mean) if norm.weight is None else norm.weight
@@ -71,13 +71,15 @@ class SyncForward:
         return y
 
     def _moments(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
-        """Mean and variance of each channel over all processes (Chan et al. 1979), and the number of values."""
+        """Return mean and variance of each channel over all processes (Chan et al. 1979), and the number of values."""
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
         count = x.numel() // x.shape[1] if self.counted else 0
-        own = wide.new_zeros(2, x.shape[1])
+        moments = wide.new_zeros(2, x.shape[1])
         if count:
-            own[1], own[0] = torch.var_mean(wide, _axes(x), correction=0)
-        table = self.processes.stack(torch.cat([own.flatten().double(), own.new_tensor([count], dtype=torch.float64)]))
+            moments[1], moments[0] = torch.var_mean(wide, _axes(x), correction=0)
+        table = self.processes.stack(
+            torch.cat([moments.flatten().double(), moments.new_tensor([count], dtype=torch.float64)])
+        )
         counts, means, variances = table[:, -1:], *table[:, :-1].chunk(2, 1)
         total = float(counts.sum())
         mean = (counts * means).sum(0) / max(total, 1)
@@ -105,7 +107,7 @@ def sync_batch_norms(model: nn.Module, processes: ProcessGroup) -> None:
 
 @contextlib.contextmanager
 def uncounted_batches(model: nn.Module) -> Iterator[None]:
-    """Inside, items that the batch norms are given are no part of the batch: normalised, but in no statistic."""
+    """Leave items inside out of the statistics of batch norms: they are normalised, but do not count."""
     norms = [norm for module in model.modules() if isinstance(norm := module.__dict__.get("forward"), SyncForward)]
     for norm in norms:
         norm.counted = False
@@ -117,10 +119,10 @@ def uncounted_batches(model: nn.Module) -> Iterator[None]:
 
 
 def _axes(x: Tensor) -> list[int]:
-    """All but the channels."""
+    """Return the axes other than the channels."""
     return [axis for axis in range(x.ndim) if axis != 1]
 
 
 def _wide(column: Tensor, x: Tensor) -> Tensor:
-    """(C,) in the shape in which it meets x."""
+    """Return (C,) in a shape that broadcasts over x."""
     return column.view(1, -1, *[1] * (x.ndim - 2))

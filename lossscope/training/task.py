@@ -1,4 +1,4 @@
-"""What does not change while a recipe is trained, all of it checked before anything is written."""
+"""Read and check the constant parts of a training before it writes anything."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ class Task:
 
     recipe: Recipe
     encoder: EncoderSpec
-    objective: Objective  # whose network, if it has one, learns
-    warmup_objective: Objective | None  # what the first epochs train with
+    objective: Objective  # its network, if it has one, learns
+    warmup_objective: Objective | None  # of the first epochs
     sampling: Sampling
     train: Split
     val: Split
     tokeniser: Tokeniser
     captions: CaptionBatcher  # of the training split
-    stored_files: Mapping[str, str]  # that a checkpoint of the encoder holds
-    reading: Mapping[str, str]  # how the model that it began with reads pictures; {} for most
+    stored_files: Mapping[str, str]  # files inside a checkpoint of the encoder
+    reading: Mapping[str, str]  # how the start model reads pictures; {} for most
     device: torch.device
-    candidates: HardCandidates | None = None  # that batches are extended with
+    candidates: HardCandidates | None = None  # offline candidates of batches
     info: Mapping[str, Tensor] = field(default_factory=dict)  # name -> (M,) number of each training caption
     fingerprints: Mapping[str, str] = field(default_factory=dict)  # of the files that the recipe names
-    processes: ProcessGroup = field(default_factory=process_group)  # that train it together
+    processes: ProcessGroup = field(default_factory=process_group)  # of the job
     masks: tuple[NegativeMask, ...] = ()  # rules that leave out negatives
 
     def objective_of(self, epoch: int) -> Objective:
-        """Return what an epoch, from 0, trains with: the objective, or the one to warm up with."""
+        """Return the objective of an epoch, from 0: that of the recipe, or of the warm-up."""
         if epoch < self.recipe.warmup and self.warmup_objective is not None:
             return self.warmup_objective
         return self.objective
 
     @cached_property
     def input_keys(self) -> Pair[Rows | None]:
-        """Numbers of the training items of both sides, equal where their inputs are; for rules that compare them."""
+        """Numbers of the training items of both sides, equal if their inputs are; for rules that compare inputs."""
         return input_keys(self.train)
 
     @cached_property
@@ -82,14 +82,14 @@ def prepare_task(
     """Read the data of a recipe, its vocabulary and its files.
 
     Args:
-        components: what the recipe names.
+        components: the objects of the recipe.
         run: folder of the run, for messages.
-        device: that is trained on.
-        checkpoint: the state of a run that is resumed, whose data must be the same.
+        device: of the training.
+        checkpoint: the state of a resumed run, with the same data.
         progress: called with (label, done, of).
 
     Raises:
-        InputError: something that cannot be read, does not fit, or has changed since the run began.
+        InputError: a file that cannot be read, does not fit, or has changed since the run began.
     """
     recipe, sampling = components.recipe, components.sampling
     train, val = components.dataset.split("train"), components.dataset.split("val")
@@ -111,7 +111,7 @@ def prepare_task(
     tokeniser = start.words() if start else encoder.build_tokeniser(texts_of(train), recipe.min_count)
     train, val = with_tokens(train, tokeniser), with_tokens(val, tokeniser)
     captions = CaptionBatcher(train, tokeniser)
-    _ = captions.lengths()  # encoded now, so that captions that do not fit are refused before anything is written
+    _ = captions.lengths()  # encode now, to refuse captions that do not fit before the run writes anything
     candidates = read_candidates(recipe, train)
     if recipe.info and train.relations.negatives is not None and recipe.negatives != "none":
         raise InputError("--info is of pairs; leave out the mined negatives: --negatives none")
@@ -141,7 +141,7 @@ def prepare_task(
 
 
 def require_same_choices(recipe: Recipe, checkpoint: Checkpoint, run: Path, config: Path) -> None:
-    """Raise InputError when a run is to be resumed with other choices than it began with, or to fewer epochs.
+    """Raise InputError if a run would resume with other choices than it began with, or to fewer epochs.
 
     Args:
         recipe: of config.toml.
@@ -175,7 +175,7 @@ def _require_same_files(recipe: Recipe, checkpoint: Checkpoint, fingerprints: Ma
 
 
 def _require_fitting_sides(train: Split, encoder: EncoderSpec, recipe: Recipe) -> None:
-    """Raise InputError where an encoder of pictures is to read texts, or one of two texts pictures."""
+    """Raise InputError if an encoder of pictures would read texts, or an encoder of two texts pictures."""
     has_texts = isinstance(train.images, Texts)
     if has_texts and not encoder.takes_texts:
         raise InputError(
@@ -187,7 +187,7 @@ def _require_fitting_sides(train: Split, encoder: EncoderSpec, recipe: Recipe) -
 
 
 def _load(split: Split, progress: Progress | None) -> None:
-    """Read all images now, where the data set can keep them."""
+    """Read all images now, if the data set can keep them."""
     load_all = getattr(split.images, "load_all", None)
     if load_all is not None:
         label = f"reading {split.name} images"

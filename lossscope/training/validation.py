@@ -1,4 +1,4 @@
-"""The end of an epoch: validate, keep the weights, write the state to resume from."""
+"""End an epoch: validate, keep the weights, write the state to resume from."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from .task import Task
 def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progress | None = None) -> dict[str, float]:
     """Evaluate the validation split and write checkpoints and a row of metrics.csv; return the row.
 
-    Done after an epoch, and before the first, by the first process of a job alone.
+    Only the first process of a job calls it, after each epoch, and before the first.
 
-    Raises InputError when similarities of the validation split are not finite.
+    Raises InputError if similarities of the validation split are not finite.
     """
     try:
         both = score_split(state.model, task.val_captions, progress)
@@ -58,19 +58,19 @@ def validate_and_save(task: Task, state: TrainState, run: Run, progress: Progres
 
 
 def _replaces_warmup(task: Task, epoch: int) -> bool:
-    """Whether the epoch is the first after the warm-up: it is better than any before, which trained another loss."""
+    """Return whether the epoch is the first after the warm-up, which beats all before, as they trained another loss."""
     recipe = task.recipe
     return task.warmup_objective is not None and not recipe.best_in_warmup and epoch == recipe.warmup + 1
 
 
 def selection_score(select_by: SelectBy, metrics: Mapping[str, float], epoch: int, sides: Sides = IMAGE_TEXT) -> float:
-    """Return what the best epoch has most of: of other sides than images and captions nDCG@10 in place of rsum.
+    """Return the score of an epoch, larger is better; nDCG@10 replaces rsum if sides are not images and captions.
 
     Args:
         select_by: the recipe's choice.
         metrics: `i2t_R@1`, ... of the validation split.
         epoch: from 1.
-        sides: of the data, whose directions the metrics are named after.
+        sides: of the data; their directions name the metrics.
     """
     if select_by == "last":
         return float(epoch)
@@ -82,7 +82,7 @@ def selection_score(select_by: SelectBy, metrics: Mapping[str, float], epoch: in
 
 
 def _averages(trajectory: Path, epoch: int) -> dict[str, float]:
-    """Means over the steps of an epoch, read back from the trajectory so that a resumed epoch counts whole."""
+    """Return means over the steps of an epoch, read from the trajectory, so that a resumed epoch counts whole."""
     if not epoch:
         return {"loss": float("nan"), "gradient_norm": float("nan")}
     with open(trajectory, encoding="utf-8", newline="") as file:

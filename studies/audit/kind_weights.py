@@ -1,13 +1,12 @@
-"""Fit the weights of queries and documents over several kinds of data, and judge them on kinds that are left out.
+"""Fit the weights of queries and documents over several kinds of data, and judge them on left-out kinds.
 
     python studies/audit/kind_weights.py --shared DIR --out DIR [--write]
 
-Every data set of pair_kinds knows which pairs match. Its signals, of embeddings those of static word vectors (the
-package wordllama), are kept in --out: of all matches, and of the other pairs of three strata. One logistic regression
-has an intercept for each data set and weights that all share; every kind counts the same, and the weights of photos and
-captions are the prior. How weights differ between kinds becomes the deviation of the prior that a user's labels start
-from. results/kind_weights.csv has AUC and AP of weights that were fitted without the kind. --write puts the fit beside
-its reader.
+Each data set of pair_kinds knows which pairs match. --out keeps its signals of all matches, and of other pairs in three
+strata; the embeddings are static word vectors (the package wordllama). A logistic regression has an intercept for each
+data set and shared weights; all kinds count the same, and the weights of photos and captions are the prior. The
+differences of weights between kinds become the deviation of the prior before a user's labels. results/kind_weights.csv
+has AUC and AP of weights fitted without the kind. --write puts the fit beside its reader.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ from lossscope.io.files import write_text
 
 RESULTS = Path(__file__).parent / "results" / "kind_weights.csv"
 FITTED = ("people", "shared_answers", "near_copies", "passages", "products", "reports", "tickets")
-JUDGED = ("photos", "scenes", "hidden_captions", "intents")  # whose weights are those of photos and captions
+JUDGED = ("photos", "scenes", "hidden_captions", "intents")  # kinds with the weights of photos and captions
 GROUPS = {"texts": ("texts",), "embeddings": ("embeddings",), "both": ("texts", "embeddings")}
 ORIGIN = "kinds of queries and documents whose matches are known"
 STRATA, EACH = (0, 4000, 30_000), 4000  # ranks of non-matches by the sum of the signals, and pairs of a stratum
-MATCHES = 100.0  # that a data set counts as, however many it has
+MATCHES = 100.0  # weight of a data set's matches, whatever their number
 RIDGE, LEAST_SD, MOST_SD = 1.0, 0.1, 1.0
 Doubles = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Pairs of a data set, weighted so that they stand for all, none of them a copy."""
+    """Pairs of a data set without copies, weighted so that they stand for all pairs."""
 
     kind: str
     name: str
@@ -66,7 +65,7 @@ class Sample:
     random: Doubles  # (m, k) of random pairs
 
     def columns(self, names: Sequence[str]) -> Doubles:
-        """Return the signals of some names, 0 for one that the data set lacks."""
+        """Return the signals of these names, 0 for a signal that the data set lacks."""
         return np.stack(
             [self.Z[:, self.names.index(n)] if n in self.names else np.zeros(len(self.Z)) for n in names], 1
         )
@@ -85,7 +84,7 @@ def main() -> None:
     frame = judge(samples, stored["photos"]["fits"])
     print(frame.to_string())
     write_text(RESULTS, format_csv(frame))
-    fitted = [one for one in samples if one.kind in FITTED and one.match.any()]
+    fitted = [sample for sample in samples if sample.kind in FITTED and sample.match.any()]
     fits = {group: fit(fitted, signal_names(fitted, group), prior(stored, group)) for group in GROUPS}
     for group, found in fits.items():
         print(group, found["intercept"], found["weights"])
@@ -95,7 +94,7 @@ def main() -> None:
 
 
 def collected(module: str, shared: Path, out: Path) -> Iterator[Sample]:
-    """Yield the samples of a kind; what is in the folder is not computed again."""
+    """Yield the samples of a kind; read those that are in the folder."""
     kind = importlib.import_module(f"pair_kinds.{module}")
     arguments = {"photos": (shared / "flickr8k",), "hidden_captions": (shared,)}.get(module, ())
     for number, data in enumerate(kind.data_sets(*arguments)):
@@ -118,7 +117,7 @@ def signals_of(data: DataSet) -> dict[str, Any]:
     table = SignalTable.of(material, by_texts, random_pairs)
     pairs = PairRows(*data.judged) if data.judged is not None else without_known(material, every_pair(material))
     pairs = take(pairs, np.nonzero(table.is_copy(pairs) == 0)[0])
-    match, closeness = data.matches(pairs.left, pairs.right), table.standardised(table.raw(pairs)).sum(1)
+    match, closeness = data.matches(pairs.left, pairs.right), table.standardise(table.raw(pairs)).sum(1)
     rows, weight = sampled(match, closeness, data.judged is not None)
     models = encoded(data)
     if models:
@@ -126,14 +125,14 @@ def signals_of(data: DataSet) -> dict[str, Any]:
         signals = [signal for signal in build_signals(()) if signal.group in ("texts", "embeddings")]
         table = SignalTable.of(material, signals, random_pairs)
     return {
-        "names": np.array(table.names), "Z": table.standardised(table.raw(take(pairs, rows))), "match": match[rows],
+        "names": np.array(table.names), "Z": table.standardise(table.raw(take(pairs, rows))), "match": match[rows],
         "weight": weight, "rate": data.matches(random_pairs.left, random_pairs.right).mean(),
-        "random": table.standardised(table.of_random[:100_000]),
+        "random": table.standardise(table.of_random[:100_000]),
     }  # fmt: skip
 
 
 def sampled(match: npt.NDArray[np.bool_], closeness: Doubles, keep_all: bool) -> tuple[Any, Doubles]:
-    """Return rows and weights: matches, and of the others some of the closest, of the close, and of the rest."""
+    """Return rows and weights: matches, and samples of the closest, the close and the remaining pairs."""
     if keep_all:
         return np.arange(len(match)), np.ones(len(match))
     random = np.random.default_rng(0)
@@ -149,19 +148,19 @@ def sampled(match: npt.NDArray[np.bool_], closeness: Doubles, keep_all: bool) ->
 
 
 def every_pair(material: Material) -> PairRows:
-    """Return every pair, in order of rows."""
+    """Return all pairs, in order of rows."""
     number = material.relations.second
     rows = np.arange(material.relations.first * number, dtype=np.int64)
     return PairRows(rows // number, rows % number)
 
 
 def take(pairs: PairRows, rows: Any) -> PairRows:
-    """Return some of the pairs."""
+    """Return the pairs at these rows."""
     return PairRows(pairs.left[rows], pairs.right[rows])
 
 
 def encoded(data: DataSet) -> tuple[SplitEmbeddings, ...]:
-    """Return the vectors of both sides by static word vectors; none where the first side has no texts."""
+    """Return static word vectors of both sides; empty if the first side has no texts."""
     texts, split = data.material.first_texts, data.split
     if texts is None:
         return ()
@@ -180,7 +179,7 @@ def encoded(data: DataSet) -> tuple[SplitEmbeddings, ...]:
 
 
 def judge(samples: Sequence[Sample], photos: Any) -> pd.DataFrame:
-    """Return how good weights are on every data set that were fitted without its kind, and others."""
+    """Return the quality of weights on each data set: fitted without its kind, and others."""
     rows = []
     for kind in (*FITTED, *JUDGED):
         rest = [sample for sample in samples if sample.kind in FITTED and sample.kind != kind and sample.match.any()]
@@ -211,7 +210,7 @@ def of_kinds(samples: Sequence[Sample], names: Sequence[str], mean: dict[str, fl
 
 
 def quality(sample: Sample, log_odds: Doubles) -> dict[str, float]:
-    """Return the true and the stated share of matches, the calibration error, AUC and AP; NaN where nothing does."""
+    """Return the true and the stated share of matches, the calibration error, AUC and AP; NaN without a match."""
     p, weight = expit(log_odds), sample.weight / sample.weight.sum()
     found = {
         "true": float(weight @ sample.match), "stated": float(weight @ p),
@@ -227,18 +226,18 @@ def quality(sample: Sample, log_odds: Doubles) -> dict[str, float]:
 def error_of(p: Doubles, sample: Sample, weight: Doubles, bins: int = 10) -> float:
     """Return the mean |mean probability − share of matches| over bins of equal weight."""
     order = np.argsort(p, kind="stable")
-    place = np.minimum((weight[order].cumsum() * bins).astype(int), bins - 1)
-    return float(np.abs(np.bincount(place, (weight * (p - sample.match))[order], bins)).sum())
+    bin_of = np.minimum((weight[order].cumsum() * bins).astype(int), bins - 1)
+    return float(np.abs(np.bincount(bin_of, (weight * (p - sample.match))[order], bins)).sum())
 
 
 def signal_names(samples: Sequence[Sample], group: str) -> list[str]:
     """Return the signals of a group that the samples have."""
     wanted = [signal.name() for signal in build_signals(()) if signal.group in GROUPS[group]]
-    return [name for name in wanted if any(name in one.names for one in samples)]
+    return [name for name in wanted if any(name in sample.names for sample in samples)]
 
 
 def prior(stored: Any, group: str) -> dict[str, float]:
-    """Return the weights of photos and captions; a direct comparison of texts has that of the usual one."""
+    """Return the weights of photos and captions; text_direct gets the weight of text_cosine."""
     weights: dict[str, float] = dict(stored["photos"]["fits"][group]["weights"])
     if "text_cosine" in weights:
         weights[LIKE_TEXT_COSINE] = weights["text_cosine"]
@@ -248,21 +247,25 @@ def prior(stored: Any, group: str) -> dict[str, float]:
 def shared(samples: Sequence[Sample], names: Sequence[str], mean: dict[str, float]) -> tuple[Doubles, Doubles]:
     """Return the weights that all data sets share, (k,), and the intercept of each."""
     start = np.array([mean.get(name, 0.0) for name in names])
-    kinds, k = [one.kind for one in samples], len(names)
+    kinds, k = [sample.kind for sample in samples], len(names)
     parts = [
-        (one.columns(names), one.match, one.weight * MATCHES / one.weight[one.match].sum() / kinds.count(one.kind))
-        for one in samples
+        (
+            sample.columns(names),
+            sample.match,
+            sample.weight * MATCHES / sample.weight[sample.match].sum() / kinds.count(sample.kind),
+        )
+        for sample in samples
     ]
 
     def objective(b: Doubles) -> tuple[float, Doubles]:
         value, slope = 0.5 * RIDGE * ((b[:k] - start) ** 2).sum(), np.zeros_like(b)
         slope[:k] = RIDGE * (b[:k] - start)
-        for place, (X, y, w) in enumerate(parts):
-            z = X @ b[:k] + b[k + place]
-            value += (w * (np.logaddexp(0, z) - y * z)).sum() + 0.005 * (b[k + place] + 7) ** 2
+        for number, (X, y, w) in enumerate(parts):
+            z = X @ b[:k] + b[k + number]
+            value += (w * (np.logaddexp(0, z) - y * z)).sum() + 0.005 * (b[k + number] + 7) ** 2
             error = w * (expit(z) - y)
             slope[:k] += X.T @ error
-            slope[k + place] += error.sum() + 0.01 * (b[k + place] + 7)
+            slope[k + number] += error.sum() + 0.01 * (b[k + number] + 7)
         return float(value), slope
 
     best = minimize(objective, np.r_[start, np.full(len(parts), -8.0)], jac=True, method="L-BFGS-B").x
@@ -273,7 +276,7 @@ def fit(samples: Sequence[Sample], names: Sequence[str], mean: dict[str, float])
     """Return the shared weights, and the covariance between kinds: the intercept first."""
     b, intercepts = shared(samples, names, mean)
     centre = dict(zip(names, b.tolist(), strict=True))
-    kinds = sorted({one.kind for one in samples})
+    kinds = sorted({sample.kind for sample in samples})
     of_kind = np.array(
         [shared([sample for sample in samples if sample.kind == kind], names, centre)[0] for kind in kinds]
     )

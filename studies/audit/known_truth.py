@@ -1,4 +1,4 @@
-"""What is true in the data sets that know it: false negatives, how many a batch has, and a sheet answered by them."""
+"""Read the truth of data sets that know it: false negatives, their rate in batches, answers of a sheet."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 def truth_of(split: Split) -> Flags:
-    """Return (N, M) bool: which item of the second side is true of which of the first."""
+    """Return (N, M) bool: whether an item of the second side is true of an item of the first."""
     if isinstance(split, SceneSplit):
         return np.ascontiguousarray(split.truth().T)
     if not isinstance(split, PassageSplit):
@@ -30,7 +30,7 @@ def truth_of(split: Split) -> Flags:
 
 
 def labelled_of(split: Split) -> Flags:
-    """Return (N, M) bool: which pairs the data label as matching."""
+    """Return (N, M) bool: whether the data label a pair as a match."""
     return split.relations.is_positive(*(np.arange(n) for n in (split.relations.first, split.relations.second)))
 
 
@@ -38,7 +38,7 @@ def rate_in_batches(split: Split, size: int) -> float:
     """Return the share of false negatives among the negatives of batches, the mean over 40 passes of the sampler.
 
     Args:
-        split: whose truth is known.
+        split: with a known truth.
         size: pairs of a batch.
     """
     truth, found, number = truth_of(split), 0, 0
@@ -49,7 +49,7 @@ def rate_in_batches(split: Split, size: int) -> float:
 
 
 def write_answers(result: AuditResult, truth: Flags, path: Path) -> Path:
-    """Write the sheet of an audit with every pair answered by the truth."""
+    """Write the sheet of an audit with answers by the truth."""
     table, pairs = sheet_table(result), result.sheet.pairs
     table["answer"] = np.where(truth[pairs.left, pairs.right], "yes", "no")
     write_text(path, format_csv(table))

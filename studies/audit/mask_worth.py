@@ -2,10 +2,9 @@
 
     python studies/audit/mask_worth.py --out DIR
 
-Scenes of which 0.9 % of the negatives are true, as regions with histograms of gradients, and passages, of which hardly
-any is; the audit has no model, and a sheet of 100 pairs that the truth answers. Finished runs in
-DIR are not trained again. A row of results/mask_worth.csv is one run: what it finds on the test split, by the exact
-truth.
+In the scenes 0.9 % of the negatives match; models read regions with histograms of gradients. In the passages hardly
+any negative matches. The audit has no model, and a sheet of 100 pairs that the truth answers. Finished runs in DIR are
+kept. A row of results/mask_worth.csv is a run, with its results on the test split by the exact truth.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ MASKS = ("none", "perfect", LABELLED, f"{LABELLED}, p >= 0.2", f"{LABELLED}, p >
 
 @dataclass(frozen=True)
 class Training:
-    """A data set, and how models of it are trained."""
+    """A data set, and the options of its trainings."""
 
     name: str
-    data: str  # whose texts are audited, and whose truth is known
+    data: str  # with texts to audit, and a known truth
     objectives: tuple[str, ...]
     options: tuple[str, ...]
     masks: tuple[str, ...]
-    features: tuple[str, ...] = ()  # options of `lossscope data features`, where models read regions
+    features: tuple[str, ...] = ()  # options of `lossscope data features`, if models read regions
 
 
 TRAININGS = (
@@ -80,7 +79,7 @@ TRAININGS = (
 
 
 def main() -> None:
-    """Train what is missing, and write the table."""
+    """Train missing runs, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, required=True, help="folder of features, masks and runs")
     parser.add_argument("--only", help="name of a data set; nothing is written")
@@ -134,7 +133,7 @@ def lossscope_command(*words: str) -> None:
 
 
 def mask_file(training: Training, train: Split, mask: str, seed: int, out: Path) -> Path:
-    """Write a mask unless it is there: one for all seeds, but a sheet of its own for each seed."""
+    """Write a mask unless it exists: the same for all seeds, but each seed has another sheet."""
     path = out / (f"labelled-{seed}.npz" if "labels" in mask else f"{mask}.npz")
     if path.is_file():
         return path
@@ -148,12 +147,12 @@ def mask_file(training: Training, train: Split, mask: str, seed: int, out: Path)
 
 
 def threshold_of(mask: str) -> float:
-    """Return the probability from which a mask leaves pairs out."""
+    """Return the smallest probability at which a mask leaves a pair out."""
     return float(mask.rpartition(">= ")[2]) if ">=" in mask else 0.1
 
 
 def quality(known: KnownPairs, split: Split, threshold: float) -> dict[str, float]:
-    """Return the share of the negatives that a mask leaves out, its precision and its recall, by the truth."""
+    """Return a mask's share of the negatives, its precision and its recall, by the truth."""
     wanted, negative = truth_of(split) & ~labelled_of(split), ~labelled_of(split)
     above = known.probability >= threshold
     right = int(wanted[known.left[above], known.right[above]].sum())
@@ -165,7 +164,7 @@ def quality(known: KnownPairs, split: Split, threshold: float) -> dict[str, floa
 
 
 def test_values(run: Path, test: Split) -> dict[str, float]:
-    """Return what a run finds on the test split, the mean of both directions, by the truth and by labels."""
+    """Return the measures of a run on the test split, the mean of both directions, by the truth and by labels."""
     embedded = lossscope.load(run / "best.pt", split="test")
     assert embedded.images is not None
     assert embedded.captions is not None
@@ -176,9 +175,11 @@ def test_values(run: Path, test: Split) -> dict[str, float]:
         relations = Relations(N, M, np.argwhere(positives), test.relations.sides)
         both = retrieve(S, relations, (1, 5, 10))
         for measure in ("MAP@R", "nDCG@10"):
-            values[f"{measure}_{name}"] = round(float(np.mean([one.measures[measure].mean() for one in both])), 5)
+            values[f"{measure}_{name}"] = round(
+                float(np.mean([direction.measures[measure].mean() for direction in both])), 5
+            )
         values[f"mAP_{name}"] = round(average_precision(S.numpy(), positives), 5)
-        values[f"rsum_{name}"] = round(sum(one.recall(k) for one in both for k in (1, 5, 10)), 2)
+        values[f"rsum_{name}"] = round(sum(direction.recall(k) for direction in both for k in (1, 5, 10)), 2)
     return values
 
 

@@ -1,10 +1,10 @@
-"""Is the rate that 60 answers count unbiased, and is the truth in its interval? On data whose truth is known.
+"""Is the rate counted from 60 answers unbiased, and is the truth in its interval? On data whose truth is known.
 
     python studies/audit/sixty_labels.py [--only NAME]
 
-Each data set is drawn with 20 seeds and scored without a model and without labels; from each, ten sheets are drawn, and
-60 pairs of each are asked in the order of the page and answered by the truth. The rows of the score `chance` have the
-same truth under scores that say nothing. A row of results/sixty_labels.csv has what was counted, and what is so.
+Each data set is drawn with 20 seeds and scored without a model and without labels. Ten sheets are drawn from each; 60
+pairs of a sheet are asked in the order of the page, and the truth answers. The rows of the score `chance` have the same
+truth under random scores. A row of results/sixty_labels.csv has the counted rate and the true rate.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BLIND = ("scenes, ambiguity 0.4", "scenes, ambiguity 0.7")  # asked again under 
 
 
 def main() -> None:
-    """Ask everything, and write the table."""
+    """Ask about all data sets, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--only", help="name of a data set; nothing is written")
     typed = parser.parse_args()
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def asked(name: str, data: str, seed: int) -> list[dict[str, object]]:
-    """Return a row for each sheet of a data set: what is counted, and what is so."""
+    """Return a row for each sheet of a data set: the counted and the true rate."""
     options = AuditOptions.of(data=data, seed=seed)
     inputs = read_inputs([], options)
     split = inputs.material.split
@@ -71,12 +71,12 @@ def asked(name: str, data: str, seed: int) -> list[dict[str, object]]:
 
 
 def count(score: Doubles, truth: Flags, pairs: int, seed: int) -> dict[str, float]:
-    """Ask 60 pairs; return the rate that is counted.
+    """Ask 60 pairs; return the counted rate.
 
     Args:
         score: (n,) of pairs that are no copies.
         truth: (n,) whether each matches.
-        pairs: n and the copies.
+        pairs: number of pairs, copies included.
         seed: of the order within strata.
     """
     random = np.random.default_rng(seed)
@@ -85,10 +85,10 @@ def count(score: Doubles, truth: Flags, pairs: int, seed: int) -> dict[str, floa
     strata = [Stratum(len(part) / pairs) for part in parts]
     for _ in range(LABELS):
         is_open = [len(q) > stratum.answers for q, stratum in zip(queues, strata, strict=True)]
-        place = next_stratum(strata, is_open)
-        assert place is not None
-        stratum = strata[place]
-        strata[place] = Stratum(stratum.share, stratum.answers + 1, stratum.yes + queues[place][stratum.answers])
+        number = next_stratum(strata, is_open)
+        assert number is not None
+        stratum = strata[number]
+        strata[number] = Stratum(stratum.share, stratum.answers + 1, stratum.yes + queues[number][stratum.answers])
     counted = counted_rate(strata)
     assert counted is not None and counted.rate.low is not None and counted.rate.high is not None
     values = {"counted": counted.rate.value, "low": counted.rate.low, "high": counted.rate.high}

@@ -4,9 +4,9 @@
 
 The test (lossscope/audit/estimate/transfer.py) has a weight and an offset for each number of a signature: its range
 over parts of Flickr8k and Flickr30k, widened. Parts are splits with the training texts, and sets of other sizes and of
-fewer captions a photo on their own. It is judged by every data set of pair_kinds that has no photos: there the rate
-that the weights state is compared with the true one. results/transfer.csv has a row each, with the distance by a fit
-without the row's collection beside. --write puts weights, offsets and counts beside their reader.
+fewer captions a photo, without them. The data sets of pair_kinds without photos judge the test: there the rate by the
+weights is compared with the true rate. results/transfer.csv has a row for each, and the distance by a fit without the
+row's collection. --write puts weights, offsets and counts beside their reader.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lossscope.registry import build
 
 RESULTS = Path(__file__).parent / "results" / "transfer.csv"
 WIDER = 1.5  # the range of a number in the fit, over half of that of the parts
-LEAST = 0.02  # half of the range of a number, at least
+LEAST = 0.02  # smallest half of a range
 OTHERS = (
     "scenes", "stories", "hidden_captions", "people", "shared_answers", "near_copies", "passages", "products",
     "reports", "tickets", "intents",
@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the test beside its reader")
     typed = parser.parse_args()
     typed.out.mkdir(parents=True, exist_ok=True)
-    rows = measured(typed.shared, typed.out)
+    rows = measure_all(typed.shared, typed.out)
     fitted = [row for row in rows if row["collection"] in FITTED]
     weights = fit(fitted)
     table = []
@@ -89,8 +89,8 @@ def fit(rows: Sequence[dict[str, Any]]) -> dict[str, tuple[float, float]]:
     return {name: (round(float(1 / half[name]), 4), round(float(-centre[name] / half[name]), 4)) for name in names}
 
 
-def measured(shared: Path, out: Path) -> list[dict[str, Any]]:
-    """Return a row each data set; what is in the folder is not computed again."""
+def measure_all(shared: Path, out: Path) -> list[dict[str, Any]]:
+    """Return a row for each data set; keep the rows that are in the folder."""
     rows = []
     for collection, name, split, training, rate in data_sets(shared):
         file = out / ("".join(letter if letter.isalnum() else "-" for letter in f"{collection} {name}") + ".json")
@@ -103,19 +103,19 @@ def measured(shared: Path, out: Path) -> list[dict[str, Any]]:
 
 
 def row_of(split: Split, training: Split | None) -> dict[str, Any]:
-    """Return the signature of a data set, and the rate that the weights of photos and captions state."""
+    """Return the signature of a data set, and its rate by the weights of photos and captions."""
     material = Material.of((), split, training)
     random_pairs, _ = pairs_of(random_batches(material.relations, 128, 0), material.relations)
     signals = [signal for signal in build_signals(()) if signal.group == "texts"]
     table = SignalTable.of(material, signals, random_pairs)
     calibration = default_calibration(table.names, material.relations.sides)
-    p = calibration.probability(table.standardised(table.of_random))
+    p = calibration.probability(table.standardise(table.of_random))
     sides = "image/caption" if material.relations.sides.is_image_text else material.relations.sides.text
     return {"sides": sides, "signature": signature(material, table), "stated": round(float(p.mean()), 6)}
 
 
 def data_sets(shared: Path) -> Iterator[tuple[str, str, Split, Split | None, float | None]]:
-    """Yield collection, name, split, training split, and the true rate where it is known."""
+    """Yield collection, name, split, training split, and the true rate if it is known."""
     data = build("datasets", f"karpathy:root={shared / 'flickr8k'},name=flickr8k,size=64")
     parts = {name: captions_of(data.split(name)) for name in ("train", "val", "test")}
     yield from parts_of("Flickr8k", parts)
@@ -139,15 +139,16 @@ def data_sets(shared: Path) -> Iterator[tuple[str, str, Split, Split | None, flo
         yield "videos", f"{number} videos, {kept} captions", cut(videos[:number], kept), None, None
     for module in OTHERS:
         kind = importlib.import_module(f"pair_kinds.{module}")
-        for one in kind.data_sets(*((shared,) if module == "hidden_captions" else ())):
-            material = one.material
+        for found in kind.data_sets(*((shared,) if module == "hidden_captions" else ())):
+            material = found.material
             pairs, _ = pairs_of(random_batches(material.relations, 128, 0), material.relations)
-            rate = float(one.matches(pairs.left, pairs.right).mean())
-            yield "hidden" if module == "hidden_captions" else "other", f"{one.kind}: {one.name}", one.split, None, rate
+            rate = float(found.matches(pairs.left, pairs.right).mean())
+            collection = "hidden" if module == "hidden_captions" else "other"
+            yield collection, f"{found.kind}: {found.name}", found.split, None, rate
 
 
 def parts_of(name: str, parts: Mapping[str, Captions]) -> Iterator[tuple[str, str, Split, Split | None, None]]:
-    """Yield splits with training texts, and sets of other sizes on their own."""
+    """Yield splits with training texts, and sets of other sizes without them."""
     for part, kept in (("test", 5), ("val", 5), ("test", 3), ("val", 2)):
         training = cut(parts["train"][:6000], kept)
         yield name, f"{part}, {kept} captions", cut(parts[part], kept), training, None

@@ -2,11 +2,11 @@
 
     python studies/audit/worth.py --out DIR
 
-The data sets are those of mask_worth.py, whose full trainings say what masks gained, with other seeds: the trial's
-learning rate, width and steps were set on seed 0. A model of each seed is trained here without a mask, and heads are
-tried on its vectors. Finished models in DIR are not trained again. A row of results/worth.csv is a trial of a seed. A
-random mask has as many pairs as that of the audit, by whose probabilities it is judged. "by truth" is the ranking whose
-right answers are all true matches, which only these data know; it is not computed for the random mask.
+The data sets are those of mask_worth.py, with other seeds: its full trainings show what masks gained, and the trial's
+learning rate, width and steps were set on seed 0. The study trains a model of each seed without a mask, and tries heads
+on its vectors. Finished models in DIR are kept. A row of results/worth.csv is a trial of a seed. A random mask has as
+many pairs as the audit's, and is judged by the audit's probabilities. In the ranking "by truth" all true matches are
+right answers, which only these data know; the random mask has none.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from lossscope.io.files import write_text
 from lossscope.registry import build
 
 RESULTS = Path(__file__).parent / "results" / "worth.csv"
-SEEDS = (101, 102, 103)  # of data, model, audit and trial; none of them was looked at when the trial was set
+SEEDS = (101, 102, 103)  # of data, model, audit and trial; the design of the trial did not use them
 OBJECTIVES = ("triplet-sh:margin=0.2", "ntxent")
 
 
 @dataclass(frozen=True)
 class Model:
-    """A data set, and how a model of it is trained."""
+    """A data set, and the options of its training."""
 
     name: str
     data: str
@@ -130,7 +130,7 @@ def tried(inputs: Inputs, hidden: sparse.csr_matrix, matches: sparse.csr_matrix,
 
 
 def row_of(data: str, mask: str, seed: int, precision: float, trial: Trial, by_truth: Trial | None) -> dict[str, Any]:
-    """Return the differences in mAP of a trial with their intervals, and that of the same heads judged by the truth."""
+    """Return the differences in mAP of a trial with intervals, and those of the same heads judged by the truth."""
     row: dict[str, Any] = {
         "data": data, "objective": trial.objective, "mask": mask, "seed": seed, "hidden": trial.hidden,
         "precision": round(float(precision), 4), "without": round(trial.headline.without, 3),

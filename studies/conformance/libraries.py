@@ -1,7 +1,7 @@
 """What does `lossscope check --trainer` say of the losses of released libraries, on one process and on two?
 
-Every class is checked as it is released, cached ones against their plain form too. A library that is not installed
-keeps its rows. Results: studies/conformance/results/libraries.csv, shown in docs/conformance.md; ten minutes.
+Each class is checked as released; a cached class also against its plain form. A library that is not installed keeps its
+rows. The results are in studies/conformance/results/libraries.csv and docs/conformance.md; they take ten minutes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lossscope.io.trusted_code import trust
 from lossscope.objectives.checks.verdict import Verdict
 
 RESULTS = Path(__file__).parent / "results" / "libraries.csv"
-LOSS = "./studies/conformance/symmetric_loss.py:symmetric"  # what GradCache is given
+LOSS = "./studies/conformance/symmetric_loss.py:symmetric"  # for GradCache
 ST, PML, CLIP = "sentence_transformers", "pytorch_metric_learning", "open_clip"
 MNRL = f"{ST}:loss=MultipleNegativesRankingLoss"
 ALL_TERMS = 'options="directions=query_to_doc+doc_to_query+query_to_query+doc_to_doc"'
@@ -77,7 +77,7 @@ def library(trainer: str) -> str:
 
 
 def version(module: str, stated: dict[str, str]) -> str:
-    """Return what pip knows of a library, or what was stated of one that pip did not install."""
+    """Return the version of a library by pip, or the stated version if pip did not install it."""
     return stated[module] if module in stated else importlib.metadata.version(PACKAGES[module])
 
 
@@ -89,7 +89,7 @@ def run(trainer: str, plain: str | None, processes: int) -> list[Verdict]:
 
 
 def rows(trainer: str, plain: str | None, processes: int, version: str) -> Iterator[Row]:
-    """Yield a row for each verdict that is no pass and was not skipped; one that says so where there is none."""
+    """Yield a row for each verdict other than pass and skipped, and a last row with the counts alone."""
     verdicts = run(trainer, plain, processes)
     head = {"library": library(trainer), "version": version, "trainer": trainer, "plain": plain or ""}
     counts = {key: sum(v.outcome == key for v in verdicts) for key in ("pass", "fail", "note", "skipped")}
@@ -104,7 +104,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="part of a trainer's spec")
     parser.add_argument("--version", action="append", default=[], help="MODULE=VERSION of what pip did not install")
     options = parser.parse_args()
-    stated = dict(one.split("=", 1) for one in options.version)
+    stated = dict(typed.split("=", 1) for typed in options.version)
     old = pd.read_csv(RESULTS, keep_default_na=False) if RESULTS.is_file() else pd.DataFrame()
     for trainer, plain in RUNS:
         if options.only not in trainer or importlib.util.find_spec(library(trainer)) is None:
@@ -115,7 +115,7 @@ def main() -> None:
                 old = old[(old["trainer"] != trainer) | (old["processes"] != processes)]
             old = pd.concat([old, new], ignore_index=True)
             print(trainer, processes, new.iloc[-1][["pass", "fail", "note", "skipped"]].to_dict(), flush=True)
-            order = {spec: place for place, (spec, _) in enumerate(RUNS)}
+            order = {spec: position for position, (spec, _) in enumerate(RUNS)}
             old = old.sort_values(
                 ["trainer", "processes"], key=lambda x: x.map(order) if x.name == "trainer" else x, kind="stable"
             )

@@ -1,10 +1,10 @@
-"""Does the doctor's advice work? Sick runs, their advice where it is a command, and healthy twins.
+"""Does the doctor's advice work? Sick runs, runs after an advised command, and healthy twins.
 
     python studies/doctor/advice.py --out DIR [--only ID ...]
 
-Every sick run is trained, examined, trained again by the command that the doctor gives, and examined again; its twin
-is trained without the fault. A row of results/advice.csv has what was found before and after, and recall@1 of
-validation data, the mean of both directions, of all three.
+The study trains and examines each sick run, runs the doctor's command, and examines the result; it trains a twin
+without the fault. A row of results/advice.csv has the findings before and after, and recall@1 of all three runs on
+validation data, the mean of both directions.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ SEEDS = (0, 1)
 
 @dataclass(frozen=True)
 class Illness:
-    """A run with a fault, and the same without."""
+    """The options of a run with a fault, and of the same run without it."""
 
     id: str
     sick: tuple[str, ...]  # options of `lossscope train`; a later one wins
     twin: tuple[str, ...]
-    variant: str = ""  # of the fault, where several lead to one finding
+    variant: str = ""  # of the fault, if several lead to the same finding
 
     @property
     def name(self) -> str:
-        """Of its runs."""
+        """The name of its runs."""
         return f"{self.id}-{self.variant}" if self.variant else self.id
 
     @property
     def fault(self) -> str:
-        """The options in which it differs from its twin."""
+        """The options that differ from the twin."""
         sick, twin = merged(self.sick), merged(self.twin)
         other = [word for key in sick if sick[key] != twin.get(key) for word in (key, sick[key])]
         left_out = [word for key in twin if key not in sick for word in (key, twin[key])]
@@ -61,7 +61,7 @@ class Illness:
 
 
 def illnesses() -> Iterator[Illness]:
-    """Yield what is tried."""
+    """Yield all illnesses."""
     scenes = ("--data", SCENES, *TOWERS, "--objective", "triplet-sh", "--epochs", "12")
     yield Illness("margin-plateau", scenes, (*scenes, "--warmup", "6"))
     plain = ("--data", PASSAGES, *TEXTS)
@@ -97,57 +97,59 @@ def illnesses() -> Iterator[Illness]:
 
 
 def main() -> None:
-    """Try everything, and write the table."""
+    """Try all illnesses, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--out", type=Path, required=True, help="folder of the runs")
     parser.add_argument("--only", action="append", default=[], help="an id, repeat; rows of the others stay")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    every = list(illnesses())
-    chosen = [one for one in every if not options.only or one.id in options.only]
-    rows = pd.DataFrame([row_of(one, seed, options.out) for one in chosen for seed in SEEDS])
+    tried = list(illnesses())
+    chosen = [illness for illness in tried if not options.only or illness.id in options.only]
+    rows = pd.DataFrame([row_of(illness, seed, options.out) for illness in chosen for seed in SEEDS])
     print(rows.to_string())
     if options.only:
         before = pd.read_csv(RESULTS)
         rows = pd.concat([before[~before["id"].isin(options.only)], rows])
-        order = list(dict.fromkeys(one.id for one in every))
+        order = list(dict.fromkeys(illness.id for illness in tried))
         rows = rows.sort_values("id", key=lambda ids: ids.map(order.index), kind="stable")
     write_text(RESULTS, format_csv(rows))
     print(f"{sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]):.0f} s of one core, of trainings")
 
 
-def row_of(one: Illness, seed: int, out: Path) -> dict[str, Any]:
+def row_of(illness: Illness, seed: int, out: Path) -> dict[str, Any]:
     """Train a sick run, follow the advice, train the twin."""
-    sick = train(out / f"{one.name}-sick-{seed}", (*one.sick, "--seed", str(seed)))
+    sick = train(out / f"{illness.name}-sick-{seed}", (*illness.sick, "--seed", str(seed)))
     before = recall(sick)
     found = lossscope.doctor(str(sick), cache=False)
-    own = [finding for finding in found.findings if finding.id == one.id]
-    commands = (advice.command or "" for finding in own for advice in finding.advice)
-    command = next((one for one in commands if one.startswith("lossscope train ")), None)
+    of_fault = [finding for finding in found.findings if finding.id == illness.id]
+    commands = (advice.command or "" for finding in of_fault for advice in finding.advice)
+    command = next((line for line in commands if line.startswith("lossscope train ")), None)
     again = None
     if command is not None:
         words = shlex.split(command)
         again = out / f"{sick.name}-again"
         if "--resume" in words and not again.is_dir():
             shutil.copytree(sick, again)
-        words = [str(again) if place and words[place - 1] == "--resume" else word for place, word in enumerate(words)]
+        words = [
+            str(again) if number and words[number - 1] == "--resume" else word for number, word in enumerate(words)
+        ]
         if not (again / "followed").is_file():
             run = [sys.executable, "-m", "lossscope_cli", *words[1:], "--quiet"]
             subprocess.run(run, check=True, capture_output=True)
             (again / "followed").touch()
     after = lossscope.doctor(str(again), cache=False) if again is not None else None
-    healthy = (*one.twin, "--seed", str(seed))
+    healthy = (*illness.twin, "--seed", str(seed))
     twin = train(
         out / f"twin-{sha256(shlex.join(healthy).encode()).hexdigest()[:8]}", healthy
     )  # several faults have one
     shown = "" if command is None else command.replace(f"{out}/", "")
     return {
-        "id": one.id,
-        "fault": one.fault,
+        "id": illness.id,
+        "fault": illness.fault,
         "seed": seed,
-        "found": bool(own),
+        "found": bool(of_fault),
         "command": shown,
-        "found_after": after is not None and one.id in after.ids,
+        "found_after": after is not None and illness.id in after.ids,
         "alarms_after": "" if after is None else " ".join(f.id for f in after.findings if f.is_alarm),
         "before": before,
         "after": None if again is None else recall(again),
@@ -156,7 +158,7 @@ def row_of(one: Illness, seed: int, out: Path) -> dict[str, Any]:
 
 
 def train(path: Path, options: tuple[str, ...]) -> Path:
-    """Train a run unless it is there."""
+    """Train a run unless it exists."""
     if not (path / "best.pt").is_file():
         words = [word for option in merged(options).items() for word in option]
         command = [sys.executable, "-m", "lossscope_cli", "train", *words, "--out", str(path), "--quiet"]

@@ -1,11 +1,11 @@
-"""Is the doctor right on kinds of data that its thresholds were not set on? Trains, plants, examines.
+"""Is the doctor right on kinds of data beyond those of its thresholds? Train, plant, examine.
 
     python studies/doctor/kinds.py [--only KIND ...] [--shift N] [--out results/kinds.csv]
 
-Each file of kinds_of_data is a kind: small trainings on synthetic data, healthy ones and ones with a planted fault, as
-dumps and as logs. A healthy item that fails the rule of base.Item.illness, which looks at no finding, is left out and
-printed, and so is a planted fault that the training did not bring about. A row for each item: what was planted, what
-the doctor says first, all alarms, and whether that is right.
+Each file of kinds_of_data is a kind: small trainings on synthetic data, healthy or with a planted fault, as dumps and
+as logs. A healthy item that fails the rule of base.Item.illness, which reads no finding, is left out and printed. So is
+a planted fault that the training did not bring about. A row for each item has the planted fault, the doctor's first
+finding, all alarms, and whether that is right.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import lossscope
 
 RESULTS = Path(__file__).parent / "results" / "kinds.csv"
 _NO_KINDS = ("base", "world", "pairs")
-SHIFT = 100  # what the rows of shift 0 showed was mended; those of other seeds were not looked at before
+SHIFT = 100  # errors in the rows of shift 0 were mended; rows of other seeds were not read before
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def all_items(only: list[str], shift: int) -> Iterator[Item]:
-    """Yield the items of all kinds, or of some."""
+    """Yield the items of all kinds, or of those in `only`."""
     names = sorted(module.name for module in pkgutil.iter_modules(kinds_of_data.__path__))
     for name in names:
         if name not in _NO_KINDS and (not only or name in only):
@@ -91,7 +91,7 @@ def row_of(item: Item) -> dict[str, Any]:
 
 
 def report(table: pd.DataFrame) -> None:
-    """Print how often it is right on each kind, and where it is not."""
+    """Print how often the doctor is right on each kind, and the items where it is wrong."""
     print(summary(table).to_string())
     wrong = table[~table["right"] | ((table["planted"] == "") & (table["verdict"] == "cannot explain"))]
     if len(wrong):
@@ -99,7 +99,7 @@ def report(table: pd.DataFrame) -> None:
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a row a kind: items, those that are right, and what cannot be explained."""
+    """Return a row a kind: number of items, of right ones, and unexplained findings."""
     rows = {}
     for kind, group in [*table.groupby("kind", sort=False), ("all", table)]:
         sick, healthy = group[group["planted"] != ""], group[group["planted"] == ""]

@@ -1,9 +1,9 @@
-"""Does the doctor find what was planted? Every disease of tests/planted in every size, and its healthy twin.
+"""Does the doctor find planted diseases? Each disease of tests/planted in each size, and its healthy twin.
 
     python studies/doctor/planted.py [--out studies/doctor/results/planted.csv] [--only NAME]
 
-A row for each case: what was planted, how large, the first finding, the number that its check compares with a
-threshold, seconds. Writes no time that anything depends on; the page docs/doctor.md is made of it.
+A row for each case: the planted disease, sizes, the first finding, the number that its check compares with a threshold,
+seconds. Nothing depends on the seconds. The page docs/doctor.md is made of these rows.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def row_of(name: str, planted: str, function: Any, size: Size) -> dict[str, Any]
         result = lossscope.doctor(*case.sources, cache=False, **case.options)
         seconds = time.perf_counter() - begun
     id = name.replace("_", "-")
-    alarms = [one.id for one in result.findings if one.is_alarm]
-    cure = next((one.cure for one in result.findings if one.id == id), None)
+    alarms = [finding.id for finding in result.findings if finding.is_alarm]
+    cure = next((finding.cure for finding in result.findings if finding.id == id), None)
     return {
         "id": id,
         "planted": planted,

@@ -1,13 +1,13 @@
-"""Does the doctor leave healthy runs alone? Trains what `wall.toml` lists, and examines every item.
+"""Does the doctor leave healthy runs alone? Train the entries of `wall.toml`, and examine each item.
 
     python studies/doctor/wall.py --out DIR                    train what DIR lacks, examine all
     python studies/doctor/wall.py --out DIR --examine-only     train nothing: after a threshold has changed
-    python studies/doctor/wall.py --out DIR --resume           keep the rows of an examination that was broken off
-    python studies/doctor/wall.py --out DIR --only scenes-dcl  one entry; prints it, and leaves the results alone
+    python studies/doctor/wall.py --out DIR --resume           keep the rows of an interrupted examination
+    python studies/doctor/wall.py --out DIR --only scenes-dcl  a single entry: print it, and leave the results alone
 
-An item is a checkpoint, a run folder, the trajectory.csv of a run alone, or a dump. A row of results/wall.csv
-has what was found and, of each check, the number that it compares with its threshold; DIR/rows has the evidence, too.
---signals prints how these numbers are distributed over the half of the items that thresholds may be read off.
+An item is a checkpoint, a run folder, the trajectory.csv of a run alone, or a dump. A row of results/wall.csv has the
+findings and, for each check, the number that it compares with its threshold; DIR/rows has the evidence, too. --signals
+prints the distribution of these numbers over the half of the items that may set thresholds.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ RESULTS = Path(__file__).parent / "results" / "wall.csv"
 HALVES = ("calibration", "held-out")
 SEVERE = ("error", "warning")
 QUANTILES = {"min": 0, "1 %": 0.01, "5 %": 0.05, "median": 0.5, "95 %": 0.95, "99 %": 0.99, "max": 1}
-NO_CHOICE = ("name", "half", "examine", "excluded")  # of a training in the list: what is none of its recipe's choices
+NO_CHOICE = ("name", "half", "examine", "excluded")  # keys of a training in the list that are no choice of its recipe
 TAUS = np.geomspace(0.01, 0.5, 40)
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that is examined."""
+    """A checkpoint, run, log or dump to examine."""
 
     entry: dict[str, Any]  # of the list
     kind: str  # checkpoint, run, log or dump
@@ -60,7 +60,7 @@ class Item:
 
     @property
     def name(self) -> str:
-        """Of the entry, with what of it is examined."""
+        """The name of the entry, with the examined part."""
         suffix = {"checkpoint": f"/epoch-{self.epoch}", "run": "/run", "log": "/log", "dump": ""}[self.kind]
         return f"{self.entry['name']}{suffix}"
 
@@ -70,8 +70,8 @@ class Item:
             arrays, objective = dump_of(self.entry)
             return lossscope.doctor(arrays, objective=objective, batch_size=self.entry.get("batch_size"))
         if self.kind == "log":
-            own = {"objective": self.entry["objective"], "batch_size": self.entry["batch_size"]}
-            return lossscope.doctor(log=self.path, **own)
+            options = {"objective": self.entry["objective"], "batch_size": self.entry["batch_size"]}
+            return lossscope.doctor(log=self.path, **options)
         return lossscope.doctor(str(self.path))
 
 
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def read_list(only: list[str]) -> dict[str, list[dict[str, Any]]]:
-    """Return the entries by kind. Raises SystemExit for a wrong half, and a name that is not listed."""
+    """Return the entries by kind. Raises SystemExit for a wrong half, and for a name that is not listed."""
     listed = tomllib.loads(LIST.read_text(encoding="utf-8"))
     entries = {kind: listed[kind] for kind in ("training", "dump")}
     known = {entry["name"]: entry for of_kind in entries.values() for entry in of_kind}
@@ -111,11 +111,13 @@ def read_list(only: list[str]) -> dict[str, list[dict[str, Any]]]:
     unknown = [name for name in only if name not in known]
     if wrong or unknown:
         raise SystemExit(f"not listed: {', '.join(unknown)}" if unknown else f"of the other half: {', '.join(wrong)}")
-    return {kind: [one for one in of_kind if not only or one["name"] in only] for kind, of_kind in entries.items()}
+    return {
+        kind: [entry for entry in of_kind if not only or entry["name"] in only] for kind, of_kind in entries.items()
+    }
 
 
 def train_missing(entry: dict[str, Any], path: Path) -> None:
-    """Train a run that there is none of; one that was broken off begins again, which takes seconds."""
+    """Train a run unless it exists; an interrupted run begins again, which takes seconds."""
     if path.exists():
         return
     partial = path.with_name(f"{path.name}.partial")
@@ -129,7 +131,7 @@ def train_missing(entry: dict[str, Any], path: Path) -> None:
 
 
 def items_of(entries: dict[str, list[dict[str, Any]]], out: Path) -> Iterator[Item]:
-    """Yield the items of runs that there are and are not excluded, and the dumps."""
+    """Yield the items of runs that exist and are not excluded, and the dumps."""
     rule = tomllib.loads(LIST.read_text(encoding="utf-8"))["healthy"]
     for entry in entries["training"]:
         run = Run(out / "runs" / entry["name"])
@@ -151,15 +153,15 @@ def items_of(entries: dict[str, list[dict[str, Any]]], out: Path) -> Iterator[It
 
 
 def illness(entry: dict[str, Any], run: Run, rule: dict[str, float] | None = None) -> str:
-    """Return why a run is not healthy by the rule of the list; empty where it is."""
+    """Return why a run is not healthy by the rule of the list, or an empty text."""
     rule = rule or tomllib.loads(LIST.read_text(encoding="utf-8"))["healthy"]
     ratio = float(recalls(run).iloc[-1]) / (100 * chance(entry["data"]))
     if ratio < rule["times_chance"]:
         return f"recall@1 is {ratio:.1f} times chance"
     steps = pd.read_csv(run.trajectory)
-    own = steps[steps["objective"] == steps["objective"].iloc[-1]].groupby("epoch")["loss"].mean().dropna()
-    if len(own) > 1 and own.iloc[-1] > rule["loss_falls_to"] * own.iloc[0]:
-        return f"the loss of the last epoch is {own.iloc[-1] / own.iloc[0]:.2f} of that of the first"
+    losses = steps[steps["objective"] == steps["objective"].iloc[-1]].groupby("epoch")["loss"].mean().dropna()
+    if len(losses) > 1 and losses.iloc[-1] > rule["loss_falls_to"] * losses.iloc[0]:
+        return f"the loss of the last epoch is {losses.iloc[-1] / losses.iloc[0]:.2f} of that of the first"
     return ""
 
 
@@ -180,7 +182,7 @@ def chance(data: str) -> float:
 
 
 def examine_all(items: list[Item], rows: Path, resume: bool) -> pd.DataFrame:
-    """Examine items one by one; each row is kept as a file."""
+    """Examine items in turn; keep each row as a file."""
     rows.mkdir(parents=True, exist_ok=True)
     table = []
     for item in items:
@@ -197,7 +199,7 @@ def examine_all(items: list[Item], rows: Path, resume: bool) -> pd.DataFrame:
 
 
 def row_of(item: Item) -> dict[str, Any]:
-    """Examine one item, and return its row."""
+    """Examine an item, and return its row."""
     entry = item.entry
     recall = entry.get("recall")
     if item.path is not None and item.epoch is not None:
@@ -214,34 +216,34 @@ def row_of(item: Item) -> dict[str, Any]:
         print(f"crashed: {item.name}\n{traceback.format_exc()}", flush=True)
         return row | {"verdict": "crash", "findings": "crash error", "signals": {}}
     evidence = {
-        one.id: [(fact.statistic, str(fact.value), str(fact.threshold)) for fact in one.evidence]
-        for one in examination.findings
+        finding.id: [(fact.statistic, str(fact.value), str(fact.threshold)) for fact in finding.evidence]
+        for finding in examination.findings
     }
     row["objective"] = examination.objective or row["objective"]
-    found = ";".join(f"{one.id} {one.severity}" for one in examination.findings)
+    found = ";".join(f"{finding.id} {finding.severity}" for finding in examination.findings)
     signals = {name: float(f"{value:.4g}") for name, value in examination.signals.items()}
     verdict = examination.judgement.verdict
     return row | {"verdict": verdict, "findings": found, "signals": signals, "evidence": evidence}
 
 
 def report(frame: pd.DataFrame) -> None:
-    """Print how many items there are, and what was found in them."""
+    """Print the number of items and of their findings."""
     kinds = Counter(frame["kind"])
     print(f"{len(frame)} items: {', '.join(f'{count} of kind {kind}' for kind, count in kinds.items())}")
     found: Counter[tuple[str, str, str]] = Counter()
     for half, cell in zip(frame["half"], frame["findings"].fillna(""), strict=True):
-        found.update((*one.split(" "), half) for one in cell.split(";") if one)
-    totals = {severity: sum(n for (_, own, _), n in found.items() if own == severity) for severity in SEVERE}
+        found.update((*text.split(" "), half) for text in cell.split(";") if text)
+    totals = {severity: sum(n for (_, other, _), n in found.items() if other == severity) for severity in SEVERE}
     print(f"{totals['error']} errors, {totals['warning']} warnings")
     print(", ".join(f"{verdict}: {count}" for verdict, count in Counter(frame["verdict"]).items()))
     for severity in SEVERE:
-        for id in sorted({id for id, own, _ in found if own == severity}):
+        for id in sorted({id for id, other, _ in found if other == severity}):
             counts = ", ".join(f"{found[id, severity, half]} {half}" for half in HALVES)
             print(f"  {severity} {id}: {counts}")
 
 
 def distribution(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return quantiles of each signal, which stand behind the column of recall."""
+    """Return quantiles of each signal; their columns follow that of the findings."""
     rows = {}
     for name in list(frame)[list(frame).index("findings") + 1 :]:
         values = frame[name].to_numpy(dtype=np.float64)
@@ -268,7 +270,7 @@ def dump_of(entry: dict[str, Any]) -> tuple[dict[str, np.ndarray], str | None]:
 
 
 def _sides(entry: dict[str, Any], noise: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries, documents, and the query of each document; of labelled items both sides are one, and classes."""
+    """Return queries, documents, and the query of each document; for a labelled set, its items twice, and classes."""
     generator = torch.Generator().manual_seed(int.from_bytes(sha256(entry["name"].encode()).digest()[:4], "big"))
     n, d, clusters = entry["n"], entry["d"], entry.get("labels", entry.get("clusters", 0))
 
@@ -294,7 +296,7 @@ def _sides(entry: dict[str, Any], noise: float) -> tuple[Tensor, Tensor, Tensor]
 
 
 def _recall(first: Tensor, second: Tensor, owner: Tensor) -> float:
-    """Return recall@1 of up to 1,000 queries among all candidates; of one set, whether the nearest has the class."""
+    """Return recall@1 of up to 1,000 queries among all candidates; in one set the nearest must have the same class."""
     queries = torch.arange(min(len(first), 1000))
     S = first[queries] @ second.T
     if second is first:
@@ -304,12 +306,12 @@ def _recall(first: Tensor, second: Tensor, owner: Tensor) -> float:
 
 
 def best_tau(first: Tensor, second: Tensor, owner: Tensor, size: int) -> float:
-    """Return the temperature of least loss in one batch of pairs, which is the one that learning it finds."""
+    """Return the temperature of least loss in a batch of pairs, which a learnt temperature would find."""
     generator = torch.Generator().manual_seed(0)
     if second is first:  # two of each class
         rows = torch.argsort(owner, stable=True)
         classes = torch.randperm(int(owner.max()) + 1, generator=generator)
-        pairs = [rows[owner[rows] == one][:2] for one in classes]
+        pairs = [rows[owner[rows] == number][:2] for number in classes]
         chosen = torch.stack(pairs[: size // 2])
         S = first[chosen[:, 0]] @ first[chosen[:, 1]].T
     else:

@@ -3,9 +3,9 @@
     python studies/intervals/coverage.py --out studies/intervals/results    # hours on one core
     python studies/intervals/coverage.py --out /tmp/quick --replicates 100
 
-A replicate draws items anew: images with captions, or queries with one to three documents. Some items lie near a
-direction that all share, so that they are violating candidates of many queries: hubs. The truth of a setting is the
-mean over all its replicates. Writes coverage.csv, one row a setting and statistic.
+A replicate draws items anew: images with captions, or queries with one to three documents. Hubs, which lie near a
+common direction, are violating candidates of many queries. The truth of a setting is the mean over all its replicates.
+The script writes coverage.csv, a row for each setting and statistic.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _OBJECTIVE_OF = {"C_q": "triplet", "C_neg": "ntxent", "W_neg": "ntxent", "N_eff"
 
 @dataclass(frozen=True)
 class Setting:
-    """What a replicate draws, and the batches it is cut into."""
+    """The items of a replicate, and its batches."""
 
     data: str  # `image-caption` or `query-document`
     hubs: str
@@ -45,13 +45,13 @@ class Setting:
 
     @property
     def items(self) -> tuple[int, int]:
-        """Return how many images (or queries) there are, and captions (or documents, at most) of each."""
+        """Return the number of images (or queries), and of captions (or documents, at most) of each."""
         if self.batch_size > 100:
             return 1000, 2
         return (600, 5) if self.data == "image-caption" else (1200, 3)
 
     def draw(self, seed: int) -> SplitEmbeddings:
-        """Return the split of one replicate."""
+        """Return the split of a replicate."""
         generator = torch.Generator().manual_seed(seed)
         n, k = self.items
         first = _with_hubs(torch.randn(n, WIDTH, generator=generator), HUBS[self.hubs], generator)
@@ -70,14 +70,14 @@ class Setting:
 
 
 def _with_hubs(x: Tensor, strength: float, generator: torch.Generator) -> Tensor:
-    """Return unit vectors, some of which are drawn towards the first axis."""
+    """Return unit vectors; hubs among them are moved towards the first axis."""
     x = torch.nn.functional.normalize(x)
     x[:, 0] += 2 * strength * torch.rand(len(x), generator=generator) ** 6
     return torch.nn.functional.normalize(x)
 
 
 def replicate(setting: Setting, seed: int) -> pd.DataFrame:
-    """Return the summary rows of one replicate."""
+    """Return the summary rows of a replicate."""
     torch.set_num_threads(1)
     objectives, probes = ("triplet", "ntxent:tau=0.05"), ("cocos:unit=paper", "similarity")
     sweep = Sweep(objectives, probes, "pairs", setting.batch_size, seed=seed)
@@ -87,25 +87,26 @@ def replicate(setting: Setting, seed: int) -> pd.DataFrame:
 
 
 def coverage(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each statistic: how often its interval, and one from the deviation over batches, holds."""
+    """Return a row for each statistic: how often its interval, and that from the deviation over batches, holds."""
     table = []
-    for keys, one in rows.groupby(["objective", "direction", "statistic"], sort=False):
-        truth, defined = one["mean"].mean(), one["low"].notna()
-        half = 1.96 * one["std"] / np.sqrt(one["n"])
-        own = one[defined]
-        if own.empty:
+    for keys, group in rows.groupby(["objective", "direction", "statistic"], sort=False):
+        truth, defined = group["mean"].mean(), group["low"].notna()
+        half = 1.96 * group["std"] / np.sqrt(group["n"])
+        with_interval = group[defined]
+        if with_interval.empty:
             continue
         table.append({
             **dict(zip(("objective", "direction", "statistic"), keys, strict=True)),
-            "truth": truth, "sd": one["mean"].std(), "half_width": (own["high"] - own["low"]).mean() / 2,
-            "coverage": 100 * ((own["low"] <= truth) & (truth <= own["high"])).mean(),
-            "coverage_batches": 100 * ((one["mean"] - truth).abs() <= half).mean(), "replicates": len(own),
+            "truth": truth, "sd": group["mean"].std(),
+            "half_width": (with_interval["high"] - with_interval["low"]).mean() / 2,
+            "coverage": 100 * ((with_interval["low"] <= truth) & (truth <= with_interval["high"])).mean(),
+            "coverage_batches": 100 * ((group["mean"] - truth).abs() <= half).mean(), "replicates": len(with_interval),
         })  # fmt: skip
     return pd.DataFrame(table)
 
 
 def settings(only: str | None) -> Iterator[Setting]:
-    """Yield every setting, or those whose name has some text."""
+    """Yield all settings, or those with this text in their name."""
     for data, size, hubs in product(("image-caption", "query-document"), (32, 512), HUBS):
         if only is None or only in f"{data} {size} {hubs}":
             yield Setting(data, hubs, size)

@@ -1,13 +1,13 @@
-"""How often does `lossscope diff` see a difference that is not there, and one that is?
+"""How often does `lossscope diff` see a difference, if there is none, and if there is?
 
     python studies/intervals/diff_coverage.py            # half an hour on one core
     python studies/intervals/diff_coverage.py --replicates 100 --out /tmp/quick.csv
 
-A replicate draws images and captions anew, some images being hubs, and moves the captions by noise twice: A and B are
-two models of one quality. Under no difference both have noise of one size, and an interval of 95 % should leave 0 out
-in 5 % of the replicates. Under a known one B has more noise, so that its numbers are others. A row of diff_coverage.csv
-has, for a statistic and direction, how often the interval left 0 out, and how often it held the mean difference of all
-replicates, which is the truth.
+A replicate draws images and captions anew, with hubs among the images, and moves the captions by noise twice, for the
+models A and B. Without a difference both have noise of the same size, and an interval of 95 % should exclude 0 in 5 %
+of the replicates. With a known difference B has more noise, which changes its numbers. A row of diff_coverage.csv has,
+for a statistic and direction, how often the interval excluded 0, and how often it held the true difference: the mean of
+all replicates.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _KEY = ["objective", "direction", "statistic"]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a replicate draws."""
+    """The options of a replicate."""
 
     hubs: str
     more: float = 1.0  # noise of B / noise of A
 
     def draw(self, seed: int) -> tuple[SplitEmbeddings, SplitEmbeddings]:
-        """Return both sides of one replicate."""
+        """Return both models of a replicate."""
         generator = torch.Generator().manual_seed(seed)
         v = torch.nn.functional.normalize(torch.randn(IMAGES, WIDTH, generator=generator))
         v[:, 0] += 2 * HUBS[self.hubs] * torch.rand(IMAGES, generator=generator) ** 6
@@ -64,7 +64,7 @@ SETTINGS = (Setting("none"), Setting("mild"), Setting("strong"), Setting("none",
 
 
 def replicate(setting: Setting, seed: int) -> pd.DataFrame:
-    """Return the differences of one replicate."""
+    """Return the differences of a replicate."""
     torch.set_num_threads(1)
     sweep = Sweep(("triplet", "ntxent:tau=0.05"), ("cocos:unit=paper", "similarity"), "pairs", BATCH, seed=seed)
     rows = PairedSweep(sweep, sweep).run(*setting.draw(seed)).rows
@@ -75,16 +75,18 @@ def replicate(setting: Setting, seed: int) -> pd.DataFrame:
 def table(rows: pd.DataFrame, setting: Setting) -> pd.DataFrame:
     """Return a row for each statistic."""
     results = []
-    for key, one in rows.groupby(_KEY, sort=False):
-        own = one[one["low"].notna()]
-        if own.empty:
+    for key, group in rows.groupby(_KEY, sort=False):
+        with_interval = group[group["low"].notna()]
+        if with_interval.empty:
             continue
-        truth = one["difference"].mean()
+        truth = group["difference"].mean()
         results.append({
             "hubs": setting.hubs, "noise_of_b": setting.more, **dict(zip(_KEY, key, strict=True)),
-            "difference": truth, "sd": one["difference"].std(), "half_width": (own["high"] - own["low"]).mean() / 2,
-            "excludes_0": 100 * ((own["low"] > 0) | (own["high"] < 0)).mean(),
-            "coverage": 100 * ((own["low"] <= truth) & (truth <= own["high"])).mean(), "replicates": len(own),
+            "difference": truth, "sd": group["difference"].std(),
+            "half_width": (with_interval["high"] - with_interval["low"]).mean() / 2,
+            "excludes_0": 100 * ((with_interval["low"] > 0) | (with_interval["high"] < 0)).mean(),
+            "coverage": 100 * ((with_interval["low"] <= truth) & (truth <= with_interval["high"])).mean(),
+            "replicates": len(with_interval),
         })  # fmt: skip
     return pd.DataFrame(results)
 

@@ -1,11 +1,11 @@
-"""The differences that docs/diff.md describes: trains three small models on painted scenes and compares them.
+"""Train three small models on painted scenes, and compute the differences that docs/diff.md describes.
 
     python studies/intervals/diff_demo.py            # ten minutes on one core
-    python studies/intervals/diff_demo.py --runs DIR # keeps the models, and takes those that are there
+    python studies/intervals/diff_demo.py --runs DIR # keeps the models, and uses those that exist
 
-Two VSE++ models, one of `triplet-sh` and one of `ntxent`, at two epochs and with batch norm of the batch; one
-VSE-infinity model, whose BERT has dropout, with dropout on. Writes results/diff_demo.csv, one row a difference, and
-figures/epoch_counts.png.
+Two VSE++ models, of `triplet-sh` and of `ntxent`, are compared at two epochs and with batch norm of the batch; a
+VSE-infinity model, whose BERT has dropout, with dropout on. The script writes results/diff_demo.csv, a row for each
+difference, and figures/epoch_counts.png.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ COLUMNS = (
 
 
 def lossscope(runs: Path, *words: str) -> str:
-    """Return what a command prints."""
+    """Return the output of a command."""
     print("lossscope", *words, file=sys.stderr, flush=True)
     command = [sys.executable, "-m", "lossscope_cli", *words]
     return subprocess.run(command, cwd=runs, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
 def train(runs: Path) -> None:
-    """Train the models that are not there yet."""
+    """Train the missing models."""
     if not (runs / "features").is_dir():
         lossscope(runs, "data", "features", "--data", SCENES, "--out", "features")
     for name, words in TRAININGS.items():

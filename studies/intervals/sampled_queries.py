@@ -1,11 +1,11 @@
-"""Does the interval of a sample of queries hold the number of all of them? On a set where that is computed in full.
+"""Does the interval of a sample of queries hold the number of all queries? On a set with a full sweep.
 
     python studies/intervals/sampled_queries.py
 
-One set of 800 images and 2,400 captions with hubs, of which the full sweep is known; 1,000 samples, seeds 0 to 999, of
-each size. A row of results/sampled_queries.csv has, for a statistic, direction and size, in how many samples the
-interval held the full number, the root mean square error, and that error times √(n / (1 − n/N)), which stays where it
-is if errors fall as they should.
+The set has 800 images and 2,400 captions with hubs; each size has 1,000 samples, seeds 0 to 999. A row of
+results/sampled_queries.csv has, for a statistic, direction and size, the number of samples whose interval held the full
+number, the root mean square error, and that error times √(n / (1 − n/N)), which is constant if errors fall as they
+should.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEY = ["objective", "direction", "statistic"]
 
 
 def hubs_and_others(seed: int = 0) -> SplitEmbeddings:
-    """Return a set in which one image in eight is near a common direction, a hard negative of many captions."""
+    """Return a set in which 1 image in 8 is near a common direction, a hard negative of many captions."""
     generator = torch.Generator().manual_seed(seed)
     owner = np.repeat(np.arange(IMAGES), CAPTIONS)
     v = torch.randn(IMAGES, WIDTH, generator=generator)
@@ -45,7 +45,7 @@ def hubs_and_others(seed: int = 0) -> SplitEmbeddings:
 
 
 def summary(embedded: SplitEmbeddings, queries: int | None, seed: int) -> pd.DataFrame:
-    """Return the summary rows of the statistics that are examined."""
+    """Return the summary rows of the examined statistics."""
     rows = Sweep(OBJECTIVES, PROBES, batch_size=None, queries=queries, seed=seed).run(embedded).summary
     return rows[rows["statistic"].isin(STATISTICS)].fillna({"objective": "any"})
 
@@ -56,17 +56,17 @@ def coverage(repetitions: int = REPETITIONS, sizes: tuple[int, ...] = SIZES) -> 
     full = dict(summary(embedded, None, 0).set_index(_KEY)["mean"].items())
     population, rows = IMAGES * CAPTIONS, []
     for n in sizes:
-        every = pd.concat([summary(embedded, n, seed) for seed in range(repetitions)])
-        for key, own in every.groupby(_KEY, sort=False):
+        samples = pd.concat([summary(embedded, n, seed) for seed in range(repetitions)])
+        for key, group in samples.groupby(_KEY, sort=False):
             truth = float(full[key])
-            error = float(np.sqrt(np.square(own["mean"] - truth).mean()))
-            holds = ((own["low"] <= truth + 1e-9) & (truth - 1e-9 <= own["high"])).sum()
+            error = float(np.sqrt(np.square(group["mean"] - truth).mean()))
+            holds = ((group["low"] <= truth + 1e-9) & (truth - 1e-9 <= group["high"])).sum()
             rows.append({
                 **dict(zip(["n", "N", *_KEY], [n, population, *key], strict=True)),
-                "full": truth, "method": own["method"].iloc[0], "repetitions": repetitions,
-                "without": int(own["low"].isna().sum()), "held": int(holds),
+                "full": truth, "method": group["method"].iloc[0], "repetitions": repetitions,
+                "without": int(group["low"].isna().sum()), "held": int(holds),
                 "error": error, "error_per_query": error * (n / (1 - n / population)) ** 0.5,
-                "half_width": float((own["high"] - own["low"]).mean()) / 2,
+                "half_width": float((group["high"] - group["low"]).mean()) / 2,
             })  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -1,4 +1,4 @@
-"""Items of an audit small enough to compute every signal by hand, and slow versions to compare with."""
+"""Make a small audit, whose signals can be computed by hand, and slow versions to compare with."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Pixels:
         return 3, self.pixels.shape[2], self.pixels.shape[3]
 
     def take(self, rows: Rows) -> np.ndarray:
-        """Return pictures of rows."""
+        """Return the pictures at these rows."""
         picked: np.ndarray = self.pixels[rows]
         return picked
 
@@ -78,7 +78,7 @@ def source(
 
 
 def material(models: int = 1, top: int = 100) -> Material:
-    """Return five images, of which one has no caption, twelve captions, and models of them."""
+    """Return five images (one without a caption), twelve captions, and models of them."""
     owners = split()
     return Material.of(
         tuple(source(vectors(5, 2 * k), vectors(12, 2 * k + 1), name=f"model {k}") for k in range(models)),
@@ -93,16 +93,16 @@ def every_pair(n: int = 5, m: int = 12) -> PairRows:
     return PairRows(left, right)
 
 
-def positives_without(pairs: PairRows, place: int, owners: Rows = OWNERS) -> list[int]:
+def positives_without(pairs: PairRows, row: int, owners: Rows = OWNERS) -> list[int]:
     """Return the positives of a pair's query, without its candidate."""
-    return [int(t) for t in np.nonzero(owners == pairs.left[place])[0] if t != pairs.right[place]]
+    return [int(t) for t in np.nonzero(owners == pairs.left[row])[0] if t != pairs.right[row]]
 
 
 def certain(k: int = 1) -> Calibration:
     """Return a calibration whose probabilities are 1 where the first signal is above 0, else 0."""
     weights: Doubles = np.zeros(k + 1)
     weights[1] = 1e4
-    return Calibration(tuple(f"signal {one}" for one in range(k)), weights)
+    return Calibration(tuple(f"signal {number}" for number in range(k)), weights)
 
 
 QUERIES = [
@@ -116,7 +116,7 @@ PAIRS_OF_TEXTS = np.array([[0, 0], [0, 1], [1, 2], [2, 3]])  # the fourth query 
 
 
 def two_texts() -> Material:
-    """Return four queries and six documents, of which most have names or numbers."""
+    """Return four queries and six documents; most have names or numbers."""
     relations = Relations(len(QUERIES), len(DOCUMENTS), PAIRS_OF_TEXTS, Sides("query", "document"))
     ids = [f"q{row}" for row in range(len(QUERIES))], [f"d{row}" for row in range(len(DOCUMENTS))]
     return Material.of((), Split("test", Texts(QUERIES), DOCUMENTS, None, *ids, "0", relations=relations))

@@ -1,4 +1,4 @@
-"""Weights after labels are the posterior's: compared with scikit-learn, with importance sampling, with limits."""
+"""Are weights after labels those of the posterior? Compared with scikit-learn, importance sampling and limits."""
 
 from __future__ import annotations
 
@@ -83,9 +83,9 @@ def test_draws_of_the_slice_sampler_are_those_of_importance_sampling(n: int) -> 
 def test_many_labels_take_the_normal_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     Z, y = planted(500)
     start = Calibration(("a", "b"), np.zeros(3))
-    slice_sampled = start.fitted(Z, y, "x")
+    slice_sampled = start.fit(Z, y, "x")
     monkeypatch.setattr(module, "_MANY", 500)
-    normal = start.fitted(Z, y, "x")
+    normal = start.fit(Z, y, "x")
     assert slice_sampled.draws is not None
     assert normal.draws is not None
     spread = normal.draws.std(0)
@@ -95,7 +95,7 @@ def test_many_labels_take_the_normal_limit(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_labels_pull_the_weights_to_the_truth_and_narrow_them() -> None:
     start = Calibration(("a", "b"), np.array([-5.0, 0.0, 0.0]))
-    few, many = start.fitted(*planted(20), "x"), start.fitted(*planted(2000), "x")
+    few, many = start.fit(*planted(20), "x"), start.fit(*planted(2000), "x")
     assert few.draws is not None
     assert many.draws is not None
     np.testing.assert_allclose(many.weights, [-1, 2, -1], atol=0.3)
@@ -110,7 +110,7 @@ def test_labels_of_a_planted_truth_give_its_interval_the_rate_in_it() -> None:
     truth = expit(-1 + 2 * Z[:, 0] - Z[:, 1]).mean()
     inside = 0
     for seed in range(12):
-        fitted = Calibration(("a", "b"), np.zeros(3)).fitted(*planted(60, seed), "x")
+        fitted = Calibration(("a", "b"), np.zeros(3)).fit(*planted(60, seed), "x")
         assert fitted.draws is not None
         low, high = interval([float(fitted.probability(Z, b).mean()) for b in fitted.draws])
         inside += low <= truth <= high
@@ -157,7 +157,7 @@ def test_the_default_weights_of_all_signals_are_those_that_are_stored(kind: str,
 
 @pytest.mark.parametrize("group", STORED["photos"]["fits"])
 def test_weights_of_photos_have_draws_and_those_of_texts_deviations_between_kinds(group: str) -> None:
-    """Draws say how sure the weights are; between kinds of texts they differ, and that is the prior of labels."""
+    """Draws are the uncertainty of weights; their differences between kinds of texts are the prior of labels."""
     photos, texts = (default_calibration(tuple(STORED[kind]["fits"][group]["weights"]), SIDES[kind]) for kind in SIDES)
     assert photos.draws is not None
     np.testing.assert_allclose(photos.draws.mean(0), photos.weights, atol=0.1)
@@ -190,16 +190,16 @@ def test_two_texts_take_the_weights_of_texts_and_images_and_a_set_those_of_photo
 
 @pytest.mark.parametrize("name", list(STORED["photos"]["fits"]["both"]["weights"]))
 def test_a_signal_alone_speaks_for_a_match(name: str) -> None:
-    """`--signal similarity` took its weight beside the neighbours, -0.7: the less similar, the more probable."""
+    """`--signal similarity` took its weight beside the neighbours, -0.7: less similar pairs were more probable."""
     alone = default_calibration([name], Sides())
     assert alone.weights[1] > 0
-    assert "without " in alone.origin
+    assert ", without " in alone.origin
     assert alone.draws is not None
     np.testing.assert_allclose(alone.draws.mean(0), alone.weights, atol=0.3)
 
 
 def test_leaving_out_a_signal_is_the_fit_without_it_where_the_likelihood_is_a_parabola() -> None:
-    """Of signals without an intercept to trade with, by least squares."""
+    """The comparison uses least squares, and signals that cannot trade with an intercept."""
     random = np.random.default_rng(0)
     X = random.normal(size=(5000, 3))
     X[:, 2] = X[:, 0] + 0.5 * X[:, 2]
@@ -229,10 +229,10 @@ def test_of_a_set_of_texts_the_words_of_both_have_the_weight_of_those_of_caption
 
 
 def test_labels_of_texts_start_from_deviations_between_kinds() -> None:
-    """A weight that is alike in all kinds is held, and one that differs is free."""
+    """A weight that is equal in all kinds stays; a weight that differs is free."""
     Z, y = planted(40)
     start = Calibration(("a", "b"), np.zeros(3), deviations=np.array([5.0, 0.01, 5.0]))
     wide = replace(start, deviations=np.full(3, 5.0))
-    held, free = start.fitted(Z, y, "x").weights[1:], wide.fitted(Z, y, "x").weights
+    held, free = start.fit(Z, y, "x").weights[1:], wide.fit(Z, y, "x").weights
     assert abs(held[0]) < 0.05 < abs(held[1])
     assert free[1] > 0.5

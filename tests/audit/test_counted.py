@@ -1,4 +1,4 @@
-"""Labels with strata count a rate, those of two people are merged, and what cannot be counted is said."""
+"""Do labels with strata count a rate, do those of two people merge, and do notices name what they cannot count?"""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_two_people_are_merged_and_what_they_dispute_is_unsure(tmp_path: Path) -
 def test_three_people_have_three_agreements_and_a_dispute_stays_one(tmp_path: Path) -> None:
     files = [write(tmp_path / f"{k}.csv", ["no" if k == 1 else "yes", *WORDS[1:]]) for k in range(3)]
     labels = read(*files)
-    assert [one.alike for one in labels.agreements] == [13, 14, 13]
+    assert [agreement.alike for agreement in labels.agreements] == [13, 14, 13]
     assert labels.disputed == 1
 
 

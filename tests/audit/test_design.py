@@ -1,4 +1,4 @@
-"""The counted rate is unbiased, its interval is that of the posterior, and the next question moves the rate most."""
+"""Is the counted rate unbiased, its interval that of the posterior, and the next question in the emptiest stratum?"""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_strata_of_few_pairs_are_part_of_the_next(n: int) -> None:
 
 def test_strata_depend_on_the_order_of_scores_alone() -> None:
     score = np.random.default_rng(0).normal(size=5000)
-    for one, other in zip(split_by_score(score), split_by_score(np.exp(3 * score)), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for rows, expected in zip(split_by_score(score), split_by_score(np.exp(3 * score)), strict=True):
+        np.testing.assert_array_equal(rows, expected)
 
 
 def test_the_counted_rate_is_unbiased_over_all_samples_that_can_be_drawn() -> None:
@@ -67,7 +67,7 @@ def test_a_stratum_without_an_answer_has_no_rate() -> None:
 
 
 def brute_force(strata: list[Stratum]) -> tuple[float, float]:
-    """Return the middle 95 % of the posterior of two strata, by every two log-odds on the grid and in its cells."""
+    """Return the middle 95 % of the posterior of two strata, by all pairs of log-odds on the grid and in its cells."""
     top, rest = strata
 
     def likelihood(stratum: Stratum, odds: float) -> float:
@@ -140,7 +140,7 @@ def test_no_yes_is_no_rate_of_0_for_certain() -> None:
 
 
 def test_answers_against_the_order_of_scores_are_finite_wide_and_said() -> None:
-    """Thousands of such answers made every weight 0, and the interval NaN."""
+    """Thousands of such answers made all weights 0, and the interval NaN."""
     counted = counted_rate([Stratum(0.3, 3000, 0), Stratum(0.7, 3000, 3000)])
     assert counted is not None and counted.rate.high is not None
     assert not counted.is_in_order
@@ -148,14 +148,16 @@ def test_answers_against_the_order_of_scores_are_finite_wide_and_said() -> None:
 
 
 def test_the_next_question_is_of_the_stratum_with_the_fewest_answers_whatever_they_are() -> None:
-    """Where answers decided, a stratum was left as soon as a match turned up, and the rate was too high."""
+    """When answers decided, a stratum was left as soon as a match turned up, and the rate was too high."""
     for yes in (0, 1):
         asked, strata = [], [Stratum(0.01), Stratum(0.09), Stratum(0.9)]
         for _ in range(6):
-            place = next_stratum(strata, [True] * 3)
-            assert place is not None
-            asked.append(place)
-            strata[place] = Stratum(strata[place].share, strata[place].answers + 1, yes * (strata[place].answers + 1))
+            number = next_stratum(strata, [True] * 3)
+            assert number is not None
+            asked.append(number)
+            strata[number] = Stratum(
+                strata[number].share, strata[number].answers + 1, yes * (strata[number].answers + 1)
+            )
         assert asked == [0, 1, 2, 0, 1, 2]
         assert next_stratum(strata, [False, True, True]) == 1
         assert next_stratum(strata, [False] * 3) is None

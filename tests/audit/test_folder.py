@@ -1,4 +1,4 @@
-"""The folder of an audit is whole: all its files are of one audit, whatever happens while they are written."""
+"""Is the folder of an audit whole, with all files of the same audit, whatever happens during the writing?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lossscope.io.parquet_tables import read_parquet
 from tests.audit.small import vectors
 
 DATA = "scenes:train=24,val=4,test=4,size=16,ambiguity=0.6"
-pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
+pytestmark = pytest.mark.usefixtures("transferred")  # the tests need probabilities
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_every_file_is_of_the_audit(result: AuditResult, tmp_path: Path) -> None
 
 
 def test_the_place_among_the_suspects_of_a_query_is_no_signal(tmp_path: Path) -> None:
-    """The column of the signal `rank` was written over it."""
+    """The column of the signal `rank` overwrote it."""
     owners = np.repeat(np.arange(8), 2)
     np.savez(tmp_path / "a.npz", images=vectors(8, 0), captions=vectors(16, 1), caption_image=owners)
     found = audit([tmp_path / "a.npz"], AuditOptions.of(split="test", batch_size=8, keep=0.0))
@@ -78,7 +78,7 @@ def test_the_mask_gives_every_suspect_its_probability_by_id(result: AuditResult,
 def test_a_mask_that_is_cut_off_says_from_where_it_lists_pairs(
     result: AuditResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A threshold below that would leave out less than it says."""
+    """A lower threshold would leave out fewer pairs than it states."""
     number = len(result.suspects.pairs) // 2
     monkeypatch.setattr(run, "_MOST", number)
     cut = audit((), AuditOptions.of(data=DATA, batch_size=12, sheet=20, threshold=0.05))

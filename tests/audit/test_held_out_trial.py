@@ -1,4 +1,4 @@
-"""The trial of a mask: helped where false negatives are planted, not where nothing matches, and what is said of it."""
+"""Does the trial see that a mask helps with planted false negatives, and not without any, and say so?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from lossscope.core.relations import Relations
 from lossscope.errors import InputError
 from lossscope.registry import build
 
-N, TWINS = 240, 24  # queries, and how many of them say the same thing
+N, TWINS = 240, 24  # queries, and those that say the same thing
 
 STATES: tuple[State, ...] = ("calibrated", "transferred")
 
@@ -46,13 +46,13 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def twins() -> np.ndarray:
-    """(N, N) which pairs match without a label."""
+    """(N, N) whether a pair matches without a label."""
     concept = np.arange(N) // TWINS
     return np.asarray((concept[:, None] == concept[None, :]) & ~np.eye(N, dtype=bool))
 
 
 def planted(hidden: np.ndarray, probability: np.ndarray, **more: Any) -> TrialItems:
-    """Queries and candidates that share what they say, and what only the two of a pair have, in other dimensions."""
+    """Return queries and candidates with a shared content, and in other dimensions a content of each pair alone."""
     random = np.random.default_rng(0)
     concept = random.normal(size=(N // TWINS, 8)).repeat(TWINS, 0)
     sides = [np.c_[concept + random.normal(size=concept.shape), detail] for detail in _details(random)]
@@ -83,7 +83,7 @@ def test_where_false_negatives_are_planted_the_mask_helps(spec: str) -> None:
 def test_a_mask_of_the_true_negatives_that_teach_is_said_to_harm_where_they_are_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Suspects that do not match: what is said without labels is that labels decide, or that less is found."""
+    """The suspects do not match: without labels the verdict asks for labels, or says that the heads found less."""
     monkeypatch.setattr(trials, "_STEPS", 60)
     result = run(planted(twins(), np.zeros((N, N))))
     assert result.headline.high < 0
@@ -101,8 +101,8 @@ def test_a_random_mask_is_not_said_to_help() -> None:
 def test_equal_trials_are_equal_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "SEEDS", 2)
     monkeypatch.setattr(trials, "_STEPS", 10)
-    one, other = (run(planted(twins(), twins())) for _ in range(2))
-    assert one == other
+    first, second = (run(planted(twins(), twins())) for _ in range(2))
+    assert first == second
 
 
 def test_measures_are_those_of_scikit_learn() -> None:
@@ -117,10 +117,10 @@ def test_measures_are_those_of_scikit_learn() -> None:
         if not right[row].any():
             assert np.isnan(values[row]).all()
             continue
-        place = int((S[row, kept] > S[row, right[row]].max()).sum())
+        position = int((S[row, kept] > S[row, right[row]].max()).sum())
         expected = [
-            100.0 * (place < 1),
-            100.0 * (place < 5),
+            100.0 * (position < 1),
+            100.0 * (position < 5),
             100 * average_precision_score(right[row, kept], S[row, kept]),
         ]
         assert values[row] == pytest.approx(expected)

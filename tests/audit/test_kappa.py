@@ -1,4 +1,4 @@
-"""Cohen's kappa is that of scikit-learn, and its interval covers."""
+"""Is Cohen's kappa that of scikit-learn, and does its interval cover?"""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def test_kappa_is_that_of_scikit_learn(seed: int) -> None:
 
 def test_the_interval_is_as_wide_as_kappa_scatters() -> None:
     found = [cohen_kappa(*answers(200, seed)) for seed in range(300)]
-    widths = [one.high - one.low for one in found if one.low is not None and one.high is not None]
-    scatter = np.std([one.value for one in found])
+    widths = [kappa.high - kappa.low for kappa in found if kappa.low is not None and kappa.high is not None]
+    scatter = np.std([kappa.value for kappa in found])
     assert np.mean(widths) / (2 * 1.96) == pytest.approx(scatter, rel=0.12)
 
 

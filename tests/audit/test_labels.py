@@ -1,4 +1,4 @@
-"""Labels are read as they were given, and every file that cannot be read says where it is wrong."""
+"""Are labels read as people gave them, and does the message for a bad file name the place?"""
 
 from __future__ import annotations
 
@@ -63,11 +63,13 @@ def test_pairs_that_are_known_to_match_say_nothing_of_the_others(tmp_path: Path)
 
 
 def copies_of(*known: tuple[int, int]) -> Callable[[PairRows], Rows]:
-    return lambda pairs: np.array([one in known for one in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)])
+    return lambda pairs: np.array(
+        [pair in known for pair in zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)]
+    )
 
 
 def test_copies_say_nothing_of_the_others_and_are_kept(tmp_path: Path) -> None:
-    """They match whatever their signals are, and moved the weights of these."""
+    """Copies match whatever their signals are, and moved the weights of the signals."""
     path = write(tmp_path / "a.csv", HALF)
     labels = read_labels(path, material(), copies_of(PAIRS[0], PAIRS[3]))
     assert (len(labels.answers), labels.copies, labels.denied) == (10, 2, 1)
@@ -80,7 +82,7 @@ def test_copies_say_nothing_of_the_others_and_are_kept(tmp_path: Path) -> None:
 
 
 def test_ids_that_look_like_numbers_or_nothing_are_texts(tmp_path: Path) -> None:
-    """pandas made 007 a 7 and NA no id."""
+    """pandas read 007 as 7, and NA as a missing id."""
     path = tmp_path / "a.csv"
     path.write_text("image,caption,answer\n007,NA,yes\nnull,1e3,no\n")
     file = read_pair_file(path, Sides())
@@ -97,7 +99,7 @@ def test_ids_with_letters_of_formulas_come_back(tmp_path: Path) -> None:
 
 
 def test_no_side_is_called_as_the_answers_are() -> None:
-    """`read_csv` refuses a column that is there twice."""
+    """`read_csv` refuses equal columns."""
     for sides in (Sides(), Sides("item", None), Sides("question", "answer"), Sides("answer", "label")):
         assert answer_column(sides) not in pair_columns(sides)
     assert answer_column(Sides("question", "answer")) == "label"

@@ -1,4 +1,4 @@
-"""The floor of a loss is that of a model that is right: log(1 + m) of a softmax, the margin of a hinge."""
+"""Is the floor of a loss that of a perfect model: log(1 + m) of a softmax, the margin of a hinge?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RELATIONS = Relations.of_captions(np.repeat(np.arange(60), 2), 60)
 
 
 def sample(p: np.ndarray | None = None, seed: int = 0) -> BatchPairs:
-    """Return batches of 20 pairs, of which a tenth of the negatives matches, or each with a probability in `p`."""
+    """Return batches of 20 pairs; a tenth of the negatives matches, or each with a probability in `p`."""
     batches = random_batches(RELATIONS, 20, 0)[:5]
     pairs, negative = pairs_of(batches, RELATIONS)
     random = np.random.default_rng(seed)
@@ -37,7 +37,7 @@ def floor(pairs: BatchPairs, calibration: Calibration, spec: str, threshold: flo
 
 
 def blocks(pairs: BatchPairs, calibration: Calibration) -> list[np.ndarray]:
-    """Probabilities of the rows of both directions."""
+    """Return the probabilities of the rows of both directions."""
     return [side for block in pairs.of_batches(pairs.probabilities(calibration)) for side in (block, block.T)]
 
 
@@ -89,7 +89,7 @@ def test_of_large_batches_draws_take_other_queries_and_all_of_their_candidates(m
     found = floor(pairs, certain(), "ntxent:tau=0.05")
     assert found.counted.value != whole.counted.value
     assert found.counted.value == pytest.approx(whole.counted.value, rel=0.06)
-    monkeypatch.setattr(floors, "_TRUTHS", 1)  # without the other draws, it is of 7 queries alone
+    monkeypatch.setattr(floors, "_TRUTHS", 1)  # without the other draws, the floor is of 7 queries alone
     of_few = floor(pairs, certain(), "ntxent:tau=0.05").counted.value
     assert abs(of_few - whole.counted.value) > abs(found.counted.value - whole.counted.value)
 

@@ -48,12 +48,12 @@ def image_pairs(n: int) -> list[PagePair]:
 
 
 def text_pairs(names: Sequence[str]) -> list[PagePair]:
-    """Pairs whose ids, texts and reasons are the names."""
+    """Return pairs with these names as ids, texts and reasons."""
     return [PagePair(PageItem(name, (name,)), PageItem(f"{name}d", (name,)), 0.5, ((name, 1.0),)) for name in names]
 
 
 def data_of(page: Path) -> Any:
-    """Return what the script of a page reads."""
+    """Return the data of a page's script."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page.read_text(encoding="utf-8"))
     assert found is not None
     return json.loads(found[1])
@@ -87,8 +87,8 @@ def test_the_browser_keeps_answers_by_pairs_and_not_by_their_order(tmp_path: Pat
     pairs = image_pairs(3)
     changed = [*pairs[:2], PagePair(pairs[2].query, PageItem("c2", ("another text",)), 0.1, ())]
     keys = [
-        data_of(write_page(tmp_path / "page.html", some, "Pairs", IMAGE_TEXT, []))["storage"]
-        for some in (pairs, pairs[::-1], changed)
+        data_of(write_page(tmp_path / "page.html", shown, "Pairs", IMAGE_TEXT, []))["storage"]
+        for shown in (pairs, pairs[::-1], changed)
     ]
     assert keys[0] == keys[1] != keys[2]
 
@@ -102,7 +102,7 @@ def test_wrong_pairs_and_answers_are_refused(tmp_path: Path) -> None:
 
 
 def test_an_answer_of_one_set_is_of_both_orders(tmp_path: Path) -> None:
-    """An earlier answer to (b, a) was not shown at (a, b), and written beside the new one."""
+    """The page did not show an earlier answer to (b, a) at (a, b), and wrote it beside the new one."""
     sides = Sides("item", None)
     known = {("ad", "a"): "yes", ("x", "y"): "no"}
     data = data_of(write_page(tmp_path / "page.html", text_pairs(["a", "b"]), "Pairs", sides, [], known))
@@ -135,7 +135,7 @@ class OpenPage:
 
     @property
     def answers(self) -> list[str]:
-        """The answers in the list of pairs, empty where there is none."""
+        """The answers in the list of pairs; empty without an answer."""
         return [str(row.get_attribute("data-answer")) for row in self.page.locator(".row").all()]
 
     def download(self, path: Path) -> list[list[str]]:
@@ -181,7 +181,7 @@ def test_pairs_are_labelled_by_key_and_read_back(browser: Any, tmp_path: Path) -
 
 @in_browser
 def test_the_page_opens_its_storage_when_the_browser_process_knows_of_it(browser: Any, tmp_path: Path) -> None:
-    """Opened by the first line of the script, it was now and then bound to nothing, and labels were lost."""
+    """When the first line of the script opened the storage, it sometimes had no process, and labels were lost."""
     order = """window.order = [];
       const { get } = Object.getOwnPropertyDescriptor(window, "localStorage");
       Object.defineProperty(window, "localStorage", { get() { order.push("opened"); return get.call(window); } });
@@ -246,9 +246,9 @@ def test_hostile_texts_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
     facts = [(name, name) for name in names]
     opened = OpenPage(browser, write_page(tmp_path / "page.html", text_pairs(names), " ".join(names), sides, facts))
     for name in names:
-        for place in ("#query .text", "#candidate .text", "#reasons li > span:last-child"):
-            keep = "" if place.startswith("#reasons") else "\n\t"
-            assert opened.page.locator(place).text_content() == show_text(name, keep)
+        for selector in ("#query .text", "#candidate .text", "#reasons li > span:last-child"):
+            keep = "" if selector.startswith("#reasons") else "\n\t"
+            assert opened.page.locator(selector).text_content() == show_text(name, keep)
         opened.press("n")
     assert opened.page.locator("#query *:not(h3, h4, div, p, span, ul, li, figure, img), dl a, dl b, h1 *").count() == 0
     made = "iframe, object, embed, form, base, link, a, [onerror], [onload], img"
@@ -287,7 +287,7 @@ def test_known_answers_are_shown_and_none_is_lost(browser: Any, tmp_path: Path) 
 @pytest.mark.parametrize("sides", [QUERY_DOCUMENT, Sides("item", None)], ids=["two sides", "one set"])
 def test_texts_without_pictures(browser: Any, tmp_path: Path, sides: Sides) -> None:
     texts = ("", "short", "من هو مؤلف هذا الكتاب؟", "word " * 5000)
-    pairs = [PagePair(PageItem(f"q{k}", (one,)), PageItem(f"d{k}", (one,)), 0.5, ()) for k, one in enumerate(texts)]
+    pairs = [PagePair(PageItem(f"q{k}", (text,)), PageItem(f"d{k}", (text,)), 0.5, ()) for k, text in enumerate(texts)]
     pairs.append(PagePair(PageItem("q"), PageItem("d"), 0.5, ()))
     opened = OpenPage(browser, write_page(tmp_path / "page.html", pairs, "Pairs", sides, []))
     assert opened.page.locator("#query .text").inner_text() == "(empty text)"
@@ -331,19 +331,19 @@ STRATA = (Stratum(0.01), Stratum(0.19), Stratum(0.8))
 
 
 def design_pairs(each: int = 12, for_fit: int = 2) -> list[PagePair]:
-    """Pairs of three strata in turn, and then some that serve the fit alone."""
+    """Return pairs of three strata in turn, then pairs that serve the fit alone."""
     rows = [DesignRow(k % 3 + 1, 3, STRATA[k % 3].share) for k in range(3 * each)]
     pairs = text_pairs([f"q{k}" for k in range(3 * each + for_fit)])
     return [replace(pair, design=row) for pair, row in zip(pairs, [*rows, *[None] * for_fit], strict=True)]
 
 
-def is_match(place: int) -> bool:
-    """Of the first stratum two of three match, of the second one of six."""
-    return (place % 3 == 0 and place % 9 != 6) or place % 18 == 1
+def is_match(number: int) -> bool:
+    """Return whether a pair matches: 2 in 3 of the first stratum, 1 in 6 of the second."""
+    return (number % 3 == 0 and number % 9 != 6) or number % 18 == 1
 
 
 def assert_counted(text: str, counted: Counted) -> None:
-    """The text has the numbers, but for the rounding of a half."""
+    """Assert that the text has the numbers, but for the rounding of a half."""
     rate = counted.rate
     assert text.startswith(f"Counted from {counted.answers} answers, no model: ")
     shown = [float(number) for number in re.findall(r"([\d.e-]+) %", text)]
@@ -358,23 +358,23 @@ def test_the_page_asks_what_python_asks_and_counts_the_same_rate(browser: Any, t
     pairs, strata = design_pairs(), list(STRATA)
     design = PageDesign({}, STRATA, precision=4.0, size=20)
     opened = OpenPage(browser, write_page(tmp_path / "page.html", pairs, "Pairs", QUERY_DOCUMENT, [], None, design))
-    queues = [[place for place in range(36) if place % 3 == k] for k in range(3)]
+    queues = [[number for number in range(36) if number % 3 == k] for k in range(3)]
     asked = []
     for _ in range(16):
         stratum = next_stratum(strata, [bool(queue) for queue in queues])
         assert stratum is not None
-        place = queues[stratum].pop(0)
-        assert opened.text("place") == f"Pair {place + 1} of 38"
-        opened.press("y" if is_match(place) else "n")
+        number = queues[stratum].pop(0)
+        assert opened.text("place") == f"Pair {number + 1} of 38"
+        opened.press("y" if is_match(number) else "n")
         of = strata[stratum]
-        strata[stratum] = Stratum(of.share, of.answers + 1, of.yes + is_match(place))
+        strata[stratum] = Stratum(of.share, of.answers + 1, of.yes + is_match(number))
         counted = counted_rate(strata)
         if counted is None:
             assert opened.text("rate").startswith("Counted from")
         else:
             assert_counted(opened.text("rate"), counted)
             assert not opened.text("enough")
-        asked.append(place)
+        asked.append(number)
     assert opened.page.locator("#history line").count() == 14  # each stratum has an answer from the third on
     assert "Interval after 3 answers" in str(opened.page.locator("#history").get_attribute("aria-label"))
     assert opened.text("count") == "16 of 20 labelled"
@@ -403,7 +403,7 @@ def test_pairs_that_are_ranked_only_have_no_probability_on_the_page(browser: Any
 
 @in_browser
 def test_answers_ahead_of_their_turn_count_when_their_turn_comes(browser: Any, tmp_path: Path) -> None:
-    """Whoever picks pairs from the list would choose what the rate is counted from."""
+    """A person who picks pairs from the list would choose the sample of the rate."""
     pairs = design_pairs(each=2, for_fit=1)
     known, drawn = {("e", "ed"): "no"}, {("e", "ed"): DesignRow(3, 3, 0.8)}
     design = PageDesign(drawn, (*STRATA[:2], Stratum(0.8, 1, 0)), size=6)
@@ -443,7 +443,7 @@ def test_it_says_when_answers_are_enough_and_goes_on(browser: Any, tmp_path: Pat
     assert presses >= 2 * FIRST_ROUND
     assert opened.text("enough") == "Precise enough, but --labels needs 10 answers, yes and no among them."
     assert opened.text("enough") in opened.text("status")
-    assert opened.text("place") == "Pair 41 of 41"  # what serves the fit comes next
+    assert opened.text("place") == "Pair 41 of 41"  # pairs for the fit come next
     opened.press(*"yn" * 5)
     assert opened.text("enough") == "Enough: download. More answers narrow it further."
     assert opened.text("place").endswith("of 41") and opened.messages == []

@@ -1,4 +1,4 @@
-"""A signal of the user's own is a column beside the others, under the name of its class."""
+"""Is a user's signal a column beside the others, under the name of its class?"""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_labels_give_it_a_weight(tmp_path: Path) -> None:
     assert second.quality is not None
     assert second.quality.auc > 0.8
     rows_of_pairs = zip(pairs.left.tolist(), pairs.right.tolist(), first.pool.design, strict=False)
-    labelled = {(a, b) for a, b, row in rows_of_pairs if row is not None}  # those for the fit are of a stratum, too
+    labelled = {(a, b) for a, b, row in rows_of_pairs if row is not None}  # pairs for the fit have a stratum, too
     assert not labelled & set(zip(second.sheet.pairs.left.tolist(), second.sheet.pairs.right.tolist(), strict=True))
 
 
 def test_several_signals_of_one_file_have_columns_of_their_own(tmp_path: Path) -> None:
     path = write(tmp_path / "signal.py", "One", "Two")
-    assert [one.name() for one in build_signals((f"{path}:One", f"{path}:Two:scale=2"))] == ["One", "Two"]
+    assert [signal.name() for signal in build_signals((f"{path}:One", f"{path}:Two:scale=2"))] == ["One", "Two"]
     other = write(tmp_path / "other.py", "One")
     with pytest.raises(InputError, match="got One twice"):
         build_signals((f"{path}:One", f"{other}:One"))

@@ -1,4 +1,4 @@
-"""Pairs of data that are ranked only: the first of all by their score, and what is said of options that do nothing."""
+"""If data are ranked only, are the first pairs those of the highest score, and do notices name unused options?"""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def audit(data: str | None = DATA, *sources: Path, **options: Any) -> AuditResul
 
 
 def shown(result: AuditResult) -> list[str]:
-    """The pairs that are printed, each by its texts, or by its ids where it has none."""
+    """Return the printed pairs, each by its texts, or by its ids if it has none."""
     text = " ".join("\n".join(_lines(result, Path("out"))).split())
     first = text.index("are listed in order.")
     return re.findall(r"('[^:]+ and '[^:]+): ", text[first:])
 
 
-def texts(result: AuditResult, places: list[int]) -> list[str]:
-    left, right = result.suspects.pairs.left[places], result.suspects.pairs.right[places]
+def texts(result: AuditResult, rows: list[int]) -> list[str]:
+    left, right = result.suspects.pairs.left[rows], result.suspects.pairs.right[rows]
     both = zip(left.tolist(), right.tolist(), strict=True)
     return [f"{shorten(text_of(result, 0, q))} and {shorten(text_of(result, 1, c))}" for q, c in both]
 
 
-def names(result: AuditResult, places: Any) -> list[str]:
-    left, right = result.suspects.pairs.left[places], result.suspects.pairs.right[places]
+def names(result: AuditResult, rows: Any) -> list[str]:
+    left, right = result.suspects.pairs.left[rows], result.suspects.pairs.right[rows]
     ids = result.material.image_ids, result.material.caption_ids
     return [f"{ids[0][q]} and {ids[1][c]}" for q, c in zip(left.tolist(), right.tolist(), strict=True)]
 
@@ -71,7 +71,7 @@ def test_the_first_pairs_that_are_no_copies_are_printed(whole: AuditResult) -> N
 
 
 def test_of_one_set_two_items_are_printed_once(tmp_path: Path) -> None:
-    """Copies were counted in both orders, so that as many of the first pairs were skipped."""
+    """Copies counted in both orders, so that as many of the first pairs were skipped."""
     np.savez(tmp_path / "set.npz", embeddings=vectors(24, 0), labels=np.arange(24) % 6)
     result = audit(None, tmp_path / "set.npz", split="test")
     first = result.suspects.pairs

@@ -1,4 +1,4 @@
-"""Rates, precision, recall and shares of weight are those of hand and of the truth, when probabilities are 0 and 1."""
+"""With probabilities of 0 and 1, are rates, precision, recall and shares of weight those by hand and by the truth?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.audit.small import certain, source, split, vectors
 
 
 def three_by_two() -> BatchPairs:
-    """Two batches of 3 negatives each, of which 2 and 0 match."""
+    """Return two batches of 3 negatives each; 2 and 0 of them match."""
     negative = [np.array([[False, True], [True, True]]), np.array([[True, True], [True, False]])]
     Z = np.array([[1.0], [1.0], [-1.0], [-1.0], [-1.0], [-1.0]])
     batches = [Batch(np.arange(2), np.arange(2), "pairs")] * 2
@@ -73,25 +73,25 @@ def test_intervals_are_of_the_draws_and_of_chance() -> None:
     pairs = three_by_two()
     draws = np.stack([np.linspace(-2, 2, 101), np.zeros(101)], 1)
     drawn = Calibration(("a",), np.zeros(2), draws)
-    [one, chance] = estimates(pairs, drawn, [mean_rate, sampled_rate()])
-    assert one.value == pytest.approx(0.5)
-    assert one.low == pytest.approx(1 / (1 + np.exp(1.9)), abs=0.01)
-    assert one.high == pytest.approx(1 / (1 + np.exp(-1.9)), abs=0.01)
+    [rate, chance] = estimates(pairs, drawn, [mean_rate, sampled_rate()])
+    assert rate.value == pytest.approx(0.5)
+    assert rate.low == pytest.approx(1 / (1 + np.exp(1.9)), abs=0.01)
+    assert rate.high == pytest.approx(1 / (1 + np.exp(-1.9)), abs=0.01)
     assert chance.low is not None
-    assert one.low is not None
-    assert chance.low < one.low  # six pairs say little
+    assert rate.low is not None
+    assert chance.low < rate.low  # six pairs say little
     assert estimates(pairs, Calibration(("a",), np.zeros(2)), [mean_rate])[0].low is None
 
 
 def test_what_is_not_defined_has_no_interval() -> None:
     drawn = Calibration(("a",), np.zeros(2), np.zeros((3, 2)))
-    [one] = estimates(three_by_two(), drawn, [precision(np.zeros(6, bool))])
-    assert np.isnan(one.value)
-    assert (one.low, one.high) == (None, None)
+    [undefined] = estimates(three_by_two(), drawn, [precision(np.zeros(6, bool))])
+    assert np.isnan(undefined.value)
+    assert (undefined.low, undefined.high) == (None, None)
 
 
 def scenes(n: int = 40) -> tuple[SplitEmbeddings, np.ndarray]:
-    """Return random embeddings of scenes, and (M, N) which captions are true of which images."""
+    """Return random embeddings of scenes, and (M, N) whether a caption is true of an image."""
     data = Scenes(train=n, val=2, test=2, size=16, ambiguity=0.6, captions=2).split("train")
     embedded = source(vectors(n, 0), vectors(2 * n, 1), data.caption_image)
     return embedded, data.truth()
@@ -119,7 +119,7 @@ def test_with_perfect_probabilities_the_share_is_that_of_the_truth(spec: str) ->
 
 
 def identity() -> tuple[BatchPairs, SplitEmbeddings]:
-    """Six pairs whose positives are perfect, and whose negatives have a similarity of 0."""
+    """Return six pairs with perfect positives, and a similarity of 0 of all negatives."""
     embedded = source(np.eye(6, dtype=np.float32), np.eye(6, dtype=np.float32), np.arange(6))
     batches = random_batches(embedded.relations, 6, 0)
     _, masks = pairs_of(batches, embedded.relations)
@@ -145,7 +145,7 @@ class NaNWeights:
 
 
 def test_weights_that_are_not_finite_are_refused() -> None:
-    """They counted as 0, so that the share was that of the others."""
+    """NaN counted as 0, so that the share was that of the other weights."""
     sample, embedded = identity()
     with pytest.raises(InputError, match=r"nan must have finite weights on negatives; \d+ of \d+ are not"):
         negative_weights(sample, embedded, cast("Objective", NaNWeights()), "nan")

@@ -1,4 +1,4 @@
-"""Pairs of a file are scored in its order, of any split, without their own text."""
+"""Are pairs of a file scored in its order, of any split, without their own text?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lossscope.datasets.scenes import Scenes
 from lossscope.errors import InputError
 from tests.audit.small import vectors
 
-pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
+pytestmark = pytest.mark.usefixtures("transferred")  # the tests need probabilities
 SCENES = Scenes(train=30, val=6, test=10, size=16, ambiguity=0.4)
 OPTIONS = AuditOptions.of(data="scenes:train=30,val=6,test=10,size=16,ambiguity=0.4", batch_size=16, split="train")
 
@@ -40,7 +40,7 @@ def test_scores_stand_in_the_order_of_the_file_and_a_pair_may_be_there_twice(tmp
 
 
 def test_a_known_pair_is_scored_without_its_own_text(tmp_path: Path) -> None:
-    """Else every positive would repeat itself word for word, and match for certain."""
+    """Else each positive would repeat itself word for word, and match for certain."""
     split = SCENES.split("train")
     rows = [(split.image_ids[k // 5], split.caption_ids[k]) for k in range(150)]
     table = scores(tmp_path, rows)
@@ -81,16 +81,16 @@ def test_pairs_across_splits_of_a_model_are_scored(tmp_path: Path, tiny_checkpoi
 
 
 def test_mined_negatives_stay_where_splits_are_taken_together() -> None:
-    """Signals were standardised on batches without them as soon as a file named a second split."""
+    """As soon as a file named a second split, signals were standardised on batches without mined negatives."""
     options = AuditOptions.of(data="passages:train=40,val=8,test=8")
     parts = [read_inputs([], options, [name]).material.relations for name in ("train", "val")]
     whole = read_inputs([], options, ["train", "val"]).material.relations
     assert whole.negatives is not None
-    assert whole.negatives.shape[0] == whole.first == sum(one.first for one in parts)
-    for one, rows, start in zip(parts, np.split(whole.negatives, [parts[0].first]), (0, parts[0].second), strict=True):
-        assert one.negatives is not None
-        width = one.negatives.shape[1]
-        np.testing.assert_array_equal(rows[:, :width], np.where(one.negatives < 0, -1, one.negatives + start))
+    assert whole.negatives.shape[0] == whole.first == sum(part.first for part in parts)
+    for part, rows, start in zip(parts, np.split(whole.negatives, [parts[0].first]), (0, parts[0].second), strict=True):
+        assert part.negatives is not None
+        width = part.negatives.shape[1]
+        np.testing.assert_array_equal(rows[:, :width], np.where(part.negatives < 0, -1, part.negatives + start))
         assert (rows[:, width:] == -1).all()
 
 

@@ -1,4 +1,4 @@
-"""Which pairs are looked at: lists are those of a full sort, no known positive is a candidate."""
+"""Are lists of candidates those of a full sort, without known positives?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_lists_of_blocks_are_those_of_one_block(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_candidate_of_the_list_is_not_above_itself() -> None:
-    """Similarities of pairs are other sums than the matrix product's: a candidate was above itself by the last bit."""
+    """Similarities of pairs differ from the matrix product in the last bit: a candidate was above itself."""
     a, b = vectors(30, 0, 64), vectors(40, 1, 64)
     lists = top_lists.top_lists(a, b, None, 40)
     pairs = every_pair(30, 40)
@@ -113,7 +113,7 @@ def test_of_one_set_no_item_is_its_own_candidate_nor_one_of_its_label(
 def test_positives_of_one_set_are_the_others_of_a_label() -> None:
     lists = labelled().positives_of_queries
     for row in range(8):
-        assert {int(one) for one in lists[row] if one >= 0} == {k for k in range(8) if k % 3 == row % 3 and k != row}
+        assert {int(item) for item in lists[row] if item >= 0} == {k for k in range(8) if k % 3 == row % 3 and k != row}
 
 
 def test_known_pairs_are_those_of_the_data() -> None:

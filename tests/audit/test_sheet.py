@@ -1,4 +1,4 @@
-"""The sheet is a sample by strata, with a few pairs for the fit: as many as asked for, the same ones of one seed."""
+"""Is the sheet a sample by strata with a few pairs for the fit, of the right size, and the same for equal seeds?"""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def pool(scorer: Scorer, drawn: ScoredPairs) -> Pool:
 def test_strata_are_dealt_evenly_and_in_full(lengths: list[int], size: int) -> None:
     taken = deal(lengths, size)
     assert sum(taken) == min(size, sum(lengths))
-    assert all(0 <= one <= length for one, length in zip(taken, lengths, strict=True))
-    open_ones = [one for one, length in zip(taken, lengths, strict=True) if one < length]
+    assert all(0 <= number <= length for number, length in zip(taken, lengths, strict=True))
+    open_ones = [number for number, length in zip(taken, lengths, strict=True) if number < length]
     assert not open_ones or max(taken) - min(open_ones) <= 1
 
 
@@ -102,7 +102,7 @@ def test_shares_of_strata_and_copies_are_all_negatives(drawn: ScoredPairs, pool:
 
 
 def test_the_mean_over_sheets_is_the_share_of_matches(scorer: Scorer, drawn: ScoredPairs) -> None:
-    """No stratum is drawn with more, or fewer, matches than it has."""
+    """Draws of a stratum have its share of matches in the mean."""
     match = np.random.default_rng(0).random((120, 600)) < 0.2
     truth = (match[drawn.pairs.left, drawn.pairs.right] | (drawn.copy > 0)).mean()
     values = []
@@ -118,11 +118,11 @@ def test_the_mean_over_sheets_is_the_share_of_matches(scorer: Scorer, drawn: Sco
 
 
 def test_a_second_sheet_goes_on_with_the_strata_of_the_first(scorer: Scorer, pool: Pool, tmp_path: Path) -> None:
-    """Pairs of the design are not drawn again; those that were answered for the fit alone stay in their strata."""
+    """Pairs of the design are not drawn again; pairs answered for the fit alone stay in their strata."""
     material, rows = scorer.table.material, []
-    for place, row in enumerate(pool.design[: pool.size]):
-        ids = material.image_ids[pool.scored.pairs.left[place]], material.caption_ids[pool.scored.pairs.right[place]]
-        rows.append(",".join([*ids, "no" if place % 3 else "yes", *(("", "") if row is None else row.cells)]))
+    for number, row in enumerate(pool.design[: pool.size]):
+        ids = material.image_ids[pool.scored.pairs.left[number]], material.caption_ids[pool.scored.pairs.right[number]]
+        rows.append(",".join([*ids, "no" if number % 3 else "yes", *(("", "") if row is None else row.cells)]))
     path = tmp_path / "labels.csv"
     path.write_text("\n".join(["image,caption,answer,stratum,share", *rows]) + "\n")
     labelled = Scorer.of(material, build_signals((), material.relations.sides), replace(OPTIONS, labels=(path,)))

@@ -11,7 +11,7 @@ from lossscope.audit.steps.run import audit
 
 
 def test_suspects_are_not_on_the_sheet_where_batches_have_mined_negatives() -> None:
-    """They match more often than pairs of a batch that look the same, and the rate was stated too high."""
+    """Suspects match more often than pairs of a batch with the same signals, and the rate was too high."""
     options = AuditOptions.of(data="passages:train=120,val=2,test=2", sheet=60)
     result = audit([], options)
     relations = read_inputs([], options).material.relations
@@ -22,7 +22,7 @@ def test_suspects_are_not_on_the_sheet_where_batches_have_mined_negatives() -> N
 
 
 def test_candidates_without_a_label_are_not_on_the_sheet() -> None:
-    """No batch has them."""
+    """Batches have no such candidates."""
     result = audit([], AuditOptions.of(data="passages:train=120,val=2,test=2,negatives=0,mined_answers=0", sheet=60))
     labelled = np.unique(result.material.relations.positives[:, 1])
     suspects = result.suspects.pairs.right

@@ -1,4 +1,4 @@
-"""Every signal is what its formula says, a candidate that is the query's own left out; NaN where it has no value."""
+"""Are signals what their formulas say, without the query's own candidate, and NaN without a value?"""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ MODEL: dict[str, Oracle] = {
 def test_signals_of_a_model_are_their_formulas(name: str) -> None:
     oracle = MODEL[name]
     expected = [
-        oracle(q, c, positives_without(PAIRS, place))
-        for place, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True))
+        oracle(q, c, positives_without(PAIRS, row))
+        for row, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True))
     ]
     np.testing.assert_allclose(values(name, material()), np.array(expected, np.float32), rtol=1e-4, atol=1e-5)
 
@@ -99,45 +99,45 @@ def test_a_signal_of_several_models_is_their_mean() -> None:
 def test_agreement_is_the_share_of_models_that_find_the_candidate_as_good() -> None:
     of = material(3)
     expected = []
-    for place, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True)):
+    for row, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True)):
         votes = 0
         for k in range(3):
-            own = vectors(5, 2 * k) @ vectors(12, 2 * k + 1).T
-            other = [own[q, t] for t in positives_without(PAIRS, place)]
-            votes += bool(other) and own[q, c] >= max(other) - 0.05 * abs(max(other))
-        expected.append(votes / 3 if positives_without(PAIRS, place) else NAN)
+            similarities = vectors(5, 2 * k) @ vectors(12, 2 * k + 1).T
+            other = [similarities[q, t] for t in positives_without(PAIRS, row)]
+            votes += bool(other) and similarities[q, c] >= max(other) - 0.05 * abs(max(other))
+        expected.append(votes / 3 if positives_without(PAIRS, row) else NAN)
     np.testing.assert_allclose(values("agreement", of), expected, atol=1e-6)
-    with pytest.raises(Missing, match="fewer than two"):
+    with pytest.raises(Missing, match="two sources or more"):
         values("agreement", material(1))
 
 
 def cosine(a: Counter[str], b: Counter[str], idf: dict[str, float]) -> float:
-    """Of counts 1 + log n, times idf."""
+    """Return the cosine of counts 1 + log n, times idf."""
 
-    def weigh(one: Counter[str]) -> dict[str, float]:
-        return {word: (1 + np.log(n)) * idf[word] for word, n in one.items()}
+    def weigh(counts: Counter[str]) -> dict[str, float]:
+        return {word: (1 + np.log(n)) * idf[word] for word, n in counts.items()}
 
     x, y = weigh(a), weigh(b)
-    norms = [np.sqrt(sum(v * v for v in one.values())) for one in (x, y)]
+    norms = [np.sqrt(sum(v * v for v in weights.values())) for weights in (x, y)]
     return float(sum(x[word] * y.get(word, 0) for word in x) / (norms[0] * norms[1]))
 
 
 def test_text_cosine_is_the_best_tf_idf_cosine_with_another_text_of_the_query() -> None:
     words = [Counter(stems(text)) for text in TEXTS]
-    idf = {w: np.log((1 + len(words)) / (1 + sum(w in one for one in words))) + 1 for one in words for w in one}
+    idf = {w: np.log((1 + len(words)) / (1 + sum(w in counts for counts in words))) + 1 for text in words for w in text}
     expected = [
-        max((cosine(words[int(c)], words[t], idf) for t in positives_without(PAIRS, place)), default=NAN)
-        for place, c in enumerate(PAIRS.right)
+        max((cosine(words[int(c)], words[t], idf) for t in positives_without(PAIRS, row)), default=NAN)
+        for row, c in enumerate(PAIRS.right)
     ]
     np.testing.assert_allclose(values("text_cosine", material()), expected, atol=1e-5)
 
 
 def test_text_missing_is_the_weight_of_what_no_other_text_of_the_query_says() -> None:
     said = [set(phrases(text)) for text in TEXTS]
-    idf = {w: np.log((1 + len(said)) / (1 + sum(w in one for one in said))) + 1 for one in said for w in one}
+    idf = {w: np.log((1 + len(said)) / (1 + sum(w in text for text in said))) + 1 for text in said for w in text}
     expected = []
-    for place, c in enumerate(PAIRS.right.tolist()):
-        others = positives_without(PAIRS, place)
+    for row, c in enumerate(PAIRS.right.tolist()):
+        others = positives_without(PAIRS, row)
         left = said[c].difference(*(said[t] for t in others))
         expected.append(-np.log1p(sum(idf[w] for w in left)) if others else NAN)
     np.testing.assert_allclose(values("text_missing", material()), expected, atol=1e-4)
@@ -152,8 +152,8 @@ def test_text_siblings_and_items_are_cosines_in_the_learnt_space() -> None:
         return x / length if length else x
 
     siblings, items = [], []
-    for place, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True)):
-        others = positives_without(PAIRS, place)
+    for row, (q, c) in enumerate(zip(PAIRS.left.tolist(), PAIRS.right.tolist(), strict=True)):
+        others = positives_without(PAIRS, row)
         siblings.append(max((Z[c] @ Z[t] for t in others), default=NAN))
         whole = Z[OWNERS[c] == OWNERS].sum(0) if OWNERS[c] != q else Z[c]
         items.append(unit(sum((Z[t] for t in others), np.zeros(Z.shape[1]))) @ unit(whole) if others else NAN)
@@ -162,12 +162,12 @@ def test_text_siblings_and_items_are_cosines_in_the_learnt_space() -> None:
 
 
 def test_a_positive_that_is_alone_has_no_value_of_texts() -> None:
-    """What was left of the sum without it was the error of rounding, whose direction is any."""
+    """The sum without it was a rounding error, which has a random direction."""
     owners = np.arange(12) % 12
     alone = Material.of((), split(owners, TEXTS, 12))
-    own = PairRows(np.arange(12), np.arange(12))
+    known = PairRows(np.arange(12), np.arange(12))
     for name in ("text_items", "text_missing", "text_siblings", "text_cosine"):
-        assert np.isnan(values(name, alone, own)).all(), name
+        assert np.isnan(values(name, alone, known)).all(), name
 
 
 def test_same_text_is_1_where_another_positive_has_these_words() -> None:
@@ -243,15 +243,15 @@ def test_text_direct_is_the_cosine_of_two_texts_and_of_no_pictures() -> None:
     of = Material.of((), queries_and_documents())
     direct = values("text_direct", of, every_pair(3)).reshape(3, 12)
     words = [Counter(stems(text)) for text in [*queries_and_documents().images.texts, *TEXTS]]  # type: ignore[attr-defined]
-    idf = {w: np.log((1 + len(words)) / (1 + sum(w in one for one in words))) + 1 for one in words for w in one}
+    idf = {w: np.log((1 + len(words)) / (1 + sum(w in counts for counts in words))) + 1 for text in words for w in text}
     expected = [[cosine(words[q], words[3 + c], idf) for c in range(12)] for q in range(3)]
     np.testing.assert_allclose(direct, expected, atol=1e-5)
-    with pytest.raises(Missing, match="first side is no texts"):
+    with pytest.raises(Missing, match="first side has no texts"):
         values("text_direct", material())
 
 
 def test_words_of_documents_without_a_query_count() -> None:
-    """Only texts with a partner were learnt from, so that `a dog` and `dogs chase a ball` were the same words."""
+    """The space was fitted on texts with a partner alone, so that `a dog` and `dogs chase a ball` were the same."""
     direct = values("text_direct", Material.of((), queries_and_documents()), every_pair(3)).reshape(3, 12)
     assert direct[2].max() < 0.9
 
@@ -280,16 +280,16 @@ def test_a_signal_is_of_pairs_in_any_order_and_says_why_it_speaks(name: str) -> 
 
 
 def test_the_last_pairs_similarities_are_not_those_of_other_pairs() -> None:
-    """Similarities of the last pairs are kept: of these very pairs, not of others of the same size."""
+    """Similarities of the last pairs are cached, and must not serve other pairs of the same number."""
     model = material().models[0]
-    one, other = PairRows(np.array([0]), np.array([1])), PairRows(np.array([1]), np.array([0]))
-    assert [float(model.similarity(pairs)[0]) for pairs in (one, other, one)] == pytest.approx(
+    pair, turned = PairRows(np.array([0]), np.array([1])), PairRows(np.array([1]), np.array([0]))
+    assert [float(model.similarity(pairs)[0]) for pairs in (pair, turned, pair)] == pytest.approx(
         [S[0, 1], S[1, 0], S[0, 1]], abs=1e-6
     )
 
 
 def test_ratios_to_a_positive_of_no_similarity_are_kept_within_ten() -> None:
-    """Ratios near a positive's 0 are kept within -10..10, NaN where there is no other positive."""
+    """Ratios near a positive's 0 are clipped to -10..10; they are NaN without another positive."""
     images, captions = vectors(5, 0), vectors(12, 1)
     captions[:3] -= np.outer(captions[:3] @ images[0], images[0])  # positives of image 0 have similarity 0
     ratio = values("ratio", Material.of((source(images, captions),), split()))
@@ -297,14 +297,14 @@ def test_ratios_to_a_positive_of_no_similarity_are_kept_within_ten() -> None:
 
 
 def unknown_words() -> Material:
-    """Captions: those of image 1 have no word that training texts have, and two of image 3 no word at all."""
+    """Return captions; those of image 1 have no word of the training texts, and two of image 3 no word at all."""
     texts = [*TEXTS[:3], "qwerty zzyzx", "foobar kwyjibo", "blarg", *TEXTS[6:10], "", " "]
     return Material.of((), split(texts=texts), split())
 
 
 @pytest.mark.parametrize("name", ["text_siblings", "text_items"])
 def test_texts_without_a_known_word_are_not_alike(name: str) -> None:
-    """They all lay where the space has its centre, and the cosine of any two was 1."""
+    """All of them lay at the centre of the space, and the cosine of any two was 1."""
     of = unknown_words()
     column = values(name, of).reshape(5, 12)
     assert np.isnan(column[:, 3:6]).all()
@@ -314,7 +314,7 @@ def test_texts_without_a_known_word_are_not_alike(name: str) -> None:
 
 
 def test_words_that_no_training_text_has_are_missing_most() -> None:
-    """They weighed nothing, so that a text of unknown words said nothing that the query's texts lack."""
+    """Their weight was 0, so that a text of unknown words said nothing beyond the query's texts."""
     of = unknown_words()
     missing = values("text_missing", of).reshape(5, 12)
     largest = np.log(1 + len(TEXTS)) + 1
@@ -336,7 +336,7 @@ def one_set_of(texts: list[str], labels: list[int], pictures: np.ndarray) -> Mat
 
 
 def test_of_one_set_the_querys_own_text_and_picture_have_copies() -> None:
-    """They were compared with the other items of the query's label only."""
+    """Candidates were compared with the other items of the query's label only."""
     of = one_set_of(["a red dog", "a red hound", "A red  DOG", "a car", ""], [0, 0, 1, 1, 2], pixels())
     text, picture = (values(name, of, every_pair(5, 5)).reshape(5, 5) for name in ("same_text", "same_picture"))
     assert text[0, 2] == text[2, 0] == 1
@@ -357,7 +357,7 @@ def test_a_longer_search_changes_no_signal(top: int) -> None:
 
 
 def test_similarities_of_random_pairs_are_computed_once_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each signal computed them anew where there are several parts."""
+    """With several parts, each signal computed them anew."""
     monkeypatch.setattr(signal_table, "_CHUNK", 20)
     of, computed = material(), []
     plain = ModelView._similarity

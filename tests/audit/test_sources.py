@@ -1,4 +1,4 @@
-"""What can be audited: models, dumps, similarities alone, one set, any two sides, mined negatives, texts."""
+"""Does an audit take models, dumps, similarities alone, one set, any two sides, mined negatives and texts?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lossscope.errors import InputError
 from tests.audit.small import vectors
 from tests.tiny import SCENES
 
-pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
+pytestmark = pytest.mark.usefixtures("transferred")  # the tests need probabilities
 TEXTS_ALONE = AuditOptions.of(data="scenes:train=60,val=4,test=8,size=16,ambiguity=0.5", batch_size=20)
 
 
@@ -35,7 +35,7 @@ def run(*sources: Path, **options: Any) -> AuditResult:
 
 
 def assert_sound(result: AuditResult) -> None:
-    """Numbers are in range, tables are whole, the document is JSON, the mask has the suspects."""
+    """Assert that numbers are in range, tables complete, the document JSON, and the suspects in the mask."""
     p = result.suspects.probability
     assert ((p >= 0) & (p <= 1)).all()
     assert (np.diff(p) <= 0).all()
@@ -43,8 +43,8 @@ def assert_sound(result: AuditResult) -> None:
     assert result.per_query is not None
     assert 0 <= result.rate.value <= 1
     assert 0 <= result.per_query <= 1
-    assert all(0 <= one.share.value <= 1 and 0 <= one.above <= 1 for one in result.weights)
-    assert all(np.isfinite(one.Z).all() for one in (result.suspects, result.sheet))
+    assert all(0 <= weight.share.value <= 1 and 0 <= weight.above <= 1 for weight in result.weights)
+    assert all(np.isfinite(scored.Z).all() for scored in (result.suspects, result.sheet))
     keys = list(zip(result.sheet.pairs.left.tolist(), result.sheet.pairs.right.tolist(), strict=True))
     assert len(set(keys)) == len(keys)
     json.loads(json.dumps(document(result), allow_nan=False))
@@ -66,7 +66,7 @@ def test_a_run_is_audited_on_its_own_data(tiny_checkpoint: Path) -> None:
     result = run(tiny_checkpoint, split="train")
     assert_sound(result)
     assert {"similarity", "text_items"} <= set(result.signals)
-    assert [one.objective for one in result.weights] == ["ntxent"]
+    assert [weight.objective for weight in result.weights] == ["ntxent"]
     assert result.copy_names == ("same_picture", "same_text")
     assert "agreement" in result.unknown
 
@@ -77,7 +77,7 @@ def test_several_epochs_agree_and_are_weighed_one_by_one(tiny_run: Path) -> None
     assert_sound(result)
     assert "agreement" in result.signals
     expected = [int(path.stem.removeprefix("epoch-")) for path in epochs]
-    assert [one.epoch for one in result.weights] == [n for n in expected for _ in range(2)]
+    assert [weight.epoch for weight in result.weights] == [n for n in expected for _ in range(2)]
 
 
 def dump(path: Path, n: int = 12, each: int = 2, **more: Any) -> Path:
@@ -131,7 +131,7 @@ def test_an_item_of_a_class_is_compared_with_all_others_of_it() -> None:
 
 @pytest.mark.parametrize("most", [6_000_000, 100])
 def test_of_one_set_both_orders_of_a_pair_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """Signals compared the candidate with the query's label alone: (b, a) was a suspect, and (a, b) was none."""
+    """Signals compared the candidate with the query's label alone: (b, a) was a suspect, and (a, b) was not."""
     monkeypatch.setattr(candidates, "ALL_PAIRS", most)
     labels = np.arange(60) % 12
     np.savez(tmp_path / "set.npz", embeddings=vectors(12, 0)[labels] + 0.4 * vectors(60, 1), labels=labels)
@@ -143,7 +143,7 @@ def test_of_one_set_both_orders_of_a_pair_are_one(tmp_path: Path, monkeypatch: p
 
 
 def test_the_page_of_one_set_shows_two_items_once(tmp_path: Path) -> None:
-    """(b, a) was shown beside (a, b), and an answer to each could contradict the other."""
+    """The page showed (b, a) beside (a, b), and their answers could contradict each other."""
     labels = np.arange(40) % 8
     np.savez(tmp_path / "set.npz", embeddings=vectors(8, 0)[labels] + 0.4 * vectors(40, 1), labels=labels)
     result = run(tmp_path / "set.npz")
@@ -225,23 +225,23 @@ def test_a_source_of_other_items_than_the_data_is_refused(tmp_path: Path) -> Non
 
 
 def test_sources_of_different_items_are_refused(tmp_path: Path) -> None:
-    one, other = dump(tmp_path / "a.npz"), dump(tmp_path / "b.npz", 13)
+    first, second = dump(tmp_path / "a.npz"), dump(tmp_path / "b.npz", 13)
     with pytest.raises(InputError, match="must be of the items of the audit"):
-        run(one, other)
+        run(first, second)
 
 
 def test_permuted_items_have_the_same_suspects(tmp_path: Path) -> None:
     owners, order = np.repeat(np.arange(12), 2), np.random.default_rng(0).permutation(12)
-    place = np.empty(12, int)
-    place[order] = np.arange(12)
+    position = np.empty(12, int)
+    position[order] = np.arange(12)
     images, captions = vectors(12, 0, 8), vectors(12, 0, 8)[owners] + 0.5 * vectors(24, 1, 8)
     ids = np.array([f"i{k}" for k in range(12)])
     texts: dict[str, Any] = {"captions": captions, "caption_id": np.array([f"c{k}" for k in range(24)])}
     np.savez(tmp_path / "a.npz", images=images, caption_image=owners, image_id=ids, **texts)
-    np.savez(tmp_path / "b.npz", images=images[order], caption_image=place[owners], image_id=ids[order], **texts)
+    np.savez(tmp_path / "b.npz", images=images[order], caption_image=position[owners], image_id=ids[order], **texts)
     found = []
     for name in ("a", "b"):
-        result = run(tmp_path / f"{name}.npz", batch_size=24, keep=0.0)  # one batch of everything
+        result = run(tmp_path / f"{name}.npz", batch_size=24, keep=0.0)  # all pairs in one batch
         left, right = result.material.image_ids, result.material.caption_ids
         rows = zip(result.suspects.pairs.left, result.suspects.pairs.right, result.suspects.probability, strict=True)
         found.append({(left[a], right[b]): p for a, b, p in rows})
@@ -255,11 +255,11 @@ def test_longer_embeddings_give_the_same_audit(tmp_path: Path) -> None:
     images, captions = vectors(12, 0, 8), vectors(24, 1, 8)
     for name, scale in (("a", 1), ("b", 7)):
         np.savez(tmp_path / f"{name}.npz", images=scale * images, captions=captions * scale, caption_image=owners)
-    one, other = run(tmp_path / "a.npz"), run(tmp_path / "b.npz")
-    assert one.rate is not None
-    assert other.rate is not None
-    assert other.rate.value == pytest.approx(one.rate.value, rel=1e-3)
-    np.testing.assert_allclose(other.suspects.probability, one.suspects.probability, rtol=1e-3)
+    plain, scaled = run(tmp_path / "a.npz"), run(tmp_path / "b.npz")
+    assert plain.rate is not None
+    assert scaled.rate is not None
+    assert scaled.rate.value == pytest.approx(plain.rate.value, rel=1e-3)
+    np.testing.assert_allclose(scaled.suspects.probability, plain.suspects.probability, rtol=1e-3)
 
 
 def test_the_audit_of_one_seed_is_the_same_again(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which words are names, and do query and candidate have the same ones? Compared with names that a person marked."""
+"""Which words are names, and do query and candidate share them? Compared with names marked by a person."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def values(of: Material, pairs: PairRows) -> np.ndarray:
 
 
 def agreement(query: set[str], candidate: set[str], idf: dict[str, float]) -> float:
-    """The cosine of two sets of names."""
+    """Return the cosine of two sets of names."""
     lengths = [sum(idf[name] for name in names) for names in (query, candidate)]
     if not all(lengths):
         return float("nan")
@@ -54,7 +54,7 @@ def agreement(query: set[str], candidate: set[str], idf: dict[str, float]) -> fl
     ],
 )
 def test_names_are_numbers_and_words_with_a_capital_within_sentences(texts: list[str], names: set[str]) -> None:
-    """Starts of sentences and titles say nothing; a query in small letters has the names of the documents."""
+    """Starts of sentences and titles do not count; a query in small letters has the names of the documents."""
     assert find_names(texts) == names
 
 
@@ -69,9 +69,9 @@ def test_it_is_the_cosine_of_names_of_the_query_and_its_other_documents_with_tho
 
 
 def test_a_document_of_the_query_does_not_agree_with_itself() -> None:
-    """Else each known pair would have all of its own names among the query's."""
-    own = values(two_texts(), PairRows(np.array([1]), np.array([2])))
-    assert own[0] == pytest.approx(agreement({"paris"}, {"paris", "eiffel", "1889"}, IDF), abs=1e-6)
+    """Else each known pair would find all of its names among the query's."""
+    known = values(two_texts(), PairRows(np.array([1]), np.array([2])))
+    assert known[0] == pytest.approx(agreement({"paris"}, {"paris", "eiffel", "1889"}, IDF), abs=1e-6)
 
 
 def test_texts_of_one_template_are_told_apart_by_their_names() -> None:
@@ -86,7 +86,7 @@ def test_texts_of_one_template_are_told_apart_by_their_names() -> None:
 
 
 def test_of_a_set_of_texts_the_names_of_an_item_alone_are_compared() -> None:
-    """Other items of its label are about other things, and both orders of a pair are one."""
+    """Other items of its label have other subjects, and both orders of a pair are the same pair."""
     texts = ["so Ada met Byron", "then Ada saw Rome", "near Paris it ends", "no name"]
     names = [{"ada", "byron"}, {"ada", "rome"}, {"paris"}, set()]
     idf = {"ada": np.log(9 / 5) + 1} | {name: np.log(9 / 3) + 1 for name in ("byron", "rome", "paris")}
@@ -106,5 +106,5 @@ def test_texts_without_any_name_have_no_value() -> None:
 
 
 def test_pictures_have_no_names() -> None:
-    with pytest.raises(Missing, match="first side is no texts"):
+    with pytest.raises(Missing, match="first side has no texts"):
         values(material(), every_pair())

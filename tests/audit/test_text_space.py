@@ -1,4 +1,4 @@
-"""The space in which texts of one item lie together is Fisher's, and does not depend on the order of texts."""
+"""Is the space in which texts of one item lie together Fisher's, and independent of the order of texts?"""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def test_directions_in_which_items_differ_get_nearly_all_length() -> None:
     X, item = planted()
     P, c = sibling_projection(X, item)
     Z = X @ P - c
-    means = np.stack([Z[item == one].mean(0) for one in range(60)])
+    means = np.stack([Z[item == number].mean(0) for number in range(60)])
     between, within = means.var(0).sum(), (Z - means[item]).var(0).sum()
     raw = X.toarray()
-    raw_means = np.stack([raw[item == one].mean(0) for one in range(60)])
+    raw_means = np.stack([raw[item == number].mean(0) for number in range(60)])
     assert between / within > 5 * raw_means.var(0).sum() / (raw - raw_means[item]).var(0).sum()
     assert np.abs(P[:2]).max() > 10 * np.abs(P[4:]).max()
 
@@ -38,7 +38,7 @@ def test_directions_in_which_items_differ_get_nearly_all_length() -> None:
 def test_items_are_centred_on_0() -> None:
     X, item = planted()
     P, c = sibling_projection(X, item)
-    means = np.stack([np.asarray(X[item == one].mean(0)).ravel() for one in range(60)])
+    means = np.stack([np.asarray(X[item == number].mean(0)).ravel() for number in range(60)])
     np.testing.assert_allclose((means @ P - c).mean(0), 0, atol=1e-8)
 
 
@@ -48,8 +48,8 @@ def test_cosines_do_not_depend_on_the_order_of_texts_and_items() -> None:
     names = np.random.default_rng(2).permutation(60)
     P, c = sibling_projection(X, item)
     Q, d = sibling_projection(X[order], names[item][order])
-    one, other = text_space.unit(X @ P - c), text_space.unit(X @ Q - d)
-    np.testing.assert_allclose(one @ one.T, other @ other.T, atol=1e-3)
+    plain, permuted = text_space.unit(X @ P - c), text_space.unit(X @ Q - d)
+    np.testing.assert_allclose(plain @ plain.T, permuted @ permuted.T, atol=1e-3)
 
 
 def test_texts_without_siblings_keep_latent_semantics() -> None:

@@ -1,4 +1,4 @@
-"""When do weights of photos and captions that people judged say how probable a match is in other data?"""
+"""When do weights of the judged photos and captions give probabilities of other data?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def table(of: Material, names: tuple[str, ...] = SIGNALS) -> SignalTable:
 
 
 def inside(level: float = 0.5) -> dict[str, float]:
-    """A signature with w x + b = level everywhere."""
+    """Return a signature with w x + b = level in all numbers."""
     return {name: (level - b) / w for name, (w, b) in WEIGHTS.items()}
 
 
@@ -44,7 +44,7 @@ def set_of_texts() -> Material:
 
 
 def captions_of_texts() -> Material:
-    """Images and captions by their names, where the first side has texts."""
+    """Return images and captions by name; the first side has texts."""
     return Material.of((), replace(split(), images=Texts([f"title {row}" for row in range(5)])))
 
 
@@ -74,7 +74,7 @@ def _few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_data_than_pictures_with_captions_alone_are_not_alike(
     of: Material, names: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where their captions pass the test of captions."""
+    """Such data are refused even if their captions pass the test."""
     monkeypatch.setattr(transfer, "signature", lambda *_: inside())
     found = Transfer.of(of, table(of, names))
     assert (found.holds, found.distance) == (False, None)

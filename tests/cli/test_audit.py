@@ -201,7 +201,7 @@ def test_a_typed_plug_in_is_imported_and_its_column_is_written() -> None:
 
 def test_a_named_signal_that_cannot_be_had_is_said() -> None:
     result = succeed(f"{AUDIT} --signal text_items --signal agreement")
-    assert "--signal agreement is left out: agreement is of several sources" in result.stderr
+    assert "--signal agreement is left out: agreement needs two sources or more" in result.stderr
 
 
 def test_an_interrupted_audit_leaves_the_earlier_one(monkeypatch: pytest.MonkeyPatch) -> None:

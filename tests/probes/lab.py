@@ -1,4 +1,4 @@
-"""What tests of probes share: small batches, stacked, single and cut into panels, and the results of probes."""
+"""Make small batches for tests of probes, stacked, single and cut into panels, and run probes on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Batches:
 
     @property
     def S(self) -> Tensor:
-        """(k, q, c)"""
+        """(k, q, c) similarities."""
         return torch.bmm(self.queries, self.candidates.transpose(1, 2))
 
     def rows(self) -> DenseRows:
@@ -56,7 +56,7 @@ class Batches:
             )
 
     def permute(self, queries: Sequence[int], candidates: Sequence[int]) -> Batches:
-        """Return a copy with the queries and candidates of every batch in another order."""
+        """Return a copy with the queries and candidates of each batch in another order."""
         return replace(
             self,
             queries=self.queries[:, queries],
@@ -67,7 +67,7 @@ class Batches:
 
 
 def cut_into_panels(rows: DenseRows, sizes: Sequence[int]) -> list[DenseRows]:
-    """Return panels of one batch, each with some of its queries and all candidates."""
+    """Return panels of a batch, each with a part of its queries and all candidates."""
     assert rows.shape.batches == 1
     panels = []
     for part in torch.arange(len(rows.S)).split(list(sizes)):
@@ -91,7 +91,7 @@ def random_batches(
         c: number of candidates of a batch.
         d: width.
         many: queries may have up to three positives.
-        gaps: some candidates are not valid; query 1 has no positive, and query 2 no negative.
+        gaps: some candidates are invalid; query 1 has no positive, and query 2 no negative.
     """
     generator = torch.Generator().manual_seed(seed)
     queries, candidates = (

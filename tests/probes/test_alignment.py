@@ -1,4 +1,4 @@
-"""Squared distances of queries and their positives."""
+"""Is alignment the squared distance of queries and their positives?"""
 
 from __future__ import annotations
 

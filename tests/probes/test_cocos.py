@@ -1,4 +1,4 @@
-"""COCOS: the counts of a query, those of panels and stacks, and what the statistics of a batch average over."""
+"""Are the counts of COCOS those by hand, equal in panels and stacks, and averaged as the paper says?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NAN = float("nan")
 
 @dataclass(frozen=True)
 class Entrywise(Objective):
-    """Counts S itself, entry by entry."""
+    """An objective that counts S itself, entry by entry."""
 
     traits: ClassVar[Traits] = Traits(positives="many")
 
@@ -42,7 +42,7 @@ class Entrywise(Objective):
 
 
 def rows(S: Tensor, mask: Mask | None = None, has_all_queries: bool = True) -> DenseRows:
-    """One batch of similarities."""
+    """Return the rows of one batch of similarities."""
     ids = torch.arange(S.shape[0]), torch.arange(S.shape[1])[None]
     return DenseRows(BatchShape(1, "i2t", *ids, has_all_queries), S, mask or pair_mask(torch.arange(len(S))))
 
@@ -135,8 +135,8 @@ def test_the_curve_is_the_count_at_every_threshold(objective: str) -> None:
     curve = result.columns["curve"]
     counted = build("objectives", objective).counted_weights(batches.S, batches.mask)
     assert curve.shape == (18, len(EDGES))
-    for place, eps in enumerate(EDGES):
-        torch.testing.assert_close(curve[:, place], counted.threshold(eps).above.to(curve.dtype), rtol=1e-12, atol=0)
+    for column, eps in enumerate(EDGES):
+        torch.testing.assert_close(curve[:, column], counted.threshold(eps).above.to(curve.dtype), rtol=1e-12, atol=0)
     mean = lab.statistics(result)["curve"]
     usable = ~result.skipped.view(3, 6)
     for b in range(3):

@@ -1,4 +1,4 @@
-"""What the numbers of every probe do not depend on: how batches are stacked and cut, and the order of a batch."""
+"""Are the numbers of all probes independent of how batches are stacked and cut, and of the order of a batch?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OBJECTIVES = {  # of probes that read weights
     "tangent:of=candidate": ("ntxent", "smoothap:tau=0.3"),
     "weight_mass": MASSES,
 }
-APART = {"false_negatives", "parameter_gradients"}  # they read more than vectors, and have tests of their own
+APART = {"false_negatives", "parameter_gradients"}  # they read more than vectors, and have separate tests
 CASES: list[tuple[str, str, dict[str, Any]]] = [
     (probe, objective, {"many": objective.startswith("smoothap")})
     for probe, objectives in OBJECTIVES.items()
@@ -41,5 +41,5 @@ def test_stacks_and_panels_give_the_same_results(probe: str, objective: str, opt
 def test_the_order_of_a_batch_does_not_matter(probe: str, objective: str, options: dict[str, Any], seed: int) -> None:
     batches, generator = lab.random_batches(seed, **options), torch.Generator().manual_seed(seed)
     moved = batches.permute(*(torch.randperm(n, generator=generator).tolist() for n in (6, 7)))
-    actual, expected = (lab.measure(probe, one, objective) for one in (moved, batches))
+    actual, expected = (lab.measure(probe, case, objective) for case in (moved, batches))
     lab.assert_same(actual, expected, rtol=1e-7 if probe == "effective_rank" else 1e-9)

@@ -1,4 +1,4 @@
-"""Over how many negatives the weight is distributed."""
+"""Over how many negatives is the weight distributed?"""
 
 from __future__ import annotations
 

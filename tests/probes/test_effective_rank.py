@@ -1,4 +1,4 @@
-"""Over how many directions queries are distributed."""
+"""Over how many directions are queries distributed?"""
 
 from __future__ import annotations
 

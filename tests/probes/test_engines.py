@@ -1,4 +1,4 @@
-"""Every probe in a sweep: panels equal the whole batch, and sources provide what probes read."""
+"""Do panels of a sweep equal the whole batch for all probes, and do sources provide what probes read?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEYS = ["objective", "direction", "probe", "statistic"]
 
 @pytest.fixture(scope="module")
 def embedded() -> SplitEmbeddings:
-    """Twenty images with two captions each, of which some are the same."""
+    """Return twenty images with two captions each; some captions are the same."""
     random = torch.Generator().manual_seed(0)
     owner = np.repeat(np.arange(20), 2)
     images = torch.nn.functional.normalize(torch.randn(20, 8, generator=random, dtype=torch.float64), dim=1)
@@ -54,7 +54,7 @@ def test_panels_give_the_statistics_of_the_whole_batch(
 
 
 def test_false_negatives_are_those_of_the_source(embedded: SplitEmbeddings) -> None:
-    """One batch of all pairs: each has one other caption of its image, and its copies are counted by hand."""
+    """In a batch of all pairs, each has another caption of its image; copies are counted by hand."""
     actual = run_sweep(embedded, "false_negatives", batch_size=None, sampling="pairs")["mean"]
     owner, texts = embedded.caption_image, np.arange(40) % 7
     copies = [(texts == texts[c]) & (owner != owner[c]) for c in range(40)]

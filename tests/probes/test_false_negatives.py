@@ -1,4 +1,4 @@
-"""Negatives that are probably relevant."""
+"""How many negatives are probably relevant?"""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_panels_give_the_same_results(many: bool) -> None:
 
 
 def test_by_hand() -> None:
-    """Two pairs of image 3, then images 5 and 7, which have one caption in common; caption 3 is close to caption 0."""
+    """Two pairs have image 3; images 5 and 7 have a caption in common; caption 3 is close to caption 0."""
     batch = lab.random_batches(k=1, q=4, c=4, d=4, gaps=False)
     captions = torch.eye(4, dtype=torch.float64)
     captions[3] = torch.nn.functional.normalize(captions[0] + 0.1 * captions[3], dim=0)
@@ -90,7 +90,7 @@ def test_by_hand() -> None:
 
 
 def test_copies_of_the_same_image_are_no_duplicates() -> None:
-    """t2i: the image of two captions of one image is there twice, with one key."""
+    """In t2i, the image of two captions of the same image occurs twice, with the same key."""
     batch = replace(lab.random_batches(k=1, q=3, c=3, gaps=False), direction="t2i")
     images = torch.tensor([3, 3, 5])
     rows = replace(batch.rows(), related=images[:, None] == images[None], candidate_keys=images[None])
@@ -138,7 +138,7 @@ def test_a_threshold_that_is_no_cosine_raises(near: float) -> None:
 
 
 def test_exact_copies_are_near_at_one() -> None:
-    """The product of a float32 vector with its copy is 0.99999994 for many of them."""
+    """The product of a float32 vector with its copy is often 0.99999994."""
     batch = lab.random_batches(k=1, q=40, c=40, d=24, gaps=False)
     half = batch.candidates[:, :20].float()
     assert bool((torch.bmm(half, half.transpose(1, 2)).diagonal(dim1=1, dim2=2) < 1).any())
@@ -167,10 +167,10 @@ def test_an_audit_adds_the_number_of_false_negatives_to_expect(tmp_path: Path) -
 
 
 def test_the_part_of_false_negatives_that_an_audit_lists_is_called_a_part() -> None:
-    """Pairs below 0.05 are in no file; on hard data they are more than half of the number to expect."""
-    said = " ".join(str(FalseNegatives.__doc__).split())
-    assert f"that it lists: those of {LEAST_SUSPECT} or more" in said
-    assert "fewer than all" in said
+    """The file lacks pairs below 0.05; on hard data they are more than half of the expected number."""
+    text = " ".join(str(FalseNegatives.__doc__).split())
+    assert f"the negatives that an audit lists, from {LEAST_SUSPECT} on" in text
+    assert "a lower bound of the expected number" in text
 
 
 def test_an_audit_is_looked_up_in_panels_of_a_large_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""How often each candidate is the hardest negative."""
+"""How often is each candidate the hardest negative?"""
 
 from __future__ import annotations
 

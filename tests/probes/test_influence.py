@@ -1,4 +1,4 @@
-"""Which candidates make the update of a query."""
+"""Which candidates make the update of a query?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The distance between the means of the two sides."""
+"""How far apart are the means of the two sides?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Oracle = Callable[[str], ModuleType]
 @each("seed", range(3))
 def test_the_statistics_equal_the_oracle(seed: int, oracle: Oracle) -> None:
     batches = lab.random_batches(seed)
-    batches = replace(batches, candidates=2 * batches.candidates)  # any length will do
+    batches = replace(batches, candidates=2 * batches.candidates)  # the length must not matter
     actual = lab.measure("modality_gap", batches)
     for b, batch in enumerate(batches.single_batches()):
         expected = oracle("probes_vectors").modality_gap(batch.queries[0].numpy(), batch.candidates[0].numpy())

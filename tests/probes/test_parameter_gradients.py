@@ -1,4 +1,4 @@
-"""Gradients of layers, under the reduction that an objective trains with."""
+"""Are gradients of layers those under the reduction of the objective's training?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def one_batch(**more: Any) -> Any:
     "objective, spec, scale",
     [
         ("triplet", "", 1.0),  # sum
-        ("ntxent", "", 0.5 / 4),  # half the mean over the usable queries, of which two are missing
+        ("ntxent", "", 0.5 / 4),  # half the mean over the usable queries; two queries are not usable
         ("ntxent", ":reduction=sum", 0.5),
         ("triplet", ":reduction=pairs", 1 / 6),
         ("goal:pair=lin", ":reduction=cells", 1 / 60),
@@ -75,5 +75,5 @@ def test_a_source_without_a_model_raises() -> None:
 
 
 def test_a_batch_in_several_views_raises() -> None:
-    with pytest.raises(InputError, match=r"needs a batch in one piece; one of 6 candidates comes in several"):
+    with pytest.raises(InputError, match=r"needs a batch in one piece; a batch of 6 candidates comes in several"):
         lab.run_in_panels("parameter_gradients", one_batch(), [4, 2])

@@ -1,4 +1,4 @@
-"""Ranks within a batch."""
+"""Where does the positive rank within a batch?"""
 
 from __future__ import annotations
 

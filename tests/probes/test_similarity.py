@@ -1,4 +1,4 @@
-"""Similarities of positives and hardest negatives."""
+"""How similar are positives and hardest negatives?"""
 
 from __future__ import annotations
 

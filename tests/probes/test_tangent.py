@@ -1,4 +1,4 @@
-"""How much gradients turn vectors on the unit sphere."""
+"""How much do gradients turn vectors on the unit sphere?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_tangent_of_candidates_equals_the_oracle(objective: str, oracle: Ora
 
 
 def test_it_is_the_gradient_of_the_loss_with_respect_to_unnormalised_vectors() -> None:
-    """It is what autograd propagates through the normalisation of a vector of length 1."""
+    """Autograd propagates this part through the normalisation of a vector of length 1."""
     batch, objective = lab.random_batches(k=1, c=6, gaps=False), build("objectives", "ntxent")
     v, t = batch.queries[0].clone().requires_grad_(), batch.candidates[0].clone().requires_grad_()
     S = torch.nn.functional.normalize(v, dim=1) @ torch.nn.functional.normalize(t, dim=1).T
@@ -67,7 +67,7 @@ def test_it_is_the_gradient_of_the_loss_with_respect_to_unnormalised_vectors() -
 
 @each("objective", ["triplet_sh", "unified:gamma=1", "unified:gamma=60"])
 def test_one_negative_makes_the_bound_exact(objective: str) -> None:
-    """Eq. (11) and (17) are the norm itself when there is one term."""
+    """With a single term, eq. (11) and (17) are the norm itself."""
     batch = lab.random_batches(k=5, q=2, c=2, gaps=False)
     actual = lab.columns(lab.run("tangent", batch, objective))
     np.testing.assert_allclose(actual["bound_17"], actual["tangent"], rtol=1e-9, atol=1e-12)

@@ -1,4 +1,4 @@
-"""How evenly queries are distributed over the unit sphere."""
+"""How evenly are queries distributed over the unit sphere?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Oracle = Callable[[str], ModuleType]
 @each("q, d", [(2, 3), (6, 4), (12, 20)])
 def test_the_statistic_equals_the_oracle(q: int, d: int, oracle: Oracle) -> None:
     batches = lab.random_batches(q=q, c=q + 1, d=d, gaps=False)
-    batches = replace(batches, queries=2 * batches.queries)  # any length will do
+    batches = replace(batches, queries=2 * batches.queries)  # the length must not matter
     actual = lab.measure("uniformity", batches)["uniformity"]
     for b, batch in enumerate(batches.single_batches()):
         assert actual[b] == pytest.approx(oracle("probes_vectors").uniformity(batch.queries[0].numpy()), rel=1e-9)

@@ -1,4 +1,4 @@
-"""Counted weight above and below the threshold, and on the positive."""
+"""How much counted weight is above and below the threshold, and on the positive?"""
 
 from __future__ import annotations
 

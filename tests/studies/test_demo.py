@@ -72,7 +72,7 @@ def test_the_quick_study_is_the_same_and_smaller() -> None:
 
 @pytest.fixture(scope="module")
 def small_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The quick study on a few pictures with a narrow model."""
+    """Write the quick study on a few pictures with a narrow model."""
     text = demo_file(quick=True).read_text(encoding="utf-8")
     for old, new in SMALLER:
         text, replaced = re.subn(old, new, text)
@@ -83,7 +83,7 @@ def small_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class InThisProcess:
-    """A job that ended; tests/studies/launchers has those that are processes."""
+    """A job that ended; tests/studies/launchers tests jobs as processes."""
 
     def __init__(self, _launcher: object, arguments: Sequence[str], log: Path) -> None:
         _study, _worker, folder, key, *_device = arguments
@@ -98,7 +98,7 @@ class InThisProcess:
 
 @pytest.fixture(scope="module")
 def folder(small_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the command wrote; not to be written to."""
+    """Return the folder of the command; tests must not write to it."""
     out = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch, blank_pictures():
         patch.setattr("lossscope.studies.study_file.demo_file", lambda quick, data: small_file)

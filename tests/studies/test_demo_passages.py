@@ -45,7 +45,7 @@ def test_the_quick_study_is_the_same_and_smaller() -> None:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the quick study, on a few questions with a narrow model."""
+    """Return the report of the quick study, on a few questions with a narrow model."""
     folder = tmp_path_factory.mktemp("demo-passages")
     text = demo_file(quick=True, data="passages").read_text(encoding="utf-8")
     for old, new in SMALLER:

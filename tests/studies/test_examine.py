@@ -1,4 +1,4 @@
-"""Is a run evaluated once, again when the configuration changes, and with what its data and objective offer?"""
+"""Is a run evaluated once, and again when its configuration changes, with all that data and objective allow?"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def run(tiny_run: Path, tmp_path: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def evaluated(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Evaluated once; not to be written to."""
+    """Return an evaluated run; tests must not write to it."""
     run = Run(Path(shutil.copytree(tiny_run, tmp_path_factory.mktemp("evaluated") / "run")))
     examine(run, CONFIG)
     return run
@@ -87,7 +87,7 @@ def test_numbers_are_those_of_the_commands(evaluated: Run) -> None:
 def test_rows_under_other_objectives_have_their_own_file(evaluated: Run) -> None:
     other = rows_of(evaluated, "what_if")
     assert set(other["objective"]) == {"ntxent:tau=0.1", "ntxent:tau=0.2"} and set(other["probe"]) == {"cocos"}
-    assert set(other["batch_size"]) == {128}  # the same for every run, whatever it was trained with
+    assert set(other["batch_size"]) == {128}  # the same for all runs, whatever their training
     assert set(rows_of(evaluated)["objective"].dropna()) == {"ntxent:tau=0.1"}
     assert set(rows_of(evaluated, "per_query")["probe"]) == {"similarity"}
 
@@ -104,7 +104,7 @@ def test_the_queries_with_the_most_gradient_are_those_of_the_sweep(evaluated: Ru
 def test_conventions_are_those_of_the_objective(evaluated: Run, run: Run) -> None:
     rows = rows_of(evaluated)
     assert set(rows.loc[rows["probe"] == "cocos", "convention"]) == {"corrected", "released", "text"}
-    assert set(rows_of(evaluated, "curves")["convention"]) == {"corrected"}  # further ones are counted at eps alone
+    assert set(rows_of(evaluated, "curves")["convention"]) == {"corrected"}  # others are counted at eps alone
     kept = Checkpoint.load(run.best)
     Checkpoint(**{**vars(kept), "objective": "unified"}).save(run.best)
     examine(run, replace(CONFIG, what_if="", singles=()))
@@ -136,7 +136,7 @@ def test_another_configuration_replaces_the_numbers(run: Run) -> None:
 
 
 def test_files_of_an_earlier_configuration_are_removed(run: Run) -> None:
-    """Earlier curves, what-if rows and single queries would be read as if they were of this configuration."""
+    """Else earlier curves, what-if rows and single queries would seem to belong to this configuration."""
     examine(run, CONFIG)
     examine(run, replace(CONFIG, probes=("cocos:eps=0.1",), what_if="", singles=()))
     assert {path.name for path in (run.path / "evaluation").iterdir() if path.is_file()} == RECALL_FILES
@@ -146,7 +146,7 @@ def test_another_checkpoint_is_evaluated_anew(run: Run) -> None:
     examine(run, COCOS)
     before = rows_of(run).set_index(["direction", "probe", "statistic"])["mean"]
     shutil.copy(run.epoch(1), run.best)
-    assert not is_current(run)  # its numbers are of weights that are gone
+    assert not is_current(run)  # its numbers belong to replaced weights
     examine(run, COCOS)
     assert is_current(run)
     after = rows_of(run).set_index(["direction", "probe", "statistic"])["mean"]
@@ -154,7 +154,7 @@ def test_another_checkpoint_is_evaluated_anew(run: Run) -> None:
 
 
 def test_a_stopped_evaluation_is_resumed(run: Run) -> None:
-    """Parts that were written before the stop are kept, and the numbers are those of an uninterrupted evaluation."""
+    """Parts written before the stop stay, and the numbers are those of an uninterrupted evaluation."""
     config = replace(COCOS, batch_size=4)
 
     def stop(label: str, done: int, total: int) -> None:
@@ -184,7 +184,7 @@ def test_counts_of_hardest_negatives_are_written_with_the_probe_hubness(run: Run
     train = load(run.path, split="train", cache=False)
     sides = counts.groupby("direction")["count"]
     assert sides.size().to_dict() == {"i2t": len(train.caption_ids), "t2i": len(train.image_ids)}
-    assert set(sides.sum()) == {len(train.caption_ids)}  # every pair of a batch has one hardest negative on each side
+    assert set(sides.sum()) == {len(train.caption_ids)}  # each pair of a batch has a hardest negative on each side
     assert set(counts["batch_size"]) == {8}
     examine(run, replace(plain, probes=("similarity",)))
     assert not (run.path / "evaluation" / "hardest_negative_counts.parquet").exists()

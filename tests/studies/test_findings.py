@@ -1,4 +1,4 @@
-"""Does an evaluation hold what the doctor finds, is a damaged file named, and is an old folder read without it?"""
+"""Does an evaluation hold the doctor's findings, is a damaged file named, and is an old folder read without them?"""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def document(*found: object, **changes: object) -> dict[str, Any]:
 
 @pytest.fixture
 def study(tiny_study: Path, tmp_path: Path) -> Path:
-    """A copy that may be written to."""
+    """Return a copy that tests may write to."""
     return Path(shutil.copytree(tiny_study, tmp_path / "study"))
 
 
 def runs(study: Path) -> list[Path]:
-    return [one / "run" for one in sorted((study / "runs").iterdir())]
+    return [folder / "run" for folder in sorted((study / "runs").iterdir())]
 
 
 def test_every_run_of_a_study_was_examined(tiny_study: Path) -> None:
     for run in runs(tiny_study):
         found = read_findings(run)
         assert found is not None and found["schema"] == "lossscope.doctor/1"
-        looked_for = {*found["checked"], *(one["id"] for one in found["not_checked"])}
-        assert looked_for == {name.replace("_", "-") for name in names("findings")} and "cone" in found["checked"]
+        checked = {*found["checked"], *(check["id"] for check in found["not_checked"])}
+        assert checked == {name.replace("_", "-") for name in names("findings")} and "cone" in found["checked"]
 
 
 def test_findings_are_read_in_the_words_in_which_the_doctor_writes_them() -> None:

@@ -1,4 +1,4 @@
-"""A study or run of somebody else is data: no Python file that it names is imported, wherever it names it."""
+"""Is a foreign study or run only data, so that no Python file is imported, wherever the folder names it?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Document = dict[str, Any]
 
 @pytest.fixture
 def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that ./evil.py writes when it is imported."""
+    """Return the file that ./evil.py writes at its import."""
     monkeypatch.chdir(tmp_path)
     Path("evil.py").write_text(EVIL.format(trace=str(tmp_path / "imported")), encoding="utf-8")
     return tmp_path / "imported"
@@ -72,12 +72,12 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_study_folder_that_names_a_file_is_not_run(place: str, trace: Path, tiny_study: Path) -> None:
+@pytest.mark.parametrize("option", PLACES)
+def test_a_study_folder_that_names_a_file_is_not_run(option: str, trace: Path, tiny_study: Path) -> None:
     shutil.copytree(tiny_study, "study")
     document = json.loads(Path("study/study.json").read_text(encoding="utf-8"))
     key = document["runs"][0]["key"]
-    PLACES[place](document["runs"][0], document["examine"])
+    PLACES[option](document["runs"][0], document["examine"])
     Path("study/study.json").write_text(json.dumps(document), encoding="utf-8")
     for file in Path("study/runs").glob("*/status.json"):
         file.unlink()
@@ -86,7 +86,7 @@ def test_a_study_folder_that_names_a_file_is_not_run(place: str, trace: Path, ti
     assert "study.json names the Python file of './evil.py:X'" in result.stderr and "--trust-code" in result.stderr
     run_file = Path("study/runs", key, "run.json")
     of_run = json.loads(run_file.read_text(encoding="utf-8"))
-    PLACES[place](of_run["run"], of_run["examine"])
+    PLACES[option](of_run["run"], of_run["examine"])
     run_file.write_text(json.dumps(of_run), encoding="utf-8")
     with pytest.raises(InputError, match=r"run\.json names the Python file"):
         work(Path("study"), key)
@@ -110,7 +110,7 @@ def test_a_toml_file_of_a_study_is_data(trace: Path, tiny_study: Path) -> None:
     result = CliRunner().invoke(app, ["study", "run", "foreign.toml"])
     assert result.exit_code == 1 and "foreign.toml names the Python file" in result.stderr
     result = CliRunner().invoke(app, ["study", "status", "foreign.toml"])
-    assert result.exit_code == 1 and "study.json" in result.stderr  # it looks for the folder, and builds nothing
+    assert result.exit_code == 1 and "study.json" in result.stderr  # it reads the folder, and builds nothing
     assert not trace.exists()
 
 

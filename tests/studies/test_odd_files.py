@@ -1,4 +1,4 @@
-"""Files that an outside tester made, each of which ended in a traceback or was believed: all are named and refused."""
+"""Are files of an outside tester refused by name? Each ended in a traceback, or was believed."""
 
 from __future__ import annotations
 

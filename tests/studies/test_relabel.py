@@ -1,4 +1,4 @@
-"""Do systems of a report get the names that the user gives them?"""
+"""Do systems of a report get the user's names?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RUNS = [record("a0", "triplet"), record("a1", "triplet", 1), record("b0", "ntxen
 
 
 def labels(*given: str) -> list[str]:
-    return [one.objective_label for one in relabel(RUNS, given)]
+    return [run.objective_label for run in relabel(RUNS, given)]
 
 
 def test_without_labels_nothing_changes() -> None:

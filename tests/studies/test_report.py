@@ -1,4 +1,4 @@
-"""From a study or a run folder to the page: is it complete, and is what cannot be shown a gap or a message?"""
+"""Is the page of a study or a run folder complete, with a gap or a message for missing numbers?"""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ SPECIAL = r"100% of a_b & {c} #1 $x^2~\d <e> τ"
 
 @pytest.fixture(scope="module")
 def page(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the whole study, with its pictures."""
+    """Return the report of the whole study, with its pictures."""
     return report([tiny_study], tmp_path_factory.mktemp("report") / "new" / "out", ReportOptions(resamples=99))
 
 
 @pytest.fixture
 def study(tiny_study: Path, tmp_path: Path) -> Path:
-    """A copy that may be written to."""
+    """Return a copy that tests may write to."""
     return Path(shutil.copytree(tiny_study, tmp_path / "study"))
 
 
 @pytest.fixture
 def run(tiny_run: Path, tmp_path: Path) -> Path:
-    """A run folder that was not evaluated."""
+    """Return a run folder without an evaluation."""
     return Path(shutil.copytree(tiny_run, tmp_path / "alone"))
 
 
@@ -51,7 +51,7 @@ def run_folders(study: Path) -> list[Path]:
 
 
 def rewrite(folder: Path, change: Callable[[pd.DataFrame], pd.DataFrame], kind: str = "rows") -> None:
-    """Write a frame of an evaluation anew, as if it had been computed so."""
+    """Replace a frame of an evaluation by a changed one."""
     run = folder / "run"
     frames: dict[str, Any] = {name: read_frame(run, name) for name in frames_of(run)}
     write_evaluation(run, {**frames, kind: change(frames[kind])}, read_json(run / "evaluation" / "manifest.json"))
@@ -174,7 +174,7 @@ def test_a_metric_that_is_nan_is_a_dash_and_no_part_of_a_mean(study: Path, tmp_p
 
 
 def without_data(page: Path) -> str:
-    """The page without scripts, and without the letters that pictures are packed in."""
+    """Return the page without scripts and data URLs."""
     text = page.read_text(encoding="utf-8")
     return re.sub(r"<script.*?</script>|base64,[^\"]*", "", text, flags=re.DOTALL)
 
@@ -243,7 +243,7 @@ def test_a_folder_that_is_neither_study_nor_run_is_refused(tmp_path: Path, path:
 
 
 def test_code_that_a_run_names_is_not_run_unless_trusted(run: Path, tmp_path: Path) -> None:
-    """A run folder from somebody else may name a Python file; reporting it must not import that file."""
+    """A foreign run folder may name a Python file; a report must not import it."""
     examine(Run(run), CONFIG)
     (tmp_path / "loss.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
     config = run / "config.toml"

@@ -1,4 +1,4 @@
-"""A study from its first run to its last: done runs stay done, failures are reported, killed runs are resumed."""
+"""Do done runs of a study stay done, are failures reported, and do killed runs resume?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VSRN = 'name = "VSRN"\nspec = "vsrn:dim=8,words=8,blocks=1"\nfeatures = "hog-gri
 
 
 def replace_once(text: str, old: str, new: str) -> str:
-    """Return a text with another part; there must be one such part."""
+    """Return a text with `old` replaced; it must occur once."""
     assert text.count(old) == 1
     return text.replace(old, new)
 
@@ -59,7 +59,7 @@ class EndedJob:
 
 @dataclass
 class InProcess:
-    """A launcher that runs workers within this process; after `limit` of them they end silently, as if killed."""
+    """A launcher that runs workers in this process; after `limit` workers the others end silently, as if killed."""
 
     limit: int = 100
     started: list[str] = field(default_factory=list)  # keys of the runs
@@ -134,7 +134,7 @@ def test_a_run_that_fails_says_why_and_the_others_are_run(tmp_path: Path) -> Non
 
 
 def test_a_worker_that_is_killed_is_resumed_by_the_same_command(tmp_path: Path) -> None:
-    """Its run counted as failed, and needed --retry-failed."""
+    """Its run was called failed, and needed --retry-failed."""
     study = begin(tmp_path, f"seeds = [0, 1]{STUDY_OF_ONE_RUN}")
     statuses = study.run(InProcess(limit=1))
     assert [status.status for status in statuses].count("done") == 1
@@ -145,7 +145,7 @@ def test_a_worker_that_is_killed_is_resumed_by_the_same_command(tmp_path: Path) 
 def test_a_worker_that_is_killed_between_its_last_file_and_its_end_leaves_no_lock(
     tiny_study: Path, tmp_path: Path
 ) -> None:
-    """`run/.lock` stayed: what is complete is not written again, so nobody locked it any more."""
+    """`run/.lock` stayed: a complete run is not written again, so that no worker locked it any more."""
     study = Study.open(shutil.copytree(tiny_study, tmp_path / "study"))
     first, second = (study.folder(run) for run in study.grid.runs[:2])
     stale = [folder / name for folder in (first, second, second / "run", second / "run/evaluation") for name in LOCKS]
@@ -163,8 +163,8 @@ def test_a_worker_that_ends_by_itself_without_a_word_has_failed(tmp_path: Path) 
     for code, status, cause in ((1, "failed", "exit code 1"), (137, "waiting", "ended by signal 9")):
         run = study.grid.runs[0]
         (study.folder(run) / "status.json").unlink(missing_ok=True)
-        own = study._final_status(run, code, "")
-        assert (own.status, own.reason) == (status, f"{cause}: it said nothing")
+        final = study._final_status(run, code, "")
+        assert (final.status, final.reason) == (status, f"{cause}: it said nothing")
 
 
 def test_a_run_has_one_worker_at_a_time(tmp_path: Path) -> None:

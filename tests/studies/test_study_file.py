@@ -1,4 +1,4 @@
-"""Are the runs of a study those of its TOML file, and is a file that is no study refused with a reason?"""
+"""Are the runs of a study those of its TOML file, and is another file refused with a reason?"""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def test_a_run_for_every_data_encoder_objective_and_seed(tmp_path: Path) -> None
 
 def test_choices_of_an_entry_override_common_ones(tmp_path: Path) -> None:
     runs = {(run.objective_label, run.seed): run for run in read_study_file(write(tmp_path)).runs}
-    own, other = runs["smoothap", 0].recipe, runs["Triplet SH", 0].recipe
-    assert (own.batch_size, own.lr, own.epochs) == (4, 1.0, 2)
-    assert (other.batch_size, other.lr, other.epochs) == (16, 0.01, 2)
+    smoothap, triplet = runs["smoothap", 0].recipe, runs["Triplet SH", 0].recipe
+    assert (smoothap.batch_size, smoothap.lr, smoothap.epochs) == (4, 1.0, 2)
+    assert (triplet.batch_size, triplet.lr, triplet.epochs) == (16, 0.01, 2)
 
 
 def test_seeds_may_be_given_instead_of_those_of_the_file(tmp_path: Path) -> None:

@@ -27,9 +27,9 @@ from lossscope.training.recipe import Recipe
 from lossscope.training.recipe_files import preset_path, read_recipe
 
 HOME = Path(__file__).parents[2] / "studies"
-FILES = sorted(path for path in HOME.glob("*.toml") if path.stem != "objectives")  # which is the text of a report
+FILES = sorted(path for path in HOME.glob("*.toml") if path.stem != "objectives")  # objectives: the text of a report
 SMALL = [path for path in FILES if path.stem.endswith("-small")]
-WITH_DATA = [path for path in FILES if path not in SMALL]  # whose data must be on this machine
+WITH_DATA = [path for path in FILES if path not in SMALL]  # they need data on this machine
 FULL = [path for path in WITH_DATA if path.stem != "bleeker2022-flickr8k"]  # with recipes of their own
 PUBLISHED = {"bleeker2022": "bleeker2022", "xuan2023": "xuan2023_goal", "li2022": "li2022_unified"}
 Row = tuple[str, str, _printed.Key]  # dataset, method, objective
@@ -166,7 +166,7 @@ def _combinations(grid: StudyGrid) -> dict[str, set[tuple[str | None, str | None
 
 
 def shrink(path: Path, folder: Path) -> Path:
-    """Write the same study for a few pictures: one seed, one epoch, narrow models, one probe; the objectives as are."""
+    """Write the study with its objectives, but a few pictures, one seed, one epoch, narrow models and one probe."""
     text = path.read_text(encoding="utf-8")
     for old, new in (
         (r"seeds = \[.*\]", "seeds = [0]"), (r"epochs = \d+", "epochs = 1"), (r"warmup = \d+", "warmup = 0"),

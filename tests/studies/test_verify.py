@@ -1,4 +1,4 @@
-"""Everything that a folder holds is compared with its checksums: one flipped bit in any binary file is named."""
+"""Are all files of a folder verified by checksums, so that a flipped bit in any binary file is named?"""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lossscope.studies.verify import verify
 from lossscope.training.offline_candidates import mine_candidates
 
 
-def _flip(file: Path, place: float = 0.5) -> None:
+def _flip(file: Path, share: float = 0.5) -> None:
     """Flip one bit of a file, at a share of its length."""
     content = bytearray(file.read_bytes())
-    content[int(len(content) * place)] ^= 1
+    content[int(len(content) * share)] ^= 1
     file.write_bytes(content)
 
 
 @pytest.fixture(scope="module")
 def everything(tiny_study: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study, a frame with queries, mined candidates and extracted features. Not to be written to."""
+    """Return a study, a frame with queries, mined candidates and extracted features; tests must not write to them."""
     home = tmp_path_factory.mktemp("everything")
     shutil.copytree(tiny_study, home / "study")
     (best, *_) = sorted((home / "study").glob("runs/*/run/best.pt"))

@@ -1,4 +1,4 @@
-"""The batches of an epoch: passes over the split follow each other, and any step can be the first."""
+"""Do passes over the split follow each other, and can an epoch begin at any step?"""
 
 from __future__ import annotations
 

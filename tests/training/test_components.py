@@ -1,4 +1,4 @@
-"""What a recipe stands for: specs in full, the warm-up objective, and the batches that the objective wants."""
+"""Does a recipe resolve to full specs, the warm-up objective, and the batches that the objective needs?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every encoder, a batch shared by three processes: S, the extra loss, gradients and buffers are those of one."""
+"""If three processes share a batch, do S, extra loss, gradients and buffers of all encoders equal those of one?"""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from tests.lengths import thorough
 
 RANKS = 3
 FIRST = {example.name: example for example in reversed(examples())}
-SHARED = {  # of the other examples from files, only the initial weights differ; plug-ins are not tested here
+SHARED = {  # the other examples from files differ in initial weights alone; plug-ins are not tested here
     example.spec: example
     for example in examples()
     if is_built_in(example.name) and (example.files is None or example is FIRST[example.name])
 }
 FIRST_OF_EACH = [spec for spec, example in SHARED.items() if example is FIRST[example.name]]
 OTHERS = [spec for spec in SHARED if spec not in FIRST_OF_EACH]
-BATCHES = (N, 2)  # of two pairs, one of three processes has none
+BATCHES = (N, 2)  # with two pairs, one of three processes has no share
 
 
 class StoredImages:
@@ -59,9 +59,9 @@ CPU, SEED = torch.device("cpu"), StepSeed(3, 0, 4)
 
 
 def step(example: Example, folder: Path, pairs: int, here: ProcessGroup) -> dict[str, Any]:
-    """S and the extra loss of a batch, and what one step leaves: gradients and buffers.
+    """Return S and the extra loss of a batch, and gradients and buffers after a step.
 
-    Each gradient is copied: it is a view of one long vector, and pickle would write the whole vector for each.
+    Each gradient is copied: it is a view of a long vector, and pickle would write the whole vector for each.
     """
     spec = example.options(folder, example.quiet)
     model = without_dropout(example.build(spec)).train()
@@ -73,7 +73,7 @@ def step(example: Example, folder: Path, pairs: int, here: ProcessGroup) -> dict
     images, texts = encode_shared(model, pixels, Batch(rows, rows, "pairs"), words, here)
     with shared_rng(here, CPU, SEED):
         if here.size == 1:
-            torch.manual_seed(SEED.of(-1))  # what many draw there
+            torch.manual_seed(SEED.of(-1))  # the seed that many processes share there
         S = model.score(images, texts)
         assert isinstance(S, Tensor)
         extra = model.extra_loss(images, texts, S, pair_mask(torch.arange(pairs)), *words)
@@ -89,10 +89,10 @@ def step(example: Example, folder: Path, pairs: int, here: ProcessGroup) -> dict
 
 
 def random_numbers(here: ProcessGroup) -> dict[str, list[int]]:
-    """Random numbers of one process and of all, twice in the same step, then in the next."""
+    """Return random numbers of this process and of all, twice in the same step, then in the next."""
     drawn: dict[str, list[int]] = {"own": [], "same": []}
-    for place in (4, 4, 5):
-        seed = StepSeed(3, 0, place)
+    for number in (4, 4, 5):
+        seed = StepSeed(3, 0, number)
         seed_per_rank(here, seed)
         with shared_rng(here, CPU, seed):
             drawn["same"].append(int(torch.randint(1 << 40, ())))
@@ -101,7 +101,7 @@ def random_numbers(here: ProcessGroup) -> dict[str, list[int]]:
 
 
 def disagreement(here: ProcessGroup) -> str:
-    """What is said when the parameters of rank 1 have moved by one bit."""
+    """Return the error when the parameters of rank 1 differ by a bit."""
     model = nn.Linear(3, 3)
     nn.init.ones_(model.weight)
     nn.init.ones_(model.bias)
@@ -122,9 +122,9 @@ def disagreement(here: ProcessGroup) -> str:
 
 
 def steps_of_rank(specs: Sequence[str], folder: Path) -> dict[tuple[str, int], list[dict[str, Any]]]:
-    """Return (spec, pairs) -> what this process makes of the batch; of the first, also what one process alone does."""
+    """Return (spec, pairs) -> results of this process; for the first, also those of a single process."""
     here, results = process_group(), {}
-    with double_precision():  # batch norms of two items magnify what rounding leaves
+    with double_precision():  # batch norms of two items magnify rounding errors
         for index, spec in enumerate(specs):
             files = folder / f"files{index}"
             for pairs in BATCHES:
@@ -154,11 +154,11 @@ def test_a_batch_shared_by_three_gives_what_one_gives(
 
 
 def far(x: Tensor | None, expected: Tensor | None) -> float:
-    """The largest difference, beside the largest number; 0 where neither is there."""
+    """Return the largest difference over the largest number; 0 if both are None."""
     if x is None or expected is None:
         return 0.0 if x is expected else float("inf")
-    one, other = x.double(), expected.double()
-    return float((one - other).abs().max() / other.abs().max().clamp(min=1e-3))
+    actual, reference = x.double(), expected.double()
+    return float((actual - reference).abs().max() / reference.abs().max().clamp(min=1e-3))
 
 
 def drawn_of_rank() -> tuple[dict[str, list[int]], str]:
@@ -167,15 +167,15 @@ def drawn_of_rank() -> tuple[dict[str, list[int]], str]:
 
 @pytest.fixture(scope="module")
 def drawn() -> list[tuple[dict[str, list[int]], str]]:
-    """Random numbers of each of three processes, and what each says when parameters differ."""
+    """Return random numbers of each of three processes, and their errors when parameters differ."""
     return run_ranks(drawn_of_rank, RANKS)
 
 
 def test_random_numbers_are_of_one_process_or_of_all_and_a_step_repeats_them(drawn: list[Any]) -> None:
-    own, same = ([numbers[kind] for numbers, _ in drawn] for kind in ("own", "same"))
+    of_process, same = ([numbers[kind] for numbers, _ in drawn] for kind in ("own", "same"))
     assert same[0] == same[1] == same[2]
-    assert len({draws[0] for draws in own} | {draws[2] for draws in own} | {same[0][0], same[0][2]}) == 8
-    assert all(draws[0] == draws[1] for draws in (*own, *same))
+    assert len({draws[0] for draws in of_process} | {draws[2] for draws in of_process} | {same[0][0], same[0][2]}) == 8
+    assert all(draws[0] == draws[1] for draws in (*of_process, *same))
 
 
 def test_parameters_that_differ_by_a_bit_are_an_error_that_names_the_rank(drawn: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What stops a training: lost rows, a full disk, a second writer, a killed start. No number is silently another."""
+"""Does a training stop at lost rows, a full disk, a second writer or a killed start, without changing a number?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def stopped(folder: Path, after: int = 3) -> Run:
-    """A run that was stopped after some steps of its first epoch."""
+    """Return a run that was stopped in its first epoch."""
 
     def progress(label: str, step: int, _total: int) -> None:
         if label.startswith("epoch") and step == after:
@@ -44,7 +44,7 @@ def stopped(folder: Path, after: int = 3) -> Run:
 
 
 def contents(run: Run) -> dict[str, bytes]:
-    """Every file of a run but the times of its events."""
+    """Return all files of a run, without the times of its events."""
     files = (path for path in run.path.rglob("*") if path.is_file() and path.name != "events.jsonl")
     return {path.relative_to(run.path).as_posix(): path.read_bytes() for path in files}
 
@@ -55,7 +55,7 @@ def drop_line(path: Path, line: int) -> None:
 
 
 def test_identical_runs_have_identical_bytes(unbroken: Run, tmp_path: Path) -> None:
-    """The name of the temporary file was stored in every checkpoint."""
+    """Checkpoints stored the name of the temporary file."""
     assert contents(train(RECIPE, tmp_path / "again", probe_schedule=PROBES)) == contents(unbroken)
 
 
@@ -76,7 +76,7 @@ def test_a_resumed_run_has_the_bytes_of_an_unbroken_one(unbroken: Run, tmp_path:
 def test_a_row_that_the_checkpoint_counts_on_and_is_lost_is_an_error(
     tmp_path: Path, table: str, line: int, says: str
 ) -> None:
-    """The loss of the epoch was the mean of the rows that were left."""
+    """The loss of the epoch was the mean of the remaining rows."""
     run = stopped(tmp_path / "run")
     drop_line(run.path / table, line)
     with pytest.raises(InputError, match=rf"{table} must have the rows that .*last\.pt counts on; {says}"):
@@ -94,7 +94,7 @@ def test_rows_and_their_folder_are_synced_before_the_checkpoint_that_counts_on_t
 
 
 def folder_names_of_saves(order: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let every save of a checkpoint append its name."""
+    """Make each save of a checkpoint append its name."""
     from lossscope.sources.checkpoints.checkpoint import Checkpoint
 
     save = Checkpoint.save
@@ -108,7 +108,7 @@ def folder_names_of_saves(order: list[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_run_has_one_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: Callable[..., Any]) -> None:
-    """Two that resumed one run mixed their rows, and both exited with 0."""
+    """Two processes that resumed a run mixed their rows, and both exited with 0."""
     monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
     run = stopped(tmp_path / "run")
     before = contents(run)
@@ -129,7 +129,7 @@ def test_a_choice_that_cannot_be_trained_leaves_no_folder(tmp_path: Path) -> Non
 def test_a_start_that_was_killed_before_there_was_anything_to_resume_is_made_again(
     tmp_path: Path, left: list[str]
 ) -> None:
-    """It was neither new nor could it be resumed."""
+    """The folder was not new, and could not be resumed."""
     run = Run(tmp_path / "run")
     run.path.mkdir()
     for name in (".lock", ".lock.json", ".config.toml.abcdefgh.part"):
@@ -148,7 +148,7 @@ def test_a_start_that_was_killed_before_there_was_anything_to_resume_is_made_aga
 def test_a_full_disk_is_one_message_and_the_run_resumes_to_the_same_bytes(
     tmp_path: Path, unbroken: Run, share: float
 ) -> None:
-    """It ended in a traceback of torch.save."""
+    """The training ended in a traceback of torch.save."""
     run, before = Run(tmp_path / "run"), resource.getrlimit(resource.RLIMIT_FSIZE)
     largest = max(path.stat().st_size for path in unbroken.path.rglob("*.pt"))
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(share * largest) + 2000, before[1]))

@@ -1,4 +1,4 @@
-"""Learnt scale and bias: their gradients are those of autograd through z = scale · S + bias, and runs keep them."""
+"""Are the gradients of scale and bias those of autograd through z = scale · S + bias, and do runs keep both?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training: the same seed gives the same bits, broken off or not; what cannot work is refused before it starts."""
+"""Does a seed give the same bits, interrupted or not, and is a training that cannot work refused before its start?"""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def tensors(run: Run) -> dict[str, torch.Tensor]:
-    """Every tensor of the checkpoints that stay."""
+    """Return all tensors of the kept checkpoints."""
     files = [run.best, *sorted((run.path / "checkpoints").glob("epoch-*.pt"))]
     return {f"{file.name}:{name}": t for file in files for name, t in Checkpoint.load(file).weights.items()}
 
@@ -145,7 +145,7 @@ def test_ctrl_c_stops_a_run_whose_epochs_are_one_step(tmp_path: Path) -> None:
 
 
 def test_signal_handlers_and_determinism_are_put_back(tmp_path: Path) -> None:
-    """A job in the background of a shell is started with Ctrl-C ignored, and stays so."""
+    """A shell starts a background job with Ctrl-C ignored, which must stay so."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         train(recipe(epochs=1), tmp_path / "run")
@@ -164,7 +164,7 @@ def test_a_finished_run_resumes_to_itself(tmp_path: Path, unbroken: Run) -> None
 
 
 def train_until_killed(folder: Path, at: int, half: bool) -> None:
-    """Train, and die of SIGKILL at a write: after it, or when a file is half there."""
+    """Train, and die of SIGKILL at a write: after it, or in the middle of a file."""
     writes = itertools.count(1)
     rename, append = Path.replace, Run.append
 
@@ -330,13 +330,13 @@ def test_half_precision_runs_on_a_cpu_and_stores_float32(precision: str, tmp_pat
     losses = [float(row["loss"]) for row in table(run.trajectory)]
     exact = [float(row["loss"]) for row in table(unbroken.trajectory)][:STEPS]
     assert losses[0] == pytest.approx(exact[0], rel=0.01)
-    assert all(map(np.isfinite, losses))  # fp16 leaves steps out while its scale settles
+    assert all(map(np.isfinite, losses))  # fp16 skips steps while its scale settles
     assert losses != exact
     assert Checkpoint.load(run.best).weights["image.fc.weight"].dtype == torch.float32
 
 
 def features(root: Path, shape: tuple[int, ...], seed: int = 0) -> str:
-    """A precomp folder of 12 images in each of two splits."""
+    """Write a precomp folder of 12 images in each of two splits."""
     root.mkdir(exist_ok=True)
     random = np.random.default_rng(seed)
     for split in ("train", "dev"):

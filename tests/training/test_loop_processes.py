@@ -1,4 +1,4 @@
-"""Training by many processes: the numbers of one, one folder, an end for all when one of them fails."""
+"""Do many processes give the numbers of one, in one folder, and do all end when one of them fails?"""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ RECIPES = {
     "random crop": replace(PLAIN, data=DATA.replace("size=16", "size=20"), encoder=f"{CNN},crop=16", epochs=3),
 }  # fmt: skip
 BROKEN_OFF = ", broken off"  # end of the name of a run that was stopped twice
-OF_THREE = ("batch norm", "images", "fewer than processes")  # that three processes train in `make test`, too
+OF_THREE = ("batch norm", "images", "fewer than processes")  # trained by three processes in `make test`, too
 SOME_SIZES = [
     pytest.param(name, size, marks=[pytest.mark.thorough] if size == 3 and name not in OF_THREE else [])
     for name in RECIPES
     for size in SIZES
-    if name != "random crop"  # whose pictures are drawn anew in every process
+    if name != "random crop"  # each process draws its pictures anew
 ]
-# gradients that are 0 but for rounding, of which Adam makes steps: a bias before a batch norm, one of attention's keys
+# gradients that are 0 but for rounding, which Adam turns into steps: biases before a batch norm and of attention's keys
 ROUNDED = ("image.fc.bias", "image.bn.running_mean", "k_proj.bias")
 
 
@@ -71,7 +71,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def ranked(recipe: Recipe, folder: Path) -> Recipe:
-    """The recipe with a ranking of its training split under random vectors."""
+    """Return the recipe with a ranking of its training split under random vectors."""
     split = build("datasets", recipe.data).split("train")
     generator = torch.Generator().manual_seed(0)
     vectors = [normalise(torch.randn(n, 6, generator=generator)) for n in (len(split.images), len(split.captions))]
@@ -94,7 +94,7 @@ def stop_after(n: int) -> Callable[[str, int, int], None]:
 
 
 def broken_off(recipe: Recipe, out: Path) -> None:
-    """A run that that only the last process stops, twice, and that resumes."""
+    """Train a run that the last process stops twice, and that resumes."""
     here = process_group()
     stops = here.rank == here.size - 1
     for steps, start in ((3, train), (6, resume)):
@@ -107,7 +107,7 @@ def broken_off(recipe: Recipe, out: Path) -> None:
 
 
 def train_once(name: str, folder: Path) -> None:
-    """Train one recipe, in float64, so that what differs is no rounding."""
+    """Train a recipe in float64, so that differences are not rounding."""
     here = process_group()
     torch.set_default_dtype(torch.float64)
     torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
@@ -131,7 +131,7 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
-    """`run_of(name, processes)` is the folder of a run, which is trained when it is asked for first."""
+    """Return `run_of(name, processes)`, the folder of a run, which trains at the first call."""
     folder = tmp_path_factory.mktemp("runs")
 
     def run(name: str, size: int) -> Path:
@@ -145,15 +145,15 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Pat
 
 @pytest.mark.parametrize(("name", "size"), SOME_SIZES)
 def test_many_processes_give_the_numbers_of_one(name: str, size: int, run_of: Callable[[str, int], Path]) -> None:
-    one, many = (run_of(name, n) for n in (1, size))
+    alone, many = (run_of(name, n) for n in (1, size))
     for file, close in (("trajectory.csv", 1e-10), ("metrics.csv", 1e-6)):
-        rows, expected = table(many / file), table(one / file)
+        rows, expected = table(many / file), table(alone / file)
         assert [row.keys() for row in rows] == [row.keys() for row in expected]
         for row, other in zip(rows, expected, strict=True):
             for column in other.keys() - {"objective"}:
                 want = pytest.approx(float(other[column]), rel=close, abs=close / 100, nan_ok=True)
                 assert float(row[column]) == want, (file, column, other)
-    for path in sorted((one / "checkpoints").iterdir()):
+    for path in sorted((alone / "checkpoints").iterdir()):
         ours, checkpoint = Checkpoint.load(many / "checkpoints" / path.name), Checkpoint.load(path)
         for part in ("weights", "objective_state"):
             for key, tensor in (getattr(checkpoint, part) or {}).items():
@@ -163,11 +163,11 @@ def test_many_processes_give_the_numbers_of_one(name: str, size: int, run_of: Ca
 
 @pytest.mark.parametrize("size", SIZES)
 def test_one_process_writes_the_folder_as_it_would_alone(size: int, run_of: Callable[[str, int], Path]) -> None:
-    one, many = (run_of("batch norm", n) for n in (1, size))
+    alone, many = (run_of("batch norm", n) for n in (1, size))
     assert [p.relative_to(many) for p in sorted(many.rglob("*"))] == [
-        p.relative_to(one) for p in sorted(one.rglob("*"))
+        p.relative_to(alone) for p in sorted(alone.rglob("*"))
     ]
-    assert (many / "config.toml").read_text() == (one / "config.toml").read_text()
+    assert (many / "config.toml").read_text() == (alone / "config.toml").read_text()
     events = [json.loads(line) for line in (many / "events.jsonl").read_text().splitlines()]
     assert [event["event"] for event in events] == ["started", "epoch", "epoch", "finished"]
     assert events[0]["processes"] == size
@@ -218,7 +218,7 @@ def test_the_command_gives_the_numbers_of_one_process_in_float32(tmp_path: Path)
 
 @contextmanager
 def started(*command: str) -> Iterator[subprocess.Popen[str]]:
-    """A job that does not outlive the test."""
+    """Start a job that does not outlive the test."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     ranks: list[int] = []
     try:
@@ -325,7 +325,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(tmp_path: 
     arguments = [*ARGUMENTS, "--objective", "supcon", "--sampling", "single", "--epochs", "1", "--info", "none.npz"]
     done = run_command(*arguments, "--out", str(out), ranks=2)
     assert done.returncode != 0 and not out.exists()
-    assert ": Error: --info is of pairs; got images sampling" in done.stderr  # by whichever came first
+    assert ": Error: --info is of pairs; got images sampling" in done.stderr  # by the first process
     assert "Traceback" not in done.stderr
 
 

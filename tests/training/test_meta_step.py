@@ -1,4 +1,4 @@
-"""The outer step of meta_spn: its slope is that of the validation loss one step ahead, and training keeps the net."""
+"""Is the slope of meta_spn's outer step that of the validation loss one step ahead, and does a run keep the net?"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SEED = StepSeed(TINY.seed, 0, 0)
 def made(tmp_path: Path) -> Task:
     task = prepare_task(resolve(TINY), tmp_path / "run", "cpu")
     net: Any = task.objective.network()
-    with torch.no_grad():  # away from the flat beginning, so that all of its weights matter
+    with torch.no_grad():  # away from the flat start, so that all weights matter
         for parameter in net.parameters():
             parameter.copy_(torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
     return task
@@ -51,7 +51,7 @@ def validation_inputs(task: Task) -> BatchInputs:
 
 
 def ahead(task: Task, state: TrainState, batch: Any, lr: float) -> float:
-    """The validation loss after one plain step on the batch with the net as it is: what the net is to lower."""
+    """Return the validation loss after a plain step on the batch with the current net, which the net is to lower."""
     before = {name: value.clone() for name, value in state.model.state_dict().items()}
     forward, inputs = forward_of(task, state), BatchInputs(task.captions, batch, batch.mask(task.train.relations))
     S = forward.run(inputs, SEED).S
@@ -96,16 +96,16 @@ def test_the_net_follows_the_slope_of_the_validation_loss_one_step_ahead(task: T
             p.copy_(b)
     step, numeric, stated = 0.1, [], []
     for p, g in zip(net.parameters(), gradients, strict=True):
-        for place in range(p.numel()):
+        for index in range(p.numel()):
             values = []
             for sign in (1, -1):
                 with torch.no_grad():
-                    p.view(-1)[place] += sign * step
+                    p.view(-1)[index] += sign * step
                 values.append(ahead(task, state, batch, task.recipe.lr))
                 with torch.no_grad():
-                    p.view(-1)[place] -= sign * step
+                    p.view(-1)[index] -= sign * step
             numeric.append((values[0] - values[1]) / (2 * step))
-            stated.append(float(g.view(-1)[place]))
+            stated.append(float(g.view(-1)[index]))
     ours, expected = torch.tensor(stated), torch.tensor(numeric)
     assert float(expected.abs().max()) > 0
     alike = torch.nn.functional.cosine_similarity(ours, expected, dim=0)
@@ -146,5 +146,5 @@ def test_the_shareable_form_keeps_the_net(tmp_path: Path) -> None:
     spec = load(tmp_path / "shared.safetensors", split="val", cache=False).objective
     assert spec is not None
     S, mask = torch.rand(4, 4), pair_mask(torch.arange(4))
-    own = build("objectives", f"meta_spn:hidden=3,net={run.best}")
-    assert torch.equal(build("objectives", spec)(S, mask).W, own(S, mask).W)
+    objective = build("objectives", f"meta_spn:hidden=3,net={run.best}")
+    assert torch.equal(build("objectives", spec)(S, mask).W, objective(S, mask).W)

@@ -1,4 +1,4 @@
-"""Probes of batches in training: their rows are of the batch as it was, and what is trained never knows of them."""
+"""Do probes describe the batch before the update, without any effect on the training?"""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def test_the_warm_up_and_what_comes_after_share_a_table(tmp_path: Path) -> None:
     rows = pd.read_csv(run.probes)
     warm, main = build("objectives", build("objectives", "ssp").warmup), build("objectives", "ssp")
     assert rows["objective"].tolist() == ["triplet", "ssp"]
-    for place, objective in enumerate((warm, main)):
-        own = {f"i2t/{s.name}" for s in build("probes", "cocos").statistics(objective)}
-        filled = {name for name in rows if name.startswith("i2t/") and pd.notna(rows[name][place])}
-        assert filled <= own and f"i2t/{objective.traits.statistics[1]}" in filled
+    for row, objective in enumerate((warm, main)):
+        columns = {f"i2t/{s.name}" for s in build("probes", "cocos").statistics(objective)}
+        filled = {name for name in rows if name.startswith("i2t/") and pd.notna(rows[name][row])}
+        assert filled <= columns and f"i2t/{objective.traits.statistics[1]}" in filled
 
 
 def test_captions_of_one_image_are_positives(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_damaged_file_is_an_error(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("probes", "every"), [((), 1), (("cocos",), 0)])
 def test_values_out_of_range_are_refused(probes: tuple[str, ...], every: int) -> None:
-    with pytest.raises(InputError, match="every must be at least 1, and probes some"):
+    with pytest.raises(InputError, match="every must be at least 1, and probes must not be empty"):
         ProbeSchedule(probes, every)
 
 
@@ -213,7 +213,7 @@ def test_a_batch_whose_embeddings_are_not_finite_has_a_row_without_numbers(tmp_p
 
 
 def test_each_direction_is_counted_under_its_own_mask(tmp_path: Path) -> None:
-    """Rules such as `above` hide other negatives from a caption than from its images."""
+    """Rules such as `above` hide different negatives from a caption and from its images."""
     run = Run(tmp_path)
     monitor = ProbeSchedule(("similarity",)).monitor(run, [build("objectives", "ntxent")], True)
     S = torch.tensor([[0.9, 0.8, 0.1], [0.2, 0.5, 0.3], [0.0, 0.4, 0.7]])

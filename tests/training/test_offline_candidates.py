@@ -1,4 +1,4 @@
-"""Ranking the training split: the lists are the hardest, a ranking that was stopped goes on, batches draw from it."""
+"""Are mined lists the hardest candidates, does a stopped ranking resume, and do batches draw from it?"""
 
 from __future__ import annotations
 
@@ -124,15 +124,15 @@ def test_a_batch_is_extended_by_hard_items_and_their_partners(embedded: SplitEmb
 def test_what_is_drawn_depends_on_seed_epoch_and_caption_alone(embedded: SplitEmbeddings, tmp_path: Path) -> None:
     offline = mine_candidates(embedded, tmp_path / "ranked", TOP)
     owner = embedded.caption_image
-    one, *_ = Sampling("pairs", 36, seed=0).batches(owner)
-    two, *_ = Sampling("pairs", 36, seed=1).batches(owner)
+    first, *_ = Sampling("pairs", 36, seed=0).batches(owner)
+    second, *_ = Sampling("pairs", 36, seed=1).batches(owner)
 
     def drawn(batch: object, epoch: int) -> dict[int, int]:
         longer = offline.extend(batch, owner, 0, epoch)  # type: ignore[arg-type]
         return dict(zip(longer.captions[:36].tolist(), longer.captions[36:72].tolist(), strict=True))
 
-    assert drawn(one, 0) == drawn(two, 0)
-    assert drawn(one, 0) != drawn(one, 1)
+    assert drawn(first, 0) == drawn(second, 0)
+    assert drawn(first, 0) != drawn(first, 1)
 
 
 def test_a_manifest_that_states_too_much_is_refused_at_once(tmp_path: Path) -> None:

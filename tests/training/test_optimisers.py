@@ -1,4 +1,4 @@
-"""The optimiser of a recipe: groups with rates of their own, groups that wait, schedules, and going on after a stop."""
+"""Does the optimiser of a recipe have rates per group, frozen groups and schedules, and does it resume after a stop?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def step(model: Two, optimiser: torch.optim.Optimizer) -> None:
 
 
 def moved(model: Two, recipe: Recipe, epoch: int) -> tuple[float, float]:
-    """How far one step of Adam moves the two layers, as multiples of the recipe's rate."""
+    """Return the length of an Adam step of both layers, in multiples of the recipe's rate."""
     before = [p.detach().clone() for p in (model.bert.weight, model.rest.weight)]
     optimiser = build_optimiser(recipe, model)
     set_rates(optimiser, recipe, epoch, 0, 10)
@@ -71,9 +71,9 @@ def test_a_stopped_optimiser_goes_on_to_the_same_bits(kind: str) -> None:
     torch.manual_seed(0)
     whole, parted = Two(), Two()
     parted.load_state_dict(whole.state_dict())
-    one, first = build_optimiser(recipe, whole), build_optimiser(recipe, parted)
+    optimiser, first = build_optimiser(recipe, whole), build_optimiser(recipe, parted)
     for _ in range(8):
-        step(whole, one)
+        step(whole, optimiser)
     for _ in range(5):
         step(parted, first)
     second = build_optimiser(recipe, parted)

@@ -1,4 +1,4 @@
-"""The papers' recipes: each is whole, names what exists, and says of whom it is and what data it wants."""
+"""Is each of the papers' recipes complete, with existing names, its paper, and the data that it needs?"""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ WANTED = {
     "unified_vsepp_butd": {"objective": "unified:margin=0.2,gamma=60", "epochs": 20, "lr": 5e-4},
     "unified_clip": {"objective": "unified:margin=0.2,gamma=50", "epochs": 10},
 }
-every = pytest.mark.parametrize("name", presets())
+of_presets = pytest.mark.parametrize("name", presets())
 
 
-@every
+@of_presets
 def test_a_preset_is_a_recipe_of_things_that_exist(name: str) -> None:
     recipe = read_recipe(preset_path(name))
     assert resolve(recipe).sampling.batch_size == recipe.batch_size
     assert Spec.parse(recipe.encoder).name in names("encoders")
 
 
-@every
+@of_presets
 def test_a_preset_says_what_it_is_and_what_it_reads(name: str) -> None:
     text = preset_path(name).read_text(encoding="utf-8")
     assert presets()[name]

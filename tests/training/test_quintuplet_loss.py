@@ -1,4 +1,4 @@
-"""A batch with offline candidates: value and gradient are those of the quintuplet loss written out pair by pair."""
+"""Are value and gradient of a batch with offline candidates those of the quintuplet loss, pair by pair?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MARGIN, ALPHA, BETA = 0.2, 0.3, 1.5
 
 
 def written_out(S: Tensor, m_off: float) -> Tensor:
-    """Six hinges of every pair (I, T): two online ones weighed by how far off is above on, four offline ones."""
+    """Return six hinges of each pair (I, T): two online, weighted by off − on, and four offline."""
     total = S.new_zeros(())
     for q in range(B):
         s = S[q, q]
@@ -42,7 +42,7 @@ def test_value_and_gradient_are_those_of_the_loss_written_out(seed: int, m_off: 
 
 
 def test_the_weight_turns_negative_once_off_is_alpha_beta_above_on() -> None:
-    """One query: on 0.3 is inside the margin; off − on above 0.45 lets the loss pull the online negative closer."""
+    """Of one query, on 0.3 is inside the margin; off − on above 0.45 makes the loss pull the online negative closer."""
     match = torch.tensor([[True, False, False]])
     for off, sign in ((0.7, 1.0), (0.9, -1.0)):
         S = torch.tensor([[0.4, 0.3, off]], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""A training that begins with a released model reads pictures as its authors do, and says so in its checkpoints."""
+"""Does a training from a released model read pictures as its authors do, and do its checkpoints state it?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READING = {"fit": "short-side-floor", "resample": "bicubic", "rgb": "first", "si
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Recipe:
-    """A short training of a CLIP folder on pictures that are not square."""
+    """Return a short training of a CLIP folder on pictures that are not square."""
     folder = tmp_path / "model"
     end = write_tokeniser(folder).eos_token_id
     config = transformers.CLIPConfig(text_config={**TEXT, "eos_token_id": end}, vision_config=VISION, projection_dim=16)

@@ -1,4 +1,4 @@
-"""Recipes: one TOML file that states every choice, and says what is wrong with it."""
+"""Does a recipe's TOML file state all choices, and do messages name its errors?"""
 
 from __future__ import annotations
 

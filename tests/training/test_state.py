@@ -1,4 +1,4 @@
-"""What training is given beside data and encoder: where it begins, what is known of pairs, ranked candidates."""
+"""Does a training take a start model, numbers of pairs and ranked candidates beside data and encoder?"""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ def test_soft_labels_reach_ncr_and_margins_unified(start: Run, tmp_path: Path) -
         folder = tmp_path / f"{objective.partition(':')[0]}-{Path(info).stem if info else 'none'}"
         return losses(train(recipe, folder))[0]
 
-    ones, zeros = (columns(tmp_path / f"{n}.npz", label=np.full(CAPTIONS, n)) for n in (1.0, 0.0))
+    certain, uncertain = (columns(tmp_path / f"{n}.npz", label=np.full(CAPTIONS, n)) for n in (1.0, 0.0))
     plain = first("triplet_sh", None)
-    assert first("ncr", ones) == first("ncr", None) == pytest.approx(plain)
-    assert first("ncr", zeros) < plain
+    assert first("ncr", certain) == first("ncr", None) == pytest.approx(plain)
+    assert first("ncr", uncertain) < plain
     margins = columns(tmp_path / "margins.npz", margin=np.full(CAPTIONS, 0.5))
     assert first("unified", margins) == pytest.approx(first("unified:margin=0.5", None))
 
 
 def test_soft_labels_are_those_of_the_captions_of_the_batch(start: Run, tmp_path: Path) -> None:
-    """A label of 0 for one caption alone lowers the loss of the one step that holds it."""
+    """A label of 0 for a single caption lowers the loss of the step that has it."""
     first = np.ones(CAPTIONS)
     first[3] = 0
     recipes = [
@@ -87,7 +87,7 @@ def test_soft_labels_are_those_of_the_captions_of_the_batch(start: Run, tmp_path
         for n, label in (("all", np.ones(CAPTIONS)), ("one", first))
     ]
     both = [losses(train(recipe, tmp_path / f"run{n}")) for n, recipe in enumerate(recipes)]
-    lower = [place for place, (a, b) in enumerate(zip(*both, strict=True)) if b != a]
+    lower = [step for step, (a, b) in enumerate(zip(*both, strict=True)) if b != a]
     assert lower and both[1][lower[0]] < both[0][lower[0]]
     assert lower == list(range(lower[0], len(both[0])))
 
@@ -200,7 +200,7 @@ def test_a_stop_in_stated_steps_goes_on_to_the_same_bits_past_a_batch_of_one(tmp
     with pytest.raises(Stop):
         train(recipe, tmp_path / "parted", save_every=1, observers=Observers(progress=stopping))
     resume(tmp_path / "parted")
-    one, other = (
+    expected, actual = (
         Checkpoint.load(path / "checkpoints" / "last.pt").weights for path in (whole.path, tmp_path / "parted")
     )
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert all(torch.equal(expected[name], actual[name]) for name in expected)

@@ -1,4 +1,4 @@
-"""Training on texts: a step by hand, mined negatives, rules, groups, resumed runs, processes, what is refused."""
+"""Does training on texts hold for a step by hand, mined negatives, rules, groups, resumed runs and processes?"""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def test_a_run_is_recorded_under_its_own_sides(tmp_path: Path) -> None:
 
 
 def first_step(folder: Path, recipe: Recipe) -> dict[str, float]:
-    """The loss and the gradient norm of the first batch, whose pairs and initial weights depend on the seed alone."""
+    """Return loss and gradient norm of the first batch; its pairs and initial weights depend on the seed alone."""
     task = prepare_task(resolve(recipe), folder, "cpu")
     batch = next(task.sampling.batches(task.train.relations))
     return train_step(task, new_state(task), Step(task.objective), batch, folder)
 
 
 def test_more_mined_negatives_in_sight_make_a_larger_loss(tmp_path: Path) -> None:
-    """Of one batch: without any, each query its own, the first one of every query, all of every query."""
+    """For a batch: no mined negatives, each query its own, the first of all queries, all of all queries."""
     choices: dict[str, dict[str, Any]] = {
         "none": {"negatives": "none"},
         "one of its own": {"negatives": "own", "mined": 1},
@@ -114,15 +114,15 @@ def test_more_mined_negatives_in_sight_make_a_larger_loss(tmp_path: Path) -> Non
     losses = [first_step(tmp_path, replace(PLAIN, **changes))["loss"] for changes in choices.values()]
     assert losses == sorted(losses)
     assert len(set(losses)) == len(losses)
-    one = first_step(tmp_path, replace(PLAIN, mined=1))["loss"]
-    assert losses[0] < losses[1] < one < losses[3]
+    mined = first_step(tmp_path, replace(PLAIN, mined=1))["loss"]
+    assert losses[0] < losses[1] < mined < losses[3]
     assert first_step(tmp_path, replace(PLAIN, mined=3))["loss"] == losses[3]  # the data have three
 
 
 def by_hand(task: Task, model: Any, rules: tuple[str, ...], margin: float) -> Tensor:
-    """½ (mean over queries + mean over documents) of −log softmax(s / 0.05)[+] over what no rule hides, in loops.
+    """½ (mean over queries + mean over documents) of −log softmax(s / 0.05)[+] over what rules leave, in loops.
 
-    Of a direction, a rule compares with the positive of the query of that direction.
+    In each direction, a rule compares with the positive of that direction's query.
     """
     batch = next(task.sampling.batches(task.train.relations))
     split, b = task.train, len(batch.images)
@@ -131,8 +131,8 @@ def by_hand(task: Task, model: Any, rules: tuple[str, ...], margin: float) -> Te
     S = model.score(model.encode_images(items), model.encode_texts(*task.captions.take(batch.captions, task.device)))
     assert isinstance(split.images, Texts)
     questions, answers = (
-        [texts[row] for row in own.tolist()]
-        for texts, own in ((split.images.texts, batch.images), (split.captions, batch.captions))
+        [texts[row] for row in of_batch.tolist()]
+        for texts, of_batch in ((split.images.texts, batch.images), (split.captions, batch.captions))
     )
     similarity = S.detach()
     from_queries, from_documents = set(), set()
@@ -253,7 +253,7 @@ def test_what_does_not_fit_is_one_message_before_anything_is_written(
 
 
 def test_a_model_of_texts_reads_no_pictures_and_one_of_pictures_no_texts(tmp_path: Path) -> None:
-    """The message spoke of pictures of another size."""
+    """The message named pictures of another size."""
     run = train(replace(PLAIN, epochs=0), tmp_path / "run")
     checkpoint = run.path / "checkpoints" / "last.pt"
     with pytest.raises(InputError, match=r"trained on, texts; got \(3, 16, 16\)\. Name data of the sides that"):
@@ -263,7 +263,7 @@ def test_a_model_of_texts_reads_no_pictures_and_one_of_pictures_no_texts(tmp_pat
 
 
 def train_recipes(folder: Path) -> None:
-    """Train every recipe, in float64, so that what differs is no rounding."""
+    """Train all recipes in float64, so that differences are not rounding."""
     torch.set_default_dtype(torch.float64)
     torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
     for name, recipe in RECIPES.items():
@@ -272,7 +272,7 @@ def train_recipes(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def shared_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of runs of one process and of two, named by recipe and number of processes."""
+    """Return the folder of runs of one process and of two, named by recipe and number of processes."""
     folder = tmp_path_factory.mktemp("runs")
     for size in (1, 2):
         run_ranks(train_recipes, size, folder)
@@ -281,13 +281,13 @@ def shared_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_two_processes_take_the_steps_of_one(name: str, shared_runs: Path) -> None:
-    one, two = (Run(shared_runs / f"{name} {size}") for size in (1, 2))
-    rows, expected = table(two.trajectory), table(one.trajectory)
+    alone, two = (Run(shared_runs / f"{name} {size}") for size in (1, 2))
+    rows, expected = table(two.trajectory), table(alone.trajectory)
     assert len(rows) == len(expected) > 4
     for row, other in zip(rows, expected, strict=True):
         for column in other.keys() - {"objective"}:
             assert float(row[column]) == pytest.approx(float(other[column]), rel=1e-9, abs=1e-12, nan_ok=True), column
-    for path in sorted((one.path / "checkpoints").iterdir()):
+    for path in sorted((alone.path / "checkpoints").iterdir()):
         ours, checkpoint = Checkpoint.load(two.path / "checkpoints" / path.name), Checkpoint.load(path)
         for key, tensor in checkpoint.weights.items():
             torch.testing.assert_close(ours.weights[key], tensor, rtol=1e-9, atol=1e-9, msg=key)

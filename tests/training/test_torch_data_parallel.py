@@ -1,6 +1,6 @@
-"""Is it still so why training does not stand on DistributedDataParallel, SyncBatchNorm and torch's gather?
+"""Do the reasons against DistributedDataParallel, SyncBatchNorm and torch's gather still hold?
 
-Where one of these fails with another version of torch, docs/processes.md is wrong there, and is to be weighed again.
+If a test fails with another version of torch, docs/processes.md is wrong there, and the choice needs a review.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PRECISE = 1e-12
 
 @pytest.fixture(scope="module")
 def printed() -> str:
-    """What the benchmark prints of three processes, on small batches."""
+    """Return the benchmark's output for three processes, on small batches."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(SCRIPT), *SMALL.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=1500, check=False, env=environment)
@@ -37,7 +37,7 @@ def printed() -> str:
 
 @pytest.fixture(scope="module")
 def gradients(printed: str) -> dict[str, dict[str, str]]:
-    """case -> variant -> how far its gradients are from those of one process."""
+    """Return case -> variant -> difference of its gradients to those of one process."""
     rows = [re.split(r"\s{2,}", line) for line in printed.split("\n\n")[1].splitlines()]
     assert rows[0] == ["gradients", "processes", *VARIANTS]
     return {row[0]: dict(zip(VARIANTS, row[2:], strict=True)) for row in rows[1:]}
@@ -96,8 +96,8 @@ def test_the_page_has_the_numbers_of_the_results() -> None:
     page = " ".join((ROOT / "docs" / "processes.md").read_text(encoding="utf-8").split())
     gradients, steps = (ROOT / "benchmarks" / "results" / "data_parallel.txt").read_text().split("\n\n")[1:3]
     cells = [re.split(r"\s{2,}", line) for line in steps.splitlines()]
-    place = cells[0].index("DDP unused")
-    ratios = [float(row[place].split(" / ")[1]) for row in cells[1:]]
+    column = cells[0].index("DDP unused")
+    ratios = [float(row[column].split(" / ")[1]) for row in cells[1:]]
     assert f"{min(ratios):.2f} to {max(ratios):.2f} of the processor time" in page
     of_three = {
         row[0]: row[2:] for row in (re.split(r"\s{2,}", line) for line in gradients.splitlines()) if row[1] == "3"
@@ -120,7 +120,7 @@ def test_kernels_of_sync_batch_norm_are_not_there_on_the_cpu() -> None:
 
 
 def test_towers_refuse_an_empty_share() -> None:
-    """SyncBatchNorm counts what a process is given: it could not tell an item that stands in for none."""
+    """SyncBatchNorm counts all items of a process: it could not leave out a stand-in for an empty share."""
     with pytest.raises(RuntimeError, match="empty"):
         nn.utils.rnn.pack_padded_sequence(torch.zeros(0, 3, 2), torch.zeros(0, dtype=torch.int64), batch_first=True)
 

@@ -38,7 +38,7 @@ def processes_of(run: Path) -> set[int]:
 
 
 def test_kill_9_of_torchrun_ends_its_processes_and_the_lock_holds_until_then(tmp_path: Path) -> None:
-    """They trained on, and a resumed run wrote beside them."""
+    """The processes trained on, and a resumed run wrote beside them."""
     run = tmp_path / "run"
     command = [sys.executable, "-P", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONSAFEPATH": "1"}

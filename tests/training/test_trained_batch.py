@@ -1,4 +1,4 @@
-"""Who listens to a training: sees every batch as it was trained, changes nothing, and may stop it."""
+"""Does a callback see each batch of a training, change nothing, and stop it if it asks to?"""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def recipe(objective: str = "ntxent", **choices: object) -> Recipe:
 def same(a: Run, b: Run) -> None:
     first, second = Checkpoint.load(a.last).weights, Checkpoint.load(b.last).weights
     assert first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
-    for one, other in ((a.trajectory, b.trajectory), (a.metrics, b.metrics), (a.config, b.config)):
-        assert one.read_bytes() == other.read_bytes()
+    for left, right in ((a.trajectory, b.trajectory), (a.metrics, b.metrics), (a.config, b.config)):
+        assert left.read_bytes() == right.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which epoch is the best, and never one of the warm-up unless the recipe says so."""
+"""Which epoch is the best? None of the warm-up, unless the recipe allows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good is the threshold? Precision and recall of what the mask leaves out, and how probabilities fit labels."""
+"""How good is the threshold? Precision and recall of the mask, and the fit of probabilities to labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .rates import Estimate, Quantity
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Of pairs with a probability of at least the threshold, in batches."""
+    """The accuracy of a mask that leaves out pairs of at least the threshold, in random batches."""
 
     threshold: float
     hidden: float  # share of the negatives that are left out
@@ -22,13 +22,13 @@ class Accuracy:
 
 
 def precision(above: npt.NDArray[np.bool_]) -> Quantity:
-    """Return the expected share of the pairs that are left out that match; NaN where none is."""
+    """Return the expected share of matches among the pairs left out; NaN if no pair is left out."""
     number = int(above.sum())
     return lambda p: float(p[above].sum()) / number if number else float("nan")
 
 
 def recall(above: npt.NDArray[np.bool_]) -> Quantity:
-    """Return the expected share of the false negatives that are left out; NaN without any."""
+    """Return the expected share of the false negatives that are left out; NaN without false negatives."""
 
     def share(p: Doubles) -> float:
         whole = float(p.sum())

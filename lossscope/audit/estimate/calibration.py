@@ -14,8 +14,8 @@ Doubles = npt.NDArray[np.float64]
 
 PRIOR_SD, INTERCEPT_SD = 0.75, 5.0  # of a weight and of the intercept, in log-odds a standard deviation of the signal
 _DRAWS = 400  # of the weights
-_STEPS, _WARM = 4000, 500  # of the sampler, and those at its start that are thrown away
-_MANY = 1000  # labels from which the posterior is close to normal
+_STEPS, _WARM = 4000, 500  # steps of the sampler, and the first ones, which it drops
+_MANY = 1000  # labels: from this number on the posterior is close to normal
 _SEED = 0
 
 
@@ -23,15 +23,15 @@ _SEED = 0
 class Calibration:
     """p = σ(b₀ + Σ bₖ zₖ) of signals z in standard deviations of random pairs.
 
-    `draws` are of the posterior, given labels; without labels there is nothing that says how sure the weights are.
+    `draws` come from the posterior, given labels. Without labels the uncertainty of the weights is unknown.
     """
 
     names: tuple[str, ...]  # of the signals, k
     weights: Doubles  # (k + 1,) the intercept first
     draws: Doubles | None = None  # (m, k + 1)
-    labels: int = 0  # that it was fitted on
+    labels: int = 0  # in the fit
     origin: str = ""  # where the weights come from, in words
-    deviations: Doubles | None = None  # (k + 1,) of the prior that labels start from; None: the usual ones
+    deviations: Doubles | None = None  # (k + 1,) of the prior before labels; None: `prior_sd`
 
     def logit(self, Z: Doubles, weights: Doubles | None = None) -> Doubles:
         """Return log-odds (n,) of signals (n, k)."""
@@ -44,8 +44,8 @@ class Calibration:
         p: Doubles = expit(self.logit(Z, weights))
         return p
 
-    def fitted(self, Z: Doubles, answers: npt.NDArray[np.bool_], origin: str) -> Calibration:
-        """Return the calibration after labels: the posterior, with this one's weights as the mean of its prior.
+    def fit(self, Z: Doubles, answers: npt.NDArray[np.bool_], origin: str) -> Calibration:
+        """Return the calibration after labels: the posterior of a prior whose mean is `weights`.
 
         Args:
             Z: (n, k) signals of labelled pairs.
@@ -86,7 +86,7 @@ def posterior_mode(Z: Doubles, answers: npt.NDArray[np.bool_], mean: Doubles, sd
 def posterior_draws(
     Z: Doubles, answers: npt.NDArray[np.bool_], mean: Doubles, sd: Doubles, start: Doubles, random: np.random.Generator
 ) -> Doubles:
-    """Return (m, k + 1) draws of the posterior by elliptical slice sampling, which has nothing to tune.
+    """Return (m, k + 1) draws of the posterior by elliptical slice sampling, which needs no tuning.
 
     Source: Murray, Adams & MacKay 2010.
     """

@@ -1,4 +1,4 @@
-"""From labels with strata to the rate that they count, or why there is none."""
+"""Count the rate of matches from labels with strata, or say why the labels give no rate."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from .design import Counted, Stratum, counted_rate
 from .labels import Labels
 
-_SAME = 0.1  # by how much of it shares of a stratum may differ: batches of another seed hold a little more or less
+_SAME = 0.1  # relative difference allowed between shares of a stratum: batches of another seed differ a little
 
 
 def count_labels(labels: Labels) -> tuple[Counted | None, tuple[str, ...]]:
-    """Return the counted rate and what is to be said of it; no rate where a stratum lacks an answer.
+    """Return the counted rate and notices about it; None if a stratum lacks an answer.
 
     Args:
-        labels: those without a stratum take no part.
+        labels: answers with strata; answers without a stratum do not count.
     """
     where = labels.where
     answered = [(row, answer) for row, answer in zip(labels.design, labels.answers.tolist(), strict=True) if row]

@@ -1,4 +1,4 @@
-"""The weights of signals before anybody has labelled a pair: fitted on data whose matches are known."""
+"""The weights of signals before the first label: fitted on data whose matches are known."""
 
 from __future__ import annotations
 
@@ -17,51 +17,51 @@ from .calibration import Calibration, Doubles, prior_sd
 
 FILE = Path(__file__).with_name("default_weights.json")
 _DRAWS = 400
-_WITHOUT = 0.0  # weight of a signal that no fit has, such as that of a user's file
-LIKE_TEXT_COSINE = "text_direct"  # of one set of texts, which no fit is of
+_WITHOUT = 0.0  # weight of a signal that no fit has, such as a user's
+LIKE_TEXT_COSINE = "text_direct"  # of one set of texts, for which no fit exists
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A logistic regression on pairs whose truth is known."""
+    """A logistic regression on judged pairs."""
 
     names: tuple[str, ...]  # k signals
     weights: Doubles  # (k + 1,) the intercept first
     covariance: Doubles  # (k + 1, k + 1)
 
     def without(self, dropped: Sequence[str]) -> Fit:
-        """Return the fit of the other signals: of the weights of those, a normal distribution, given 0 for the dropped.
+        """Return the fit of the other signals: the normal distribution of their weights, given 0 for the dropped ones.
 
-        It is what a fit without them would give where the likelihood is a parabola: signals that go with a dropped one
-        take its part. The intercept stays, because judged pairs are closer than pairs of random batches are.
+        A refit without them gives the same if the likelihood is a parabola: signals that correlate with a dropped one
+        take its weight. The intercept stays, because judged pairs are closer than pairs of random batches.
         """
-        keep = [place for place, name in enumerate(self.names) if name not in dropped]
-        drop = [place for place, name in enumerate(self.names) if name in dropped]
+        keep = [column for column, name in enumerate(self.names) if name not in dropped]
+        drop = [column for column, name in enumerate(self.names) if name in dropped]
         if not drop:
             return self
         b, H = self.weights[1:], np.linalg.inv(self.covariance)[1:, 1:]
         weights = b[keep] + np.linalg.solve(H[np.ix_(keep, keep)], H[np.ix_(keep, drop)] @ b[drop])
-        places = [0, *(1 + place for place in keep)]
-        precision = np.linalg.inv(self.covariance)[np.ix_(places, places)]
-        names = tuple(self.names[place] for place in keep)
+        rows = [0, *(1 + column for column in keep)]
+        precision = np.linalg.inv(self.covariance)[np.ix_(rows, rows)]
+        names = tuple(self.names[column] for column in keep)
         return Fit(names, np.r_[self.weights[0], weights], np.linalg.inv(precision))
 
 
 def default_calibration(names: Sequence[str], sides: Sides) -> Calibration:
-    """Return the weights for the signals that there are.
+    """Return the weights of these signals.
 
-    Of items with texts of their own, and of one set, they were fitted on the experts' and the crowd's judgements of
-    Flickr8k, equal in sum; of queries and documents on several kinds of such data, whose differences become the
-    deviations of the prior that labels start from. There is a fit with texts, one with embeddings, and one with both:
-    the one with the same groups is taken, without the signals that are not there (`Fit.without`). A signal that no fit
-    has gets 0.
+    For images with captions, and for one set, they were fitted on the experts' and the crowd's judgements of Flickr8k,
+    equal in sum. For queries and documents they were fitted on several kinds of such data; the differences between
+    kinds are the deviations of the prior before labels. The file has a fit with texts, one with embeddings, and one
+    with both. The fit with the groups of these signals is taken, without the signals that are missing here
+    (`Fit.without`). A signal that no fit has gets 0.
 
     Args:
         names: of the signals.
         sides: of the data.
 
     Raises:
-        InputError: no signal that a fit has.
+        InputError: no fit has any of the signals.
     """
     stored = member(read_json(FILE), "texts" if is_of_two_texts(names, sides) else "photos", dict, str(FILE))
     origin = str(member(stored, "origin", str, str(FILE)))
@@ -87,7 +87,7 @@ def default_calibration(names: Sequence[str], sides: Sides) -> Calibration:
 
 
 def is_of_two_texts(names: Sequence[str], sides: Sides) -> bool:
-    """Return whether the data are queries and documents, by their names or by signals that compare their texts."""
+    """Return whether the data are queries and documents: their names say so, or signals that compare their texts."""
     return not sides.is_one_set and (not sides.is_image_text or LIKE_TEXT_COSINE in names)
 
 
@@ -99,7 +99,7 @@ def _fit(stored: Any) -> Fit:
 def _deviations(fit: Fit, columns: Sequence[int | None]) -> Doubles:
     """Return the standard deviations of the prior, (k + 1,).
 
-    A weight that the fit has gets its deviation between kinds; the intercept and other weights get the usual ones.
+    A weight of the fit gets its deviation between kinds; the intercept and other weights get those of `prior_sd`.
     """
     usual, between_kinds = prior_sd(1 + len(columns)), np.sqrt(np.diag(fit.covariance))
     return np.array([usual[0], *(usual[-1] if column is None else between_kinds[column] for column in columns)])

@@ -1,4 +1,4 @@
-"""Do linear heads on frozen vectors find more, trained without the suspects? A trial on items that are held out."""
+"""Do linear heads on frozen vectors find more when trained without the suspects? A trial on held-out items."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from ..types import Floats
 from .calibration import Doubles
 
 Flags = npt.NDArray[np.bool_]
-Ranking = Literal["by probability", "left out", "as labelled"]  # what a suspect is, see Difference
+Ranking = Literal["by probability", "left out", "as labelled"]  # how a suspect counts, see Difference
 RANKINGS: tuple[Ranking, ...] = ("by probability", "left out", "as labelled")
 MEASURES = ("R@1", "R@5", "mAP")  # of a query, in per cent
 SEEDS = 5
 WIDTH = 128  # of the heads, at most
 _STEPS, _RATE = 150, 0.003  # of each training; the learning rate falls to 0 on a line
-_QUERIES, _CANDIDATES = 2000, 10_000  # that are drawn at most
+_QUERIES, _CANDIDATES = 2000, 10_000  # at most
 _BATCH = 512  # pairs of a batch at most: the time of a step grows with their square
-_LEAST = 40  # queries that are too few to be cut in halves
+_LEAST = 40  # queries: fewer cannot be cut in halves
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A measure of the heads that were trained with the mask, less that of those without: its mean and 95 %."""
+    """A measure of heads trained with the mask, less that of heads trained without it: mean and 95 % interval."""
 
     ranking: Ranking  # a suspect is a right answer with its probability, left out, or a wrong answer
     measure: str
@@ -50,9 +50,9 @@ class Difference:
 
 @dataclass(frozen=True)
 class Trial:
-    """What heads found on the items that they were not trained on."""
+    """What the heads found on held-out items."""
 
-    vectors: str  # that they are trained on
+    vectors: str  # of the training
     objective: str
     width: int
     queries: int
@@ -62,25 +62,25 @@ class Trial:
 
     @property
     def headline(self) -> Difference:
-        """The mAP by probability, which says whether there is a difference."""
+        """The difference of mAP by probability; with labels it decides the verdict."""
         return next(part for part in self.differences if (part.ranking, part.measure) == (RANKINGS[0], MEASURES[-1]))
 
 
 @dataclass(frozen=True, eq=False)
 class TrialItems:
-    """Items of two sides with vectors, which of them are known to match, and which are suspected to."""
+    """Items of two sides with vectors, their positives, and their suspects."""
 
     name: str  # of the vectors
     first: Floats  # (N, d)
     second: Floats  # (M, d)
     relations: Relations  # of two sides
     hidden: Any  # (N, M) sparse bool, pairs that the mask leaves out
-    probability: Any  # (N, M) sparse, that a pair which is not known to match does
+    probability: Any  # (N, M) sparse, that a pair matches that is no known positive
 
     def take(self, queries: Rows, candidates: Rows) -> TrialItems:
-        """Return the items of some rows of both sides."""
+        """Return the items at these rows of both sides."""
         relations = self.relations
-        rows, columns = _places(queries, relations.first), _places(candidates, relations.second)
+        rows, columns = _positions(queries, relations.first), _positions(candidates, relations.second)
         positives = np.stack([rows[relations.positives[:, 0]], columns[relations.positives[:, 1]]], 1)
         positives = positives[(positives != NONE).all(1)]
         mined = None if relations.negatives is None else relations.negatives[queries]
@@ -93,21 +93,21 @@ class TrialItems:
 
     @property
     def owners(self) -> Rows:
-        """(M,) the first query that has each candidate as a positive, or else as a mined negative; −1 of none."""
+        """(M,) the first query with the candidate as a positive, or else as a mined negative; −1 without any."""
         owners, relations = np.full(self.relations.second, NONE), self.relations
         if relations.negatives is not None:
-            rows, places = np.nonzero(relations.negatives != NONE)
-            owners[relations.negatives[rows, places][::-1]] = rows[::-1]
+            rows, columns = np.nonzero(relations.negatives != NONE)
+            owners[relations.negatives[rows, columns][::-1]] = rows[::-1]
         pairs = relations.positives[np.argsort(-relations.positives[:, 0], kind="stable")]
         owners[pairs[:, 1]] = pairs[:, 0]
         return owners
 
 
-def _places(rows: Rows, size: int) -> Rows:
-    """(size,) the place of each row among those that are taken; −1 of the others."""
-    places = np.full(size, NONE)
-    places[rows] = np.arange(len(rows))
-    return places
+def _positions(rows: Rows, size: int) -> Rows:
+    """(size,) the position of each row in `rows`; −1 of other rows."""
+    positions = np.full(size, NONE)
+    positions[rows] = np.arange(len(rows))
+    return positions
 
 
 def held_out_trial(
@@ -120,20 +120,20 @@ def held_out_trial(
 ) -> Trial:
     """Train heads with and without the mask, each on a half of the queries, and rank the other half.
 
-    A head is x ↦ (x + x W) / |x + x W|, W = 0 at the start, one for each side. Both trainings of a half have the same
-    batches. Five seeds cut the queries and draw the batches; each has each query once among those that are ranked. A
-    query's value is the mean of both directions, of its own rank and of those of its candidates.
+    A head is x ↦ (x + x W) / |x + x W|, W = 0 at the start; each side has a head. Both trainings of a half have the
+    same batches. Five seeds cut the queries and draw the batches; each seed ranks each query once. A query's value is
+    the mean of both directions: of its rank and of the ranks of its candidates.
 
     Args:
-        items: of which 2,000 queries with 10,000 candidates are drawn, at most.
+        items: at most 2,000 queries and 10,000 candidates are drawn from them.
         objective: of the training.
         name: of the objective.
-        batch_size: pairs of a batch, of which 512 are taken at most, and no more than a half has.
+        batch_size: pairs of a batch; at most 512, and at most a half of the pairs.
         seed: of the first cut.
         progress: called with (label, done, of).
 
     Raises:
-        InputError: too few queries, a mask without a pair of theirs, or an objective that does not take the batches.
+        InputError: too few queries, a mask without a pair of the items, or an objective that does not take the batches.
     """
     if objective.traits.required_info:
         raise InputError(f"{name} must be a function of similarities; it reads {objective.traits.required_info[0]}")
@@ -144,16 +144,16 @@ def held_out_trial(
     shape = items.relations.first, SEEDS, len(RANKINGS), len(MEASURES)
     with_mask, without = np.full(shape, np.nan), np.full(shape, np.nan)
     largest = 0
-    for place in range(SEEDS):
-        for number, (train, test, rows) in enumerate(_halves(items, seed + place)):
-            sampling = Sampling("pairs", min(batch_size, _BATCH), seed + place, min_batch_size=2)
+    for trial in range(SEEDS):
+        for number, (train, test, rows) in enumerate(_halves(items, seed + trial)):
+            sampling = Sampling("pairs", min(batch_size, _BATCH), seed + trial, min_batch_size=2)
             largest = max(largest, *(batch.pairs for batch in sampling.batches(train.relations)))
             found = [_train(train, test, objective, sampling, is_masked) for is_masked in (True, False)]
-            answers = _answers(test, seed + place)
+            answers = _answers(test, seed + trial)
             for values, (first, second) in zip((with_mask, without), found, strict=True):
-                values[rows, place] = _values(first @ second.T, test, answers)
+                values[rows, trial] = _values(first @ second.T, test, answers)
             if progress:
-                progress("trial of the mask", 2 * place + number + 1, 2 * SEEDS)
+                progress("trial of the mask", 2 * trial + number + 1, 2 * SEEDS)
     is_ranked = np.isfinite(without[:, :, 0, 0]).all(1)
     if is_ranked.sum() < _LEAST:
         raise InputError(f"a trial needs {_LEAST} queries whose positives are theirs alone; got {is_ranked.sum()}")
@@ -172,7 +172,7 @@ def held_out_trial(
 def crossed_interval(values: Doubles) -> tuple[float, float, float]:
     """Return the mean of (n, s) values of queries and seeds, and mean ∓ t · SE, where both are random.
 
-    SE² = var(means of queries) / n + var(means of seeds) / s, which counts what is of neither alone twice; the degrees
+    SE² = var(means of queries) / n + var(means of seeds) / s, which counts the interaction of both twice. The degrees
     of freedom are those of Welch and Satterthwaite.
     """
     parts = [(values.mean(axis).var(ddof=1) / values.shape[1 - axis], values.shape[1 - axis]) for axis in (1, 0)]
@@ -186,7 +186,7 @@ def crossed_interval(values: Doubles) -> tuple[float, float, float]:
 
 
 def _draw(items: TrialItems, seed: int) -> TrialItems:
-    """Return queries with positives, drawn until there are enough, and their candidates."""
+    """Draw queries with positives, and their candidates."""
     relations = items.relations
     if relations.one_set:
         raise InputError("a trial must be of two sides; these are items of one labelled set")
@@ -197,7 +197,7 @@ def _draw(items: TrialItems, seed: int) -> TrialItems:
         raise InputError(f"a trial must have {_LEAST} queries with a positive; got {len(queries)}")
     owners = items.owners
     candidates = np.nonzero((owners == NONE) | np.isin(owners, queries))[0]
-    if len(candidates) > _CANDIDATES:  # those of nobody fill up what is left
+    if len(candidates) > _CANDIDATES:  # candidates without a query fill up the rest
         of_queries = candidates[owners[candidates] != NONE]
         others = random.permutation(candidates[owners[candidates] == NONE])
         candidates = np.sort(np.r_[of_queries, others[: max(_CANDIDATES - len(of_queries), 0)]])
@@ -205,7 +205,7 @@ def _draw(items: TrialItems, seed: int) -> TrialItems:
 
 
 def _narrow(items: TrialItems) -> TrialItems:
-    """Return items whose vectors have at most 128 dimensions, those of the largest singular values."""
+    """Project the vectors on at most 128 dimensions, those of the largest singular values."""
     if items.first.shape[1] <= WIDTH:
         return items
     from sklearn.decomposition import TruncatedSVD
@@ -217,7 +217,7 @@ def _narrow(items: TrialItems) -> TrialItems:
 
 
 def _halves(items: TrialItems, seed: int) -> list[tuple[TrialItems, TrialItems, Rows]]:
-    """Return what is trained on, what is ranked, and the rows of the queries of the latter; each half is both once."""
+    """Return (items to train on, items to rank, rows of the ranked queries) twice: each half is ranked once."""
     random = np.random.default_rng(seed)
     side = random.permutation(items.relations.first) % 2
     owners = items.owners
@@ -230,7 +230,7 @@ def _halves(items: TrialItems, seed: int) -> list[tuple[TrialItems, TrialItems, 
 def _train(
     items: TrialItems, test: TrialItems, objective: Objective, sampling: Sampling, is_masked: bool
 ) -> tuple[Tensor, Tensor]:
-    """Train both heads on some items; return the vectors that they make of others."""
+    """Train both heads on the training items; return their vectors of the test items."""
     sides = [torch.from_numpy(side) for side in (items.first, items.second)]
     width = sides[0].shape[1]
     heads = [torch.zeros(width, width, requires_grad=True) for _ in sides]
@@ -262,13 +262,13 @@ def _apply(head: Tensor, vectors: Tensor) -> Tensor:
 
 
 def _batches(relations: Relations, sampling: Sampling) -> Iterator[Batch]:
-    """Yield the batches of as many epochs as have 150."""
+    """Yield 150 batches, from as many epochs as they need."""
     epochs = (sampling.batches(relations, epoch) for epoch in count())
     return islice(chain.from_iterable(epochs), _STEPS)
 
 
 def _mask(batch: Batch, relations: Relations, hidden: Flags | None) -> Mask:
-    """Return the mask of a batch, without the pairs that are hidden."""
+    """Return the mask of a batch, without the hidden pairs."""
     mask = batch.mask(relations)
     if hidden is None:
         return mask
@@ -299,7 +299,7 @@ def _answers(items: TrialItems, seed: int) -> list[Answers]:
 
 
 def _values(S: Tensor, items: TrialItems, answers: Sequence[Answers]) -> Doubles:
-    """Return (N, rankings, measures) of the queries, the mean of both directions; NaN without a positive."""
+    """Return (N, rankings, measures), each query's mean of both directions; NaN without a positive."""
     first = _of_direction(S, answers)
     second = _of_direction(S.T.contiguous(), [ranking.t() for ranking in answers])
     owners, size = items.owners, items.relations.first
@@ -312,26 +312,26 @@ def _values(S: Tensor, items: TrialItems, answers: Sequence[Answers]) -> Doubles
 
 
 def _of_direction(S: Tensor, answers: Sequence[Answers]) -> Doubles:
-    """Return (q, rankings, measures) of queries, rows of S; NaN without a positive."""
+    """Return (q, rankings, measures) of the queries, rows of S; NaN without a positive."""
     order = S.argsort(dim=1, descending=True, stable=True)
-    places = torch.empty_like(order).scatter_(1, order, torch.arange(S.shape[1]).expand_as(order)).numpy()
-    return np.stack([_measures(places, ranking) for ranking in answers], 1)
+    positions = torch.empty_like(order).scatter_(1, order, torch.arange(S.shape[1]).expand_as(order)).numpy()
+    return np.stack([_measures(positions, ranking) for ranking in answers], 1)
 
 
-def _measures(places: Rows, answers: Answers) -> Doubles:
-    """Return (q, measures) of the places (q, c) that candidates have; NaN without a positive."""
+def _measures(positions: Rows, answers: Answers) -> Doubles:
+    """Return (q, measures) from the positions (q, c) of candidates; NaN without a positive."""
     pairs = np.concatenate([answers.right, answers.left_out])
     is_right = np.arange(len(pairs)) < len(answers.right)
-    rows, place = pairs[:, 0], places[pairs[:, 0], pairs[:, 1]]
-    order = np.lexsort((place, rows))
-    rows, place, is_right = rows[order], place[order], is_right[order]
+    rows, position = pairs[:, 0], positions[pairs[:, 0], pairs[:, 1]]
+    order = np.lexsort((position, rows))
+    rows, position, is_right = rows[order], position[order], is_right[order]
     starts = np.searchsorted(rows, rows)
     nth, left_out = (counts - np.r_[0, counts][starts] for counts in (np.cumsum(is_right), np.cumsum(~is_right)))
-    rows, rank, nth = rows[is_right], (place - left_out + 1)[is_right], nth[is_right]
-    number = np.bincount(rows, minlength=len(places))
-    values = np.full((len(places), len(MEASURES)), np.nan)
+    rows, rank, nth = rows[is_right], (position - left_out + 1)[is_right], nth[is_right]
+    number = np.bincount(rows, minlength=len(positions))
+    values = np.full((len(positions), len(MEASURES)), np.nan)
     is_query = number > 0
-    best = rank[nth == 1]  # a row of each query, in their order
-    precision = np.bincount(rows, nth / rank, len(places))[is_query] / number[is_query]
+    best = rank[nth == 1]  # one row a query, in their order
+    precision = np.bincount(rows, nth / rank, len(positions))[is_query] / number[is_query]
     values[is_query] = 100 * np.stack([best <= 1, best <= 5, precision], 1)
     return values

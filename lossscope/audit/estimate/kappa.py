@@ -15,7 +15,7 @@ _Z = 1.959963984540054  # standard deviations of the middle 95 % of a normal
 
 @dataclass(frozen=True)
 class Agreement:
-    """What two people answered of the pairs that both called a match or none."""
+    """The answers of two people to the pairs that both answered yes or no."""
 
     files: tuple[str, str]
     pairs: int
@@ -29,17 +29,18 @@ def agreement(files: tuple[str, str], first: Sequence[bool], second: Sequence[bo
     Args:
         files: of their answers.
         first: (n,) the answers of the first to the pairs that both answered.
-        second: (n,) those of the second.
+        second: (n,) the answers of the second.
     """
     a, b = np.array(first, bool), np.array(second, bool)
     return Agreement(files, len(a), int((a == b).sum()), cohen_kappa(a, b))
 
 
 def cohen_kappa(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> Estimate:
-    """κ = (o − e) / (1 − e), o the share of pairs answered alike, e that expected by chance.
+    """κ = (o − e) / (1 − e), o the share of pairs answered alike, e the share expected by chance.
 
-    The interval is κ ± 1.96 standard errors of many pairs, within −1..1. NaN where e = 1: both gave one answer alone.
-    There is no interval where all pairs are answered alike: the standard error would be 0, which few pairs do not show.
+    The interval is κ ± 1.96 standard errors of many pairs, within −1..1. κ is NaN where e = 1: both people gave a
+    single answer to all pairs. If all pairs are answered alike, the standard error is 0, which few pairs cannot show:
+    there is no interval.
 
     Source: Cohen 1960; Fleiss, Cohen & Everitt 1969 (standard error).
     """

@@ -1,4 +1,4 @@
-"""Labels of pairs that somebody gave: read from the sheet, or from what the page downloads."""
+"""Read labels of pairs from the sheet, or from the labels.csv of the page."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _LEAST = 10  # answers
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Different pairs with their answers, unsure and unanswered ones left out.
+    """Different pairs with their answers, without unsure and unanswered ones.
 
-    Pairs that are known to match and copies are none of `pairs`: their probability does not come from the signals.
+    `pairs` has no known matches and no copies: their probability does not come from the signals.
     """
 
     pairs: PairRows
     answers: npt.NDArray[np.bool_]  # (n,)
-    design: tuple[DesignRow | None, ...]  # (n,) the stratum that each was drawn from; None: it was not drawn for a rate
+    design: tuple[DesignRow | None, ...]  # (n,) the stratum of each; None: it was not drawn for a rate
     given: PairRows  # all answered pairs, in the order of the file
     given_answers: npt.NDArray[np.bool_]
     given_design: tuple[DesignRow | None, ...]
@@ -48,11 +48,11 @@ class Labels:
     denied: int  # of these, pairs whose answer is no
     where: str  # the file or files, as messages name them
     agreements: tuple[Agreement, ...] = ()  # of each two files
-    disputed: int = 0  # pairs that people answer differently, which are left out
+    disputed: int = 0  # pairs left out because people answer them differently
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What was left out of them."""
+        """Which answers were left out?"""
         notices = []
         if self.disputed:
             pairs = "1 pair is" if self.disputed == 1 else f"{self.disputed} pairs are"
@@ -73,19 +73,19 @@ class Labels:
 def read_labels(
     paths: Path | str | Sequence[Path | str], material: Material, is_copy: Callable[[PairRows], Rows] | None = None
 ) -> Labels:
-    """Return the labelled pairs of sheets, a pair that is answered twice alike once.
+    """Return the labelled pairs of sheets; a pair that is answered twice alike counts once.
 
-    Of one set, (a, b) is (b, a). Each file is of one person; pairs that people answer differently are left out.
+    In one set, (a, b) is (b, a). Each file belongs to a person; pairs that people answer differently are left out.
 
     Args:
-        paths: of a sheet, or of one of each person.
-        material: whose items they name.
-        is_copy: pairs -> (n,) 1 where a copy proves that they match; None: none are.
+        paths: of a sheet, or of a sheet of each person.
+        material: the items that the sheets name.
+        is_copy: pairs -> (n,) 1 where a copy proves that they match; None: no pair is a copy.
 
     Raises:
-        InputError: words that are no answers, items that are none of the split, an item with itself, a pair with both
-            answers in one file, less than ten answers of pairs that are neither known to match nor copies, and answers
-            that are all the same.
+        InputError: a word that is no answer, an item outside the split, an item with itself, a pair with both answers
+            in a file, fewer than ten answers to pairs that are neither known to match nor copies, or answers that are
+            all the same.
     """
     files = [paths] if isinstance(paths, (Path, str)) else list(paths)
     people = [_read_answers(path, material) for path in files]
@@ -129,7 +129,7 @@ def read_labels(
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a person said of a pair, yes or no."""
+    """The answer of a person to a pair, yes or no."""
 
     left: int  # row
     right: int  # row
@@ -147,29 +147,29 @@ class _Person:
 
 
 def _read_answers(path: Path | str, material: Material) -> _Person:
-    """Return the pairs of a file that are answered yes or no."""
+    """Return the pairs of a file that have the answer yes or no."""
     file = read_pair_file(path, material.relations.sides)
     given = _answers(file, answer_column(material.relations.sides))
     left, right = resolve_pairs(material, file.left, file.right, file.where, file.lines)
     one_set = material.relations.one_set
-    places: dict[tuple[int, int], int] = {}  # pair -> where its answer stands
-    for place, (a, b, answer) in enumerate(zip(left.tolist(), right.tolist(), given, strict=True)):
+    positions: dict[tuple[int, int], int] = {}  # pair -> position of its answer in the file
+    for position, (a, b, answer) in enumerate(zip(left.tolist(), right.tolist(), given, strict=True)):
         if answer is None:
             continue
         if one_set and a == b:
-            raise InputError(f"a pair must be of two items; line {file.lines[place]} of {file.where} has one twice")
+            raise InputError(f"a pair must be of two items; line {file.lines[position]} of {file.where} has one twice")
         pair = (b, a) if one_set and b < a else (a, b)
-        first = places.setdefault(pair, place)
+        first = positions.setdefault(pair, position)
         if given[first] != answer:
             raise InputError(
-                f"a pair must have one answer; lines {file.lines[first]} and {file.lines[place]} of {file.where} "
-                f"answer the same pair with {_written(file, first)} and {_written(file, place)}"
+                f"a pair must have one answer; lines {file.lines[first]} and {file.lines[position]} of {file.where} "
+                f"answer the same pair with {_written(file, first)} and {_written(file, position)}"
             )
-        if file.design[first] is None:  # a pair of the design counts, though it is answered for the fit, too
-            places[pair] = place
+        if file.design[first] is None:  # the row with a stratum counts, though the fit has the pair, too
+            positions[pair] = position
     answers = {
-        pair: _Answer(int(left[place]), int(right[place]), bool(given[place]), file.design[place])
-        for pair, place in places.items()
+        pair: _Answer(int(left[position]), int(right[position]), bool(given[position]), file.design[position])
+        for pair, position in positions.items()
     }
     return _Person(file.where, answers, sum(answer is None for answer in given))
 
@@ -181,13 +181,13 @@ def _agreement(first: _Person, second: _Person) -> Agreement:
     return agreement((first.where, second.where), *answers)
 
 
-def _written(file: PairFile, place: int) -> str:
-    """Return an answer as it is written."""
-    return "" if file.answers is None else shorten(file.answers[place])
+def _written(file: PairFile, position: int) -> str:
+    """Return the answer as the file has it."""
+    return "" if file.answers is None else shorten(file.answers[position])
 
 
 def _answers(file: PairFile, column: str) -> list[bool | None]:
-    """Return the answer of each row, None where there is none."""
+    """Return the answer of each row; None if it has no answer."""
     if file.answers is None:
         raise InputError(f"{file.where} must have the column {column}, with yes, no or unsure; it has none")
     for line, word in zip(file.lines, file.answers, strict=True):

@@ -1,4 +1,4 @@
-"""What does the loss of a model that is right about all pairs stay at, because false negatives count as negatives?"""
+"""How low can the loss of a perfect model go, if false negatives count as negatives?"""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .calibration import Calibration, Doubles, interval
 from .rates import BatchPairs, Estimate
 
 Flags = npt.NDArray[np.bool_]
-_MATCH, _APART = 1.0, -1.0  # similarities of a model that is right: no vectors can do more
+_MATCH, _APART = 1.0, -1.0  # similarities of a perfect model: vectors cannot do better
 _TRUTHS = 10  # draws of which pairs match, for the value
 _WEIGHTS = 50  # draws of the posterior, for the interval
-_PAIRS = 1 << 20  # of all batches in one direction that a draw is evaluated on; queries of large batches are drawn
+_PAIRS = 1 << 20  # of all batches in a direction, for each draw; from large batches queries are drawn
 _SEED = 3
 
 
@@ -32,13 +32,13 @@ _SEED = 3
 class LossFloor:
     """Mean losses of a query where positives and false negatives have a similarity of 1, all others −1.
 
-    A model that cannot know which of several matches was labelled does no better, in the mean, on an objective that
-    compares them; on a softmax of a small temperature the loss is E log(1 + m), m false negatives in the batch.
+    A model cannot know which of several matches was labelled. On an objective that compares them its mean loss is no
+    lower; on a softmax of a small temperature it is E log(1 + m), m false negatives in the batch.
     """
 
     objective: str
     counted: Estimate  # false negatives are negatives
-    masked: Estimate  # those from the threshold on are left out
+    masked: Estimate  # the mask leaves out those from the threshold on
     without: float  # all of them are left out
 
 
@@ -53,15 +53,15 @@ def loss_floor(
 ) -> LossFloor:
     """Return the floors of an objective, with intervals by draws of the weights and of which pairs match.
 
-    Of batches with more than a million pairs together each draw takes other queries, against all of their candidates;
-    not of an objective whose rows depend on each other.
+    If the batches have more than a million pairs together, each draw takes other queries, against all of their
+    candidates. An objective whose rows depend on each other takes all queries.
 
     Args:
         pairs: of random batches.
         relations: of the split.
-        calibration: says p; without draws there are no intervals.
-        threshold: from which the mask leaves a pair out.
-        objective: whose losses.
+        calibration: gives p; without its draws the floors have no intervals.
+        threshold: the mask leaves out pairs of this probability or more.
+        objective: of the losses.
         name: of the objective.
         progress: called with (label, done, of).
 
@@ -72,7 +72,7 @@ def loss_floor(
         raise InputError(f"{name} must be a function of similarities; it reads more, which a made-up model lacks")
     random = np.random.default_rng(_SEED)
     p = pairs.probabilities(calibration)
-    posterior = [] if calibration.draws is None else _spaced(calibration.draws)
+    posterior = [] if calibration.draws is None else _space_evenly(calibration.draws)
     hidden = [block > 0 for block in pairs.of_batches((p >= threshold).astype(np.float64))]
     directions = list(_directions(pairs.batches, relations, hidden))
     mixes_rows = objective.coupled or objective.traits.square
@@ -97,8 +97,8 @@ def loss_floor(
     return LossFloor(name, Estimate(counted, *low[0]), Estimate(masked, *low[1]), without)
 
 
-def _spaced(draws: Doubles) -> list[Doubles]:
-    """Return 50 draws, or all of fewer, at equal steps."""
+def _space_evenly(draws: Doubles) -> list[Doubles]:
+    """Return at most 50 draws, at equal steps."""
     return list(draws[np.linspace(0, len(draws) - 1, min(_WEIGHTS, len(draws))).round().astype(int)])
 
 
@@ -112,14 +112,14 @@ class _Direction:
     hidden: Flags  # (q, c) pairs that the mask of the audit leaves out
 
     def losses(self, objective: Objective, name: str, rows: Rows, truth: Flags, is_whole: bool) -> list[float]:
-        """Return the mean losses of some queries: false negatives counted, masked, and, of the whole, without them.
+        """Return the mean losses of queries: false negatives counted, masked, and, if asked for, all left out.
 
         Args:
-            objective: whose losses.
+            objective: of the losses.
             name: of the objective.
             rows: of the queries.
             truth: (r, c) which of their negatives match.
-            is_whole: whether the last is asked for.
+            is_whole: whether to compute the loss without false negatives, too.
         """
         mask, match = self.mask.rows(torch.from_numpy(rows)), torch.from_numpy(truth)
         S = torch.where(mask.match | match, _MATCH, _APART)
@@ -129,16 +129,16 @@ class _Direction:
 
 
 def _directions(batches: Sequence[Batch], relations: Relations, hidden: Sequence[Flags]) -> Iterator[_Direction]:
-    """Yield the directions of batches: both, or one of a labelled set."""
-    for place, (batch, flags) in enumerate(zip(batches, hidden, strict=True)):
+    """Yield the directions of batches: both, or the only one of a labelled set."""
+    for number, (batch, flags) in enumerate(zip(batches, hidden, strict=True)):
         mask = batch.mask(relations, "mask")
-        yield _Direction(place, False, mask, flags)
+        yield _Direction(number, False, mask, flags)
         if not batch.is_one_set:
-            yield _Direction(place, True, mask.t(), np.ascontiguousarray(flags.T))
+            yield _Direction(number, True, mask.t(), np.ascontiguousarray(flags.T))
 
 
 def _mean(objective: Objective, name: str, S: Tensor, mask: Mask) -> float:
-    """Return the mean loss of the queries that have one."""
+    """Return the mean loss of the queries that have a loss."""
     weights = objective(S, mask)
     if weights.values is None:
         raise InputError(f"{name} must have a loss; it states its gradient alone")

@@ -1,4 +1,4 @@
-"""A CSV file of pairs, named by ids, and perhaps with answers: the sheet, labels.csv, or pairs to score."""
+"""Read a CSV file of pairs by their ids, perhaps with answers: the sheet, labels.csv, or pairs to score."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class DesignRow:
 
     @property
     def cells(self) -> tuple[str, str]:
-        """What stands in the columns of a sheet."""
+        """The text of both columns of a sheet."""
         return f"{self.stratum} of {self.of}", f"{self.share:.9f}"
 
 
 @dataclass(frozen=True)
 class PairFile:
-    """What a file of n pairs says."""
+    """The n pairs of a file."""
 
     where: str  # the file, as messages name it
-    left: Sequence[str]  # (n,) what names items of the first side
+    left: Sequence[str]  # (n,) ids of items of the first side
     right: Sequence[str]  # (n,) of the second
     lines: Sequence[int]  # (n,) of the file
     answers: Sequence[str] | None  # (n,) in small letters; None without their column
@@ -46,7 +46,7 @@ class PairFile:
 
 
 def pair_columns(sides: Sides) -> tuple[str, str]:
-    """Return the columns that name both items: the names of the sides, of one set `item` and `item 2`.
+    """Return the columns that name both items: the names of the sides; of one set `item` and `item 2`.
 
     >>> pair_columns(Sides("query", "document")), pair_columns(Sides("item", None))
     (('query', 'document'), ('item', 'item 2'))
@@ -55,22 +55,22 @@ def pair_columns(sides: Sides) -> tuple[str, str]:
 
 
 def answer_column(sides: Sides) -> str:
-    """Return the column of answers: `answer`, unless a side is called so."""
+    """Return the column of answers: `answer`, unless a side has this name."""
     return next(name for name in ("answer", "label", "match") if name not in pair_columns(sides))
 
 
 def design_columns(sides: Sides) -> tuple[str, str]:
-    """Return the columns of a pair's stratum and of the stratum's share, unless a side is called so."""
+    """Return the columns of a pair's stratum and of the stratum's share; names of sides are avoided."""
     if {"stratum", "share"} & set(pair_columns(sides)):
         return "score stratum", "stratum share"
     return "stratum", "share"
 
 
 def read_pair_file(path: Path | str, sides: Sides) -> PairFile:
-    """Read a file of pairs; every value is a text, as it stands there, without blanks around it.
+    """Read a file of pairs; each value is its text in the file, without blanks around it.
 
-    Raises InputError for a file without pairs, without the columns of the sides, with an empty id, or with a stratum or
-    share that is none.
+    Raises InputError for a file without pairs, without the columns of the sides, with an empty id, or with a malformed
+    stratum or share.
     """
     where, names, answer = show_path(Path(path)), pair_columns(sides), answer_column(sides)
     table = join_blocks(iter_csv_rows(str(path), lambda name: True))
@@ -90,7 +90,7 @@ def read_pair_file(path: Path | str, sides: Sides) -> PairFile:
         if "" in columns[name]:
             line = table.lines[columns[name].index("")]
             raise InputError(f"column {name} of {where} must name an item in every row; line {line} is empty")
-    answers = [one.lower() for one in columns[answer]] if answer in columns else None
+    answers = [word.lower() for word in columns[answer]] if answer in columns else None
     design = _design(columns, design_columns(sides), table.lines, where)
     return PairFile(where, columns[names[0]], columns[names[1]], table.lines, answers, design)
 

@@ -24,7 +24,7 @@ _SEED = 1
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its 95 % interval, which is None where nothing says how sure it is."""
+    """A number and its 95 % interval; None if its uncertainty is unknown."""
 
     value: float
     low: float | None = None
@@ -33,12 +33,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class WeightShare:
-    """The share of an objective's gradient weight on negatives that is on false ones, under one source."""
+    """The share of an objective's weight on negatives that lies on false negatives, under one source."""
 
     source: str
     objective: str
     share: Estimate
-    above: float  # of it, on pairs that the mask leaves out
+    above: float  # share of the weight on pairs that the mask leaves out
     epoch: int | None = None
 
 
@@ -47,7 +47,7 @@ class BatchPairs:
     """The negatives of random batches, with their signals."""
 
     batches: Sequence[Batch]
-    negative: Sequence[npt.NDArray[np.bool_]]  # (b, c) of each batch, which pairs these are
+    negative: Sequence[npt.NDArray[np.bool_]]  # (b, c) of each batch, True at negatives
     Z: Doubles  # (n, k) signals, of all batches one after the other
     copy: Rows  # (n,) 1 where a copy proves that the pair matches
 
@@ -57,7 +57,7 @@ class BatchPairs:
         return p
 
     def of_batches(self, p: Doubles) -> list[Doubles]:
-        """Return probabilities (b, c) of each batch, 0 where items are not negatives."""
+        """Return probabilities (b, c) of each batch, 0 where a pair is no negative."""
         split = np.split(p, np.cumsum([int(mask.sum()) for mask in self.negative])[:-1])
         filled = []
         for mask, values in zip(self.negative, split, strict=True):
@@ -77,12 +77,12 @@ def estimates(
     quantities: Sequence[Quantity],
     progress: Progress | None = None,
 ) -> list[Estimate]:
-    """Return numbers that depend on probabilities, with intervals by draws of the weights, all of one pass over these.
+    """Return quantities of the probabilities, with intervals by draws of the weights; one pass over the draws.
 
     Args:
         pairs: of random batches.
-        calibration: says p; without draws there are no intervals.
-        quantities: of p; NaN where one is not defined, which has no interval.
+        calibration: gives p; without its draws the numbers have no intervals.
+        quantities: functions of p; NaN where undefined, without an interval.
         progress: called with (label, done, of).
     """
     p = pairs.probabilities(calibration)
@@ -108,7 +108,7 @@ def mean_rate(p: Doubles) -> float:
 
 
 def sampled_rate() -> Quantity:
-    """Return a quantity that draws the share of the pairs that match, given p: which of them do is not known either."""
+    """Return a quantity that draws the share of matches given p, as which pairs match is random, too."""
     random = np.random.default_rng(_SEED)
 
     def drawn(p: Doubles) -> float:
@@ -126,7 +126,7 @@ def per_query(pairs: BatchPairs, calibration: Calibration) -> float:
 
 @dataclass(frozen=True, eq=False)
 class NegativeWeights:
-    """The gradient weight of an objective on every negative of the batches, under one source."""
+    """The weight of an objective on each negative of the batches, under one source."""
 
     source: str
     objective: str
@@ -134,7 +134,7 @@ class NegativeWeights:
     epoch: int | None = None
 
     def share(self, p: Doubles) -> float:
-        """Return Σ |W| p / Σ |W|: the share of the weight that is on false negatives."""
+        """Return Σ |W| p / Σ |W|, the share of the weight on false negatives."""
         return float(self.flat @ p) / float(self.flat.sum())
 
 
@@ -150,14 +150,14 @@ def negative_weights(
 
     Args:
         pairs: of these batches.
-        split: whose similarities the weights are of.
-        objective: whose weights.
+        split: the source of similarities.
+        objective: of the weights.
         name: of the objective.
         epoch: of the source.
         progress: called with (label, done, of).
 
     Raises:
-        InputError: an objective that does not take these batches, or has no weight on their negatives, or weights
+        InputError: an objective that does not take these batches, has no weight on their negatives, or has weights
             that are not finite.
     """
     flat = []
@@ -179,9 +179,9 @@ def _weights(
 ) -> npt.NDArray[np.float64]:
     """(b, c) weight of each negative, both directions together."""
     total = np.zeros(negative.shape)
-    for place, rows in enumerate(rows_of_stack(split, [batch], "keep", objective.traits.needs_embeddings)):
+    for number, rows in enumerate(rows_of_stack(split, [batch], "keep", objective.traits.needs_embeddings)):
         W = _negative_weights(rows, objective)
-        total += W.T if place else W
+        total += W.T if number else W
     weights: npt.NDArray[np.float64] = np.where(negative, total, 0.0)
     return weights
 

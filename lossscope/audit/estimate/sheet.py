@@ -1,4 +1,4 @@
-"""Which pairs are drawn: at random within strata of the score for a rate, and by high signals for the fit alone."""
+"""Draw pairs: at random within strata of the score for a rate, and by high signals for the fit alone."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _BY_SIGNAL = (0, 3e-4, 3e-3, 3e-2, 0.3)  # ranks, as shares of all pairs
 def order_strata(strata: Sequence[Rows], keys: Rows, closed: Rows, seed: int) -> list[Rows]:
     """Return the pairs of each stratum in random order, each pair once.
 
-    A pair that batches hold more often comes earlier in the order, as it is a larger share of their negatives.
+    A pair that is in more batches comes earlier on average, as it is a larger share of their negatives.
 
     Args:
         strata: rows of each.
         keys: (n,) the same number for rows of the same pair.
-        closed: keys of pairs that are left out, because they were drawn before.
+        closed: keys of pairs that were drawn before, and are left out.
         seed: of the order.
     """
     random, seen = np.random.default_rng(seed), closed
@@ -52,12 +52,12 @@ def deal(lengths: Sequence[int], size: int) -> list[int]:
 def draw_for_fit(columns: Doubles, size: int, seed: int) -> Rows:
     """Return rows of (n, k) signals whose values are high, (size,) or fewer, evenly from strata of each column's rank.
 
-    A signal that the weights underrate would not be seen otherwise.
+    Without them the fit would never see a signal that the weights underrate.
 
     Args:
         columns: signals, or one score.
         size: of the rows.
-        seed: of what is drawn.
+        seed: of the draw.
     """
     random = np.random.default_rng(seed)
     chosen: dict[int, None] = {}

@@ -1,4 +1,4 @@
-"""Every signal of pairs as columns, in standard deviations of random pairs."""
+"""The signals of pairs as columns, in standard deviations of random pairs."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from ..types import Floats, PairRows
 from .calibration import Doubles
 
 _CHUNK = 1 << 18  # pairs whose signals are computed at a time
-_LIMIT = 8.0  # standard deviations, beyond which a signal grows by its logarithm alone
+_LIMIT = 8.0  # standard deviations; above it a signal grows as its logarithm
 
 
 @dataclass(frozen=True, eq=False)
 class SignalTable:
-    """The signals that what is known allows, and what they are in random pairs."""
+    """The signals that the data allow, and their values in random pairs."""
 
     material: Material
-    signals: tuple[Signal, ...]  # that are weighed, k
-    copies: tuple[Signal, ...]  # whose pairs match, whatever else is known
-    unknown: Mapping[str, str]  # name of a signal that cannot be had -> why
+    signals: tuple[Signal, ...]  # k, with weights
+    copies: tuple[Signal, ...]  # whose pairs match, whatever the other signals say
+    unknown: Mapping[str, str]  # name of a signal that the data do not allow -> why
     mean: Doubles = field(default_factory=lambda: np.zeros(0))  # (k,) of random pairs
     sd: Doubles = field(default_factory=lambda: np.zeros(0))
     of_random: Floats = field(default_factory=lambda: np.zeros((0, 0), np.float32))  # (n, k) of the random pairs
@@ -36,61 +36,61 @@ class SignalTable:
     def of(
         cls, material: Material, signals: Sequence[Signal], random_pairs: PairRows, progress: Progress | None = None
     ) -> SignalTable:
-        """Find out which signals there are, and measure them on random pairs.
+        """Find the signals that the data allow, and measure them on random pairs.
 
         Args:
-            material: what is known.
-            signals: that are wanted.
-            random_pairs: of items that are not known to match.
+            material: what the audit knows.
+            signals: to measure.
+            random_pairs: pairs that are no known matches.
             progress: called with (label, done, of).
         """
         known, unknown = dict(enumerate(signals)), {}
-        columns: dict[int, list[Floats]] = {place: [] for place in known}
+        columns: dict[int, list[Floats]] = {index: [] for index in known}
         starts = range(0, max(len(random_pairs), 1), _CHUNK)
-        for number, start in enumerate(starts):  # pairs outside, so that signals share what is known of them
-            measure = measured(material, random_pairs.part(start, start + _CHUNK))
-            for place, signal in list(known.items()):
+        for number, start in enumerate(starts):  # pairs outside, so that signals share cached values of pairs
+            measure = measure_of(material, random_pairs.part(start, start + _CHUNK))
+            for index, signal in list(known.items()):
                 if progress:
-                    progress("measuring signals", number * len(signals) + place, len(starts) * len(signals))
+                    progress("measuring signals", number * len(signals) + index, len(starts) * len(signals))
                 try:
-                    columns[place].append(measure(signal))
+                    columns[index].append(measure(signal))
                 except Missing as error:
-                    del known[place]
+                    del known[index]
                     unknown[signal.name()] = error.reason
         if progress:
             progress("measuring signals", len(starts) * len(signals), len(starts) * len(signals))
-        weighed = {place: one for place, one in known.items() if one.group != "copies"}
-        copies = {place: one for place, one in known.items() if one.group == "copies"}
+        weighed = {index: kept for index, kept in known.items() if kept.group != "copies"}
+        copies = {index: kept for index, kept in known.items() if kept.group == "copies"}
         copy = np.zeros(len(random_pairs), np.int64)
-        for place in copies:
-            copy |= np.concatenate(columns[place]) > 0
+        for index in copies:
+            copy |= np.concatenate(columns[index]) > 0
         table = np.zeros((len(random_pairs), len(weighed)), np.float32)
-        for column, place in enumerate(weighed):
-            table[:, column] = np.concatenate(columns[place])
+        for column, index in enumerate(weighed):
+            table[:, column] = np.concatenate(columns[index])
         mean, sd = _moments(table)
         return cls(material, tuple(weighed.values()), tuple(copies.values()), unknown, mean, sd, table, copy)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the signals that are weighed."""
+        """Names of the signals with weights."""
         return tuple(signal.name() for signal in self.signals)
 
     def raw(self, pairs: PairRows, progress: Progress | None = None) -> Floats:
-        """Return the signals of pairs as they are, (n, k); NaN where a pair has none."""
+        """Return the raw signals of pairs, (n, k); NaN where a pair has no value."""
         table = np.empty((len(pairs), len(self.signals)), np.float32)
         for start in range(0, len(pairs), _CHUNK):
-            measure = measured(self.material, pairs.part(start, start + _CHUNK))
-            for place, signal in enumerate(self.signals):
-                table[start : start + _CHUNK, place] = measure(signal)
+            measure = measure_of(self.material, pairs.part(start, start + _CHUNK))
+            for column, signal in enumerate(self.signals):
+                table[start : start + _CHUNK, column] = measure(signal)
             if progress:
                 progress("signals of pairs", min(start + _CHUNK, len(pairs)), len(pairs))
         return table
 
-    def standardised(self, raw: Floats) -> Doubles:
-        """Return signals (n, k) in standard deviations above the mean of random pairs; 0 where there is none.
+    def standardise(self, raw: Floats) -> Doubles:
+        """Return signals (n, k) in standard deviations above the mean of random pairs; 0 for NaN.
 
-        Of a signal that hardly any random pair has, such as a name in common, matches are hundreds of deviations away:
-        their logarithm keeps them in order, and one signal from deciding alone.
+        If hardly any random pair has a signal, such as a name in common, matches are hundreds of deviations away. Their
+        logarithm keeps them in order, and keeps one signal from deciding alone.
         """
         Z: Doubles = np.nan_to_num((raw.astype(np.float64) - self.mean) / self.sd)
         size = np.abs(Z)
@@ -100,30 +100,32 @@ class SignalTable:
         """Return (n,) 1 where a signal of copies says so, else 0."""
         copy = np.zeros(len(pairs), np.int64)
         for start in range(0, len(pairs), _CHUNK):
-            measure = measured(self.material, pairs.part(start, start + _CHUNK))
+            measure = measure_of(self.material, pairs.part(start, start + _CHUNK))
             for signal in self.copies:
                 copy[start : start + _CHUNK] |= measure(signal) > 0
         return copy
 
 
-def measured(material: Material, pairs: PairRows) -> Callable[[Signal], Floats]:
-    """Return signal -> its values of pairs (n,): of one set the mean of both orders, as (b, a) is (a, b)."""
+def measure_of(material: Material, pairs: PairRows) -> Callable[[Signal], Floats]:
+    """Return a function from a signal to its values of pairs (n,); of one set the mean of (a, b) and (b, a)."""
     if not material.relations.one_set:
         return lambda signal: signal.values(material, pairs)
-    order = np.lexsort((pairs.left, pairs.right))  # by the query, which signals read once for pairs that follow
+    order = np.lexsort((pairs.left, pairs.right))  # by query: signals read its vector once for all of its pairs
     turned = PairRows(pairs.right[order], pairs.left[order])
 
     def of_both(signal: Signal) -> Floats:
-        one, other = signal.values(material, pairs), np.empty(len(pairs), np.float32)
-        other[order] = signal.values(material, turned)
-        mean = np.where(np.isnan(one), other, np.where(np.isnan(other), one, (one + other) / 2))
+        forwards, backwards = signal.values(material, pairs), np.empty(len(pairs), np.float32)
+        backwards[order] = signal.values(material, turned)
+        mean = np.where(
+            np.isnan(forwards), backwards, np.where(np.isnan(backwards), forwards, (forwards + backwards) / 2)
+        )
         return np.asarray(mean, np.float32)
 
     return of_both
 
 
 def _moments(table: Floats) -> tuple[Doubles, Doubles]:
-    """Return mean and standard deviation of each column, NaN left out; 1 where a column has one value or none."""
+    """Return mean and standard deviation of each column, without NaN; a deviation of 1 for a constant column."""
     present = np.isfinite(table)
     number = np.maximum(present.sum(0), 1)
     mean = np.where(present, table, 0).sum(0, dtype=np.float64) / number

@@ -18,31 +18,31 @@ from .default_weights import FILE
 from .signal_table import SignalTable
 
 _TEXTS, _STEMS = 1000, 5000  # drawn at random, so that the signature does not depend on the size of the data
-_LEAST_TEXTS, _LEAST_ITEMS = 1000, 400  # fewer captions or images are too few to compare
+_LEAST_TEXTS, _LEAST_ITEMS = 1000, 400  # captions and images: fewer are too few to compare
 _SEED = 0
 _QUANTILES = (0.5, 0.9, 0.99)  # of a signal in random pairs
-SIGNALS = ("text_cosine", "text_items", "text_missing", "text_siblings")  # whose distributions are compared
+SIGNALS = ("text_cosine", "text_items", "text_missing", "text_siblings")  # distributions to compare
 _WORD = re.compile(r"[^\W_]+")
 _FUNCTION_WORDS = frozenset("a an the in on of with is are and to at by for from his her their".split())
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Whether probabilities carry over to these data, and why, or why not, as part of a sentence."""
+    """Do probabilities carry over to these data? The reason is part of a sentence."""
 
     holds: bool
     reason: str
-    distance: float | None = None  # from photos that people judged, at most 1 if it holds; None: not measured
+    distance: float | None = None  # from the judged photos; probabilities carry over up to 1; None: not measured
 
     @classmethod
     def of(cls, material: Material, table: SignalTable) -> Transfer:
-        """Compare texts, and signals of random pairs, with those of photos and captions that were judged.
+        """Compare texts, and signals of random pairs, with those of the judged photos and captions.
 
         The distance is max |w x + b| over the numbers x of `signature`; w and b are fitted so that parts of two
         collections of photos stay below 1 (studies/audit/transfer.py, which also measures how often it is wrong).
 
         Args:
-            material: what is known of the data.
+            material: what the audit knows of the data.
             table: signals, measured on random pairs.
         """
         relations = material.relations
@@ -67,7 +67,7 @@ class Transfer:
 
 
 def signature(material: Material, table: SignalTable) -> dict[str, float]:
-    """Return what is compared of captions and of the signals of random pairs; numbers without a unit."""
+    """Return numbers without a unit that describe the captions and the signals of random pairs."""
     assert material.split is not None
     captions = material.split.captions
     random = np.random.default_rng(_SEED)
@@ -96,7 +96,7 @@ def signature(material: Material, table: SignalTable) -> dict[str, float]:
 
 
 def compare(values: Mapping[str, float], weights: Any) -> tuple[float, str]:
-    """Return max |w x + b| over the names of a signature, and the name that has it.
+    """Return max |w x + b| over the names of a signature, and the name of the maximum.
 
     Args:
         values: of `signature`, x.

@@ -1,1 +1,1 @@
-"""What an audit writes: the page on which a person labels pairs."""
+"""Write an audit: its folder, its tables, and the page on which a person labels pairs."""

@@ -1,4 +1,4 @@
-"""An audit as plain values: what `--format json` prints and audit.json holds."""
+"""Turn an audit into plain values, which `--format json` prints and audit.json holds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = "lossscope.audit/1"
 
 
 def status(state: State, calibration: Calibration, transfer: Transfer) -> str:
-    """Return the state, what the scores were fitted on, and why that is, or is not, the user's kind of data."""
+    """Return the state, the data of the fit, and why these are, or are not, like the user's data."""
     if state == "calibrated":
         return f"calibrated: probabilities are fitted on {calibration.labels} labels of {calibration.origin}"
     if state == "transferred":
@@ -31,7 +31,7 @@ def status(state: State, calibration: Calibration, transfer: Transfer) -> str:
 
 
 def document(result: AuditResult) -> dict[str, Any]:
-    """Return the audit; NaN and what is not known are None."""
+    """Return the audit as a document; NaN and unknown values are None."""
     relations = result.material.relations
     facts: dict[str, Any] = {
         "schema": SCHEMA,
@@ -53,14 +53,14 @@ def document(result: AuditResult) -> dict[str, Any]:
             "is_in_order": result.counted.is_in_order, "agrees_with_rate": not result.rates_disagree,
         },
         "queries_with_one_in_batch": result.per_query,
-        "weight_shares": [{**asdict(one), "share": _estimate(one.share)} for one in result.weights],
+        "weight_shares": [{**asdict(share), "share": _estimate(share.share)} for share in result.weights],
         "not_weighed": list(result.not_weighed),
         "threshold": result.threshold if result.has_probabilities else None,
         "listed_from": result.least,
         "thresholds": [
-            {"threshold": one.threshold, "hidden": one.hidden, "precision": _estimate(one.precision),
-             "recall": _estimate(one.recall)}
-            for one in result.accuracy
+            {"threshold": accuracy.threshold, "hidden": accuracy.hidden, "precision": _estimate(accuracy.precision),
+             "recall": _estimate(accuracy.recall)}
+            for accuracy in result.accuracy
         ],
         "suspects": len(result.suspects.pairs),
         "examined": result.examined,
@@ -79,7 +79,7 @@ def document(result: AuditResult) -> dict[str, Any]:
 
 
 def _worth(result: AuditResult, worth: Worth) -> dict[str, Any]:
-    """Return floors, the trial with what it says, and why either is missing."""
+    """Return floors, the trial with its verdict, and the reasons if either is missing."""
     trial = worth.trial
     return {
         "floors": [asdict(floor) for floor in worth.floors],
@@ -95,7 +95,7 @@ def _estimate(estimate: Estimate) -> dict[str, float | None]:
 def _plain(value: Any) -> Any:
     """Return a value with None for numbers that are not finite."""
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""The folder of an audit: suspects.parquet, mask.npz, sheet.csv, the pages and audit.json."""
+"""Write the folder of an audit: suspects.parquet, mask.npz, sheet.csv, the pages and audit.json."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ FILES = (
     "index.html",
     "audit.json",
 )  # in the order in which they are replaced
-_PART = ".part"  # folder of files that are not all written yet
+_PART = ".part"  # folder of files while they are written
 
 
 def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
-    """Write everything; return the path of the page.
+    """Write all files; return the path of the page.
 
-    Files are written beside those of an earlier audit, and replace them when all are there, audit.json last: a folder
-    without it is of an audit that was killed while files were replaced.
+    New files replace those of an earlier audit when all of them are complete, audit.json last. In a folder without
+    audit.json an audit was killed while it replaced files.
 
     Args:
         result: of the audit.
-        out: folder, new or that of an earlier audit.
+        out: folder, new or of an earlier audit.
         shown: pairs on the page.
     """
     with explain_write_errors(out), lock_folder(out):
         part = out / _PART
-        shutil.rmtree(part, ignore_errors=True)  # of a killed one
+        shutil.rmtree(part, ignore_errors=True)  # of a killed audit
         part.mkdir()
         try:
             write_parquet(part / "suspects.parquet", suspects_table(result))
@@ -58,7 +58,7 @@ def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
             facts = json.dumps(document(result), indent=1, ensure_ascii=False, allow_nan=False)
             write_text(part / "audit.json", facts + "\n")
             (out / "audit.json").unlink(missing_ok=True)
-            if not result.has_probabilities:  # the mask of an earlier audit is none of this one
+            if not result.has_probabilities:  # the mask belongs to an earlier audit
                 (out / "mask.npz").unlink(missing_ok=True)
             for name in FILES:
                 if (part / name).exists():
@@ -69,7 +69,7 @@ def write_audit(result: AuditResult, out: Path, shown: int) -> Path:
 
 
 def mask_of(result: AuditResult) -> KnownPairs:
-    """Return the suspects as what `--mask` and `lossscope.suspects` take; of data with probabilities."""
+    """Return the suspects of data with probabilities as pairs that `--mask` and `lossscope.suspects` take."""
     assert result.least is not None
     material, scored = result.material, result.suspects
     ids = tuple(material.image_ids), tuple(material.caption_ids)
@@ -82,15 +82,15 @@ def mask_of(result: AuditResult) -> KnownPairs:
 
 
 def _texts_of(material: Material, pairs: PairRows) -> PairTexts | None:
-    """Return the digests of the texts of each side that has any; None without data."""
+    """Return the digests of each side's texts, if it has texts; None without data."""
     if material.split is None:
         return None
     first, second = material.first_texts or (), material.split.captions
     left, right = (digest_texts(texts) if any(texts) else None for texts in (first, second))
     if left is None or right is None or material.relations.one_set:
         return PairTexts(left, right, None)
-    rows, columns = (np.unique(one, return_inverse=True)[1] for one in (left, right))
-    own = material.relations.positives
-    width = len(right)  # more than there are different texts
-    known = rows[own[:, 0]] * width + columns[own[:, 1]]
+    rows, columns = (np.unique(digests, return_inverse=True)[1] for digests in (left, right))
+    positives = material.relations.positives
+    width = len(right)  # an upper bound of the number of different texts
+    known = rows[positives[:, 0]] * width + columns[positives[:, 1]]
     return PairTexts(left, right, np.isin(rows[pairs.left] * width + columns[pairs.right], known))

@@ -1,4 +1,4 @@
-"""Pairs -> one page on which a person says which of them match, and downloads the answers as labels.csv."""
+"""Write a page on which a person answers which pairs match, and downloads the answers as labels.csv."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from ..estimate.pair_file import DesignRow, answer_column, design_columns, pair_
 
 ANSWERS = ("yes", "no", "unsure")
 Labelled = Mapping[tuple[str, str], str]
-"""Ids of query and candidate -> one of the answers."""
+"""Ids of query and candidate -> answer."""
 _Value = TypeVar("_Value")
 _MAX_SIDE = 512  # pixels of a picture in the page
-_LOSSLESS_SIDE = 128  # pixels up to which each of them is seen
+_LOSSLESS_SIDE = 128  # pixels: in pictures up to this size a viewer sees each pixel
 
 
 @dataclass(frozen=True)
 class PageItem:
-    """One item of a side, as it is shown."""
+    """An item of a side, as the page shows it."""
 
     id: str
-    texts: tuple[str, ...] = ()  # its own text, or (of a picture) the texts that are its positives
+    texts: tuple[str, ...] = ()  # its text; of a picture the texts of its positives
     picture: npt.NDArray[np.uint8] | None = None  # (3, H, W) pixels
 
 
@@ -49,25 +49,25 @@ class PagePair:
     """A query and a candidate that probably match, and why."""
 
     query: PageItem
-    candidate: PageItem  # its text(s); picture: that of the item it belongs to, where there is one
+    candidate: PageItem  # with the picture of its item, if it has any
     probability: float  # that they match
-    reasons: tuple[tuple[str, float], ...]  # sentence and its share of the log-odds, the strongest first
-    design: DesignRow | None = None  # its stratum, if it was drawn for the counted rate
+    reasons: tuple[tuple[str, float], ...]  # sentence and its part of the log-odds, the strongest first
+    design: DesignRow | None = None  # its stratum; None: the pair was not drawn for the counted rate
 
     @property
     def ids(self) -> tuple[str, str]:
-        """What names the pair in labels.csv: the ids of query and candidate."""
+        """The ids of query and candidate, which name the pair in labels.csv."""
         return self.query.id, self.candidate.id
 
 
 @dataclass(frozen=True)
 class PageDesign:
-    """What a page needs to ask next what moves the rate most, and to keep the strata of earlier answers."""
+    """The strata of earlier answers, from which the page chooses its next question."""
 
-    drawn: Mapping[tuple[str, str], DesignRow]  # ids of labelled pairs -> the stratum that they were drawn from
-    strata: tuple[estimate.Stratum, ...] = ()  # with the answers of `drawn`; none: pairs are asked in their order
+    drawn: Mapping[tuple[str, str], DesignRow]  # ids of labelled pairs -> their stratum
+    strata: tuple[estimate.Stratum, ...] = ()  # with the answers of `drawn`; none: the page asks in the order of pairs
     precision: float = 4.0  # factor that the interval may span when answers are enough
-    size: int = 0  # pairs that were asked for
+    size: int = 0  # pairs of the sheet
 
 
 def write_page(
@@ -86,15 +86,15 @@ def write_page(
 
     Args:
         path: file to write.
-        pairs: in the order in which they are shown.
+        pairs: in the order of the page.
         title: of the page.
-        sides: of queries and candidates, whose names are columns of labels.csv.
-        facts: what and its value, lines at the top.
-        labelled: ids of query and candidate -> yes, no or unsure, the answers that are known.
-        design: of pairs that were drawn by strata, which are then asked by what they tell; None: one after the other.
+        sides: of queries and candidates; their names are columns of labels.csv.
+        facts: lines at the top, a name and its value each.
+        labelled: ids of query and candidate -> yes, no or unsure, as answered before.
+        design: of pairs drawn by strata, which decide the order of questions; None: the page asks in the given order.
 
     Raises:
-        InputError: a pair is there twice, or an answer is none.
+        InputError: a pair occurs twice, or an answer is not yes, no or unsure.
     """
     path, labelled = Path(path), dict(labelled or {})
     _require_pairs(pairs, labelled)
@@ -128,7 +128,7 @@ def _require_pairs(pairs: Sequence[PagePair], labelled: Labelled) -> None:
 
 
 def _question(sides: Sides) -> str:
-    """Return what is asked of each pair.
+    """Return the question about a pair.
 
     >>> _question(Sides()), _question(Sides("product", None))
     ('Does this caption match this image?', 'Do these two products match?')
@@ -139,12 +139,12 @@ def _question(sides: Sides) -> str:
 
 
 def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled, design: PageDesign | None) -> dict[str, Any]:
-    """Return what the script of the page reads: every pair with its row of labels.csv, and each picture once."""
+    """Return the data of the page's script: each pair with its row of labels.csv, and each picture once."""
     pictures = _Pictures()
     keys = [fingerprint_of(_fingerprint(pair.query), _fingerprint(pair.candidate))[:16] for pair in pairs]
     has_strata = design is not None and bool(design.strata or design.drawn)
     columns = (*pair_columns(sides), answer_column(sides), *(design_columns(sides) if has_strata else ()))
-    drawn = {} if design is None else {**(_turned(design.drawn) if sides.second is None else {}), **design.drawn}
+    drawn = {} if design is None else {**(_turn(design.drawn) if sides.second is None else {}), **design.drawn}
     no_cells = ("", "") if has_strata else ()
 
     def cells(row: DesignRow | None) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled, design: P
 
     not_shown = _not_shown(pairs, sides, labelled)
     others = [_csv_row(columns, (*ids, labelled[ids], *cells(drawn.get(ids)))) for ids in not_shown]
-    given = {**_turned(labelled), **labelled} if sides.second is None else labelled
+    given = {**_turn(labelled), **labelled} if sides.second is None else labelled
     return {
         "storage": f"lossscope.labels/{fingerprint_of(sides.text, *sorted(keys))[:16]}",
         "header": format_csv(pd.DataFrame(columns=list(columns))),
@@ -181,7 +181,7 @@ def _data(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled, design: P
 
 
 def _design(design: PageDesign) -> dict[str, Any]:
-    """Return what the script needs to count as `lossscope.audit.estimate.design` does."""
+    """Return the data with which the script counts as `lossscope.audit.estimate.design` does."""
     return {
         "strata": [asdict(stratum) for stratum in design.strata],
         "copies": estimate.share_of_copies(design.strata),
@@ -197,18 +197,18 @@ def _design(design: PageDesign) -> dict[str, Any]:
 
 
 def _not_shown(pairs: Sequence[PagePair], sides: Sides, labelled: Labelled) -> list[tuple[str, str]]:
-    """Return the ids of labelled pairs that the page does not show; of one set (b, a) is (a, b)."""
+    """Return the ids of labelled pairs that are not on the page; of one set (b, a) is (a, b)."""
     shown = dict.fromkeys(pair.ids for pair in pairs)
-    both = _turned(shown) | shown if sides.second is None else shown
+    both = _turn(shown) | shown if sides.second is None else shown
     return [ids for ids in labelled if ids not in both]
 
 
-def _turned(pairs: Mapping[tuple[str, str], _Value]) -> dict[tuple[str, str], _Value]:
+def _turn(pairs: Mapping[tuple[str, str], _Value]) -> dict[tuple[str, str], _Value]:
     return {(b, a): value for (a, b), value in pairs.items()}
 
 
 def _names(sides: Sides, side: int) -> dict[str, str]:
-    """Return what an item of a side, its texts beside a picture, and the picture beside its text are called."""
+    """Return the headings of an item of a side, of its texts beside a picture, and of its picture beside a text."""
     if sides.second is None:
         return {"name": sides.first, "texts": "Its texts", "picture": "Its picture"}
     if side == 0:
@@ -217,16 +217,16 @@ def _names(sides: Sides, side: int) -> dict[str, str]:
 
 
 def _csv_row(columns: Sequence[str], values: Sequence[str]) -> str:
-    """Return values as a row of labels.csv, without formulas and without its end."""
+    """Return values as a row of labels.csv, formulas escaped, without the end of the line."""
     header = format_csv(pd.DataFrame(columns=list(columns)))
-    row = pd.DataFrame([values], columns=list(columns), dtype=object)  # ids may hold what no column of texts can
+    row = pd.DataFrame([values], columns=list(columns), dtype=object)  # ids may hold characters that `str` refuses
     return format_csv(row).removeprefix(header).removesuffix("\n")
 
 
 def _item(item: PageItem, pictures: _Pictures) -> dict[str, Any]:
     texts = [show_text(text, "\n\t") for text in item.texts]
-    place = None if item.picture is None else pictures.place(item.picture)
-    return {"id": show_text(item.id), "texts": texts, "picture": place}
+    number = None if item.picture is None else pictures.place(item.picture)
+    return {"id": show_text(item.id), "texts": texts, "picture": number}
 
 
 def _fingerprint(item: PageItem) -> str:
@@ -234,28 +234,28 @@ def _fingerprint(item: PageItem) -> str:
 
 
 def _finite(number: float) -> float | None:
-    """Return a number as JSON can hold it; None for one that is none."""
+    """Return the number if it is finite, else None, as JSON has no NaN."""
     return round(float(number), 6) if math.isfinite(number) else None
 
 
 @dataclass
 class _Pictures:
-    """Data addresses of pictures, each once."""
+    """Data URLs of pictures, each once."""
 
     addresses: list[str] = field(default_factory=list)
-    _places: dict[str, int] = field(default_factory=dict)  # fingerprint -> place among the addresses
+    _numbers: dict[str, int] = field(default_factory=dict)  # fingerprint -> index of the data URL
 
     def place(self, pixels: npt.NDArray[np.uint8]) -> int:
-        """Return the place of a picture's address; it is added where it is new."""
+        """Return the index of a picture's data URL; add a new picture."""
         key = fingerprint_of(str(pixels.shape), pixels.tobytes())
-        if key not in self._places:
-            self._places[key] = len(self.addresses)
+        if key not in self._numbers:
+            self._numbers[key] = len(self.addresses)
             self.addresses.append(_address(pixels))
-        return self._places[key]
+        return self._numbers[key]
 
 
 def _address(pixels: npt.NDArray[np.uint8]) -> str:
-    """Return (3, H, W) pixels as a data address: PNG, or of large ones WebP, which is several times smaller."""
+    """Return (3, H, W) pixels as a data URL: PNG, or WebP for large pictures, which is several times smaller."""
     image = Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
     kind = "png" if max(image.size) <= _LOSSLESS_SIDE else "webp"
     image.thumbnail((_MAX_SIDE, _MAX_SIDE))
@@ -265,7 +265,7 @@ def _address(pixels: npt.NDArray[np.uint8]) -> str:
 
 
 def _source_hash(text: str) -> str:
-    """Return what allows a script or style in a content security policy, which allows no other."""
+    """Return the source hash with which a content security policy allows this script or style alone."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

@@ -1,4 +1,4 @@
-"""The pages of an audit: the strongest suspects, and the sheet of pairs to label."""
+"""Write the pages of an audit: the strongest suspects, and the sheet of pairs to label."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .page import PageDesign, PageItem, PagePair, write_page
 from .tables import positives
 from .worth_text import floor_text, verdict
 
-_REASONS = 4  # of a pair that are shown
+_REASONS = 4  # shown of a pair
 
 
 def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
@@ -30,7 +30,7 @@ def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
     sides = result.material.relations.sides
     suspects = first_different(result, shown)
     facts = facts_of(result)
-    known, design = _labelled(result), _design(result)
+    known, design = _earlier_answers(result), _design(result)
     title = f"Audit: {result.name}"
     page = write_page(
         out / "index.html", _pairs(result, suspects), title, sides, facts, known, PageDesign(design.drawn)
@@ -42,8 +42,8 @@ def write_pages(result: AuditResult, out: Path, shown: int) -> Path:
     return page
 
 
-def _labelled(result: AuditResult) -> dict[tuple[str, str], str]:
-    """Return the answers that were given, so that a page's labels.csv has the earlier ones, too."""
+def _earlier_answers(result: AuditResult) -> dict[tuple[str, str], str]:
+    """Return the earlier answers, so that a page's labels.csv has them, too."""
     if result.labels is None:
         return {}
     answers = ("yes" if answer else "no" for answer in result.labels.given_answers.tolist())
@@ -51,9 +51,9 @@ def _labelled(result: AuditResult) -> dict[tuple[str, str], str]:
 
 
 def _design(result: AuditResult) -> PageDesign:
-    """Return the strata of the sheet, with the answers that were given to pairs of them.
+    """Return the strata of the sheet, with the answers to their pairs.
 
-    Answers to a sheet with another number of strata, as of a smaller set, are none of this design.
+    Answers to a sheet with another number of strata, as of a smaller set, do not belong to this design.
     """
     labels, shares = result.labels, result.pool.shares
     drawn: dict[tuple[str, str], DesignRow] = {}
@@ -75,7 +75,7 @@ def _ids(result: AuditResult, pairs: PairRows) -> list[tuple[str, str]]:
 
 
 def first_different(result: AuditResult, number: int) -> ScoredPairs:
-    """Return the most probable suspects, of one set each two items once."""
+    """Return the most probable suspects; of one set each pair of items once."""
     pairs, relations = result.suspects.pairs, result.material.relations
     if not relations.one_set:
         return result.suspects.take(np.arange(min(number, len(pairs))))
@@ -84,7 +84,7 @@ def first_different(result: AuditResult, number: int) -> ScoredPairs:
 
 
 def facts_of(result: AuditResult) -> list[tuple[str, str]]:
-    """Return what the page says at its top."""
+    """Return the lines at the top of the page."""
     facts = [("state", status(result.state, result.calibration, result.transfer))]
     if result.rate is None or result.per_query is None:
         return facts
@@ -94,10 +94,10 @@ def facts_of(result: AuditResult) -> list[tuple[str, str]]:
         ("false negatives among negatives", f"{rate.value:.3%}{span}"),
         (f"queries with one in a batch of {result.batch_size}", f"{result.per_query:.1%}"),
     ]
-    for one in result.weights:
-        low, high = one.share.low, one.share.high
+    for weight in result.weights:
+        low, high = weight.share.low, weight.share.high
         span = "" if low is None or high is None else f", {low:.1%} to {high:.1%}"
-        facts.append((f"gradient weight on them, {one.objective}", f"{one.share.value:.1%}{span}"))
+        facts.append((f"gradient weight on them, {weight.objective}", f"{weight.share.value:.1%}{span}"))
     if result.worth is not None:
         for floor in result.worth.floors:
             facts.append((f"loss of a model that is right, {floor.objective}", floor_text(floor)))
@@ -112,29 +112,31 @@ def _pairs(result: AuditResult, scored: ScoredPairs) -> list[PagePair]:
     owners = material.positives_of_candidates[:, 0]
     left, right = scored.pairs.left, scored.pairs.right
     pictures = _pictures(result, np.unique(np.r_[left, owners[right][owners[right] != NONE]]))
-    own, texts = material.first_texts, None if material.split is None else material.split.captions
+    first_texts, texts = material.first_texts, None if material.split is None else material.split.captions
     shown = []
-    for place, (q, c) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+    for number, (q, c) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         of_query = [] if texts is None else [texts[row] for row in positives(result, q)]
-        query = PageItem(material.image_ids[q], (*(() if own is None else (own[q],)), *of_query), pictures.get(q))
+        query = PageItem(
+            material.image_ids[q], (*(() if first_texts is None else (first_texts[q],)), *of_query), pictures.get(q)
+        )
         candidate = PageItem(
             material.caption_ids[c], () if texts is None else (texts[c],), pictures.get(int(owners[c]))
         )
-        shown.append(PagePair(query, candidate, float(scored.probability[place]), reasons_of(result, scored, place)))
+        shown.append(PagePair(query, candidate, float(scored.probability[number]), reasons_of(result, scored, number)))
     return shown
 
 
-def reasons_of(result: AuditResult, scored: ScoredPairs, place: int) -> tuple[tuple[str, float], ...]:
-    """Return what speaks for a pair, the strongest first, in log-odds."""
-    if scored.copy[place]:
+def reasons_of(result: AuditResult, scored: ScoredPairs, row: int) -> tuple[tuple[str, float], ...]:
+    """Return the reasons why a pair may match, the strongest first, in log-odds."""
+    if scored.copy[row]:
         return tuple((result.because[name], 1.0) for name in result.copy_names[:1])
-    parts = result.calibration.weights[1:] * scored.Z[place]
+    parts = result.calibration.weights[1:] * scored.Z[row]
     order: Sequence[int] = np.argsort(-parts)[:_REASONS].tolist()
     return tuple((result.because[result.signals[k]], float(parts[k])) for k in order if parts[k] > 0)
 
 
 def _pictures(result: AuditResult, rows: Rows) -> dict[int, npt.NDArray[np.uint8]]:
-    """Return the pictures of some items of the first side, by row; none where the data have none."""
+    """Return the pictures of these items of the first side, by row; empty if the data have no pictures."""
     if not result.material.has(Pictures):
         return {}
     pixels = np.asarray(result.material.part(Pictures).images.take(rows))

@@ -1,4 +1,4 @@
-"""What leaving false negatives out is worth, in words: floors of losses, differences of the trial, and a verdict."""
+"""Say what a training gains without false negatives: floors of losses, differences of the trial, and a verdict."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def _loss(estimate: Estimate) -> str:
 
 
 def difference_text(difference: Difference) -> str:
-    """Return a difference and its interval, in points of a per cent."""
+    """Return a difference and its interval, in percentage points."""
     return f"{difference.value:+.2f} ({difference.low:+.2f} to {difference.high:+.2f})"
 
 
 def verdict(trial: Trial, state: State) -> str:
-    """Return what the trial says of the mask, by mAP.
+    """Return the trial's verdict on the mask, by mAP.
 
-    Without labels the probabilities do not decide: what they overstate would count as found. Both other rankings must
-    agree then, that in which no suspect matches, and that in which none counts.
+    Without labels the probabilities do not decide: if they are too high, wrong answers would count as found. Then both
+    other rankings must agree: the one where no suspect matches, and the one where no suspect counts.
     """
     rankings = {part.ranking: part for part in trial.differences if part.measure == trial.headline.measure}
     if state == "calibrated":
@@ -52,7 +52,7 @@ def verdict(trial: Trial, state: State) -> str:
 
 
 def worth_lines(result: AuditResult, worth: Worth) -> list[str]:
-    """Return what is printed of the worth of an audit's mask."""
+    """Return the printed lines about the worth of an audit's mask."""
     lines = [f"loss of a model that is right, {floor.objective}   {floor_text(floor)}" for floor in worth.floors]
     trial = worth.trial
     if trial is not None:

@@ -1,1 +1,1 @@
-"""What an audit knows of both sides, each part computed once."""
+"""The parts of what an audit knows of both sides, each computed once."""

@@ -1,4 +1,4 @@
-"""The items that are audited: their ids, and which are known to match."""
+"""The items of an audit: their ids and known matches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from lossscope.core.relations import NONE, Relations
 from lossscope.core.types import Progress, Rows
 
-MOST_REFERENCES = 16  # positives of an item that a candidate is compared with, the first ones
+MOST_REFERENCES = 16  # a candidate is compared with the first 16 positives of an item
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class AuditedItems:
 
     @cached_property
     def positives_of_candidates(self) -> Rows:
-        """(M, k) items of the first side that have each item of the second as a positive, at most 16; −1: fewer."""
+        """(M, k) items of the first side whose positive is this item of the second, at most 16; −1: fewer."""
         return _lists(self.relations.t())
 
 
@@ -39,25 +39,25 @@ def _lists(relations: Relations) -> Rows:
         return _same_label(relations.labels)
     pairs = relations.positives[np.argsort(relations.positives[:, 0], kind="stable")]
     counts = np.bincount(pairs[:, 0], minlength=relations.first)
-    place = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
+    nth = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)
     width = int(min(counts.max(initial=0), MOST_REFERENCES))
     lists = np.full((relations.first, max(width, 1)), NONE, np.int64)
-    kept = place < width
-    lists[pairs[kept, 0], place[kept]] = pairs[kept, 1]
+    kept = nth < width
+    lists[pairs[kept, 0], nth[kept]] = pairs[kept, 1]
     return lists
 
 
 def _same_label(labels: Rows) -> Rows:
-    """(N, k) further items of each item's label."""
+    """(N, k) other items with the label of each item."""
     order = np.argsort(labels, kind="stable")
     ordered = labels[order]
     start, stop = np.searchsorted(ordered, labels, "left"), np.searchsorted(ordered, labels, "right")
     width = int(min((stop - start).max(initial=1) - 1, MOST_REFERENCES))
     lists = np.full((len(labels), max(width, 1)), NONE, np.int64)
-    own = np.empty(len(labels), np.int64)
-    own[order] = np.arange(len(labels))
-    for k in range(width):  # the k-th neighbour behind it, round the class
+    positions = np.empty(len(labels), np.int64)
+    positions[order] = np.arange(len(labels))
+    for k in range(width):  # the k-th item behind it, cyclically within the class
         size = stop - start
-        rows = start + (own - start + 1 + k) % size
+        rows = start + (positions - start + 1 + k) % size
         lists[:, k] = np.where(k + 1 < size, order[np.minimum(rows, len(labels) - 1)], NONE)
     return lists

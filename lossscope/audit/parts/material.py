@@ -1,4 +1,4 @@
-"""All that an audit knows of two sides: ids, positives, texts, models, pictures."""
+"""What an audit knows of two sides: ids, positives, texts, models, pictures."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from .model_view import ModelView
 
 @dataclass(eq=False)
 class Material(AuditedItems, Facts):
-    """What is known of the N items of the first side and the M of the second; its parts, `material.part(TextSpace)`."""
+    """N items of the first side and M of the second, with facts about them: `material.part(TextSpace)`."""
 
     models: tuple[ModelView, ...] = ()  # of the same items
     split: Split | None = None  # with texts, and pictures
-    training: Split | None = None  # whose texts the spaces of words are fitted on; None: those of the split
+    training: Split | None = None  # its texts fit the spaces of words; None: those of `split`
 
     @property
     def first_texts(self) -> list[str] | None:
-        """(N,) texts of the first side, where it has texts."""
+        """(N,) texts of the first side; None if it has no texts."""
         items = None if self.split is None else self.split.images
         return list(items.texts) if isinstance(items, Texts) else None
 
@@ -37,9 +37,9 @@ class Material(AuditedItems, Facts):
         top: int | None = None,
         progress: Progress | None = None,
     ) -> Material:
-        """Put together what sources and data know of the same items.
+        """Join sources and data of the same items.
 
-        Raises InputError where they are of different items.
+        Raises InputError if their items differ.
         """
         first: Any = split if split is not None else sources[0]
         items = AuditedItems(first.relations, list(first.image_ids), list(first.caption_ids), progress)

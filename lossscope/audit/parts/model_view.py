@@ -1,4 +1,4 @@
-"""One model's similarities, looked at pair by pair: its own, those of positives, of neighbours, and what is typical."""
+"""What does a model say of a pair: its similarity, that of positives, of neighbours, and of a typical pair?"""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ..types import Floats, PairRows
 from .items import AuditedItems
 from .pair_products import best_products, nearest_reference, products
 
-_NEAREST = 10  # that the density round an item is the mean of
+_NEAREST = 10  # neighbours, whose mean similarity is the density round an item
 
 
 def _difference(ids: Sequence[str], audited: Sequence[str], side: str) -> str:
-    """Return how the ids of a source differ from those that are audited, in words."""
+    """Say how the ids of a source differ from the audit's."""
     if len(ids) != len(audited):
         return f"its {side} side has {len(ids):,} items, the audit's {len(audited):,}"
     row = next(row for row, (a, b) in enumerate(zip(ids, audited, strict=True)) if a != b)
@@ -45,19 +45,19 @@ class ModelView:
 
     @classmethod
     def of(cls, source: SplitEmbeddings, items: AuditedItems, top: int | None = None) -> ModelView:
-        """Return the view of a source. Raises InputError where it is of other items, or scores pairs one by one."""
+        """Return the view of a source. Raises InputError if it has other items, or scores pairs one by one."""
         if source.pair_scorer is not None:
             raise InputError(
                 f"{source.name} must have embeddings or a matrix of similarities to be audited; it scores pairs one by "
                 "one. Write its matrix to a dump first"
             )
-        for ids, own, what in (
+        for ids, audited, what in (
             (source.image_ids, items.image_ids, "first"), (source.caption_ids, items.caption_ids, "second"),
         ):  # fmt: skip
-            if list(ids) != own:
+            if list(ids) != audited:
                 raise InputError(
-                    f"{source.name} must be of the items of the audit; {_difference(ids, own, what)}. Take the split "
-                    "that it was computed on (--split), or write the ids of the data into the dump"
+                    f"{source.name} must be of the items of the audit; {_difference(ids, audited, what)}. Take the "
+                    "split that it was computed on (--split), or write the ids of the data into the dump"
                 )
         if source.images is None or source.captions is None:
             assert source.similarity is not None
@@ -65,7 +65,7 @@ class ModelView:
         return cls(source.name, source.images.float().numpy(), source.captions.float().numpy(), None, items, top)
 
     def similarity(self, pairs: PairRows) -> Floats:
-        """Return s of each pair, (n,); kept for the last pairs and their other order, as most signals begin with it."""
+        """Return s of each pair, (n,). Most signals begin with it: the last pairs are cached, in both orders."""
         for known, similarity in self._last:
             if known is pairs:
                 return similarity
@@ -81,13 +81,13 @@ class ModelView:
         return products(self.first, self.second, pairs.left, pairs.right)
 
     def nearest_sibling(self, pairs: PairRows) -> Floats:
-        """Return the largest cosine of the candidate with a positive of the query, (n,); NaN without any."""
+        """Return the largest cosine of the candidate with a positive of the query, (n,); NaN without a positive."""
         if self.second is None:
             raise Missing("it has similarities only, no embeddings")
         return nearest_reference(self.second, pairs, self.items.positives_of_queries)
 
     def nearest_query(self, pairs: PairRows) -> Floats:
-        """Return the largest cosine of the query with an item that the candidate is a positive of, (n,); NaN: none."""
+        """Return the largest cosine of the query with an item whose positive is the candidate, (n,); NaN: none."""
         if self.first is None:
             raise Missing("it has similarities only, no embeddings")
         first, owners = self.first, self.items.positives_of_candidates[pairs.right]
@@ -95,31 +95,34 @@ class ModelView:
         return best_products(first, owners, pairs.left, lambda row: first[row : row + 1])
 
     def positive(self, pairs: PairRows) -> Floats:
-        """Return s₊, the similarity of the query's best positive that is not the candidate, (n,); NaN without any."""
+        """Return s₊, the similarity of the query's best positive other than the candidate, (n,); NaN: none."""
         row, best, second = self._best_positives
         positive: Floats = np.where(row[pairs.left] == pairs.right, second[pairs.left], best[pairs.left])
         return positive
 
     @cached_property
     def _best_positives(self) -> tuple[Rows, Floats, Floats]:
-        """(N,) row of the best positive of each item of the first side, its similarity, and that of the second best."""
+        """Return row and similarity of each first-side item's best positive, and the second best similarity, (N,)."""
         lists = self.items.positives_of_queries
         values = np.full(lists.shape, -np.inf, np.float32)
-        for place, column in enumerate(lists.T):
+        for nth, column in enumerate(lists.T):
             rows = np.nonzero(column != NONE)[0]
-            values[rows, place] = self.similarity(PairRows(rows, column[rows]))
-        every = np.arange(len(lists))
+            values[rows, nth] = self.similarity(PairRows(rows, column[rows]))
+        queries = np.arange(len(lists))
         first = values.argmax(1)
-        row, best = lists[every, first], values[every, first]
-        values[every, first] = -np.inf
+        row, best = lists[queries, first], values[queries, first]
+        values[queries, first] = -np.inf
         second = values.max(1)
-        best, second = (np.where(np.isfinite(one), one, np.nan).astype(np.float32) for one in (best, second))
+        best, second = (
+            np.where(np.isfinite(similarities), similarities, np.nan).astype(np.float32)
+            for similarities in (best, second)
+        )
         return row, best, second
 
     @cached_property
     def top_of_queries(self) -> TopLists:
         """The most similar candidates of each item of the first side."""
-        k = max(self.top or 0, self._counted)
+        k = max(self.top or 0, self._default_length)
         return top_lists(self.first, self.second, self.matrix, k, self._is_one_set, self.items.progress)
 
     @cached_property
@@ -127,24 +130,24 @@ class ModelView:
         """The most similar items of the first side of each item of the second."""
         matrix = None if self.matrix is None else self.matrix.T
         relations = self.items.relations
-        k = max(reverse_top(relations, one) for one in (self.top or 0, self._counted))
+        k = max(reverse_top(relations, length) for length in (self.top or 0, self._default_length))
         return top_lists(self.second, self.first, matrix, k, self._is_one_set, self.items.progress)
 
     def rank_of_candidates(self, pairs: PairRows) -> Floats:
-        """Return how many candidates lie above each pair's, (n,), counted to the length that lists have by themselves.
+        """Return how many candidates lie above each pair's, (n,), at most the default length of a list.
 
-        A search of more candidates so leaves the signals as they are.
+        So a search of more candidates does not change the signals.
         """
         rank = self.top_of_queries.rank(pairs.left, pairs.right, self.similarity(pairs))
-        return np.minimum(rank, self._counted)
+        return np.minimum(rank, self._default_length)
 
     def rank_of_queries(self, pairs: PairRows) -> Floats:
-        """Return how many queries lie above each pair's as seen from its candidate, (n,), counted likewise."""
+        """Return how many queries lie above each pair's among those of its candidate, (n,), counted likewise."""
         rank = self.top_of_candidates.rank(pairs.right, pairs.left, self.similarity(pairs))
-        return np.minimum(rank, reverse_top(self.items.relations, self._counted))
+        return np.minimum(rank, reverse_top(self.items.relations, self._default_length))
 
     @property
-    def _counted(self) -> int:
+    def _default_length(self) -> int:
         return default_top(self.items.relations)
 
     @property

@@ -1,4 +1,4 @@
-"""Products of vectors of pairs: pairs of one query follow each other, so that its vectors are read once."""
+"""Compute products of vectors of pairs. Pairs are sorted by query, so that its vectors are read once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lossscope.core.types import Rows
 
 from ..types import Floats, PairRows
 
-_CHUNK = 1 << 11  # vectors that are gathered at a time
+_CHUNK = 1 << 11  # vectors gathered at a time
 
 
 def products(a: Floats, b: Floats, rows: Rows, others: Rows) -> Floats:
@@ -20,7 +20,7 @@ def products(a: Floats, b: Floats, rows: Rows, others: Rows) -> Floats:
 
 
 def nearest_reference(vectors: Floats, pairs: PairRows, references: Rows) -> Floats:
-    """Return the largest cosine of each candidate with a reference of its query, (n,), itself left out; NaN: none.
+    """Return the largest cosine of each candidate with another reference of its query, (n,); NaN: none.
 
     Args:
         vectors: (M, d) unit rows of candidates and references.
@@ -29,22 +29,22 @@ def nearest_reference(vectors: Floats, pairs: PairRows, references: Rows) -> Flo
     """
     best = np.full(len(pairs), -np.inf, np.float32)
     for start, stop in _runs(pairs.left):
-        own = references[pairs.left[start]]
-        own = own[own != NONE]
-        if not len(own):
+        rows = references[pairs.left[start]]
+        rows = rows[rows != NONE]
+        if not len(rows):
             continue
         candidates = pairs.right[start:stop]
         gathered, part = vectors[candidates], best[start:stop]
-        for one in own.tolist():
-            cosines = gathered @ vectors[one]
-            np.maximum(part, np.where(candidates == one, -np.inf, cosines), out=part)
+        for row in rows.tolist():
+            cosines = gathered @ vectors[row]
+            np.maximum(part, np.where(candidates == row, -np.inf, cosines), out=part)
     return np.where(np.isfinite(best), best, np.nan).astype(np.float32)
 
 
 def best_products(vectors: Floats, rows: Rows, queries: Rows, vector_of: Callable[[int], Floats]) -> Floats:
-    """Return the largest product of each query with some rows of `vectors`, (n,); NaN without any.
+    """Return the largest product of each query with its rows of `vectors`, (n,); NaN without a row.
 
-    Pairs of one query follow each other, so that its vector is read once: gathering is what this costs.
+    Pairs are sorted by query, so that its vector is read once: gathering takes most of the time.
 
     Args:
         vectors: (M, d).
@@ -63,7 +63,7 @@ def best_products(vectors: Floats, rows: Rows, queries: Rows, vector_of: Callabl
 
 
 def _runs(values: Rows) -> Iterator[tuple[int, int]]:
-    """Yield where runs of equal values start and stop, none longer than what is gathered at a time."""
+    """Yield start and stop of runs of equal values; a run is at most `_CHUNK` long."""
     edges = np.r_[0, np.nonzero(np.diff(values))[0] + 1, len(values)] if len(values) else np.zeros(1, np.int64)
     for start, stop in zip(edges.tolist(), edges[1:].tolist(), strict=False):
         for low in range(start, stop, _CHUNK):

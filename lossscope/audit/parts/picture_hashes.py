@@ -1,4 +1,4 @@
-"""Perceptual hashes of pictures, which copies in another size or quality share."""
+"""Compute perceptual hashes of pictures; copies in another size or quality share them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from lossscope.datasets.base import Images
 from .material import Material
 from .pictures import Pictures
 
-_SIDE = 16  # places of a side
+_SIDE = 16  # cells of a side
 _BLOCK = 128  # pictures read at a time
-_LEAST = 2.0  # of 255, the mean step from place to place below which a picture has no detail
+_LEAST = 2.0  # of 255: a picture whose mean step from cell to cell is smaller has no detail
 
 
 @dataclass(frozen=True)
 class PictureHashes:
-    """What copies of a picture share."""
+    """Hashes and thumbnails, which copies of a picture share."""
 
     hashes: npt.NDArray[np.uint8]  # (N, 96) bits of the perceptual hash of each picture
     thumbnails: npt.NDArray[np.uint8]  # (N, 816)
@@ -36,9 +36,9 @@ class PictureHashes:
 def hash_pictures(
     pictures: Images, progress: Progress | None = None
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Return 768 bits of each picture, (N, 96), and its thumbnail, (N, 816): 16 x 17 places, colour by colour.
+    """Return 768 bits of each picture, (N, 96), and its thumbnail, (N, 816): 16 x 17 cells, colour by colour.
 
-    A bit says whether a place is brighter than that to its left. All bits of a picture without detail are 0.
+    A bit is 1 where a cell is brighter than the cell to its left. A picture without detail has only zeros.
 
     Args:
         pictures: N items of (3, H, W).

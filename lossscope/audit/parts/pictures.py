@@ -19,7 +19,7 @@ class Pictures:
 
     @classmethod
     def of(cls, material: Material) -> Pictures:
-        """Take those of the data. Raises Missing where there are none."""
+        """Take the pictures of the data. Raises Missing if they have none."""
         split = material.split
         shape: Any = () if split is None or isinstance(split.images, Texts) else split.images.shape
         if split is None or not (isinstance(shape, tuple) and len(shape) == 3 and shape[0] == 3):

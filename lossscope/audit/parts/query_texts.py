@@ -1,4 +1,4 @@
-"""The texts of each query taken together, computed once for all pairs."""
+"""Sum the texts of each query, once for all pairs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .text_space import TextSpace, unit
 
 @dataclass(frozen=True, eq=False)
 class QueryTexts:
-    """Sums over the texts of each of N queries, which are its positives, in the spaces of M texts."""
+    """Sums over the texts of each of N queries, its positives, in the spaces of M texts."""
 
     space: TextSpace
     positives: Rows  # (N, k) rows of the texts of each query; −1 where it has fewer
@@ -29,7 +29,7 @@ class QueryTexts:
 
     @classmethod
     def of(cls, material: Material, space: TextSpace) -> QueryTexts:
-        """Take the texts of each query together."""
+        """Collect the texts of each query."""
         return cls(space, material.positives_of_queries, material.positives_of_candidates)
 
     @cached_property
@@ -53,21 +53,23 @@ class QueryTexts:
 
     @cached_property
     def of_candidates(self) -> Floats:
-        """(M, d) the texts of the first item of each text together, of unit length; a text of no item itself."""
+        """(M, d) unit sum of the texts of each text's first item; a text without an item stands for itself."""
         owner = self.owners[:, 0]
         return np.where(owner[:, None] == NONE, self.space.siblings, self.units[owner])
 
     @cached_property
     def has_words(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """(N,) and (M,) whether the texts of each query, and those of each candidate's item, have known words."""
+        """(N,) whether the texts of each query have known words; (M,) whether those of each candidate's item have."""
         return np.asarray(self.sums.any(1)), np.asarray(self.of_candidates.any(1))
 
     @cached_property
     def phrase_counts(self) -> Any:
-        """(N, P) sparse, in how many texts of each query a phrase is."""
-        rows, places = np.nonzero(self.positives != NONE)
+        """(N, P) sparse, the number of each query's texts with a phrase."""
+        rows, columns = np.nonzero(self.positives != NONE)
         shape = len(self.positives), self.space.phrases.shape[0]
-        belongs = sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, self.positives[rows, places])), shape=shape)
+        belongs = sparse.csr_matrix(
+            (np.ones(len(rows), np.float32), (rows, self.positives[rows, columns])), shape=shape
+        )
         return (belongs @ self.space.phrases).tocsr()
 
     @cached_property

@@ -21,11 +21,11 @@ class TextKeys:
     """Numbers of texts: equal where the words are, see `is_same_text`."""
 
     numbers: Rows  # (M,) of a text without its punctuation; −1 of an empty text
-    rests: Rows  # (M,) of what stands behind its title; −1 of a text without a title
+    rests: Rows  # (M,) of the text behind its title; −1 of a text without a title
 
     @classmethod
     def of(cls, material: Material) -> TextKeys:
-        """Number the texts of the second side. Raises Missing where there are none."""
+        """Number the texts of the second side. Raises Missing if it has no texts."""
         if material.split is None:
             raise Missing("it has no texts; name the data with --data")
         numbers: dict[str, int] = {}
@@ -35,7 +35,7 @@ class TextKeys:
         return cls(np.array(texts, np.int64), np.array(rests, np.int64))
 
     def are_same(self, texts: Rows, others: Rows) -> npt.NDArray[np.bool_]:
-        """(n,) whether texts are the same as others, by their rows."""
+        """(n,) whether texts equal others, both given by rows."""
         first, second = self.numbers[texts], self.numbers[others]
         same: npt.NDArray[np.bool_] = (first == second) & (first != NONE)
         for with_title, without in ((self.rests[texts], second), (self.rests[others], first)):

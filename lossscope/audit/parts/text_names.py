@@ -20,27 +20,27 @@ from lossscope.core.types import Rows
 from .material import Material
 
 _TOKEN = re.compile(r"[^\W_]+(?:[.,:/-](?=\d)[^\W_]+)*")  # a word, or a number with its marks: 3.5, 12:30, 2024-05-01
-_CODE = re.compile(r"\b[A-Z]{1,3}[ -]\d+\b")  # a number with letters: A 116, which is another one than B 116
+_CODE = re.compile(r"\b[A-Z]{1,3}[ -]\d+\b")  # a number with letters: A 116, which differs from B 116
 _BEFORE_SENTENCE = frozenset(".!?:;\"'“”‘’([\n–—-")  # marks after which any word has a capital
-_CAPITALS = 0.5  # share of a word's places within sentences at which it is capitalised, from which it is a name
-_TITLE = 0.6  # share of capitalised words from which a text is a title, whose capitals say nothing
+_CAPITALS = 0.5  # share of a word's uses within sentences that are capitalised; from here on it is a name
+_TITLE = 0.6  # share of capitalised words; from here on a text is a title, whose capitals say nothing
 
 
 @dataclass(frozen=True, eq=False)
 class TextNames:
-    """Names and numbers of N queries, each with its positives, and of M candidates; of one set the query's alone."""
+    """Names and numbers of N queries with their positives, and of M candidates; of one set, of the query alone."""
 
-    counts: Any  # (N, E) sparse, in how many texts of each query a name is
+    counts: Any  # (N, E) sparse, the number of each query's texts with a name
     second: Any  # (M, E) sparse 0/1
     weights: npt.NDArray[np.float64]  # (E,) inverse document frequency
-    positives: Rows  # (N, k) rows of the positives that are counted; −1 where there are fewer
+    positives: Rows  # (N, k) rows of the counted positives; −1 where a query has fewer
 
     @classmethod
     def of(cls, material: Material) -> TextNames:
-        """Find names in the texts of both sides. Raises Missing where the first side has no texts."""
+        """Find names in the texts of both sides. Raises Missing if the first side has no texts."""
         first = material.first_texts
         if first is None or material.split is None:
-            raise Missing("its first side is no texts")
+            raise Missing("its first side has no texts")
         second = material.split.captions
         texts = [*first, *second]
         columns = {name: column for column, name in enumerate(sorted(find_names(texts)))}
@@ -48,11 +48,11 @@ class TextNames:
         frequency = np.asarray(matrix.sum(0)).ravel()
         weights = np.log((1 + len(texts)) / (1 + frequency)) + 1
         positives = material.positives_of_queries
-        if material.relations.one_set:  # the other items of a label do not name what this one does
+        if material.relations.one_set:  # the other items of a label have names of their own
             positives = np.full((len(first), 1), NONE, np.int64)
-        rows, places = np.nonzero(positives != NONE)
+        rows, nth = np.nonzero(positives != NONE)
         shape = len(first), len(second)
-        belongs = sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, positives[rows, places])), shape=shape)
+        belongs = sparse.csr_matrix((np.ones(len(rows), np.float32), (rows, positives[rows, nth])), shape=shape)
         counts = (matrix[: len(first)] + belongs @ matrix[len(first) :]).tocsr()
         return cls(counts, matrix[len(first) :], weights, positives)
 
@@ -70,8 +70,8 @@ class TextNames:
 def find_names(texts: Sequence[str]) -> set[str]:
     """Return the names and numbers of texts, in small letters.
 
-    A number has a digit. A name is a word that has a capital at half of its places or more, where starts of sentences
-    and titles, whose words have capitals anyway, are not counted.
+    A number has a digit. A name is a word with a capital in at least half of its uses. Starts of sentences and titles
+    do not count, as their words have capitals anyway.
 
     >>> sorted(find_names(["We met Ada in Rome in 1843.", "who is ada?", "A cat met us.", "Room B 12 is shut."]))
     ['12', '1843', 'ada', 'b', 'b 12', 'rome']

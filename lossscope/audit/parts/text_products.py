@@ -1,4 +1,4 @@
-"""Products of pairs of texts: of sparse counts, of items, and of what one text leaves unsaid."""
+"""Compute products of pairs of texts: of sparse counts, of items, and of phrases that only the candidate has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .query_texts import QueryTexts
 from .text_names import TextNames
 from .text_space import unit
 
-_CHUNK = 1 << 15  # pairs whose sparse rows are gathered at a time
+_CHUNK = 1 << 15  # pairs with sparse rows gathered at a time
 
 
 def sparse_product(a: Any, b: Any, rows: Rows, others: Rows) -> Floats:
@@ -30,7 +30,7 @@ def sparse_product(a: Any, b: Any, rows: Rows, others: Rows) -> Floats:
 
 
 def best_sparse_product(vectors: Any, rows: Rows, references: Rows) -> Floats:
-    """Return the largest product of each sparse row with its references, itself left out, (n,); NaN without any."""
+    """Return the largest product of each sparse row with another of its references, (n,); NaN without a reference."""
     best = np.full(len(rows), -np.inf, np.float32)
     for column in references.T:
         use = np.nonzero((column != NONE) & (column != rows))[0]
@@ -39,10 +39,10 @@ def best_sparse_product(vectors: Any, rows: Rows, references: Rows) -> Floats:
 
 
 def item_product(texts: QueryTexts, pairs: PairRows) -> Floats:
-    """Return the cosine of the query's texts together with those of the candidate's item together, (n,).
+    """Return the cosine of the sum of the query's texts with the sum of those of the candidate's item, (n,).
 
-    The candidate itself is left out of the query's texts, and stands for itself where it belongs to no item; of one
-    that belongs to several it is the first. NaN where one of both has no known words.
+    The candidate is left out of the query's texts. A candidate without an item stands for itself; a candidate of
+    several items takes the first. NaN if either side has no known words.
     """
     siblings = texts.space.siblings
     value = products(texts.units, texts.of_candidates, pairs.left, pairs.right)
@@ -59,28 +59,28 @@ def item_product(texts: QueryTexts, pairs: PairRows) -> Floats:
 def unsaid_weight(texts: QueryTexts, pairs: PairRows) -> Floats:
     """Return log(1 + weight of the candidate's phrases that no text of the query has), (n,); NaN without words.
 
-    The candidate itself is left out of the query's texts.
+    The candidate is left out of the query's texts.
     """
     phrases = texts.space.phrases
     result = np.empty(len(pairs), np.float32)
     for start in range(0, len(pairs), _CHUNK):
         part = pairs.part(start, start + _CHUNK)
-        own = is_own(texts, part)
+        is_text_of_query = is_own(texts, part)
         present = texts.phrase_counts[part.left]
-        if own.any():
-            present = present - sparse.diags(own.astype(np.float32)) @ phrases[part.right]
+        if is_text_of_query.any():
+            present = present - sparse.diags(is_text_of_query.astype(np.float32)) @ phrases[part.right]
         present.data = (present.data > 0).astype(np.float32)
-        said = np.asarray(present.multiply(texts.weighted_phrases[part.right]).sum(1)).ravel()
-        result[start : start + _CHUNK] = np.log1p(np.maximum(texts.phrase_weight[part.right] - said, 0))
+        shared = np.asarray(present.multiply(texts.weighted_phrases[part.right]).sum(1)).ravel()
+        result[start : start + _CHUNK] = np.log1p(np.maximum(texts.phrase_weight[part.right] - shared, 0))
     others = (texts.positives[pairs.left] != NONE).sum(1) - is_own(texts, pairs)
     result[(others == 0) | (texts.phrase_weight[pairs.right] == 0)] = np.nan
     return result
 
 
 def name_product(names: TextNames, pairs: PairRows) -> Floats:
-    """Return the cosine of the query's names with those of the candidate, (n,); NaN where one of both has none.
+    """Return the cosine of the query's names with those of the candidate, (n,); NaN if either has no name.
 
-    The candidate itself is left out of the query's texts.
+    The candidate is left out of the query's texts.
     """
     result = np.empty(len(pairs), np.float32)
     for start in range(0, len(pairs), _CHUNK):
@@ -97,6 +97,6 @@ def name_product(names: TextNames, pairs: PairRows) -> Floats:
 
 
 def is_own(texts: QueryTexts, pairs: PairRows) -> npt.NDArray[np.bool_]:
-    """Return (n,) whether the candidate is one of the query's texts, as of a pair that is known to match."""
-    own: npt.NDArray[np.bool_] = (texts.positives[pairs.left] == pairs.right[:, None]).any(1)
-    return own
+    """Return (n,) whether the candidate is one of the query's texts, as in a pair that is known to match."""
+    is_among: npt.NDArray[np.bool_] = (texts.positives[pairs.left] == pairs.right[:, None]).any(1)
+    return is_among

@@ -1,4 +1,4 @@
-"""Texts as vectors: counts of words, and a space in which texts of one item lie together."""
+"""Turn texts into vectors: counts of words, and a space in which texts of one item lie together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lossscope.datasets.base import Split, Texts
 from ..types import Floats
 from .material import Material
 
-_FIT, _WIDTH, _KEPT = 40_000, 600, 100  # texts that are learnt from, dimensions of words, and of what tells items apart
+_FIT, _WIDTH, _KEPT = 40_000, 600, 100  # training texts, dimensions of words, dimensions that separate items
 _SHRINKAGE = 0.3  # of the scatter within items towards a sphere
 _WORD = re.compile(r"[^\W_]+")
 _SEED = 0
@@ -30,22 +30,22 @@ _SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class TextSpace:
-    """Vectors of M texts of the second side, and of N of the first where it has texts."""
+    """Vectors of M texts of the second side, and of N texts of the first if it has texts."""
 
     words: Any  # (M, V) sparse TF-IDF of stems, rows of unit length
     siblings: Floats  # (M, k) rows of unit length in the space of `sibling_projection`; zeros without a known word
-    phrases: Any  # (M, P) sparse 0/1 of all stems and pairs of stems, those of no training text too
+    phrases: Any  # (M, P) sparse 0/1 of all stems and pairs of stems, also those that no training text has
     phrase_weights: npt.NDArray[np.float64]  # (P,) inverse document frequency
     first_words: Any | None = None  # (N, V)
 
     @cached_property
     def is_known(self) -> npt.NDArray[np.bool_]:
-        """(M,) whether a text has a word that the training texts have."""
+        """(M,) whether a text has a word of the training texts."""
         return np.asarray(self.siblings.any(1))
 
     @classmethod
     def of(cls, material: Material) -> TextSpace:
-        """Fit it on the training texts. Raises Missing where there are no texts."""
+        """Fit the space on the training texts. Raises Missing if the data have no texts."""
         if material.split is None or not any(material.split.captions):
             raise Missing("it has no texts; name the data with --data")
         groups = _groups(material.training or material.split)
@@ -63,8 +63,8 @@ class TextSpace:
 
         Args:
             groups: texts of each item of the training data.
-            second: M texts.
-            first: N texts, of a first side of texts.
+            second: M texts of the second side.
+            first: N texts of the first side, if it has texts.
             progress: called with (label, done, of).
 
         Raises:
@@ -95,7 +95,7 @@ class TextSpace:
         words = word_counter.transform(second).tocsr()
         first_words = None if first is None else word_counter.transform(first)
         siblings = words @ project - centre
-        siblings[np.diff(words.indptr) == 0] = 0  # without a known word it would lie where all others of the kind do
+        siblings[np.diff(words.indptr) == 0] = 0  # texts without a known word would all be the same vector
         result = cls(
             words, unit(siblings), of_second, weights, first_words
         )  # fmt: skip
@@ -105,9 +105,9 @@ class TextSpace:
 
 
 def _groups(split: Split) -> list[list[str]]:
-    """Texts that say the same thing: those of one item of the first side, its own among them; each other text alone.
+    """Group texts that say the same thing: an item of the first side with its positives, or the items of a label.
 
-    Of one set, those of one label.
+    Each other text is a group alone.
     """
     relations = split.relations
     if relations.labels is not None:
@@ -123,15 +123,14 @@ def _groups(split: Split) -> list[list[str]]:
 
 
 def sibling_projection(X: Any, item: npt.NDArray[np.int64]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return (V, k) and (k,): x P − c has unit variance within items, and k directions in which items differ most.
+    """Return P (V, k) and c (k,): x P − c has unit variance within items, in the k directions where items differ most.
 
-    Latent semantics first (the largest singular vectors of X), then the generalised eigenvectors of the scatter
-    between items against that within, shrunk towards a sphere. Where no item has two texts the singular vectors stay as
-    they are.
+    First come latent semantics (the largest singular vectors of X), then the generalised eigenvectors of the scatter
+    between items against that within, shrunk towards a sphere. If no item has two texts, the singular vectors stay.
 
     Args:
         X: (n, V) sparse, a row each text.
-        item: (n,) which item each text is of.
+        item: (n,) the item of each text.
 
     Source: Deerwester et al. 1990 (latent semantics); Fisher's discriminant as in Hatch et al. 2006 (within-class
     covariance normalisation).
@@ -142,7 +141,7 @@ def sibling_projection(X: Any, item: npt.NDArray[np.int64]) -> tuple[npt.NDArray
     if width < 2:
         return np.eye(X.shape[1]), np.zeros(X.shape[1])
     svd = TruncatedSVD(width, random_state=_SEED)
-    with np.errstate(divide="ignore", invalid="ignore"):  # the share of variance, which is not read, of equal texts
+    with np.errstate(divide="ignore", invalid="ignore"):  # equal texts have no share of variance, which nothing reads
         Z = svd.fit_transform(X)
     sizes = np.bincount(item)
     free = len(Z) - len(sizes)
@@ -177,7 +176,7 @@ def stems(text: str) -> list[str]:
 
 
 def phrases(text: str) -> list[str]:
-    """Return the stems of a text, and its pairs of stems that follow each other."""
+    """Return the stems of a text, and its pairs of successive stems."""
     words = stems(text)
     return words + [f"{a} {b}" for a, b in pairwise(words)]
 
@@ -195,7 +194,7 @@ def _stemmer() -> Any:
 
 
 def _sample(groups: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Return whole groups, drawn by lot, with about as many texts as are learnt from."""
+    """Return whole groups, drawn at random, with about 40,000 texts together."""
     total = sum(map(len, groups))
     if total <= _FIT:
         return list(groups)

@@ -1,1 +1,1 @@
-"""Which pairs are looked at: the most similar of each item, found block by block."""
+"""Find the pairs to score: the most similar ones of each item, block by block."""

@@ -1,4 +1,4 @@
-"""Which pairs could match? All of a small set; of a large one the most similar of each item, by models and by texts."""
+"""Which pairs could match? All pairs of a small set; in a large set the most similar ones, by models and by texts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from .known import are_known
 from .list_lengths import ALL_PAIRS, reverse_top
 from .top_lists import TopLists, top_lists
 
-_RARE = 1000  # texts that have a rare word, at most
-_SHARING = 20  # candidates of each query that share rare words
-_ROWS = 1 << 12  # queries whose products are computed at a time
+_RARE = 1000  # texts with the same rare word, at most
+_SHARING = 20  # candidates of each query by rare words
+_ROWS = 1 << 12  # queries with products computed at a time
 
 
 def candidate_pairs(material: Material, top: int) -> PairRows:
-    """Return pairs that are not known to match, in order of rows; of one set both orders of each.
+    """Return pairs that are no known matches, in order of rows; of one set each pair in both orders.
 
     Args:
-        material: what is known of both sides.
-        top: of a large set, candidates of each query, of each kind of similarity.
+        material: what the audit knows of both sides.
+        top: in a large set, candidates of each query for each kind of similarity.
     """
     relations = material.relations
     N, M = relations.first, relations.second
@@ -39,13 +39,13 @@ def candidate_pairs(material: Material, top: int) -> PairRows:
 
 
 def without_known(material: Material, pairs: PairRows) -> PairRows:
-    """Return the pairs that are not known to match, an item with itself left out."""
+    """Return the pairs that are no known matches, without pairs of an item with itself."""
     keep = ~are_known(material.relations, pairs)
     return PairRows(pairs.left[keep], pairs.right[keep])
 
 
 def _of_models(material: Material, top: int) -> list[Rows]:
-    """Keys of the lists of every model."""
+    """Return keys of the pairs in the lists of each model."""
     M, reverse = material.relations.second, reverse_top(material.relations, top)
     keys = []
     for model in material.models:
@@ -54,7 +54,7 @@ def _of_models(material: Material, top: int) -> list[Rows]:
 
 
 def _of_texts(material: Material, top: int) -> list[Rows]:
-    """Keys of the lists by texts: candidates beside the sum of a query's texts, and the other way round."""
+    """Return keys of the pairs by texts: candidates near the sum of a query's texts, and the other way round."""
     if not material.has(QueryTexts):
         return []
     shared = _of_rare_words(material)
@@ -68,7 +68,7 @@ def _of_texts(material: Material, top: int) -> list[Rows]:
 
 
 def _of_rare_words(material: Material) -> list[Rows]:
-    """Keys of the candidates that share most rare words with each query, such as a name; none where it has no text."""
+    """Return keys of the candidates that share most rare words, such as names, with a query; none without texts."""
     space = material.part(TextSpace)
     if space.first_words is None:
         return []

@@ -1,4 +1,4 @@
-"""Which pairs does the data set say match?"""
+"""Which pairs match by the data set?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..types import PairRows
 
 
 def are_known(relations: Relations, pairs: PairRows) -> npt.NDArray[np.bool_]:
-    """Return (n,) whether pairs are positives of the data; of a labelled set, of one label, an item with itself too."""
+    """Return (n,) whether pairs are positives of the data; in a labelled set, whether both items share a label."""
     if relations.labels is not None:
         same: npt.NDArray[np.bool_] = relations.labels[pairs.left] == relations.labels[pairs.right]
         return same

@@ -1,4 +1,4 @@
-"""Batches as training draws them, whose pairs stand for all pairs."""
+"""Draw batches as a training does; their pairs stand for all pairs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lossscope.errors import InputError
 from ..types import PairRows
 
 _PAIRS = 300_000  # of queries and candidates in all batches together
-_LARGE = 2048  # items of a batch from which one is enough
+_LARGE = 2048  # items: a single batch larger than this is enough
 
 
 def random_batches(relations: Relations, size: int, seed: int) -> list[Batch]:
-    """Return batches of one pass over the split, as many as have about 300,000 pairs, two at least of up to 2,048.
+    """Return batches of a pass over the split, about 300,000 pairs in all; at least two batches of up to 2,048 items.
 
-    Raises InputError for a set without a batch of two, and of one labelled set for an odd size, or one below 4.
+    Raises InputError for a split without a batch of two, and for an odd size or a size below 4 of a labelled set.
     """
     if relations.one_set and (size < 4 or size % 2):
         raise InputError(
@@ -37,7 +37,7 @@ def random_batches(relations: Relations, size: int, seed: int) -> list[Batch]:
 
 
 def pairs_of(batches: Sequence[Batch], relations: Relations) -> tuple[PairRows, list[np.ndarray]]:
-    """Return the pairs of batches that are not known to match, and (b, c) bool of each batch which these are."""
+    """Return the pairs of batches that are no known matches, and for each batch (b, c) bool, True at these pairs."""
     left, right, masks = [], [], []
     for batch in batches:
         negative = ~relations.is_positive(batch.images, batch.captions)

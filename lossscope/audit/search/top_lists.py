@@ -1,4 +1,4 @@
-"""The most similar candidates of every query, found in blocks of rows: no matrix of all pairs is kept."""
+"""Find the most similar candidates of each query in blocks of rows, without a matrix of all pairs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lossscope.core.types import Progress, Rows
 from ..types import Floats
 
 _ENTRIES = 1 << 26  # similarities of a block of rows
-_CHUNK = 1 << 13  # pairs whose lists are gathered at a time
+_CHUNK = 1 << 13  # pairs with lists gathered at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,20 +23,22 @@ class TopLists:
     values: Floats  # (n, k)
 
     def rank(self, queries: Rows, candidates: Rows, similarity: Floats) -> Floats:
-        """Return how many other candidates of each query lie above one, (n,); k where all of the list do.
+        """Return how many candidates of each query's list lie above this candidate, (n,); k if all do.
 
-        A candidate of the list has the similarity that the list gives it: the last bits of another product may differ.
+        A candidate of the list keeps the similarity of the list: the last bits of another product may differ.
 
         Args:
             queries: (n,) rows.
             candidates: (n,) rows.
-            similarity: (n,) of each candidate, for those that are not in the list.
+            similarity: (n,) of each candidate, used if it is not in the list.
         """
         rank = np.empty(len(queries), np.float32)
         for start in range(0, len(queries), _CHUNK):
             part = slice(start, start + _CHUNK)
-            values, own = self.values[queries[part]], self.rows[queries[part]] == candidates[part, None]
-            level = np.where(own.any(1), values[np.arange(len(own)), own.argmax(1)], similarity[part])
+            values, is_candidate = self.values[queries[part]], self.rows[queries[part]] == candidates[part, None]
+            level = np.where(
+                is_candidate.any(1), values[np.arange(len(is_candidate)), is_candidate.argmax(1)], similarity[part]
+            )
             rank[part] = (values > level[:, None]).sum(1)
         return rank
 
@@ -49,14 +51,14 @@ def top_lists(
     one_set: bool = False,
     progress: Progress | None = None,
 ) -> TopLists:
-    """Return the k most similar candidates of every query.
+    """Return the k most similar candidates of each query.
 
     Args:
-        queries: (n, d); None where similarities are given.
+        queries: (n, d); None with a matrix.
         candidates: (m, d).
-        matrix: (n, m) similarities; None where embeddings are given.
-        k: entries of a list; fewer where there are fewer candidates.
-        one_set: whether queries are the candidates, so that none is in its own list.
+        matrix: (n, m) similarities; None with embeddings.
+        k: entries of a list, at most the number of candidates.
+        one_set: whether queries are the candidates; then no item is in its own list.
         progress: called with (label, done, of).
     """
     if matrix is None:

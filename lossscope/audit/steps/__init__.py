@@ -1,1 +1,1 @@
-"""From sources and data to a result, step by step."""
+"""Lead from sources and data to a result, step by step."""

@@ -1,4 +1,4 @@
-"""Sources and data of an audit, read."""
+"""Read the sources and data of an audit."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from lossscope.registry import build
 from lossscope.sources.base import read_source
 
 from ..parts.material import Material
-from .joined_splits import joined_sources, joined_splits
+from .join_splits import join_sources, join_splits
 from .options import AuditOptions
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What an audit is of."""
+    """The sources and items of an audit."""
 
     sources: tuple[SplitEmbeddings, ...]
     epochs: tuple[int | None, ...]  # of each source
@@ -32,9 +32,9 @@ class Inputs:
 def with_rows(
     targets: Sequence[Path | str], options: AuditOptions, is_split_typed: bool = False
 ) -> tuple[list[Path], AuditOptions]:
-    """Return the sources among targets, and options whose data are the rows among them, if there are any.
+    """Return the sources among the targets, and options with the rows among the targets as data.
 
-    A file of rows is audited whole, unless a split was typed.
+    The audit takes a whole file of rows, unless the user typed a split.
 
     Args:
         targets: sources, and at most one file, folder or data set of rows.
@@ -42,7 +42,7 @@ def with_rows(
         is_split_typed: whether the user named the split.
 
     Raises:
-        InputError: rows twice, or beside --data; a source that is not there.
+        InputError: rows twice, or beside --data; a missing source.
     """
     rows = [str(target) for target in targets if is_rows(str(target))]
     sources = [require_source(target) for target in targets if str(target) not in rows]
@@ -64,7 +64,7 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
     Args:
         paths: of sources; none: texts alone.
         options: of the audit.
-        splits: of the data, taken together as one; None: the one of the options.
+        splits: of the data, joined; None: the split of the options.
 
     Raises:
         InputError: neither sources nor data, or sources of different items.
@@ -73,10 +73,12 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
         raise InputError("an audit needs a SOURCE, a file of rows, or data with texts: --data SPEC")
     wanted = tuple(splits or (options.source.split,))
     read = [[_load(path, options, split) for split in wanted] for path in paths]
-    sources = tuple(joined_sources(parts) for parts in read)
-    spec = options.source.data or next((str(one.recipe["data"]) for one in sources if one.recipe.get("data")), None)
+    sources = tuple(join_sources(parts) for parts in read)
+    spec = options.source.data or next(
+        (str(source.recipe["data"]) for source in sources if source.recipe.get("data")), None
+    )
     dataset: Dataset | None = None if spec is None else build("datasets", spec)
-    split = None if dataset is None else joined_splits([dataset.split(name) for name in wanted])
+    split = None if dataset is None else join_splits([dataset.split(name) for name in wanted])
     training = None
     if dataset is not None and wanted != ("train",) and "train" in dataset.splits():
         training = dataset.split("train")
@@ -85,11 +87,11 @@ def read_inputs(paths: Sequence[Path | str], options: AuditOptions, splits: Sequ
 
 
 def split_names(paths: Sequence[Path | str], options: AuditOptions) -> tuple[str, ...]:
-    """Return the names of all splits of the data, the one of the options first."""
+    """Return the names of all splits of the data, the split of the options first."""
     spec = options.source.data
     if spec is None:
         recipes = (_load(path, options, options.source.split).recipe for path in paths)
-        spec = next((str(one["data"]) for one in recipes if one.get("data")), None)
+        spec = next((str(recipe["data"]) for recipe in recipes if recipe.get("data")), None)
     if spec is None:
         return (options.source.split,)
     names = build("datasets", spec).splits()

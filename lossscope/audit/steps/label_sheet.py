@@ -18,21 +18,21 @@ from ..types import PairRows
 from .result import Pool, ScoredPairs
 from .scorer import Scorer
 
-_POOL = 3  # pairs of the page for each of the sheet
+_POOL = 3  # pairs of the page for each pair of the sheet
 _MOST = 600  # pairs of the page, unless the sheet has more
-_FOR_FIT = 4  # of so many pairs of the sheet, one serves the fit alone
-_SUSPECTS = 2  # of so many of these, one is a suspect
+_FOR_FIT = 4  # 1 in 4 pairs of the sheet serves the fit alone
+_SUSPECTS = 2  # 1 in 2 of these is a suspect
 
 
 def pairs_to_label(scorer: Scorer, suspects: ScoredPairs, drawn: ScoredPairs, size: int, seed: int) -> Pool:
-    """Return pairs to label, drawn by strata of the score, and for the fit alone suspects and pairs of high signals.
+    """Return pairs to label, drawn by strata of the score; for the fit alone, suspects and pairs of high signals.
 
-    Strata are of the weights before labels, so that a second sheet goes on with the strata of the first. A pair that
-    was answered for the fit alone is in its stratum, too: without it the stratum would be of other pairs.
+    Strata use the weights before labels, so that a second sheet continues the strata of the first. A pair that was
+    answered for the fit alone stays in its stratum: without it the stratum would have other pairs.
 
-    A batch has mined negatives, which are similar to a positive but chosen to be none, and lacks candidates without a
-    label: there a suspect matches more often than a pair of a batch with the same signals, and would raise the
-    model's rate. None of these is on the sheet.
+    If batches have mined negatives, which resemble a positive but were chosen as negatives, or lack candidates without
+    a label, a suspect outside batches matches more often than a pair of a batch with the same signals. It would raise
+    the model's rate, so the sheet has no such suspects.
     """
     material, labels = scorer.table.material, scorer.labels
     relations = material.relations
@@ -56,7 +56,7 @@ def pairs_to_label(scorer: Scorer, suspects: ScoredPairs, drawn: ScoredPairs, si
 
     for_fit = len(first.pairs) + len(second.pairs)
     of_sheet = deal(lengths, size - for_fit)
-    sheet = ScoredPairs.joined([first, second, drawn.take(_rows(orders, of_sheet))])
+    sheet = ScoredPairs.join([first, second, drawn.take(_rows(orders, of_sheet))])
     rest = [order[number:] for order, number in zip(orders, of_sheet, strict=True)]
     left = [whole - number for whole, number in zip(of_pool, of_sheet, strict=True)]
     numbers = np.arange(1, len(strata) + 1)
@@ -64,7 +64,7 @@ def pairs_to_label(scorer: Scorer, suspects: ScoredPairs, drawn: ScoredPairs, si
     random = np.random.default_rng(seed)
     mixed, later = (random.permutation(len(part)) for part in stratum)
     return Pool(
-        ScoredPairs.joined([sheet.take(mixed), drawn.take(_rows(rest, left)[later])]),
+        ScoredPairs.join([sheet.take(mixed), drawn.take(_rows(rest, left)[later])]),
         size=len(mixed),
         design=tuple(
             DesignRow(number, len(strata), len(strata[number - 1]) / len(drawn.pairs)) if number else None
@@ -80,20 +80,20 @@ def _rows(orders: Sequence[Rows], numbers: Sequence[int]) -> Rows:
 
 
 def _keys(relations: Relations, pairs: PairRows) -> Rows:
-    """Return a number of each pair; of one set (a, b) and (b, a) have the same."""
+    """Return a number of each pair, the same for (a, b) and (b, a) of one set."""
     low, high = np.minimum(pairs.left, pairs.right), np.maximum(pairs.left, pairs.right)
     return low * relations.second + high if relations.one_set else pairs.left * relations.second + pairs.right
 
 
 def _open_pairs(relations: Relations, scored: ScoredPairs, closed: Rows) -> ScoredPairs:
-    """Return each pair once, without those that copies prove and those that are closed."""
+    """Return each pair once, without copies and closed pairs."""
     keys = _keys(relations, scored.pairs)
     first = np.sort(np.unique(keys, return_index=True)[1])
     return scored.take(first[(scored.copy[first] == 0) & ~np.isin(keys[first], closed)])
 
 
 def _can_be_in_batch(material: Material, pairs: PairRows) -> npt.NDArray[np.bool_]:
-    """Return (n,) whether both items have a positive; none where batches have mined negatives, too."""
+    """Return (n,) whether both items have a positive; all False if batches have mined negatives."""
     if material.relations.negatives is not None:
         return np.zeros(len(pairs), bool)
     queries, candidates = material.positives_of_queries[:, 0], material.positives_of_candidates[:, 0]

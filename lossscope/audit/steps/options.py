@@ -1,4 +1,4 @@
-"""What the user says of an audit."""
+"""The options of an audit."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lossscope.errors import OptionError
 
 @dataclass(frozen=True)
 class AuditOptions:
-    """Options of an audit; those that are given override what a source says of itself."""
+    """Options of an audit; a typed option overrides what a source states."""
 
-    # specs; none: what the source was trained with, else the usual ones
+    # specs; none: the objective of the source's training, else the usual ones
     objectives: Annotated[
         tuple[str, ...], Choice(None, "Objective spec; repeat for several.", flags="--objective", names="objectives")
     ] = ()
@@ -44,7 +44,7 @@ class AuditOptions:
             low=1,
         ),
     ] = None
-    keep: float = LEAST_SUSPECT  # probability from which a pair is a suspect, or the threshold where that is lower
+    keep: float = LEAST_SUSPECT  # smallest probability of a suspect; the threshold counts if it is lower
     sheet: Annotated[int, Choice(None, "Pairs to label.", low=10)] = 100
     precision: Annotated[
         float, Choice(None, "Factor that the interval of the counted rate may span when labels are enough.", low=1.1)
@@ -66,7 +66,7 @@ class AuditOptions:
 
     @classmethod
     def of(cls, data: str | None = None, **options: Any) -> AuditOptions:
-        """Return options from their names and those of a request: `AuditOptions.of("scenes", sheet=20)`."""
-        own = {item.name for item in fields(cls)}
-        source = Request(data=data, **{name: value for name, value in options.items() if name not in own})
-        return cls(**{name: value for name, value in options.items() if name in own}, source=source)
+        """Return options by name, also those of a request: `AuditOptions.of("scenes", sheet=20)`."""
+        names = {item.name for item in fields(cls)}
+        source = Request(data=data, **{name: value for name, value in options.items() if name not in names})
+        return cls(**{name: value for name, value in options.items() if name in names}, source=source)

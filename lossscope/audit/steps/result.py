@@ -1,4 +1,4 @@
-"""What an audit says."""
+"""The result of an audit."""
 
 from __future__ import annotations
 
@@ -23,44 +23,44 @@ from .worth import Worth
 
 @dataclass(frozen=True, eq=False)
 class ScoredPairs:
-    """Pairs with all that decides them."""
+    """Pairs with their signals and scores."""
 
     pairs: PairRows
-    raw: Floats  # (n, k) signals as they are
+    raw: Floats  # (n, k) signals, not standardised
     Z: Doubles  # (n, k) in standard deviations of random pairs
     copy: Rows  # (n,) 1 where a copy proves that the pair matches
-    score: Doubles  # (n,) log-odds by the weights, by which pairs are ordered; inf of a copy
-    probability: Doubles  # (n,) that they match; NaN where data are ranked only, but for copies
+    score: Doubles  # (n,) log-odds by the weights, the key of the order; inf of a copy
+    probability: Doubles  # (n,) of a match; if data are ranked only, NaN except for copies
 
-    def take(self, places: Rows) -> ScoredPairs:
-        """Return some of the pairs."""
-        pairs = PairRows(self.pairs.left[places], self.pairs.right[places])
-        of_pairs = self.score[places], self.probability[places]
-        return ScoredPairs(pairs, self.raw[places], self.Z[places], self.copy[places], *of_pairs)
+    def take(self, rows: Rows) -> ScoredPairs:
+        """Return the pairs at these rows."""
+        pairs = PairRows(self.pairs.left[rows], self.pairs.right[rows])
+        of_pairs = self.score[rows], self.probability[rows]
+        return ScoredPairs(pairs, self.raw[rows], self.Z[rows], self.copy[rows], *of_pairs)
 
     def score_column(self, state: State) -> dict[str, Doubles]:
-        """Return the probability; where data are ranked only the score, which is none, and NaN of a copy."""
+        """Return the probability; if data are ranked only, the score, with NaN for copies."""
         if state == "ranked only":
             return {"score": np.where(self.copy > 0, np.nan, self.score)}
         return {"probability": self.probability}
 
     @staticmethod
-    def joined(parts: Sequence[ScoredPairs]) -> ScoredPairs:
-        """Return one or more of them as one, one after the other."""
-        pairs = [one.pairs for one in parts]
+    def join(parts: Sequence[ScoredPairs]) -> ScoredPairs:
+        """Join parts, in their order."""
+        pairs = [part.pairs for part in parts]
         return ScoredPairs(
-            PairRows(np.concatenate([one.left for one in pairs]), np.concatenate([one.right for one in pairs])),
-            np.concatenate([one.raw for one in parts]),
-            np.concatenate([one.Z for one in parts]),
-            np.concatenate([one.copy for one in parts]),
-            np.concatenate([one.score for one in parts]),
-            np.concatenate([one.probability for one in parts]),
+            PairRows(np.concatenate([part.left for part in pairs]), np.concatenate([part.right for part in pairs])),
+            np.concatenate([part.raw for part in parts]),
+            np.concatenate([part.Z for part in parts]),
+            np.concatenate([part.copy for part in parts]),
+            np.concatenate([part.score for part in parts]),
+            np.concatenate([part.probability for part in parts]),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Pairs to label: first those of the sheet, then more that the page may ask about."""
+    """Pairs to label: first the pairs of the sheet, then more for the page."""
 
     scored: ScoredPairs
     size: int  # pairs of the sheet
@@ -75,7 +75,7 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class LabelQuality:
-    """How labels and probabilities agree, the labelled pair left out of the fit."""
+    """How well do probabilities predict labels that are left out of the fit?"""
 
     n: int
     positive: int
@@ -86,39 +86,39 @@ class LabelQuality:
 
 @dataclass(frozen=True, eq=False)
 class AuditResult:
-    """What an audit says of a split."""
+    """The result of an audit of a split."""
 
     material: Material
-    name: str  # of what was audited
+    name: str  # of sources or data
     state: State
     transfer: Transfer  # whether weights of other data say how probable a match is, and why
     calibration: Calibration
     signals: tuple[str, ...]
-    because: Mapping[str, str]  # signal -> what a high value says
+    because: Mapping[str, str]  # signal -> meaning of a high value
     copy_names: tuple[str, ...]
-    unknown: Mapping[str, str]  # signal -> why it cannot be had
+    unknown: Mapping[str, str]  # signal -> why the data do not allow it
     batch_size: int
-    rate: Estimate | None  # share of the negatives of a batch that match; None where data are ranked only
-    per_query: float | None  # share of queries with one in their batch; None likewise
+    rate: Estimate | None  # share of matches among the negatives of a batch; None if data are ranked only
+    per_query: float | None  # share of queries with a false negative in their batch; None likewise
     weights: tuple[WeightShare, ...]
     not_weighed: tuple[str, ...]  # reasons
     accuracy: tuple[Accuracy, ...]  # of several thresholds
     threshold: float
     suspects: ScoredPairs  # the most probable first
-    least: float | None  # probability from which they are listed; None where data are ranked only
+    least: float | None  # smallest probability of the list; None if data are ranked only
     pool: Pool  # pairs to label
     examined: int  # pairs that could have become suspects
-    pairs: int  # all that are not known to match
+    pairs: int  # all pairs that are no known matches
     quality: LabelQuality | None
-    labels: Labels | None  # that were given
-    counted: Counted | None  # the rate that they say without a model
+    labels: Labels | None
+    counted: Counted | None  # the rate by labels, without a model
     precision: float  # factor that the counted interval may span
     notices: tuple[str, ...]
-    worth: Worth | None = None  # of the mask, where it was asked for
+    worth: Worth | None = None  # of the mask, with --worth
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether scores are probabilities; else pairs are in order, and nothing says how many match."""
+        """Whether scores are probabilities; else they only order pairs, and the number of matches is unknown."""
         return self.state != "ranked only"
 
     @property
@@ -128,7 +128,7 @@ class AuditResult:
 
     @property
     def rates_disagree(self) -> bool:
-        """Whether the intervals of the model's rate and of the counted one have nothing in common."""
+        """Whether the intervals of the model's rate and of the counted rate are disjoint."""
         if self.counted is None or self.rate is None:
             return False
         model, counted = self.rate, self.counted.rate
@@ -143,6 +143,6 @@ class AuditResult:
         order = np.lexsort((np.arange(len(left)), left))
         starts = np.r_[0, np.nonzero(np.diff(left[order]))[0] + 1] if len(left) else np.zeros(0, np.int64)
         sizes = np.diff(np.r_[starts, len(left)])
-        places = np.empty(len(left), np.int64)
-        places[order] = np.arange(len(left)) - np.repeat(starts, sizes) + 1
-        return places
+        positions = np.empty(len(left), np.int64)
+        positions[order] = np.arange(len(left)) - np.repeat(starts, sizes) + 1
+        return positions

@@ -1,4 +1,4 @@
-"""Audit: find suspects among the negatives, weigh them, and say how many there are."""
+"""Find suspects among the negatives, weigh them, and estimate how many negatives match."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ from .scorer import Scorer
 from .signals import build_signals
 from .worth import Worth, worth_of
 
-THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # for which precision and recall are stated
+THRESHOLDS = (0.05, 0.1, 0.2, 0.5)  # of the table of precision and recall
 _CHUNK = 1 << 18  # pairs scored at a time
-_MOST = 5_000_000  # suspects that are kept, the most probable
-_RANKED = 10_000  # that are kept where data are ranked only
+_MOST = 5_000_000  # suspects kept, the most probable
+_RANKED = 10_000  # pairs kept if data are ranked only
 _ENOUGH = 0.9  # of the pairs above the threshold
 
 
 def audit(sources: Sequence[Path | str], options: AuditOptions) -> AuditResult:
-    """Return which negatives of a split probably match their query, and what that means for training.
+    """Return the negatives of a split that probably match their query, and what they do to a training.
 
     Args:
         sources: checkpoints, run folders or dumps of the same split; none: texts alone.
         options: data, objectives, labels.
 
     Raises:
-        InputError: nothing to decide by, sources of different items, labels that cannot be read.
+        InputError: no texts or embeddings, sources of different items, labels that cannot be read.
     """
     for spec in options.objectives:
-        build("objectives", spec)  # what cannot be built is said before anything is read
+        build("objectives", spec)  # fail on a wrong spec before reading anything
     inputs = read_inputs(sources, options)
     signals = build_signals(options.signals, inputs.material.relations.sides)
     return examine(inputs, Scorer.of(inputs.material, signals, options), options)
 
 
 def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResult:
-    """Return what an audit says, once it is read and what scores pairs is fitted."""
+    """Return the result of an audit from its inputs and a fitted scorer."""
     if options.worth and scorer.state == "ranked only":
         raise InputError(
             "--worth needs probabilities, and these data are ranked only. Audit them without it, label sheet.html, "
@@ -88,13 +88,13 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
     counted, uncounted = (None, ()) if labels is None else count_labels(labels)
     return AuditResult(
         material=inputs.material,
-        name=", ".join(one.name for one in inputs.sources) or f"{options.source.data}, {options.source.split}",
+        name=", ".join(source.name for source in inputs.sources) or f"{options.source.data}, {options.source.split}",
         state=scorer.state,
         transfer=scorer.transfer,
         calibration=scorer.calibration,
         signals=table.names,
-        because={one.name(): one.because for one in (*table.signals, *table.copies)},
-        copy_names=tuple(one.name() for one in table.copies),
+        because={signal.name(): signal.because for signal in (*table.signals, *table.copies)},
+        copy_names=tuple(signal.name() for signal in table.copies),
         unknown=table.unknown,
         batch_size=options.batch_size,
         rate=rate,
@@ -113,22 +113,26 @@ def examine(inputs: Inputs, scorer: Scorer, options: AuditOptions) -> AuditResul
         counted=counted,
         precision=options.precision,
         notices=(
-            *(text for one in inputs.sources for text in (*one.warnings, *one.notices)),
+            *(text for source in inputs.sources for text in (*source.warnings, *source.notices)),
             *(f"--signal {name} is left out: {why}" for name, why in table.unknown.items() if options.signals),
             *([] if labels is None else labels.notices),
             *uncounted,
-            *(_unused(options) if scorer.state == "ranked only" else ()),
-            *([] if least is None else _missed(suspects, least, accuracies, options.threshold, examined, number)),
+            *(_unused_options(options) if scorer.state == "ranked only" else ()),
+            *(
+                []
+                if least is None
+                else _missing_suspects(suspects, least, accuracies, options.threshold, examined, number)
+            ),
         ),
         worth=worth,
     )
 
 
 def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float | None, int]:
-    """Return the most probable pairs first, the probability from which they are listed, and how many were looked at.
+    """Return the most probable pairs, the smallest probability of the list, and the number of scored pairs.
 
-    They are listed from `keep` on, or from the threshold where that is lower; of more than 5 million, the most
-    probable. Where data are ranked only, the first 10,000 are listed.
+    The list begins at `keep`, or at the threshold if it is lower, and has at most the 5 million most probable pairs. If
+    data are ranked only, it has the first 10,000 pairs.
     """
     material = scorer.table.material
     pairs = candidate_pairs(material, options.top or default_top(material.relations))
@@ -137,22 +141,22 @@ def _suspects(scorer: Scorer, options: AuditOptions) -> tuple[ScoredPairs, float
     least = min(options.keep, options.threshold)
     kept: list[ScoredPairs] = []
     for start in range(0, max(len(pairs), 1), _CHUNK):
-        one = scorer.score(pairs.part(start, start + _CHUNK))
-        kept.append(one.take(np.nonzero(one.probability >= least)[0]))
+        scored = scorer.score(pairs.part(start, start + _CHUNK))
+        kept.append(scored.take(np.nonzero(scored.probability >= least)[0]))
         if options.source.progress:
             options.source.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
-    whole = ScoredPairs.joined(kept)
+    whole = ScoredPairs.join(kept)
     order = in_order(whole)
     if len(order) > _MOST:
-        least = math.ceil(1e6 * whole.probability[order[_MOST - 1]]) / 1e6  # as it is typed
+        least = math.ceil(1e6 * whole.probability[order[_MOST - 1]]) / 1e6  # short enough to type
     return whole.take(order[:_MOST]), least, len(pairs)
 
 
 def _first_ranked(scorer: Scorer, pairs: PairRows, options: AuditOptions) -> ScoredPairs:
-    """Return the first pairs by their score."""
+    """Return the pairs with the highest scores."""
     kept = scorer.score(pairs.part(0, 0))
     for start in range(0, len(pairs), _CHUNK):
-        kept = ScoredPairs.joined([kept, scorer.score(pairs.part(start, start + _CHUNK))])
+        kept = ScoredPairs.join([kept, scorer.score(pairs.part(start, start + _CHUNK))])
         kept = kept.take(in_order(kept)[:_RANKED])
         if options.source.progress:
             options.source.progress("scoring pairs", min(start + _CHUNK, len(pairs)), len(pairs))
@@ -160,7 +164,7 @@ def _first_ranked(scorer: Scorer, pairs: PairRows, options: AuditOptions) -> Sco
 
 
 def in_order(scored: ScoredPairs) -> Rows:
-    """Return the places of pairs, the highest score first, copies in front; equal scores in order of rows."""
+    """Return the order of pairs, the highest score first, copies in front; equal scores by row."""
     order: Rows = np.lexsort((scored.pairs.right, scored.pairs.left, -scored.score))
     return order
 
@@ -168,18 +172,20 @@ def in_order(scored: ScoredPairs) -> Rows:
 def _weights(
     inputs: Inputs, sample: BatchPairs, options: AuditOptions
 ) -> tuple[list[NegativeWeights], tuple[str, ...]]:
-    """Return the weights of negatives under every source and objective, and why some have none."""
+    """Return the weights of negatives under each source and objective, and the reasons why weights are missing."""
     weights, reasons = [], []
     for source, epoch in zip(inputs.sources, inputs.epochs, strict=True):
         specs = options.objectives or ((source.objective,) if source.objective else USUAL_OBJECTIVES)
         for spec in specs:
             objective = build("objectives", spec)
             try:
-                one = negative_weights(sample, source, objective, short_spec(objective), epoch, options.source.progress)
+                negative = negative_weights(
+                    sample, source, objective, short_spec(objective), epoch, options.source.progress
+                )
             except InputError as error:
                 reasons.append(f"{spec} under {source.name}: {error}")
                 continue
-            weights.append(one)
+            weights.append(negative)
     if options.objectives and not inputs.sources:
         reasons.append("weights need a SOURCE, whose similarities an objective weighs")
     return weights, tuple(reasons)
@@ -188,27 +194,38 @@ def _weights(
 def _estimates(
     sample: BatchPairs, calibration: Calibration, weights: Sequence[NegativeWeights], options: AuditOptions
 ) -> tuple[Estimate, tuple[Accuracy, ...], tuple[WeightShare, ...]]:
-    """Return the rate, what thresholds leave out, and the shares of weight, with intervals."""
+    """Return the rate, the accuracy of each threshold, and the shares of weight, with intervals."""
     p = sample.probabilities(calibration)
     thresholds = sorted({*THRESHOLDS, options.threshold})
     left_out = [p >= threshold for threshold in thresholds]
-    quantities = [sampled_rate(), *map(precision, left_out), *map(recall, left_out), *(one.share for one in weights)]
+    quantities = [
+        sampled_rate(),
+        *map(precision, left_out),
+        *map(recall, left_out),
+        *(negative.share for negative in weights),
+    ]
     rate, *others = estimates(sample, calibration, quantities, options.source.progress)
     n = len(thresholds)
     accuracies = tuple(
-        Accuracy(threshold, float(above.mean()), one, other)
-        for threshold, above, one, other in zip(thresholds, left_out, others[:n], others[n : 2 * n], strict=True)
+        Accuracy(threshold, float(above.mean()), precise, other)
+        for threshold, above, precise, other in zip(thresholds, left_out, others[:n], others[n : 2 * n], strict=True)
     )
     above = p >= options.threshold
     shares = tuple(
-        WeightShare(one.source, one.objective, share, float(one.flat[above].sum() / one.flat.sum()), one.epoch)
-        for one, share in zip(weights, others[2 * n :], strict=True)
+        WeightShare(
+            negative.source,
+            negative.objective,
+            share,
+            float(negative.flat[above].sum() / negative.flat.sum()),
+            negative.epoch,
+        )
+        for negative, share in zip(weights, others[2 * n :], strict=True)
     )
     return Estimate(mean_rate(p), rate.low, rate.high), accuracies, shares
 
 
-def _unused(options: AuditOptions) -> tuple[str, ...]:
-    """Say which options were given that need probabilities, where there are none."""
+def _unused_options(options: AuditOptions) -> tuple[str, ...]:
+    """Name the given options that need probabilities, for data without them."""
     given = {"--objective": bool(options.objectives), "--threshold": options.threshold != HIDDEN_FROM}
     return tuple(
         f"{name} is not used: it needs probabilities, which these data have after --labels alone"
@@ -217,16 +234,16 @@ def _unused(options: AuditOptions) -> tuple[str, ...]:
     )
 
 
-def _missed(
+def _missing_suspects(
     suspects: ScoredPairs, least: float, thresholds: Sequence[Accuracy], threshold: float, examined: int, number: int
 ) -> tuple[str, ...]:
-    """Say how many of the pairs above the threshold are not listed, where these are more than one in ten."""
+    """Say how many pairs above the threshold the list lacks, if they are more than one in ten."""
     if least > threshold:
         return (
             f"the mask has the {len(suspects.probability):,} most probable pairs, all those of {least:g} or more; of "
             f"those between {threshold:g} and {least:g} it lacks some, and refuses a threshold that low",
         )
-    expected = next(one.hidden for one in thresholds if one.threshold == threshold) * number
+    expected = next(accuracy.hidden for accuracy in thresholds if accuracy.threshold == threshold) * number
     held = int((suspects.probability >= threshold).sum())
     if examined == number or held >= _ENOUGH * expected:
         return ()

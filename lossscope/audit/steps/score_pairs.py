@@ -1,4 +1,4 @@
-"""The probability and every signal of the pairs in a file."""
+"""Score the pairs of a file: probability and signals."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .signals import build_signals
 
 
 def score_pairs(sources: Sequence[Path | str], file: Path, options: AuditOptions) -> tuple[pd.DataFrame, Scorer]:
-    """Return a row for each pair of the file, in its order, and what scored them.
+    """Return a row for each pair of the file, in its order, and the scorer.
 
-    The columns are the ids as they are written, `probability`, or `score` where data are ranked only, and one for each
-    signal; `is_copy` is 1 where a copy proves the match. A pair that is known to match is scored without its own text
-    among the query's. Ids may be of any split of the data; where they are not all of the one that is named, all splits
-    are taken together.
+    The columns are the ids as in the file, `probability` (`score` if data are ranked only), and a column for each
+    signal; `is_copy` is 1 where a copy proves the match. For a pair that is known to match, the candidate's text is
+    left out of the query's texts. Ids may be of any split of the data: if the named split lacks an id, all splits are
+    joined.
 
     Args:
         sources: models; none: texts alone.
@@ -32,7 +32,7 @@ def score_pairs(sources: Sequence[Path | str], file: Path, options: AuditOptions
         options: of the audit.
 
     Raises:
-        InputError: ids that are of no item, naming the first.
+        InputError: ids without an item; the message names the first.
     """
     inputs = read_inputs(sources, options)
     sides = inputs.material.relations.sides
@@ -42,8 +42,8 @@ def score_pairs(sources: Sequence[Path | str], file: Path, options: AuditOptions
     scored = scorer.score(pairs)
     first, second = pair_columns(sides)
     result = pd.DataFrame({first: named.left, second: named.right, **scored.score_column(scorer.state)})
-    for place, name in enumerate(scorer.table.names):
-        result[name] = scored.raw[:, place]
+    for column, name in enumerate(scorer.table.names):
+        result[name] = scored.raw[:, column]
     result["is_copy"] = scored.copy
     return result, scorer
 
@@ -51,13 +51,13 @@ def score_pairs(sources: Sequence[Path | str], file: Path, options: AuditOptions
 def _resolve(
     inputs: Inputs, sources: Sequence[Path | str], file: PairFile, options: AuditOptions
 ) -> tuple[Inputs, PairRows]:
-    """Return the rows that a file names, of the split that was asked for or of all splits together."""
+    """Return the rows that a file names, in the named split or in all splits joined."""
     try:
         rows = resolve_pairs(inputs.material, file.left, file.right, file.where, file.lines, absent="mark")
         if all((column != ABSENT).all() for column in rows):
             return inputs, PairRows(*rows)
     except InputError:
-        pass  # all splits may know what this one does not; if not, the message is of them
+        pass  # another split may have the id; if not, the message is about all splits
     names = split_names(sources, options)
     whole = read_inputs(sources, options, names) if len(names) > 1 else inputs
     return whole, PairRows(*resolve_pairs(whole.material, file.left, file.right, file.where, file.lines))

@@ -1,4 +1,4 @@
-"""What scores pairs: the signals that there are, and the calibration that makes a probability of them."""
+"""Score pairs by their signals; a calibration turns signals into a probability."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """Signals, measured on random batches, and weights, fitted on labels where there are some."""
+    """Signals, measured on random batches, and weights, fitted to labels if the user gave any."""
 
     table: SignalTable
     prior: Calibration  # before labels
     calibration: Calibration
     labels: Labels | None
     batches: list[Batch]
-    transfer: Transfer  # whether the weights of other data say how probable a match is here
-    random_pairs: PairRows  # of the batches, those that are not known to match
-    negative: list[np.ndarray]  # (b, c) bool of each batch: which pairs these are
+    transfer: Transfer  # whether probabilities by weights of other data hold here
+    random_pairs: PairRows  # the pairs of the batches that are no known matches
+    negative: list[np.ndarray]  # (b, c) bool of each batch, True at these pairs
 
     @classmethod
     def of(cls, material: Material, signals: Sequence[Signal], options: AuditOptions) -> Scorer:
-        """Measure signals, and fit their weights to labels where there are some.
+        """Measure signals, and fit their weights to labels if the user gave any.
 
         Raises InputError for labels that cannot be read.
         """
@@ -53,28 +53,28 @@ class Scorer:
         calibration = prior
         if options.labels:
             labels = read_labels(options.labels, material, table.is_copy)
-            calibration = prior.fitted(_signals(table, labels), labels.answers, labels.where)
+            calibration = prior.fit(_signals(table, labels), labels.answers, labels.where)
         return cls(table, prior, calibration, labels, batches, Transfer.of(material, table), random_pairs, negative)
 
     @property
     def state(self) -> State:
-        """What a score is: a probability, by labels or by other data that are alike, or an order alone."""
+        """What is a score: a probability by labels, a probability by similar data, or only an order?"""
         if self.calibration.labels:
             return "calibrated"
         return "transferred" if self.transfer.holds else "ranked only"
 
     def score(self, pairs: PairRows) -> ScoredPairs:
         """Return pairs with their signals and probabilities."""
-        return self._scored(pairs, self.table.raw(pairs), self.table.is_copy(pairs))
+        return self._score(pairs, self.table.raw(pairs), self.table.is_copy(pairs))
 
     def score_random(self) -> ScoredPairs:
         """Return the pairs of the random batches, with their signals and probabilities."""
-        return self._scored(self.random_pairs, self.table.of_random, self.table.copy_of_random)
+        return self._score(self.random_pairs, self.table.of_random, self.table.copy_of_random)
 
     def quality(self, progress: Progress | None = None) -> LabelQuality | None:
-        """Return how well labels predict those of queries that they were not fitted on; None without labels.
+        """Return how well a fit on labels predicts the labels of other queries; None without labels.
 
-        A fifth of the queries is left out of the fit and predicted, five times.
+        Five times, a fifth of the queries is left out of the fit and predicted.
         """
         from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -85,19 +85,19 @@ class Scorer:
         fold = np.unique(labels.pairs.left, return_inverse=True)[1]
         fold = np.random.default_rng(0).permutation(int(fold.max()) + 1)[fold] % _FOLDS
         p = np.zeros(len(Z))
-        for one in range(_FOLDS):
+        for number in range(_FOLDS):
             if progress:
-                progress("fitting labels", one, _FOLDS)
-            inside, rest = fold == one, fold != one
+                progress("fitting labels", number, _FOLDS)
+            inside, others = fold == number, fold != number
             if inside.any():
-                p[inside] = self.prior.fitted(Z[rest], y[rest], "").probability(Z[inside])
+                p[inside] = self.prior.fit(Z[others], y[others], "").probability(Z[inside])
         if progress:
             progress("fitting labels", _FOLDS, _FOLDS)
         auc, average_precision = float(roc_auc_score(y, p)), float(average_precision_score(y, p))
         return LabelQuality(len(y), int(y.sum()), auc, average_precision, calibration_error(p, y))
 
-    def _scored(self, pairs: PairRows, raw: Floats, copy: Rows) -> ScoredPairs:
-        Z = self.table.standardised(raw)
+    def _score(self, pairs: PairRows, raw: Floats, copy: Rows) -> ScoredPairs:
+        Z = self.table.standardise(raw)
         score = np.where(copy > 0, np.inf, self.calibration.logit(Z))
         probability = np.where(copy > 0, 1.0, self.calibration.probability(Z))
         if self.state == "ranked only":
@@ -106,4 +106,4 @@ class Scorer:
 
 
 def _signals(table: SignalTable, labels: Labels) -> Doubles:
-    return table.standardised(table.raw(labels.pairs))
+    return table.standardise(table.raw(labels.pairs))

@@ -1,4 +1,4 @@
-"""The signals that a user names, built."""
+"""Build the signals that a user names."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from lossscope.registry import build, names
 from ..base import Signal
 from ..estimate.pair_file import pair_columns
 
-OTHER_COLUMNS = ("probability", "score", "place", "is_copy")  # of the tables that signals are columns of
+OTHER_COLUMNS = ("probability", "score", "place", "is_copy")  # of the tables with signals as columns
 
 
 def build_signals(specs: Sequence[str], sides: Sides | None = None) -> tuple[Signal, ...]:
-    """Return the signals of specs; without any, all that there are. `./file.py:NAME` is one of the user's.
+    """Return the signals of specs, or all signals if there are none. `./file.py:NAME` is a user's signal.
 
     Args:
         specs: names, with options.
-        sides: whose names are columns beside those of signals.
+        sides: their names are columns beside the signals.
 
     Raises:
-        InputError: two of one name, and a name that is that of another column, or of a signal that is not meant.
+        InputError: two signals of the same name, or a name of another column or of another signal.
     """
     entries = names("signals")
     signals: tuple[Signal, ...] = tuple(build("signals", spec) for spec in specs or entries)

@@ -1,4 +1,4 @@
-"""What is leaving the false negatives out worth? The floors of losses, and a trial of the mask on frozen vectors."""
+"""What does a training gain without false negatives? Floors of losses, and a trial of the mask on frozen vectors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USUAL = "ntxent:tau=0.05"  # where a source names no objective
 
 @dataclass(frozen=True)
 class Worth:
-    """What leaving false negatives out is worth, before training."""
+    """What a training gains without false negatives, estimated before it."""
 
     floors: tuple[LossFloor, ...]  # of each objective
     trial: Trial | None
@@ -41,15 +41,15 @@ def worth_of(
     probability: Doubles,
     options: AuditOptions,
 ) -> Worth:
-    """Return what the mask is worth; what cannot be had is None, and a reason says why.
+    """Return what the mask is worth; a missing part is None, with a reason.
 
     Args:
-        inputs: of the audit; the trial is of the vectors of its first source, or of texts.
+        inputs: of the audit; the trial takes the vectors of its first source, or of texts.
         sample: pairs of random batches.
-        calibration: says how probable these are.
-        suspects: pairs that are listed.
-        probability: of each of them.
-        options: of the audit; the trial is of the first objective.
+        calibration: gives their probabilities.
+        suspects: the listed pairs.
+        probability: of each suspect.
+        options: of the audit; the trial takes the first objective.
     """
     specs = options.objectives or ((inputs.sources[0].objective,) if inputs.sources else ()) or (USUAL,)
     objectives = [build("objectives", spec or USUAL) for spec in specs]
@@ -78,7 +78,7 @@ def worth_of(
 
 
 def trial_vectors(inputs: Inputs) -> tuple[str, Floats, Floats]:
-    """Return the vectors of both sides, and what they are. Raises InputError where there are none."""
+    """Return the vectors of both sides, and a name for them. Raises InputError if there are none."""
     material = inputs.material
     if material.models:
         model = material.models[0]
@@ -99,7 +99,7 @@ def trial_vectors(inputs: Inputs) -> tuple[str, Floats, Floats]:
 
 
 def _of_words(sides: Sequence[sparse.csr_matrix]) -> tuple[Floats, Floats]:
-    """Return vectors of at most 128 dimensions, the largest singular vectors of both sides together."""
+    """Project words on at most 128 dimensions, the largest singular vectors of both sides together."""
     from sklearn.decomposition import TruncatedSVD
 
     joined = sparse.vstack(sides)

@@ -1,1 +1,1 @@
-"""What a probe reads: the rows of S with their mask, weights and embeddings."""
+"""A probe reads a view: rows of S with their mask, weights and embeddings."""

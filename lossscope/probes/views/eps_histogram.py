@@ -1,4 +1,4 @@
-"""count(eps) for every eps at once: a histogram of the counted weights on a logarithmic scale."""
+"""Compute count(eps) for all eps at once: a histogram of the counted weights on a logarithmic scale."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EDGES = tuple(float(np.float32(10.0 ** (k / 10))) for k in range(-80, 21))  # 1e
 def eps_histogram(counted: CountedWeights) -> Tensor:
     """(q, 101) number of weights strictly above each of EDGES, divided by |P| as counts are.
 
-    Exact: weights are compared with the float32 edges themselves. Weights of at most 1e-8 are not counted.
+    The counts are exact, as weights are compared with the float32 edges. Weights of at most 1e-8 do not count.
     """
     weights = counted.weights
     edges = torch.tensor(EDGES, dtype=weights.dtype, device=weights.device)

@@ -1,4 +1,4 @@
-"""What a probe reads: one direction of one or several batches, detached, with all that probes can derive from it."""
+"""Hold one direction of one or several batches, detached, with the numbers that probes derive from it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ Gradients = Callable[[Tensor], Mapping[str, Tensor]]  # dL/dS (q, c) -> gradient
 
 @dataclass(frozen=True)
 class Extremes:
-    """The similarities that decide most of a row, (k·q,) each; NaN, or column −1, where there is none."""
+    """The similarities that decide most of a row, (k·q,) each; NaN, or column −1, if the row lacks them."""
 
     positive: Tensor  # similarity of the best positive
     hardest: Tensor  # similarity of the hardest negative
-    column: Tensor  # its column; the first one if several are equal
-    above: Tensor  # number of negatives strictly above the best positive, which is its 0-based rank
+    column: Tensor  # of the hardest negative; the first column if several are equal
+    above: Tensor  # number of negatives strictly above the best positive: its rank from 0
     ties: Tensor  # number of negatives equal to the best positive
 
 
@@ -45,7 +45,7 @@ class BatchShape:
     """k batches of one shape, with q queries and c candidates each."""
 
     batches: int  # k
-    direction: Direction  # whether queries are of the first side, such as images, or of the second
+    direction: Direction  # queries are of the first side, such as images, or of the second
     query_ids: Tensor  # (k·q,) rows of the queries in their split
     candidate_ids: Tensor  # (k, c) rows of the candidates in their split
     has_all_queries: bool = True  # whether these are all queries of a batch
@@ -83,19 +83,19 @@ class RowsOfS(ABC):
 
 @dataclass(frozen=True, eq=False)
 class DenseRows(RowsOfS):
-    """Rows of S in memory; what is derived from them is computed at its first use and kept."""
+    """Rows of S in memory; derived values are computed at their first use and kept."""
 
     shape: BatchShape
     S: Tensor  # (k·q, c)
     mask: Mask
-    queries: Tensor | None = None  # (k·q, d) embeddings, None where only similarities are known
+    queries: Tensor | None = None  # (k·q, d) embeddings, None if only similarities are known
     candidates: Tensor | None = None  # (k, c, d)
     query_keys: Tensor | None = None  # (k·q,) numbers that are equal where the inputs (pixels, words) are equal
     candidate_keys: Tensor | None = None  # (k, c)
-    related: Tensor | None = None  # (k·q, c) bool, candidates known to be of the query's item, such as of its image
-    all_queries: Tensor | None = None  # (k, n, d) embeddings of all queries of a batch, where `queries` are only some
-    gradients: Gradients | None = None  # where the source has a model, with k = 1
-    items: BatchItems | None = None  # which items these are; None where both sides are taken as one set
+    related: Tensor | None = None  # (k·q, c) bool, candidates of the query's item, such as of its image
+    all_queries: Tensor | None = None  # (k, n, d) embeddings of all queries of a batch, if `queries` are only a part
+    gradients: Gradients | None = None  # if the source has a model, with k = 1
+    items: BatchItems | None = None  # the items of rows and columns; None if both sides form one set
     buffers: Buffers | None = None  # memory that the next rows of this direction overwrite
     _counted: dict[tuple[Objective, Convention], CountedWeights] = field(default_factory=dict, init=False, repr=False)
     _row_counts: dict[Objective, RowCounts] = field(default_factory=dict, init=False, repr=False)
@@ -103,7 +103,7 @@ class DenseRows(RowsOfS):
 
     @cached_property
     def whole_rows(self) -> WholeRows:
-        """What counting rules and extremes need of these rows."""
+        """These rows as counting rules and extremes read them."""
         return WholeRows.from_rows(self.S, self.mask, self.buffers)
 
     @cached_property
@@ -139,7 +139,7 @@ class DenseRows(RowsOfS):
         return Concentration.from_weights(self.counted_weights(objective, convention)) if by_rule is None else by_rule
 
     def effects(self, objective: Objective, eps: float, convention: Convention = "corrected") -> CountEffects | None:
-        """Return the effect of each candidate on the counts, (k·q, c) each; None where no counting rule states it."""
+        """Return the effect of each candidate on the counts, (k·q, c) each; None if no counting rule states it."""
         rows = self._counts_by_rule(objective, convention)
         return None if rows is None else rows.effects(eps)
 
@@ -149,9 +149,9 @@ class DenseRows(RowsOfS):
         return DenseRows(self.shape, self.S, replace(self.mask, info=info) if self.mask.info else self.mask)
 
     def take(self, index: Tensor) -> DenseRows:
-        """Return some rows, (r,) places among k·q, each as a batch of its own: r batches of one query."""
+        """Return the rows at r indices below k·q as r batches of one query."""
         shape = self.shape
-        own, batches = index.cpu(), index.cpu() // shape.queries
+        chosen, batches = index.cpu(), index.cpu() // shape.queries
 
         def of_rows(x: Tensor | None) -> Tensor | None:
             return None if x is None else x[index.to(x.device)]
@@ -161,23 +161,23 @@ class DenseRows(RowsOfS):
 
         items = self.items
         if items is not None:
-            items = replace(items, queries=items.queries[own.numpy()], candidates=items.candidates[batches.numpy()])
+            items = replace(items, queries=items.queries[chosen.numpy()], candidates=items.candidates[batches.numpy()])
         return DenseRows(
-            BatchShape(len(index), shape.direction, shape.query_ids[own], shape.candidate_ids[batches], False),
+            BatchShape(len(index), shape.direction, shape.query_ids[chosen], shape.candidate_ids[batches], False),
             self.S[index], self.mask.rows(index), of_rows(self.queries), of_batches(self.candidates),
             of_rows(self.query_keys), of_batches(self.candidate_keys), of_rows(self.related),
             of_batches(self.all_queries), None, items,
         )  # fmt: skip
 
     def without(self, queries: Tensor, candidates: Tensor) -> DenseRows:
-        """Return a row for each of n queries, (n,), each without the candidate in a column, (n,)."""
+        """Return n rows: row i is that of `queries[i]` without the candidate in column `candidates[i]`."""
         rows = self.take(queries)
         valid = rows.mask.valid.clone()
         valid[torch.arange(len(queries), device=valid.device), candidates] = False
         return replace(rows, mask=replace(rows.mask, valid=valid))
 
     def _counts_by_rule(self, objective: Objective, convention: Convention) -> RowCounts | None:
-        """Return the counts by the objective's counting rule; None where only its weights can be counted."""
+        """Return the counts by the objective's counting rule; None if it has no rule, so that only weights count."""
         if (
             convention != "corrected"
             or objective.counting_rule is None
@@ -207,7 +207,7 @@ class DenseRows(RowsOfS):
         return torch.cat([objective(S, mask).W for S, mask in self._batches])
 
     def _separable(self, objective: Objective) -> bool:
-        """Whether one call may take all rows: there is one batch, or rows do not influence each other."""
+        """Return whether one call may take all rows: there is one batch, or rows do not influence each other."""
         mixes_rows = objective.coupled or objective.traits.square or objective.traits.needs_embeddings
         return self.shape.batches == 1 or not mixes_rows
 

@@ -1,1 +1,1 @@
-"""One file per way to start the runs of a study: local processes, torchrun, Slurm."""
+"""Start the runs of a study: as local processes, by torchrun, or on Slurm. One file per way."""

@@ -1,4 +1,4 @@
-"""What starts the workers of a study: a command for each run, on this machine, on a cluster, or as many processes."""
+"""A launcher starts the workers of a study: a command for each run, here, on a cluster, or as many processes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Protocol
 
 
 class Job(Protocol):
-    """A command that was started."""
+    """A started command."""
 
     def poll(self) -> int | None:
-        """Return its exit code, or None while it runs."""
+        """Return the exit code, or None while the command runs."""
         ...
 
     def stop(self) -> None:
-        """Make it save its state and end."""
+        """Make the command save its state and end."""
         ...
 
     def last(self) -> str:
-        """Return the last line of its output, for a job that ended without writing its status; or an empty text."""
+        """Return the last line of its output, or an empty text; for a job that ended without writing its status."""
         ...
 
 
@@ -68,7 +68,7 @@ class Process:
         return last_line(self.output())
 
     def output(self) -> str:
-        """Return what it wrote, without that of earlier jobs."""
+        """Return its output, without that of earlier jobs."""
         with open(self._log, "rb") as file:
             file.seek(self._start)
             return file.read().decode("utf-8", errors="replace")
@@ -80,5 +80,5 @@ def last_line(text: str) -> str:
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """Return `lossscope ARGUMENTS` as a command of the running Python; the current folder is no place for modules."""
+    """Return `lossscope ARGUMENTS` as a command of this Python, which imports nothing from the current folder."""
     return [sys.executable, "-P", "-m", "lossscope_cli", *arguments]

@@ -1,4 +1,4 @@
-"""Processes of this machine, several at once, which share its cores."""
+"""Run several processes of this machine at once, which share its cores."""
 
 from __future__ import annotations
 

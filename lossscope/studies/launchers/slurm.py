@@ -1,4 +1,4 @@
-"""Jobs of a Slurm cluster, through submitit (extra [slurm])."""
+"""Submit jobs to a Slurm cluster, through submitit (extra [slurm])."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDED_BY_CLUSTER = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "CANCELLED")  # states
 class Slurm:
     """Submit every run as a job of a Slurm cluster. The nodes must be able to read and write the study's folder.
 
-    Raises InputError where submitit is not installed, and for numbers below 1 (gpus: below 0).
+    Raises InputError if submitit is not installed, and for numbers below 1 (gpus: below 0).
     """
 
     jobs: int = 16  # jobs that wait or run at once

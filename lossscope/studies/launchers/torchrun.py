@@ -1,4 +1,4 @@
-"""One run after the other, each trained by several processes that torchrun starts."""
+"""Train run after run, each by several processes that torchrun starts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SIGNAL = re.compile(r"Signal (\d+) \(SIG\w+\) received by PID|Process \d+ got s
 
 @dataclass(frozen=True)
 class Torchrun:
-    """Train every run by several processes, which share its batches and compute what one would (docs/processes.md).
+    """Train each run by several processes, which share its batches and compute the same as one (docs/processes.md).
 
     Raises InputError for processes < 1.
     """
@@ -38,16 +38,16 @@ class Torchrun:
         options = ["--standalone", f"--nproc-per-node={self.processes}", "-m", "lossscope_cli"]
         threads = os.environ.get("OMP_NUM_THREADS", "1")
         environment = {**os.environ, "OMP_NUM_THREADS": threads, "LOSSSCOPE_PARENT": str(os.getpid())}
-        environment["PYTHONSAFEPATH"] = "1"  # of the processes that torchrun starts, as -P is of itself
+        environment["PYTHONSAFEPATH"] = "1"  # -P reaches torchrun itself, not the processes that it starts
         command = [sys.executable, "-P", "-m", "torch.distributed.run", *options, *arguments]
         return TorchrunProcess(command, log, environment)
 
 
 class TorchrunProcess(Process):
-    """torchrun, which exits with 1 also when a signal ended one of its processes; its report says which."""
+    """torchrun, which exits with 1 even if a signal ended a process; its report names the signal."""
 
     def poll(self) -> int | None:
-        """Return the exit code; minus the number of the signal, where one ended a process or torchrun itself."""
+        """Return the exit code, or minus the number of the signal that ended a process or torchrun itself."""
         code = super().poll()
         if code != 1:
             return code

@@ -1,1 +1,1 @@
-"""Data sets of which it is known what matches: one file a kind, as the studies of the audit read them."""
+"""Data sets with known matches, for the studies of the audit: one file a kind."""

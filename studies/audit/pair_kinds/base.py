@@ -1,4 +1,4 @@
-"""What a data set with known matches is, and the words that made-up ones are written with."""
+"""Define data sets with known matches, and the words of made-up ones."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Matches = Callable[[Rows, Rows], Flags]  # rows of queries and of candidates, (n
 
 @dataclass(frozen=True, eq=False)
 class DataSet:
-    """Items with labels, and which pairs match whatever the labels say."""
+    """Items with labels, and their true matches."""
 
     kind: str
     name: str
     split: Split
     matches: Matches
-    judged: tuple[Rows, Rows] | None = None  # the pairs whose truth is known; None: all
+    judged: tuple[Rows, Rows] | None = None  # the pairs with a known truth; None: all
     sources: tuple[SplitEmbeddings, ...] = ()
     training: Split | None = None
     seed: int = 0
 
     @cached_property
     def material(self) -> Material:
-        """What an audit knows of it."""
+        """The material of its audit."""
         return Material.of(self.sources, self.split, self.training)
 
 
@@ -70,7 +70,7 @@ class Words:
         return "".join(parts) + str(self.random.choice(["", "n", "r", "s", "t", "l", "nd"]))
 
     def text(self, length: int, topic: Rows | None = None) -> list[str]:
-        """Return words, half of them of a topic where one is given."""
+        """Return words; with a topic, half of them are of the topic."""
         chosen = self.random.choice(self.size, length, p=self.shares)
         if topic is not None:
             is_of_topic = self.random.random(length) < 0.5

@@ -1,4 +1,4 @@
-"""Captions of photos and videos, some of them given to a second item: they match the first, and no label says so."""
+"""Move captions of photos and videos to a second item: they still match the first, without a label."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KIND, VIDEO_KIND = "hidden captions of photos", "hidden captions of videos"
 
 
 class NoPictures:
-    """Items of a first side that nobody looks at."""
+    """Items of a first side whose pictures nobody reads."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -30,7 +30,7 @@ class NoPictures:
 
     @property
     def shape(self) -> ItemShape:
-        """One number an item."""
+        """A number per item."""
         return (1,)
 
     def take(self, rows: Rows) -> Items:
@@ -70,12 +70,12 @@ def hide(
 
     Args:
         kind: of the data set.
-        name: of it.
+        name: of the data set.
         captions: of each item.
         kept: captions that each item keeps.
         hidden: captions of its second item.
-        share: of the items that have a second one.
-        seed: of which.
+        share: of the items with a second item.
+        seed: of the draw.
     """
     random = np.random.default_rng(seed)
     groups: list[list[str]] = []
@@ -94,7 +94,7 @@ def hide(
 
 
 def data_sets(folder: Path) -> Iterator[DataSet]:
-    """Yield all of them.
+    """Yield all data sets.
 
     Args:
         folder: with `captions/flickr30k` and `captions/msrvtt`.

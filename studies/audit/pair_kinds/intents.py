@@ -1,4 +1,4 @@
-"""One labelled set of requests; the labels are finer than what is asked, so that two labels can mean the same."""
+"""Make a labelled set of requests; its labels are finer than the intents, so that two labels can mean the same."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _OBJECTS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """How many requests, and how many labels are split in two."""
+    """The number of requests, and the share of split labels."""
 
     name: str
     n: int
     seed: int
-    split: float  # share of the intents whose label is split in two
+    split: float  # share of the intents with two labels
 
 
 SETUPS = (

@@ -1,4 +1,4 @@
-"""Queries made of words of a document; some documents stand in the corpus again, edited, for another query."""
+"""Make queries of words of a document; the corpus has edited copies of some documents, for other queries."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Setup:
     name: str
     n: int
     seed: int
-    copied: float  # share of the documents that are there again
-    edits: float  # share of the words of a copy that are others
+    copied: float  # share of the documents with a copy
+    edits: float  # share of the words that differ in a copy
     length: int = 40
     topics: int = 40
 
@@ -54,5 +54,5 @@ def build(setup: Setup) -> DataSet:
             asked = words.random.choice(len(written), min(5, len(written)), replace=False)
             half = len(written) // 2
             document = f"{sentence(written[:half])} {sentence(written[half:])}"
-            rows.append((" ".join(written[place] for place in sorted(asked)), document, number))
+            rows.append((" ".join(written[position] for position in sorted(asked)), document, number))
     return of_rows(KIND, setup.name, rows, words)

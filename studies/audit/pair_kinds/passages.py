@@ -1,4 +1,4 @@
-"""The passages that come with the library: several facts of a person each, some of them answers without a label."""
+"""Read the passages of the library: each has several facts of a person, and some answer a query without a label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions on people, one passage each, all of one template: a candidate differs in a name, and answers nothing."""
+"""Ask about people, with a passage each, all of one template: a candidate differs in a name, and answers nothing."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Setup:
     n: int
     seed: int
     codes: bool = True  # names are a letter and a number
-    doubled: float = 0.0  # share of people of whom a second passage says the same
-    form: int = 0  # which template
+    doubled: float = 0.0  # share of people with a second passage that says the same
+    form: int = 0  # number of the template
     lower: bool = False  # questions in small letters
 
 

@@ -1,4 +1,4 @@
-"""Searches in a shop and the products that were bought: every product with the same properties matches as well."""
+"""Search in a shop, with the bought product as label: each product with the same properties matches as well."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FABRICS = "cotton wool leather linen silk denim nylon fleece".split()
 
 @dataclass(frozen=True)
 class Setup:
-    """How many products, and what a search asks for."""
+    """The number of products, and the properties that a search asks for."""
 
     name: str
     n: int

@@ -1,4 +1,4 @@
-"""Headlines and dated reports: reports of one event match its headlines, those of another date or place do not."""
+"""Pair headlines with dated reports: reports of an event match its headlines, those of another date or town do not."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _MONTHS = "January March April June July August September October November Decem
 
 @dataclass(frozen=True)
 class Setup:
-    """How many events, how often each is reported, and whether places return."""
+    """The number of events, how often each is reported, and the number of towns."""
 
     name: str
     n: int
     seed: int
     twice: float  # share of the events with a second report
-    places: int
+    towns: int
 
 
 SETUPS = (
@@ -48,15 +48,15 @@ def build(setup: Setup) -> DataSet:
     """Write the reports of a setup."""
     words = Words(500 + setup.seed)
     random = words.random
-    places = words.names(setup.places, 1)
+    towns = words.names(setup.towns, 1)
     rows: list[tuple[str, str, object]] = []
     for number in range(setup.n):
         _, headline, report = _EVENTS[int(random.integers(len(_EVENTS)))]
-        place = str(random.choice(places))
+        town = str(random.choice(towns))
         date = f"{int(random.integers(1, 29))} {random.choice(_MONTHS)} {int(random.integers(1990, 2024))}"
         people = int(random.integers(12, 900))
         for again in range(1 + int(random.random() < setup.twice)):
-            title = f"{headline.format(p=place)}, {date}" if again == 0 else f"{date}: {headline.format(p=place)}"
-            text = f"{report.format(p=place, d=date, n=people)} {sentence(words.text(8))}"
+            title = f"{headline.format(p=town)}, {date}" if again == 0 else f"{date}: {headline.format(p=town)}"
+            text = f"{report.format(p=town, d=date, n=people)} {sentence(words.text(8))}"
             rows.append((title[:1].upper() + title[1:], text, number))
     return of_rows(KIND, setup.name, rows, words)

@@ -1,4 +1,4 @@
-"""Drawn scenes and their captions, which are true of other scenes as often as `ambiguity` lets them."""
+"""Draw scenes with captions, which are true of other scenes as often as `ambiguity` lets them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions and passages on facts: the same fact is stated in several passages, each labelled for one question."""
+"""Ask about facts that several passages state; each passage is labelled for a single question."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _FACTS = {  # two questions, two statements
 
 @dataclass(frozen=True)
 class Setup:
-    """How many facts, and how often each is stated."""
+    """The number of facts, and how often each is stated."""
 
     name: str
-    places: int
+    countries: int
     seed: int
     share: float  # of the facts that a second passage states
     filler: int = 12  # words beside the fact
@@ -63,8 +63,8 @@ def build(setup: Setup) -> DataSet:
     """Write the corpus of a setup."""
     words = Words(100 + setup.seed)
     rows: list[tuple[str, str, object]] = []
-    values = words.names(setup.places * len(_FACTS), 1)
-    for number, place in enumerate(words.names(setup.places, 1)):
+    values = words.names(setup.countries * len(_FACTS), 1)
+    for number, country in enumerate(words.names(setup.countries, 1)):
         topic = words.topic()
         for fact, (question, other, statement, again) in _FACTS.items():
             if words.random.random() < 0.3:
@@ -75,7 +75,7 @@ def build(setup: Setup) -> DataSet:
                 forms.append((other, again))
             for asked, stated in forms:
                 filler = sentence(words.text(setup.filler, topic)), sentence(words.text(setup.filler, topic))
-                text = f"{filler[0]} {stated.format(place, value)}. {filler[1]}"
-                query = f"{asked.format(place)}?"
-                rows.append((query.lower() if setup.lower else query, text, (place, fact)))
+                text = f"{filler[0]} {stated.format(country, value)}. {filler[1]}"
+                query = f"{asked.format(country)}?"
+                rows.append((query.lower() if setup.lower else query, text, (country, fact)))
     return of_rows(KIND, setup.name, rows, words)

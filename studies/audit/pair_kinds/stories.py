@@ -1,4 +1,4 @@
-"""Items with several texts and no pictures, declared as images and captions: what tempts a test that knows photos."""
+"""Make items with several texts and no pictures, declared as images and captions, to mislead a test for photos."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Setup:
     n: int
     seed: int
     texts: int = 5
-    alike: float = 0.0  # share of the items that say what another says
+    alike: float = 0.0  # share of the items with the same content as another
 
 
 SETUPS = (
@@ -48,7 +48,7 @@ def data_sets() -> Iterator[DataSet]:
 
 
 def build(setup: Setup) -> DataSet:
-    """Write the items of a setup: they match where they are the same, or say the same of the same grammar."""
+    """Write the items of a setup: they match if they are the same, or say the same in the same grammar."""
     words = Words(700 + setup.seed)
     random = words.random
     names = words.names(setup.n)

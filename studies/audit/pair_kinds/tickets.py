@@ -1,4 +1,4 @@
-"""Complaints and the articles that solve them: a cause has several articles, and complaints repeat."""
+"""Pair complaints with the articles that solve them: a cause has several articles, and complaints repeat."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ KIND = "tickets and articles"
 
 @dataclass(frozen=True)
 class Setup:
-    """How many causes, tickets of each, and how alike they are written."""
+    """The number of causes, of tickets of each, and how similar their words are."""
 
     name: str
     causes: int
     each: int  # tickets of a cause, each with an article
     seed: int
-    shared: float  # share of the words of a cause that its texts have in common
+    shared: float  # share of words that the texts of a cause have in common
 
 
 SETUPS = (

@@ -1,1 +1,1 @@
-"""Kinds of data that no threshold of the doctor was set on, one file a kind."""
+"""Kinds of data that did not set any threshold of the doctor, one file a kind."""

@@ -1,4 +1,4 @@
-"""What an item is: a dump or a log of a training, what was planted in it, and its recall by a count of its own."""
+"""An item is a dump or a log of a training, with its planted fault and an independent count of its recall."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ LOSS_FALLS_TO = 0.9  # its loss at the end over that at the start, as in wall.to
 
 @dataclass(frozen=True)
 class Log:
-    """A file that a trainer wrote."""
+    """A log file of a trainer."""
 
-    file: str  # its name
+    file: str  # name
     text: str
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing that is examined."""
+    """A dump or a log to examine."""
 
     kind: str
     name: str
-    planted: tuple[str, ...] = ()  # ids that are true of it, the planted one first; empty: nothing is wrong
+    planted: tuple[str, ...] = ()  # ids that are true of it, the planted fault first; empty: healthy
     dumps: Sequence[Arrays] = ()
     log: Log | None = None
     options: Mapping[str, Any] = field(default_factory=dict)  # of lossscope.doctor
@@ -41,18 +41,18 @@ class Item:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Queries and dimensions of the first dump; 0 of a log alone."""
+        """The numbers of queries and dimensions of the first dump; 0 for a log alone."""
         if not self.dumps:
             return 0, 0
         rows = next(iter(self.dumps[0].values()))
         return len(rows), rows.shape[1]
 
     def recall(self) -> tuple[float, float] | None:
-        """Return recall@1 of the first side and that of guessing; None of a log alone."""
+        """Return recall@1 of the first side and that of guessing; None for a log alone."""
         return recall_and_chance(self.dumps[0]) if self.dumps else None
 
     def illness(self) -> str:
-        """Return why an item is not healthy by the rule; empty where it is. No finding is looked at."""
+        """Return why an item is not healthy by the rule, or an empty text. It reads no finding."""
         found = self.recall()
         if found is not None:
             recall, chance = found
@@ -66,7 +66,7 @@ class Item:
         return ""
 
     def absence(self) -> str:
-        """Return why what was planted is not there, by counts of its own; empty where it is, or must be."""
+        """Return why the planted fault is absent, by independent counts; an empty text if it is present, or must be."""
         asked = {*self.planted}
         if not self.dumps or "non-finite" in asked:
             return ""
@@ -104,7 +104,7 @@ class Item:
 
 
 def loss_at_ends(losses: Sequence[float]) -> tuple[float, float]:
-    """Return the mean loss of the first and of the last twentieth."""
+    """Return the mean losses of the first and the last twentieth of the steps."""
     few = max(len(losses) // 20, 1)
     return float(np.mean(losses[:few])), float(np.mean(losses[-few:]))
 
@@ -116,7 +116,7 @@ def unit(x: Floats) -> Floats:
 
 
 def recall_and_chance(arrays: Arrays) -> tuple[float, float]:
-    """Return recall@1 of the first side by cosines, any positive counts, and that of guessing."""
+    """Return recall@1 of the first side by cosines (any positive counts), and that of guessing."""
     if "labels" in arrays:
         rows, labels = np.nan_to_num(arrays["embeddings"]), arrays["labels"]
         is_positive = labels[:, None] == labels[None, :]
@@ -138,13 +138,13 @@ def recall_and_chance(arrays: Arrays) -> tuple[float, float]:
 
 
 def csv_log(file: str = "train.csv", **columns: Sequence[float]) -> Log:
-    """Return a table with a row a step; a shorter column is of evaluations, spread evenly over the steps."""
+    """Return a table with a row a step; a shorter column holds evaluations, spread evenly over the steps."""
     steps = max(map(len, columns.values()))
     lines = [",".join(["step", *columns])]
     for step in range(steps):
         cells = [str(step + 1)]
         for values in columns.values():
-            every = steps // len(values)
-            cells.append(f"{values[step // every]:.6g}" if (step + 1) % every == 0 else "")
+            interval = steps // len(values)
+            cells.append(f"{values[step // interval]:.6g}" if (step + 1) % interval == 0 else "")
         lines.append(",".join(cells))
     return Log(file, "\n".join(lines) + "\n")

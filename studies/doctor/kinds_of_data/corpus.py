@@ -1,4 +1,4 @@
-"""Retrieval among many documents that no query asks for."""
+"""Retrieve among many documents that no query asks for."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def items(shift: int = 0) -> Iterator[Item]:
 
 
 def _crawled_twice(shift: int) -> Item:
-    """Every third document stands eight times in the corpus, under other ids; a copy is no positive."""
+    """Return an item whose corpus has each third document eight times, under other ids; a copy is no positive."""
     setup = replace(_SICK, name="crawled twice", distractors=1000, seed=12 + shift)
     pairs = Pairs(setup)
     arrays = dict(pairs.train(pairs.softmax).taken[setup.steps])

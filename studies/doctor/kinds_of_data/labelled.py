@@ -1,4 +1,4 @@
-"""One labelled set: batches of P classes with K items, losses of all positives or of the hardest one."""
+"""Train a labelled set: batches of P classes with K items, losses of all positives or of the hardest positive."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _items_of(setup: Setup, parts: tuple[str, ...]) -> Iterator[Item]:
 
 
 def _masks(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Return which pairs of a batch are positives, without an item and itself, and which are negatives."""
+    """Return masks of positives, without pairs of an item with itself, and of negatives."""
     same = labels[:, None] == labels[None, :]
     return same & ~torch.eye(len(labels), dtype=torch.bool), ~same
 
@@ -164,7 +164,7 @@ def batch_hard(x: Tensor, labels: Tensor, setup: Setup) -> Tensor:
 
 
 def contrastive_of_distances(x: Tensor, labels: Tensor, _: Setup) -> Tensor:
-    """Return a contrastive loss whose margins are those of distances, of cosines: every pair meets them."""
+    """Return a contrastive loss of cosines with margins meant for distances: each pair meets them."""
     positive, negative = _masks(labels)
     S = x @ x.T
     return (0 - S).relu()[positive].mean() + (S - 1).relu()[negative].mean()

@@ -1,4 +1,4 @@
-"""Queries, positives, and negatives that an earlier model mined: B (1 + k) candidates a query."""
+"""Train with negatives that an earlier model mined: B (1 + k) candidates a query."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def items(shift: int = 0) -> Iterator[Item]:
 
 
 def _mine(pairs: Pairs, rows: np.ndarray, k: int) -> np.ndarray:
-    """Return k of the ranks 10 to 60 of each row by the latent that an earlier model has found half of."""
+    """Return k of the ranks 10 to 60 of each row, by an earlier model that found half of the latent."""
     x = pairs.X[rows] + 0.5 * torch.from_numpy(pairs.rng.normal(size=pairs.X[rows].shape)).float()
     S = unit(x) @ unit(pairs.X[rows]).T
     S.fill_diagonal_(-torch.inf)
@@ -76,10 +76,10 @@ def _with_negatives(pairs: Pairs, k: int) -> Arrays:
     """Return the dump with its mined negatives, as rows of the documents."""
     setup, arrays = pairs.setup, pairs.dump()
     n = setup.n
-    place = np.argsort(pairs.candidates)  # of each item among the documents
-    negatives = place[_mine(pairs, pairs.evaluated, k) - pairs.trained_pairs]
-    own = negatives == np.arange(n)[:, None]
-    negatives[own] = ((np.arange(n) + n // 2) % n)[np.where(own)[0]]
+    column = np.argsort(pairs.candidates)  # of each item among the documents
+    negatives = column[_mine(pairs, pairs.evaluated, k) - pairs.trained_pairs]
+    is_positive = negatives == np.arange(n)[:, None]
+    negatives[is_positive] = ((np.arange(n) + n // 2) % n)[np.where(is_positive)[0]]
     arrays["positives"] = np.stack([np.arange(n)] * 2, 1)
     if setup.planted == ("positive-as-negative",):
         rows = pairs.rng.choice(n, n // 10, replace=False)

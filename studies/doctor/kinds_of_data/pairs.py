@@ -1,4 +1,4 @@
-"""Pairs of two sides, two small encoders, and the faults that a training of them can have."""
+"""Draw pairs of two sides, and train two small encoders, with faults that such a training can have."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .world import Trained, encoder, latents, look, softmax_loss, train, unit
 
 @dataclass(frozen=True)
 class Setup:
-    """How pairs are drawn, and how their encoders are trained; the lower half are faults."""
+    """The options of pairs and of the training of their encoders; the lower half are faults."""
 
     name: str
-    n: int = 600  # pairs that are evaluated; as many again, and at least 2,000, are trained on
+    n: int = 600  # pairs of the evaluation; the training has as many others, at least 2,000
     d: int = 64
     batch: int = 64
     seed: int = 0
@@ -30,13 +30,13 @@ class Setup:
     lr: float = 2e-3
     tau: float = 0.1
     shared: bool = False  # whether one encoder sees both sides
-    distractors: int = 0  # documents without a query, beside those that are evaluated
-    two_loaders: bool = False  # whether each side of a training batch is shuffled on its own
+    distractors: int = 0  # documents without a query, beside those of the evaluation
+    two_loaders: bool = False  # whether the sides of a training batch are shuffled independently
     hardest: bool = False  # whether the loss is a triplet loss of the hardest negative, without a warm-up
     order: str = "right"  # of the second side in the dump: right, shifted, groups, share
-    share: float = 0.15  # of the pairs that are wrong, in the data of training and in the dump
+    share: float = 0.15  # of wrong pairs, in the data of training and in the dump
     bottleneck: int = 0  # rank of the encoders' last layer
-    constant: bool = False  # whether the second encoder reads the same record for every item
+    constant: bool = False  # whether the second encoder reads the same record for all items
     blank: float = 0.0  # share of the inputs of the second side that are zeros
     plain: bool = False  # SGD
     planted: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class Pairs:
         self.candidates = self._partners(self.evaluated, s.order)
 
     def _partners(self, rows: np.ndarray, order: str) -> np.ndarray:
-        """Return which row of the second side is written beside each row of the first one."""
+        """Return the row of the second side that the dump has beside each row of the first."""
         if order == "shifted":
             return np.roll(rows, -1)
         found = rows.copy()
@@ -84,7 +84,7 @@ class Pairs:
 
     @property
     def parameters(self) -> list[Tensor]:
-        """Of both encoders, each once."""
+        """Return the parameters of both encoders, each once."""
         both = [*self.f.parameters(), *([] if self.g is self.f else self.g.parameters())]
         return list(both)
 
@@ -98,7 +98,7 @@ class Pairs:
         return unit(self.f(self.X[rows])), unit(self.g(self.Y[others]))
 
     def dump(self) -> dict[str, np.ndarray]:
-        """Return what an evaluation writes: queries, then documents, distractors after the partners."""
+        """Return the dump of an evaluation: queries, and documents with distractors after the partners."""
         s = self.setup
         first = unit(self.f(self.X[self.evaluated])).numpy()
         others = np.arange(self.trained_pairs + s.n, self.trained_pairs + s.n + s.distractors)
@@ -141,7 +141,7 @@ def items_of(
     Args:
         kind: of the items.
         setup: of the training.
-        trained: what came of it.
+        trained: its result.
         options: of the doctor.
         parts: middle and end are dumps.
         log_options: of the doctor, for the log; None: the same.

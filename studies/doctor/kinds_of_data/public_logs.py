@@ -1,4 +1,4 @@
-"""Logs in the shapes that public trainers write, of numbers drawn for them."""
+"""Write logs in the formats of public trainers, with random numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Evaluations = Mapping[str, Sequence[float]]
 
 
 def falling(rng: np.random.Generator, start: float, end: float, steps: int, noise: float = 0.04) -> Floats:
-    """Return a loss that falls as a power of the step, with noise of single batches."""
+    """Return a loss that falls as a power of the step, with noise of each batch."""
     t = 1 + np.arange(steps) / (0.02 * steps)
     clean = end + (start - end) * (t**-0.7 - 51**-0.7) / (1 - 51**-0.7)
     loss: Floats = clean * (1 + noise * rng.normal(size=steps))
@@ -39,9 +39,9 @@ def trainer_state(loss: Floats, rate: Floats, evaluations: Evaluations | None = 
             {"epoch": 3 * row / len(loss), "grad_norm": norm, "learning_rate": lr, "loss": value, "step": step}
         )
         for name, scores in (evaluations or {}).items():
-            every = len(loss) // len(scores)
-            if (row + 1) % every == 0 and row // every < len(scores):
-                history.append({"epoch": 3 * row / len(loss), name: scores[row // every], "step": step})
+            interval = len(loss) // len(scores)
+            if (row + 1) % interval == 0 and row // interval < len(scores):
+                history.append({"epoch": 3 * row / len(loss), name: scores[row // interval], "step": step})
     state = {"global_step": 10 * len(loss), "train_batch_size": size, "log_history": history}
     return Log("trainer_state.json", json.dumps(state))
 
@@ -70,7 +70,7 @@ def open_clip(
 
 
 def console(loss: Floats, evaluations: Evaluations | None = None) -> Log:
-    """Return what a meter prints, value and running mean, every twentieth step."""
+    """Return the lines of a meter, value and running mean, at each twentieth step."""
     lines, mean = [], float(loss[0])
     for row, value in enumerate(loss):
         epoch, part = divmod(row, 25)
@@ -79,16 +79,16 @@ def console(loss: Floats, evaluations: Evaluations | None = None) -> Log:
             f"Epoch: [{epoch}][{20 * part:>4}/500]  Time 0.21 (0.22)  Loss {value:.4f} ({mean:.4f})  lr 0.00100"
         )
         if part == 24 and evaluations:
-            every = len(loss) // 25
+            interval = len(loss) // 25
             cells = "  ".join(
-                f"{name} {scores[epoch * len(scores) // every]:.2f}" for name, scores in evaluations.items()
+                f"{name} {scores[epoch * len(scores) // interval]:.2f}" for name, scores in evaluations.items()
             )
             lines.append(f" * Test: {cells}")
     return Log("train.log", "\n".join(lines) + "\n")
 
 
 def items(shift: int = 0) -> Iterator[Item]:
-    """Yield healthy logs of several sizes and seeds, and ill ones of each trainer.
+    """Yield healthy logs of several sizes and seeds, and sick logs of each trainer.
 
     Args:
         shift: added to every seed.
@@ -134,13 +134,13 @@ def _sick() -> Iterator[Case]:
     def stuck(level: float) -> Callable[[np.random.Generator], Floats]:
         return lambda rng: level * (1 + 0.004 * rng.normal(size=200))
 
-    ones = np.full(200, 14.286)
+    scale = np.full(200, 14.286)
     rate = decaying(200, 2e-5)
     yield "trainer: stuck at log 32", ("no-learning",), lambda rng: trainer_state(stuck(math.log(32))(rng), rate), {}
     yield ("trainer: stuck at log 32 (1 + 7), B stated", ("no-learning",),
            lambda rng: trainer_state(stuck(math.log(32 * 8))(rng), rate), {"batch_size": 32})  # fmt: skip
     yield ("open_clip: stuck at log 256", ("no-learning",),
-           lambda rng: open_clip(stuck(math.log(256))(rng), rate, ones), {})  # fmt: skip
+           lambda rng: open_clip(stuck(math.log(256))(rng), rate, scale), {})  # fmt: skip
     yield ("console: stuck at log (2 B − 1), B stated", ("no-learning",),
            lambda rng: console(stuck(math.log(511))(rng)), {"batch_size": 256})  # fmt: skip
     yield ("console: stuck at log (K + 1)", ("no-learning",),
@@ -162,8 +162,8 @@ def _sick() -> Iterator[Case]:
 
     def spiked(rng: np.random.Generator) -> Floats:
         loss = falling(rng, 5.5, 1.2, 300)
-        for place in (90, 150, 230):
-            loss[place : place + 8] += 3 * np.exp(-np.arange(8) / 3)
+        for step in (90, 150, 230):
+            loss[step : step + 8] += 3 * np.exp(-np.arange(8) / 3)
         return loss
 
     yield ("open_clip: spikes", ("loss-spike",),

@@ -1,4 +1,4 @@
-"""A queue of earlier keys (MoCo): a momentum encoder gives keys, and the loss rises while the queue fills."""
+"""Train with a queue of earlier keys (MoCo) of a momentum encoder; the loss rises while the queue fills."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def items(shift: int = 0) -> Iterator[Item]:
         trained = train_with_queue(setup, keys)
         options = {"objective": f"ntxent:tau={setup.tau:g}", "batch_size": setup.batch}
         for item in items_of(KIND, setup, trained, options, parts, {}):
-            filled = keys // setup.batch + 1  # from where on the loss can be compared with its end
+            filled = keys // setup.batch + 1  # from this step on the loss can be compared with its end
             yield item if setup.planted else replace(item, losses=item.losses[filled:])
 
 
 def train_with_queue(setup: Setup, keys: int, momentum: float = 0.95) -> Trained:
-    """Train queries against their key and those of a queue that begins empty."""
+    """Train queries against their keys and the keys of a queue that begins empty."""
     pairs = Pairs(setup)
     pairs.g = copy.deepcopy(pairs.f)
     parameters = list(pairs.f.parameters())

@@ -1,4 +1,4 @@
-"""Towers of ids (recommenders): rows of tables, products and not cosines, many positives, popular items."""
+"""Train towers of ids (recommenders): rows of tables, products without norms, many positives, popular items."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KIND = "towers of ids"
 
 @dataclass(frozen=True)
 class Setup:
-    """How interactions are drawn and trained on; the lower half are faults."""
+    """The options of interactions and of their training; the lower half are faults."""
 
     name: str
     users: int = 800
@@ -34,7 +34,7 @@ class Setup:
     lr: float = 0.02
     decay: float = 0.0  # weight of the squares of all entries
     order: str = "right"  # of the items in the dump: right, shifted, share
-    frozen: bool = False  # whether the items are detached, and begin at one vector
+    frozen: bool = False  # whether the items are detached, and begin at the same vector
     scale: float = 1.0  # of the products in the loss
     planted: tuple[str, ...] = ()
 
@@ -89,7 +89,7 @@ def _items_of(setup: Setup, parts: tuple[str, ...]) -> Iterator[Item]:
     rng = np.random.default_rng([setup.seed, setup.users, setup.d])
     pairs = interactions(setup, rng)
     counts = np.bincount(pairs[:, 1], minlength=setup.goods)
-    seen = np.flatnonzero(counts)  # a catalogue of items that were bought
+    seen = np.flatnonzero(counts)  # items that were bought
     pairs[:, 1] = np.searchsorted(seen, pairs[:, 1])
     correction = torch.from_numpy(np.log(counts[seen] / len(pairs))).float()
     stated = pairs.copy()

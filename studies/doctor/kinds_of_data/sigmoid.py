@@ -1,4 +1,4 @@
-"""A sigmoid of every pair of a batch (SigLIP), with a scale and a bias that are learnt."""
+"""Train a sigmoid of each pair of a batch (SigLIP), with a learnt scale and bias."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def items(shift: int = 0) -> Iterator[Item]:
 
 
 def _loss(pairs: Pairs, log_scale: Tensor, bias: Tensor, scales: list[float], biases: list[float], step: int) -> Tensor:
-    """Return the loss of a step; scale and bias are appended to their columns of the log."""
+    """Return the loss of a step; append scale and bias to their columns of the log."""
     scales.append(float(log_scale.detach().exp()))
     biases.append(float(bias.detach()))
     if pairs.setup.hardest:

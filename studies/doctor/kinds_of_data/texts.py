@@ -1,4 +1,4 @@
-"""Pairs of texts as means of static word vectors: nothing was trained, words follow Zipf, all vectors share a part."""
+"""Encode pairs of texts as means of static word vectors: no training, words by Zipf's law, a part in all vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KIND = "static word vectors"
 
 @dataclass(frozen=True)
 class Setup:
-    """How texts are drawn and encoded; the lower half are faults."""
+    """The options of texts and of their encoding; the lower half are faults."""
 
     name: str
     n: int = 800
@@ -60,7 +60,7 @@ SICK = (
 
 
 def items(shift: int = 0) -> Iterator[Item]:
-    """Yield a dump of each; of padding two encodings of the same texts.
+    """Yield a dump of each setup; for padding, two encodings of the same texts.
 
     Args:
         shift: added to every seed.
@@ -112,7 +112,7 @@ def encode(setup: Setup) -> dict[str, Floats]:
 
 
 def _pool(texts: list, vectors: Floats, weight: Floats, setup: Setup, rng: np.random.Generator) -> Floats:  # type: ignore[type-arg]
-    """Return weighted means; where padding counts, it is a vector of its own that fills up to the longest of 16."""
+    """Return weighted means; if padding counts, its vector fills each text up to the longest of 16."""
     pooled = np.stack([(weight[words, None] * vectors[words]).sum(0) for words in texts])
     lengths = np.array([len(words) for words in texts])
     if setup.padded:
@@ -126,7 +126,7 @@ def _pool(texts: list, vectors: Floats, weight: Floats, setup: Setup, rng: np.ra
 
 
 def _order(setup: Setup, topic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return which document stands beside each query."""
+    """Return the document beside each query."""
     rows = np.arange(setup.n)
     if setup.order == "shifted":
         return np.roll(rows, 1)

@@ -1,4 +1,4 @@
-"""Two views of one set (SimCLR): every view is a query among the 2B − 1 others of its batch."""
+"""Train two views of a set (SimCLR): each view is a query among the 2B − 1 others of its batch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SICK = (
 
 
 def _loss(pairs: Pairs) -> Callable[[int], Tensor]:
-    """Return the loss of a step, of a fresh batch of both views."""
+    """Return a function that computes the loss of a fresh batch of both views."""
     return lambda _: nt_xent(*pairs.encode(pairs.draw()), pairs.setup.tau)
 
 
@@ -46,7 +46,7 @@ def nt_xent(x: Tensor, y: Tensor, tau: float) -> Tensor:
 
 
 def items(shift: int = 0) -> Iterator[Item]:
-    """Yield dumps as two sides and as one labelled set, and logs with and without what is known of the training.
+    """Yield dumps as two sides and as a labelled set, and logs with and without options of the training.
 
     Args:
         shift: added to every seed.
@@ -58,13 +58,13 @@ def items(shift: int = 0) -> Iterator[Item]:
         options = {"objective": f"ntxent:tau={setup.tau:g}", "batch_size": setup.batch}
         parts = ("end",) if setup.planted else ("middle", "end", "log")
         if setup.planted == ("no-learning",):
-            parts = ("log",)  # views are told apart without any training
+            parts = ("log",)  # untrained encoders find views anyway, so a dump shows no fault
         log_options = {"batch_size": setup.batch}
         yield from items_of(KIND, setup, trained, options, parts, log_options)
         labelled = _labelled(trained.taken[setup.steps])
         options = {"objective": f"supcon:tau={setup.tau:g}", "batch_size": 2 * setup.batch}
         planted = setup.planted
-        if not {"misaligned-pairs", "no-learning"} & {*setup.planted}:  # of one set no order is looked for
+        if not {"misaligned-pairs", "no-learning"} & {*setup.planted}:  # the doctor checks no order of a labelled set
             name, losses = f"{setup.name}/one set", () if setup.planted else trained.losses
             yield Item(KIND, name, planted, (labelled,), None, options, 2 * setup.batch, setup.seed, losses)
 

@@ -1,4 +1,4 @@
-"""Items with a latent, seen from two sides; small encoders; the loop that trains them."""
+"""Draw items with a latent, seen from two sides, and train small encoders of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIDDEN = 128
 
 @dataclass
 class Trained:
-    """Losses of a training, and what was taken at some steps."""
+    """The losses of a training, and its dumps."""
 
     losses: list[float] = field(default_factory=list)
     taken: dict[int, Arrays] = field(default_factory=dict)
@@ -75,16 +75,16 @@ def train(
     at: Sequence[int],
     plain: bool = False,
 ) -> Trained:
-    """Train; a loss that is not finite is logged, and trained on.
+    """Train; if a loss is not finite, log it and continue.
 
     Args:
         parameters: of all encoders.
         loss_of_step: computes the loss.
-        steps: how many.
+        steps: number of steps.
         lr: rate, or the rate of a step.
-        take: returns what is dumped.
-        at: numbers of steps after which it is taken.
-        plain: whether by SGD with momentum in place of Adam.
+        take: returns a dump.
+        at: numbers of steps after which a dump is taken.
+        plain: whether to use SGD with momentum in place of Adam.
     """
     rate = lr if callable(lr) else lambda _: lr
     optimiser: torch.optim.Optimizer = torch.optim.Adam(parameters, lr=rate(0))

@@ -1,4 +1,4 @@
-"""Several splits of one data set, or of one source, as one: for pairs across them."""
+"""Join several splits of one data set, or of one source, so that pairs can lie across them."""
 
 from __future__ import annotations
 
@@ -16,48 +16,48 @@ from lossscope.datasets.base import Images, Items, Split, Texts
 from lossscope.errors import InputError
 
 
-def joined_splits(splits: Sequence[Split]) -> Split:
-    """Return several splits as one, the items of the first of them in front.
+def join_splits(splits: Sequence[Split]) -> Split:
+    """Join splits; the items of the first split come first.
 
-    Raises InputError where two of them share an id.
+    Raises InputError where two splits share an id.
     """
     if len(splits) == 1:
         return splits[0]
-    relations = _joined_relations([one.relations for one in splits])
-    first, second = ([one for part in splits for one in getattr(part, name)] for name in ("image_ids", "caption_ids"))
+    relations = _join_relations([split.relations for split in splits])
+    first, second = ([id_ for part in splits for id_ in getattr(part, name)] for name in ("image_ids", "caption_ids"))
     _require_unique(first, second)
     owners = relations.caption_image if relations.has_owners and relations.sides.is_image_text else None
     captions = [text for part in splits for text in part.captions]
     return Split(
-        "+".join(one.name for one in splits), _joined_items([one.images for one in splits]), captions, owners, first,
-        second, "+".join(one.fingerprint for one in splits), relations=relations if owners is None else None,  # type: ignore[arg-type]
+        "+".join(split.name for split in splits), _join_items([split.images for split in splits]), captions, owners,
+        first, second, "+".join(split.fingerprint for split in splits), relations=relations if owners is None else None,  # type: ignore[arg-type]
     )  # fmt: skip
 
 
-def joined_sources(parts: Sequence[SplitEmbeddings]) -> SplitEmbeddings:
-    """Return the embeddings of several splits of one source as one.
+def join_sources(parts: Sequence[SplitEmbeddings]) -> SplitEmbeddings:
+    """Join the embeddings of several splits of a source.
 
     Raises InputError for similarities without embeddings, and where two splits share an id.
     """
     if len(parts) == 1:
         return parts[0]
     whole = parts[0]
-    images, captions = ([getattr(one, name) for one in parts] for name in ("images", "captions"))
-    if any(one is None for one in (*images, *captions)):
+    images, captions = ([getattr(part, name) for part in parts] for name in ("images", "captions"))
+    if any(vectors is None for vectors in (*images, *captions)):
         raise InputError(f"{whole.name} must have embeddings for pairs across splits; it has similarities only")
-    first, second = ([one for part in parts for one in getattr(part, name)] for name in ("image_ids", "caption_ids"))
+    first, second = ([id_ for part in parts for id_ in getattr(part, name)] for name in ("image_ids", "caption_ids"))
     _require_unique(first, second)
     return replace(
         whole, images=torch.cat(images), captions=torch.cat(captions), caption_image=None, image_ids=first,
-        caption_ids=second, relations=_joined_relations([one.relations for one in parts]), read_input_keys=None,
+        caption_ids=second, relations=_join_relations([part.relations for part in parts]), read_input_keys=None,
         layer_gradients=None,
         encode_rows=None,
     )  # fmt: skip
 
 
-def _joined_items(parts: list[Images]) -> Images:
-    if all(isinstance(one, Texts) for one in parts):
-        return Texts([text for one in parts for text in one.texts])  # type: ignore[attr-defined]
+def _join_items(parts: list[Images]) -> Images:
+    if all(isinstance(items, Texts) for items in parts):
+        return Texts([text for items in parts for text in items.texts])  # type: ignore[attr-defined]
     return _JoinedItems(parts)
 
 
@@ -80,32 +80,37 @@ class _JoinedItems:
         starts = np.cumsum([0, *map(len, self.parts)])
         part = np.searchsorted(starts, rows, "right") - 1
         taken: list[Any] = [None] * len(rows)
-        for place, items in enumerate(self.parts):
-            own = np.nonzero(part == place)[0]
-            for row, item in zip(own.tolist(), items.take(rows[own] - starts[place]) if len(own) else (), strict=True):
+        for number, items in enumerate(self.parts):
+            of_part = np.nonzero(part == number)[0]
+            for row, item in zip(
+                of_part.tolist(), items.take(rows[of_part] - starts[number]) if len(of_part) else (), strict=True
+            ):
                 taken[row] = item
         return np.stack(taken)
 
 
-def _joined_relations(parts: Sequence[Relations]) -> Relations:
-    """Return the positives of several splits, rows counted on."""
-    firsts, seconds = np.cumsum([0, *(one.first for one in parts)]), np.cumsum([0, *(one.second for one in parts)])
+def _join_relations(parts: Sequence[Relations]) -> Relations:
+    """Join the positives of splits; each split's rows follow those of the split before."""
+    firsts, seconds = np.cumsum([0, *(part.first for part in parts)]), np.cumsum([0, *(part.second for part in parts)])
     if parts[0].labels is not None:
         raise InputError("pairs across splits must be of two sides; this is one labelled set. Take one --split")
     pairs = [
-        one.positives + np.array([first, second])
-        for one, first, second in zip(parts, firsts[:-1], seconds[:-1], strict=True)
+        part.positives + np.array([first, second])
+        for part, first, second in zip(parts, firsts[:-1], seconds[:-1], strict=True)
     ]
     return Relations(
         int(firsts[-1]), int(seconds[-1]), np.concatenate(pairs), parts[0].sides,
-        negatives=_joined_negatives(parts, seconds),
+        negatives=_join_negatives(parts, seconds),
     )  # fmt: skip
 
 
-def _joined_negatives(parts: Sequence[Relations], seconds: Rows) -> Rows | None:
-    """Return the mined negatives (N, k) of all splits, rows of the second side counted on; None without any."""
-    mined = [np.zeros((one.first, 0), np.int64) if one.negatives is None else one.negatives for one in parts]
-    width = max(one.shape[1] for one in mined)
+def _join_negatives(parts: Sequence[Relations], seconds: Rows) -> Rows | None:
+    """Join the mined negatives (N, k) of splits, rows as in `_join_relations`; None where no split has any."""
+    mined = [
+        np.zeros((relations.first, 0), np.int64) if relations.negatives is None else relations.negatives
+        for relations in parts
+    ]
+    width = max(of_split.shape[1] for of_split in mined)
     if not width:
         return None
     joined = np.full((sum(map(len, mined)), width), NONE, np.int64)
