@@ -1,4 +1,4 @@
-"""Which entries of one batch's S are positives: pairs on the diagonal, pairs at an offset, or a mask that is given."""
+"""Which entries of a batch's S are positives? Pairs on the diagonal, pairs at an offset, or a mask from the caller."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from lossscope.errors import InputError
 
 
 def i2t_mask(S: Tensor, mask: Mask, sides: Sides = IMAGE_TEXT) -> Mask:
-    """Return a mask that is given on the device of S.
+    """Return the caller's mask on the device of S.
 
     Args:
         S: similarities of the first side (rows) and the second.
-        mask: of the direction i2t.
-        sides: what rows and columns are called in messages.
+        mask: must have the direction i2t.
+        sides: names of rows and columns, for messages.
 
     Raises:
-        InputError: S is no matrix, or the mask has another shape or the direction t2i.
+        InputError: S is not a matrix, or the mask has another shape or the direction t2i.
     """
     shape = require_matrix(S, sides)
     if not isinstance(mask, Mask):
@@ -40,7 +40,7 @@ def i2t_mask(S: Tensor, mask: Mask, sides: Sides = IMAGE_TEXT) -> Mask:
 
 
 def require_matrix(S: Tensor, sides: Sides) -> str:
-    """Return what rows and columns of S are called. Raises InputError unless it is a matrix of floating point."""
+    """Return the names of rows and columns of S. Raises InputError unless S is a matrix of floating point."""
     shape = f"({plural(sides.first)}, {plural(sides.second or sides.first)})"
     if S.ndim != 2 or not S.is_floating_point():
         hint = "" if S.ndim != 2 else ". Write S.float()"
@@ -49,7 +49,7 @@ def require_matrix(S: Tensor, sides: Sides) -> str:
 
 
 def require_places(rows: int, columns: int, offset: int | None) -> None:
-    """Raise InputError unless row i of S can match column offset + i; offset None: pairs, pair i on the diagonal."""
+    """Raise InputError unless row i of S can match column offset + i; offset None means pairs on the diagonal."""
     if offset is None:
         if rows == columns and rows < 2:
             raise InputError(
@@ -70,10 +70,10 @@ def require_places(rows: int, columns: int, offset: int | None) -> None:
 
 @lru_cache(maxsize=8)
 def offset_mask(rows: int, columns: int, offset: int, device: torch.device, direction: Direction = "i2t") -> Mask:
-    """Return the mask of pairs whose row i matches column offset + i, (rows, columns), every entry valid.
+    """Return the mask of pairs in which row i matches column offset + i, (rows, columns), every entry valid.
 
-    It is S of one process of several (rows) with the candidates of all, or of queries with mined negatives behind
-    their positives, offset 0. Raises InputError where columns are too few.
+    Such an S has the queries of one process against the candidates of all processes, or queries whose mined negatives
+    stand behind their positives (offset 0). Raises InputError if there are too few columns.
 
     >>> offset_mask(2, 5, 1, torch.device("cpu")).match.int().tolist()
     [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0]]

@@ -1,4 +1,4 @@
-"""Run the probes on batches: small ones in stacks, one process each; large ones in tiles, all processes together."""
+"""Run the probes on batches: a process takes a stack of small batches, all processes share the tiles of a large one."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ from .workers import ALONE, Workers
 
 @dataclass(frozen=True)
 class BatchRunner:
-    """Run the probes of a sweep on its batches; its fields are the same for all batches."""
+    """Run the probes of a sweep on its batches; the fields are the same for all batches."""
 
     plan: SweepPlan
     batching: Batching
     embedded: SplitEmbeddings
-    processes: ProcessGroup  # those that share the batches
+    processes: ProcessGroup  # processes that share the batches
     progress: Progress | None
-    guide: SplitEmbeddings | None = None  # the same items under another model, which a rule for negatives compares
-    units: SamplingUnits | None = None  # of the split, which intervals are over; None: no intervals
+    guide: SplitEmbeddings | None = None  # the same items under another model, for rules that compare with it
+    units: SamplingUnits | None = None  # units of the split that intervals generalise over; None: no intervals
     workers: Workers = ALONE
 
     def run(self, batches: Sequence[Batch]) -> PartRows:
-        """Return the numbers of some batches."""
+        """Return the numbers of the batches."""
         ((_, part),) = self.run_parts([("", 0, batches)], len(batches))
         return part
 
     def run_parts(
         self, parts: Iterable[tuple[str, int, Sequence[Batch]]], total: int
     ) -> Iterator[tuple[str, PartRows]]:
-        """Yield the key and the numbers of each part as soon as its last stack is there; threads begin the next.
+        """Yield the key and the numbers of each part when its last stack is done; threads then begin the next part.
 
         Args:
-            parts: key, the number of the first batch, and consecutive batches; drawn one ahead.
-            total: how many batches the sweep has, for `progress`.
+            parts: key, number of the first batch, and consecutive batches; one part is drawn ahead.
+            total: number of batches of the sweep, for `progress`.
         """
         stacks = (stack for key, start, batches in parts for stack in self._stacks(key, batches, start))
         finished: list[_StackRows] = []
@@ -80,7 +80,7 @@ class BatchRunner:
                     finished = []
 
     def _part_rows(self, finished: Sequence[_StackRows], collector: IntervalCollector | None) -> PartRows:
-        """Return the rows of a part from those that each process has of its stacks."""
+        """Return the rows of a part, gathered from the stacks of all processes."""
         of_all = [stack for of_process in self.processes.gather(finished) for stack in of_process]
         in_order = sorted(of_all, key=lambda stack: stack.number)
         queries = [rows for stack in in_order for rows in stack.queries]
@@ -88,7 +88,7 @@ class BatchRunner:
         return PartRows(batches, pd.concat(queries) if queries else pd.DataFrame(), collector)
 
     def _stacks(self, key: str, batches: Sequence[Batch], start: int) -> Iterator[_Stack]:
-        """Yield the stacks of a part, whose first batch has the number `start`."""
+        """Yield the stacks of a part; its first batch has the number `start`."""
         stacks = list(small_batches.stack_batches(batches, self._stack_entries()))
         index, part = start, _Part(key, len(stacks), self._collector(batches))
         for number, stack in enumerate(stacks):
@@ -96,32 +96,32 @@ class BatchRunner:
             index += len(stack)
 
     def _run_own(self, stack: _Stack, buffers: Buffers) -> tuple[_Stack, _StackRows | None]:
-        """Return a stack and its rows; without where another process has it."""
+        """Return a stack and its rows; None for the rows if another process computes the stack."""
         is_own = stack.number % self.processes.size == self.processes.rank
         return stack, self._run_stack(stack, buffers) if is_own else None
 
     def _run_stack(self, stack: _Stack, buffers: Buffers) -> _StackRows:
-        """Both directions of a stack; batch by batch where the stack does not fit into memory."""
+        """Return the rows of both directions of a stack; run batch by batch if the stack does not fit into memory."""
         try:
             return self._rows_of_stack(stack, buffers)
         except (MemoryError, RuntimeError) as error:
             if len(stack.batches) == 1 or not memory.is_out_of_memory(error):
                 raise
         singles = [
-            self._run_stack(replace(stack, index=stack.index + place, batches=[batch]), Buffers())
-            for place, batch in enumerate(stack.batches)
+            self._run_stack(replace(stack, index=stack.index + number, batches=[batch]), Buffers())
+            for number, batch in enumerate(stack.batches)
         ]
-        rows, queries, numbers = ([one for single in singles for one in getattr(single, name)] for name in _LISTS)
+        rows, queries, numbers = ([item for single in singles for item in getattr(single, name)] for name in _LISTS)
         return _StackRows(stack.number, rows, queries, numbers)
 
     def _run_large(self, stacks: Iterable[_Stack]) -> Iterator[tuple[_Stack, _StackRows | None]]:
-        """Yield batches that all processes compute together; rows are of the first one."""
+        """Yield batches that all processes compute together; the first process has the rows."""
         for stack in stacks:
             results = self._results_of_large(stack)
             yield stack, self._stack_rows(stack, results, [], Buffers()) if self.processes.main else None
 
     def _collector(self, batches: Sequence[Batch]) -> IntervalCollector | None:
-        """Return what collects the sums of some batches; None without intervals."""
+        """Return the collector of the sums of the batches; None without intervals."""
         if self.units is None or not batches:
             return None
         queries, candidates = self._queries_of_direction, max(len(batches[0].images), len(batches[0].captions))
@@ -130,12 +130,12 @@ class BatchRunner:
 
     @property
     def _queries_of_direction(self) -> int:
-        """About how many queries of one direction the sweep has."""
+        """The approximate number of queries of one direction in the sweep."""
         return self.batching.sampling.count(self.embedded.relations) * len(self._first_batch.captions)
 
     @property
     def _full_items(self) -> int:
-        """Items of a full batch: of the first one, as only the last may have fewer."""
+        """Items of a full batch, taken from the first batch: only the last may have fewer."""
         return len(self._first_batch.images)
 
     @cached_property
@@ -159,14 +159,14 @@ class BatchRunner:
         return first[queries], units_of_items(candidates, first, second)
 
     def _complete(self, rows: DenseRows) -> DenseRows:
-        """Return rows that are batches of one query with their embeddings, keys and ids of items."""
+        """Return rows of single queries with their embeddings, keys and ids of items."""
         joined = self.batching.sampling.mode == "views"
         embedded = self.embedded.joined if joined else self.embedded
         return with_items(embedded, with_vectors(embedded, rows), True)
 
     def sums(self, collector: IntervalCollector) -> NamedSums:
-        """Return the sums of a part by the names that summary rows have; all processes have those of the first."""
-        stacks = [stack for own in self.processes.gather(collector.stacks) for stack in own]
+        """Return the sums of a part by the names of summary rows; every process gets the sums of the first."""
+        stacks = [stack for of_process in self.processes.gather(collector.stacks) for stack in of_process]
         size = self.plan.batch_size_of(self.batching) or self._full_items
         named: NamedSums = {}
         if self.processes.main:
@@ -176,7 +176,7 @@ class BatchRunner:
         return self.processes.gather(named)[0]
 
     def require_rows(self, batch: Batch) -> None:
-        """Raise InputError where rows of S of a batch cannot have the further candidates, or the rules, of the plan."""
+        """Raise InputError if the plan's further candidates or rules do not work on the rows of a batch."""
         keys = any(rule.needs in ("keys", "related") for rule in self.plan.masks)
         directions = self._rows(self.embedded, [batch], False, keys, Buffers(), False)
         if self.plan.masks:
@@ -184,7 +184,7 @@ class BatchRunner:
 
     @cached_property
     def probe_plan(self) -> ProbePlan:
-        """Which probe is run on which objective."""
+        """Which probe runs on which objective."""
         return ProbePlan.of(self.batching.objectives, self.plan.probes)
 
     @cached_property
@@ -193,7 +193,7 @@ class BatchRunner:
 
     @cached_property
     def _labels(self) -> dict[Probe, str]:
-        """What each probe is called in the rows."""
+        """Name of each probe in the rows."""
         return {probe: _label(probe, self.plan.probes) for probe in self.plan.probes}
 
     @cached_property
@@ -205,27 +205,27 @@ class BatchRunner:
         return any(objective.traits.needs_embeddings for objective in self.batching.objectives)
 
     def _stack_entries(self) -> int:
-        """Entries of S of one stack; 0, one batch at a time, where embeddings or gradients of one batch are needed."""
+        """Return the entries of S of a stack; 0 (a single batch) if a probe or loss needs embeddings or gradients."""
         alone = "gradients" in self.probe_plan.reads or self._needs_embeddings or bool(self.plan.options.terms)
         if alone:
             return 0
         return memory.entries_at_a_time(small_batches.STACK_ENTRIES, self.embedded.device)
 
     def _rows_of_stack(self, stack: _Stack, buffers: Buffers) -> _StackRows:
-        """Every probe on each direction of a stack."""
+        """Run every probe on each direction of a stack, and return the rows."""
         batches, directions = stack.batches, self._directions(stack.batches, buffers)
-        every = [self.probe_plan.of_direction(rows.shape.direction).run(rows) for rows in directions]
+        results = [self.probe_plan.of_direction(rows.shape.direction).run(rows) for rows in directions]
         numbers, collector = [], stack.part.collector
-        if collector is not None:  # only now, when no direction can fail for want of memory
+        if collector is not None:  # only now: no direction can run out of memory any more
             items = len(batches[0].images)
             numbers = [
                 collector.numbers_of(stack.number, stack.index, items, results, rows)
-                for rows, results in zip(directions, every, strict=True)
+                for rows, results in zip(directions, results, strict=True)
             ]
-        return self._stack_rows(stack, every, numbers, buffers)
+        return self._stack_rows(stack, results, numbers, buffers)
 
     def _directions(self, batches: Sequence[Batch], buffers: Buffers) -> tuple[DenseRows, ...]:
-        """Return the rows of S of each direction of a stack, as the probes read them, without hidden negatives."""
+        """Return the rows of S of each direction of a stack as the probes read them, without hidden negatives."""
         reads = self.probe_plan.reads
         embeddings = "embeddings" in reads or self._needs_embeddings
         keys = "keys" in reads or any(rule.needs in ("keys", "related") for rule in self.plan.masks)
@@ -235,14 +235,14 @@ class BatchRunner:
     def whole_rows(self, batches: Iterable[Batch], start: int = 0) -> Iterator[tuple[DenseRows, Rows, Rows]]:
         """Yield whole rows of S of one direction, the batch of each query (n,), and its row in the S of the batch (n,).
 
-        Of a batch too large for its matrix they come a panel at a time. The next rows reuse their memory.
+        The rows of a batch too large for its matrix come a panel at a time. The next rows reuse their memory.
 
         Args:
             batches: of the sweep.
-            start: number of the first one.
+            start: number of the first batch.
 
         Raises:
-            InputError: a large batch is needed whole.
+            InputError: a probe or an objective needs a large batch whole.
         """
         buffers = Buffers()
         for stack in small_batches.stack_batches(batches, self._stack_entries()):
@@ -257,13 +257,15 @@ class BatchRunner:
             start += len(stack)
 
     def _panels(self, batch: Batch) -> Iterator[tuple[DenseRows, Rows]]:
-        """Yield the rows of S of a large batch, a panel at a time, each query as a batch, and their rows in S."""
+        """Yield the rows of a large batch and their indices in S, a panel at a time; each query is a batch."""
         from .large_batches import LargeBatchRunner, batch_shapes
 
         runner = LargeBatchRunner(self.probe_plan, self.plan.options.same_image, self.processes)
         for shape in list(batch_shapes(batch))[: 1 if batch.is_one_set else 2]:
-            for rows, places in runner.sampled_rows(self.embedded, batch, shape.direction, np.arange(shape.queries)):
-                yield rows, places.numpy()
+            for rows, batch_rows in runner.sampled_rows(
+                self.embedded, batch, shape.direction, np.arange(shape.queries)
+            ):
+                yield rows, batch_rows.numpy()
 
     def _rows(
         self, embedded: SplitEmbeddings, stack: Sequence[Batch], embeddings: bool, keys: bool, buffers: Buffers,
@@ -277,18 +279,18 @@ class BatchRunner:
         return small_batches.rows_of_stack(embedded, stack, options.same_image, embeddings, keys, buffers, gradients)
 
     def _hide_negatives(self, directions: tuple[DenseRows, ...], stack: Sequence[Batch]) -> tuple[DenseRows, ...]:
-        """Leave out the negatives that the plan's rules hide, in each direction."""
+        """Return the rows without the negatives that the plan's rules hide, in each direction."""
         guides: tuple[DenseRows | None, ...] = (None,) * len(directions)
         if any(rule.needs == "guide" for rule in self.plan.masks):
             if self.guide is None:
-                raise InputError("--mask gist needs a guide: the embeddings of the same items, --guide SOURCE")
+                raise InputError("--mask gist needs a guide, embeddings of the same items: --guide SOURCE")
             guides = self._rows(self.guide, stack, False, False, Buffers(), False)
         return tuple(
             hide_by_rules(rows, self.plan.masks, guide) for rows, guide in zip(directions, guides, strict=True)
         )
 
     def _results_of_large(self, stack: _Stack) -> list[list[ProbeResult]]:
-        """Every probe on each direction of a batch, by all processes together."""
+        """Run every probe on each direction of a large batch; all processes share the work."""
         (batch,), collector = stack.batches, stack.part.collector
 
         def on_tile(done: int, of: int) -> None:
@@ -299,17 +301,17 @@ class BatchRunner:
 
         same_image = self.plan.options.same_image
         runner = LargeBatchRunner(self.probe_plan, same_image, self.processes, on_tile, self.workers)
-        every = list(runner.run(self.embedded, batch))
-        if collector is not None and self.processes.main:  # alone, so that the numbers are those of one process
-            for results in (results for results in every if results):
+        directions = list(runner.run(self.embedded, batch))
+        if collector is not None and self.processes.main:  # the first process alone, so that numbers are those of one
+            for results in (results for results in directions if results):
                 shape = results[0].shape
-                places = collector.sample.places(stack.index, 1, shape.queries, shape.direction == "i2t")
-                panels = partial(runner.sampled_rows, self.embedded, batch, shape.direction, places)
+                sample = collector.sample.draw(stack.index, 1, shape.queries, shape.direction == "i2t")
+                panels = partial(runner.sampled_rows, self.embedded, batch, shape.direction, sample)
                 collector.add_large(stack.number, len(batch.images), results, panels)
-        return every
+        return directions
 
     def _is_large(self, batch: Batch) -> bool:
-        """Whether a batch is computed in tiles. Raises InputError where it would have to be and cannot."""
+        """Return whether to compute a batch in tiles. Raises InputError if a batch needs tiles and cannot have them."""
         engine, embedded = self.plan.options.engine, self.embedded
         entries = len(batch.images) * len(batch.captions)
         dense = [pair for pair in self.probe_plan.pairs if needs_whole_matrix(*pair)]
@@ -332,24 +334,24 @@ class BatchRunner:
     def _stack_rows(
         self, stack: _Stack, results: Sequence[list[ProbeResult]], numbers: list[StackNumbers], buffers: Buffers
     ) -> _StackRows:
-        """Return the rows of the batches of a stack, from the results of each direction."""
-        every, images = [one for of_direction in results for one in of_direction], len(stack.batches[0].images)
+        """Return the rows of the batches of a stack from the results of each direction."""
+        flat, images = [result for of_direction in results for result in of_direction], len(stack.batches[0].images)
         size, rows, queries = self.plan.batch_size_of(self.batching) or images, [], []
-        for one, statistics in zip(every, batch_statistics(every, self._layouts, buffers), strict=True):
+        for result, statistics in zip(flat, batch_statistics(flat, self._layouts, buffers), strict=True):
             key = {
-                **self.key_of(one.probe, one.objective, one.direction),
-                "queries": one.shape.queries,
+                **self.key_of(result.probe, result.objective, result.direction),
+                "queries": result.shape.queries,
                 "items": images,
                 "batch_size": size,
             }
             named = {self.plan.name_of(name): values for name, values in statistics.items()}
-            rows.append(BatchStatistics(key, stack.index, one.shape.batches, named))
-            if self.plan.options.per_query and one.probe.axis == "query":
-                queries.append(self.query_rows(one, stack.index))
+            rows.append(BatchStatistics(key, stack.index, result.shape.batches, named))
+            if self.plan.options.per_query and result.probe.axis == "query":
+                queries.append(self.query_rows(result, stack.index))
         return _StackRows(stack.number, rows, queries, numbers)
 
     def query_rows(self, result: ProbeResult, index: int) -> pd.DataFrame:
-        """A row per query."""
+        """Return a row per query."""
         shape = result.shape
         batches = [index + number // shape.queries for number in range(len(shape.query_ids))]
         values = {k: v.float().cpu().numpy() for k, v in result.columns.items() if v.ndim == 1}
@@ -364,13 +366,13 @@ class BatchRunner:
         )
 
     def label_of(self, direction: CountedDirection) -> str:
-        """What the direction is called of the source's sides; two views are one set."""
+        """Return the name of the direction under the source's sides; two views are one set."""
         if self.batching.sampling.mode == "views" and direction != "both":
             return ONE_SET
         return self.embedded.sides.label(direction)
 
     def key_of(self, probe: Probe, objective: Objective | None, direction: CountedDirection) -> dict[str, Any]:
-        """Return the columns of rows that say what was computed, of what, and how."""
+        """Return the columns that identify a result: source, sampling, objective, direction, probe, ..., unit."""
         unit = getattr(probe, "unit", None)
         return {
             "source": self.embedded.name,
@@ -392,15 +394,15 @@ class PartRows:
 
     batches: pd.DataFrame
     queries: pd.DataFrame
-    collector: IntervalCollector | None  # of what intervals take; None: no intervals
+    collector: IntervalCollector | None  # sums for intervals; None: no intervals
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Consecutive batches of a sweep, whose numbers are written together."""
+    """Consecutive batches of a sweep; their numbers are written together."""
 
     key: str
-    stacks: int  # how many it has
+    stacks: int  # number of stacks
     collector: IntervalCollector | None
 
 
@@ -412,7 +414,7 @@ class _Stack:
     number: int  # within the part
     index: int  # number of the first batch
     batches: list[Batch]
-    is_large: bool  # whether it is one batch that is computed in tiles or panels
+    is_large: bool  # whether the stack is a single batch, computed in tiles or panels
 
 
 @dataclass(frozen=True)
@@ -422,34 +424,34 @@ class _StackRows:
     number: int  # of the stack
     rows: list[BatchStatistics]
     queries: list[pd.DataFrame]  # rows of single queries
-    numbers: list[StackNumbers]  # what intervals take
+    numbers: list[StackNumbers]  # numbers for intervals
 
 
-_LISTS = ("rows", "queries", "numbers")  # of _StackRows
+_LISTS = ("rows", "queries", "numbers")  # fields of _StackRows
 
 
 @dataclass(frozen=True)
 class BatchStatistics:
-    """What one probe reports of consecutive batches."""
+    """The statistics of a probe on consecutive batches."""
 
-    key: dict[str, Any]  # the columns that all of them share
+    key: dict[str, Any]  # columns that all batches share
     start: int  # number of the first batch
     size: int  # number of batches
     statistics: dict[str, Values]  # (size,) each, or (size, n) of a curve
 
 
 def rows_of_batches(results: Sequence[BatchStatistics]) -> pd.DataFrame:
-    """A row per batch and result; a statistic that a result does not have is NaN, and not named in `statistics`."""
-    sizes = np.array([one.size for one in results])
-    keys = pd.DataFrame([{**one.key, "statistics": " ".join(one.statistics)} for one in results])
+    """Return a row per batch and result; a statistic that a result lacks is NaN and is absent from `statistics`."""
+    sizes = np.array([result.size for result in results])
+    keys = pd.DataFrame([{**result.key, "statistics": " ".join(result.statistics)} for result in results])
     rows = keys.loc[keys.index.repeat(sizes)].reset_index(drop=True)
     ends = sizes.cumsum().tolist()
     columns: dict[str, Values] = {}
     batch = np.empty(ends[-1], dtype=np.int64)
-    for one, end in zip(results, ends, strict=True):
-        here = slice(end - one.size, end)
-        batch[here] = np.arange(one.start, one.start + one.size)
-        for name, values in one.statistics.items():
+    for result, end in zip(results, ends, strict=True):
+        here = slice(end - result.size, end)
+        batch[here] = np.arange(result.start, result.start + result.size)
+        for name, values in result.statistics.items():
             if name not in columns:
                 columns[name] = np.full(ends[-1], np.nan, dtype=object if values.ndim > 1 else np.float64)
             columns[name][here] = list(values) if values.ndim > 1 else values
@@ -457,10 +459,10 @@ def rows_of_batches(results: Sequence[BatchStatistics]) -> pd.DataFrame:
 
 
 def _label(probe: Probe, probes: Sequence[Probe]) -> str:
-    """The probe's name, or its spec where another probe has the same name, eps, convention and unit."""
-    twins = [one for one in probes if one != probe and type(one) is type(probe)]
+    """Return the probe's name; its spec if another probe has the same name, eps, convention and unit."""
+    twins = [other for other in probes if other != probe and type(other) is type(probe)]
     same = ("eps", "convention", "unit")
-    if any(all(getattr(one, key, None) == getattr(probe, key, None) for key in same) for one in twins):
+    if any(all(getattr(twin, key, None) == getattr(probe, key, None) for key in same) for twin in twins):
         spec = Spec.parse(short_spec(probe))
         spec.values.pop("unit", None)  # the rows state it
         return str(spec)

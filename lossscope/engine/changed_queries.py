@@ -1,4 +1,4 @@
-"""Which queries changed most between two sides? The difference of each, averaged over the batches that it is in."""
+"""Which queries changed most between two sides? Average the difference of each query over its batches."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .paired_sweep import NumberKey, PairedResult
 from .sweep import Sweep
 
 _MADE_BY = ["probe", "direction", "objective", "convention", "eps", "weight_unit"]
-_SAME = ("direction", "probe", "objective", "convention", "weight_unit", "eps", "query")  # of one number of a query
+_SAME = ("direction", "probe", "objective", "convention", "weight_unit", "eps", "query")  # identify a query's number
 _NO_COLUMNS = frozenset({*_MADE_BY, "source", "sampling", "seed", "sides", "batch", "query", "skipped"})
-_LIST = ["probe", "objective", "b_objective", "convention", "weight_unit", "eps", "b_eps"]  # of one list of queries
+_LIST = ["probe", "objective", "b_objective", "convention", "weight_unit", "eps", "b_eps"]  # identify a list of queries
 
 
 def per_query_columns(result: PairedResult) -> list[str]:
-    """Return the numbers that single queries have on both sides."""
+    """Return the columns of single queries that both sides have."""
     a, b = result.queries
     return [str(name) for name in a if name in b and name not in _NO_COLUMNS]
 
 
 def known_columns(objectives: tuple[str, ...], probes: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the numbers that single queries will have, before any source is read; None where that needs the source."""
+    """Return the columns that single queries will have, before reading a source; None if that takes the source."""
     generator = torch.Generator().manual_seed(0)
     images, captions = (torch.nn.functional.normalize(torch.randn(4, 4, generator=generator)) for _ in range(2))
     rows, ids = np.arange(4), [str(row) for row in range(4)]
@@ -53,20 +53,20 @@ def changed_queries(
 ) -> pd.DataFrame:
     """Return a row for each of the `top` queries whose number differs most, the largest difference first.
 
-    `batch` is the one in which it differs most, `batch_row` its row there.
+    `batch` is the batch in which the query differs most, `batch_row` its row there.
 
-    Each pair of objectives, probe and threshold has a list of its own, and these share `top`: first the first query of
-    each list, then the second one.
+    Each pair of objectives, probe and threshold has a list of its own. The lists share `top`: the first query of each
+    list comes first, then the second of each.
 
     Args:
         result: of sweeps that kept their queries.
-        embedded: one of the sides, whose ids are those of both.
+        embedded: one of the sides; both have the same ids.
         column: one of `per_query_columns`, such as `count`.
         top: number of rows.
-        comparable: whether only objectives are taken that have the same statistic of the column.
+        comparable: take only objectives whose statistic of the column is the same.
 
     Raises:
-        InputError: no such number.
+        InputError: `column` is none of `per_query_columns`.
     """
     a, b = result.queries
     known = per_query_columns(result)
@@ -80,7 +80,7 @@ def changed_queries(
         )
     if comparable and result.other_numbers:
         pairs = zip(a["probe"], a["objective"], b["objective"], strict=True)
-        kept &= [_key(*one, column) not in result.other_numbers for one in pairs]
+        kept &= [_key(*pair, column) not in result.other_numbers for pair in pairs]
     numbers = pd.DataFrame({
         "batch": a["batch"], "batch_row": _batch_rows(a), **{name: a[name] for name in _SAME if name in a},
         "b_objective": b["objective"], "b_eps": b["eps"],
@@ -103,13 +103,13 @@ def changed_queries(
 
 
 def _batch_rows(queries: pd.DataFrame) -> pd.Series[int]:
-    """Return the row of each query in the S of its batch, which rows of single queries stand in the order of."""
+    """Return the row of each query in the S of its batch; rows of single queries are in that order."""
     names = ["batch", *(name for name in _SAME if name != "query" and name in queries)]
     return queries.groupby(names, dropna=False, sort=False, observed=True).cumcount()
 
 
 def _largest_change(numbers: pd.DataFrame, group: npt.NDArray[np.integer[Any]]) -> pd.DataFrame:
-    """Return the row of the largest difference of each group of rows, the first one of equal ones."""
+    """Return the row with the largest difference in each group of rows; of ties the first."""
     order = np.lexsort((-numbers["difference"].abs().to_numpy(), group))
     return numbers.iloc[order[np.unique(group[order], return_index=True)[1]]]
 
@@ -117,16 +117,16 @@ def _largest_change(numbers: pd.DataFrame, group: npt.NDArray[np.integer[Any]]) 
 def negatives_of_changed(
     queries: pd.DataFrame, sides: tuple[HeaviestNegatives, HeaviestNegatives], a: SplitEmbeddings, b: SplitEmbeddings
 ) -> pd.DataFrame:
-    """Return the rows of the heaviest negatives of changed queries on both sides, each in the batch of the query.
+    """Return the heaviest negatives of changed queries on both sides, in the batch of the query.
 
-    Columns are those of `HeaviestNegatives.of_queries`, and `place`, the row of the query in the list, and `side`, A or
-    B. A number that depends on no objective is listed under the first objective of the sweep.
+    Columns are those of `HeaviestNegatives.of_queries`, `place` (row of the query in the list) and `side` (A or B). The
+    first objective of the sweep stands for a number that depends on no objective.
 
     Args:
         queries: rows of `changed_queries`.
-        sides: what lists the queries of A, and of B.
+        sides: list the queries of A and of B.
         a: the split of A.
-        b: that of B.
+        b: the split of B.
     """
     parts = []
     for side, listing, embedded, name in (("A", sides[0], a, "objective"), ("B", sides[1], b, "b_objective")):
@@ -141,36 +141,36 @@ def negatives_of_changed(
 
 
 def changed_document(queries: pd.DataFrame, negatives: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return changed queries as JSON has them: each with its weights and negatives under A and B.
+    """Return changed queries for JSON, each with its weights and negatives under A and B.
 
     Args:
         queries: rows of `changed_queries`.
         negatives: rows of `negatives_of_changed`.
     """
     shown = plain_rows(queries)
-    for place, of_query in negatives.groupby("place", sort=False):
+    for position, of_query in negatives.groupby("place", sort=False):
         for side, of_side in of_query.groupby("side", sort=False):
             query, heaviest = next(queries_of(of_side))
             entry = {"weight_unit": str(of_side["weight_unit"].iloc[0]), **query, "negatives": heaviest}
-            shown[int(str(place))]["heaviest" if side == "A" else "b_heaviest"] = entry
+            shown[int(str(position))]["heaviest" if side == "A" else "b_heaviest"] = entry
     return shown
 
 
 def left_out_pairs(result: PairedResult, column: str) -> list[tuple[str, str]]:
-    """Return the pairs of objectives whose numbers of a column are of different statistics."""
+    """Return the pairs of objectives that compute different statistics from a column."""
     pairs = ((a, b) for _, a, b, name in sorted(result.other_numbers, key=str) if name == column)
     return [(str(a), str(b)) for a, b in dict.fromkeys(pairs)]
 
 
 def _key(probe: Any, a: Any, b: Any, column: str) -> NumberKey:
-    """Return what says of which probe and objectives a number of a query is."""
+    """Return the key of a query's number: its probe, both objectives and its column."""
     return str(probe), a if isinstance(a, str) else None, b if isinstance(b, str) else None, column
 
 
 def _items(rows: pd.DataFrame, embedded: SplitEmbeddings) -> list[str]:
-    """Return the ids of queries: of the second side in its direction, of both where they are taken as one set."""
+    """Return the ids of queries: those of the second side in its direction, those of both sides as one set."""
     is_one_set = embedded.sides.is_one_set
     joined = embedded.image_ids if is_one_set else [*embedded.image_ids, *embedded.caption_ids]
     ids = {ONE_SET: joined, **({} if is_one_set else {embedded.sides.label("t2i"): embedded.caption_ids})}
-    places = zip(rows["direction"], rows["query"], strict=True)
-    return [str(ids.get(direction, embedded.image_ids)[int(place)]) for direction, place in places]
+    queries = zip(rows["direction"], rows["query"], strict=True)
+    return [str(ids.get(direction, embedded.image_ids)[int(query)]) for direction, query in queries]

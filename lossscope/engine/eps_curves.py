@@ -1,4 +1,4 @@
-"""C(eps): the count that `cocos` reports as a function of eps, averaged over batches."""
+"""C(eps): the count of `cocos` as a function of eps, averaged over batches."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ KEYS = ("source", "objective", "direction", "weight_unit", "convention", "batch_
 def eps_curves(batches: pd.DataFrame) -> pd.DataFrame:
     """Return the mean and standard deviation of C(eps) over batches, with the columns KEYS, eps, mean, std and n.
 
-    There is one row for each combination of KEYS and each eps of EDGES. `mean` is weighted by queries, and `std` is the
-    population deviation over full batches, see `BatchGroup`; `n` is the number of batches in which at least one query
-    has a positive and a negative. Only these are averaged.
+    Each combination of KEYS and each eps of EDGES has a row. `mean` is weighted by queries, and `std` is the population
+    deviation over full batches, see `BatchGroup`. `n` counts the batches in which at least one query has a positive and
+    a negative; mean and std are over these batches.
 
     Args:
         batches: rows of a sweep, with the column `curve`, (EDGES,) counts of each batch.

@@ -1,4 +1,4 @@
-"""Rules for negatives that are probably relevant, from their specs, and rows of S without those that they hide."""
+"""Build rules for negatives that are probably relevant, and hide these negatives in rows of S."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lossscope.registry import build, names
 
 
 def build_rule(typed: str) -> NegativeMask:
-    """Return the rule of a spec; a file, or an audit's folder that is not named like a rule, stands for its pairs.
+    """Return the rule of a spec; a file or an audit's folder stands for its pairs, unless a rule has that name.
 
-    Raises SpecError for a spec that is none.
+    Raises SpecError for an invalid spec.
     """
     if typed.partition(":")[0].strip().replace("-", "_").lower() not in names("masks"):
         from lossscope.core.known_pairs import rule_spec
@@ -26,15 +26,15 @@ def build_rule(typed: str) -> NegativeMask:
 
 
 def hide_by_rules(rows: DenseRows, rules: Sequence[NegativeMask], guide: DenseRows | None = None) -> DenseRows:
-    """Return the same rows under a mask without the negatives that any of the rules hides.
+    """Return the same rows with a mask that leaves out the negatives which any rule hides.
 
     Args:
         rows: of one direction.
         rules: of `lossscope list masks`.
-        guide: rows of the same queries and candidates under another model, for rules that compare with it.
+        guide: rows of the same queries and candidates under another model, for rules that compare with them.
 
     Raises:
-        InputError: a rule decides by something that the source does not know.
+        InputError: a rule needs information that the source does not have.
     """
     keys = None if rows.candidate_keys is None else _of_every_query(rows.candidate_keys, rows.shape.queries)
     inputs = MaskInputs(rows.S, rows.mask, rows.related, keys, None if guide is None else guide.S, rows.items)

@@ -1,7 +1,7 @@
-"""The one driver: blocks of S are folded, band by band, and the folds of bands are merged in their order.
+"""Fold S block by block and band by band, then merge the folds of the bands in their order.
 
-Bands are independent. Threads and processes take them, and what is merged does not depend on who computed a band, nor
-on when: so any number of threads and processes, and a pass that was killed and resumed, give the same bits.
+Bands are independent, and threads and processes share them. The result does not depend on who computed a band, nor on
+when: any number of threads and processes, and a pass that was killed and resumed, give the same bits.
 """
 
 from __future__ import annotations
@@ -33,44 +33,44 @@ EXTREMES = "extremes"  # key of their fold; those of objectives are the objectiv
 
 
 class Blocks(Protocol):
-    """S of one batch, whose tiles are computed where they are needed; rows are of the first side."""
+    """S of one batch, whose tiles are computed on demand; rows are of the first side."""
 
     @property
     def number(self) -> int:
-        """Number of bands; it depends on the source alone."""
+        """Number of bands; depends on the source alone."""
         ...
 
     def positives(self, mask: SparseMask) -> Tensor:
-        """(k,) similarities of the positive entries of a mask whose rows are of the first side."""
+        """(k,) similarities of the positive entries of a mask; its rows are of the first side."""
         ...
 
     def tiles(self, band: int, buffers: Buffers) -> Iterator[Tile]:
-        """Yield the tiles of a band; those of a query come in the order of its candidates."""
+        """Yield the tiles of a band; the tiles of a query come in the order of its candidates."""
         ...
 
     def whole_rows(self, queries: Tensor, mask: SparseMask) -> Iterator[tuple[Tensor, Tensor]] | None:
-        """Yield some of the queries and their whole rows of S; None where they are best read band by band."""
+        """Yield some of the queries and their whole rows of S; None if it is faster to read them band by band."""
         ...
 
 
-Wanted = Callable[[SparseMask, QueryPositives], Mapping[Any, Fold]]  # what is kept of the queries of a direction
+Wanted = Callable[[SparseMask, QueryPositives], Mapping[Any, Fold]]  # folds to compute for a direction
 
 
 @dataclass(frozen=True, eq=False)
 class FoldedRows(RowsOfS):
-    """Rows of S in one direction, of which what folds keep is left.
+    """Rows of S in one direction, reduced to what the folds keep.
 
-    `places` are those, in the mask, of positives that have other last bits in their tile than in `positives`.
+    `differing` indexes, in the mask, the positives whose last bits in their tile differ from `positives`.
     """
 
     shape: BatchShape
     positives: QueryPositives
     folds: dict[Any, Any]  # by objective, and EXTREMES
-    places: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
+    differing: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
 
     @property
     def dim(self) -> int:
-        """1 where queries are the rows of tiles, 0 where they are their columns."""
+        """1 if queries are the rows of tiles, 0 if they are the columns."""
         return 1 if self.shape.direction == "i2t" else 0
 
     @property
@@ -95,12 +95,12 @@ class FoldedRows(RowsOfS):
 
 
 def folds_of(plan: ProbePlan, positives: QueryPositives, keep: Keep = "some") -> dict[Any, Fold]:
-    """Return a fold for each objective of a plan, and one for extremes where a probe reads them.
+    """Return a fold for each objective of a plan, and a fold of extremes if a probe reads them.
 
     Args:
-        plan: for which one pass is enough; each objective has a counting rule.
+        plan: a plan that takes a single pass; each objective has a counting rule.
         positives: of the queries.
-        keep: which entries are kept, see `CountingRule.fold`.
+        keep: which entries to keep, see `CountingRule.fold`.
     """
     folds: dict[Any, Fold] = {}
     for objective in plan.objectives:
@@ -111,10 +111,10 @@ def folds_of(plan: ProbePlan, positives: QueryPositives, keep: Keep = "some") ->
 
 @dataclass(frozen=True)
 class Execution:
-    """Who computes the bands of a pass, what is kept of it, and who is told: no bit of a number depends on it."""
+    """How a pass runs: processes, threads, checkpoint and progress. No bit of a number depends on it."""
 
     group: ProcessGroup = ProcessGroup(0, 1)  # noqa: RUF009 - never changed; processes that share the bands
-    store: StripsFile | None = None  # where what is kept of the first bands is written, so that a pass is resumed
+    store: StripsFile | None = None  # file with the folds of finished bands, from which a killed pass resumes
     on_band: OnStep | None = None  # called after each band
     workers: Workers = ALONE  # threads that take bands
 
@@ -126,17 +126,17 @@ def fold(
     wanted: Wanted,
     execution: Execution = Execution(),
 ) -> list[FoldedRows]:
-    """Return what is kept of directions of S, whole in every process.
+    """Return the folded rows of directions of S, whole in every process.
 
-    There is a second pass where one was not enough: more entries may count than are kept, or a positive has other last
-    bits in its tile, which decide its rank.
+    A second pass runs if the first was not enough: more entries may count than the folds kept, or a positive has other
+    last bits in its tile, which decide its rank.
 
     Args:
         blocks: S.
-        mask: whose rows are of the first side, as in tiles.
+        mask: its rows are of the first side, as in tiles.
         shapes: of the directions.
-        wanted: returns the folds of a direction, of its mask and its positives.
-        execution: who computes the bands.
+        wanted: returns the folds of a direction from its mask and its positives.
+        execution: processes and threads that share the bands.
     """
     positives = blocks.positives(mask)
     passes = _Pass(blocks, mask, positives, execution)
@@ -150,10 +150,10 @@ def fold(
         of_queries = QueryPositives(of_direction.by_query(similarities), number_of_negatives)
         directions.append(FoldedRows(shape, of_queries, dict(wanted(of_direction, of_queries))))
     keys = list(dict.fromkeys(key for rows in directions for key in rows.folds))
-    # both directions of an objective after one another: they share the exponentials of a tile
+    # both directions of an objective stand together: they share the exponentials of a tile
     folds = [(rows, key) for key in keys for rows in directions if key in rows.folds]
     first = passes.run("first", [(rows.dim, rows.folds[key]) for rows, key in folds])
-    second: list[tuple[Fold, _Task]] = []  # a fold, and what a second pass keeps for it
+    second: list[tuple[Fold, _Task]] = []  # a fold, and its task in the second pass
     for (rows, key), kept in zip(folds, first.folds, strict=True):
         rows.folds[key] = kept
         again = kept.again()
@@ -163,44 +163,44 @@ def fold(
         more = passes.without_store().run("second", [task for _, task in second])
         for (kept, _), of_kept in zip(second, more.folds, strict=True):
             kept.finish(of_kept)
-    directions = [replace(rows, places=first.differing) for rows in directions]
+    directions = [replace(rows, differing=first.differing) for rows in directions]
     for rows in directions:
-        if EXTREMES in rows.folds and len(rows.places):
+        if EXTREMES in rows.folds and len(rows.differing):
             passes.rank_again(rows, first)
     return directions
 
 
 @dataclass(eq=False)
 class _Kept:
-    """The folds of some bands, and the positives that have other last bits in their tiles."""
+    """The folds of several bands, and the positives whose last bits differ in their tiles."""
 
     folds: list[Fold]
-    places: list[Tensor] = field(default_factory=list)  # of these positives in the mask
+    entries: list[Tensor] = field(default_factory=list)  # indices of these positives in the mask
     values: list[Tensor] = field(default_factory=list)  # their similarities in the tiles
 
     @property
     def differing(self) -> Tensor:
-        """(k,) places of these positives."""
-        return torch.cat([torch.zeros(0, dtype=torch.int64), *self.places])
+        """(k,) indices of these positives in the mask."""
+        return torch.cat([torch.zeros(0, dtype=torch.int64), *self.entries])
 
     def merge(self, later: _Kept) -> None:
-        """Add those of later bands."""
-        for own, other in zip(self.folds, later.folds, strict=True):
-            own.merge(other)
-        self.places, self.values = [*self.places, *later.places], [*self.values, *later.values]
+        """Add the folds of later bands."""
+        for kept, other in zip(self.folds, later.folds, strict=True):
+            kept.merge(other)
+        self.entries, self.values = [*self.entries, *later.entries], [*self.values, *later.values]
 
     def numbers(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {"states": [kept.numbers() for kept in self.folds], "places": self.places, "values": self.values}
+        """Return the state as plain values."""
+        return {"states": [kept.numbers() for kept in self.folds], "places": self.entries, "values": self.values}
 
     def load(self, numbers: dict[str, Any]) -> None:
-        """Take the place of those whose `numbers` these are."""
-        for own, of_own in zip(self.folds, numbers["states"], strict=True):
-            own.load(of_own)
-        self.places, self.values = numbers["places"], numbers["values"]
+        """Restore the state from the values of `numbers`."""
+        for kept, state in zip(self.folds, numbers["states"], strict=True):
+            kept.load(state)
+        self.entries, self.values = numbers["places"], numbers["values"]
 
 
-_Task = tuple[int, Fold]  # dim of a direction, and what is kept of it
+_Task = tuple[int, Fold]  # dim of a direction, and its fold
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,17 +213,17 @@ class _Pass:
     execution: Execution
 
     def without_store(self) -> _Pass:
-        """Return the same, of which nothing is kept."""
+        """Return the same passes without a checkpoint."""
         return replace(self, execution=replace(self.execution, store=None))
 
     def run(self, step: str, tasks: Sequence[_Task]) -> _Kept:
-        """Return the folds of all bands; resumed where the store has those of the first ones."""
+        """Return the folds of all bands; resume if the store has the folds of the first bands."""
         number, group = self.blocks.number, self.execution.group
         store = self.execution.store if group.main else None
         done, numbers = group.gather((0, None) if store is None else store.load(step))[0]
         total: _Kept | None = None
         if numbers is not None:
-            total = self._loaded(tasks, to_device(numbers, self.positives.device))
+            total = self._load(tasks, to_device(numbers, self.positives.device))
         known = _Known(done, number, self._lag, [None] * len(tasks))
         try:
             for kept in self._in_order(tasks, done, known):
@@ -237,7 +237,7 @@ class _Pass:
                     store.save(step, done, total.numbers, done == number)
                 if self.execution.on_band:
                     self.execution.on_band(done, number)
-        except BaseException:  # such as Ctrl-C: what is done is kept
+        except BaseException:  # such as Ctrl-C: keep the finished bands
             if store is not None:
                 store.write()
             raise
@@ -246,16 +246,17 @@ class _Pass:
 
     @property
     def _lag(self) -> int:
-        """How many bands before it a band knows nothing of, which is how many can be at work at a time.
+        """How many of the bands just before it a band ignores, and so how many bands can be computed at a time.
 
-        It may not depend on how many are, nor on where a pass was resumed: then none knows of any.
+        It must not depend on the number of workers, nor on where a pass was resumed: with a store, no band uses the
+        results of others.
         """
         if self.execution.store is not None:
             return self.blocks.number + 1
         return min(max(self.blocks.number // 16, 2), 16)
 
     def _in_order(self, tasks: Sequence[_Task], done: int, known: _Known) -> Iterator[_Kept]:
-        """Yield what each band keeps, in order; the bands are drawn as the folds before them are merged."""
+        """Yield the folds of each band, in order; a band starts when the folds that it uses are merged."""
         group, workers, number = self.execution.group, self.execution.workers, self.blocks.number
         ahead = max(self._lag // group.size, 1)
 
@@ -273,9 +274,9 @@ class _Pass:
             of_all = group.gather({band: states.numbers() for band, states in zip(mine, kept, strict=True)})
             for band in bands:
                 numbers = of_all[(band - first) % group.size][band]
-                yield self._loaded(tasks, to_device(numbers, self.positives.device))
+                yield self._load(tasks, to_device(numbers, self.positives.device))
 
-    def _loaded(self, tasks: Sequence[_Task], numbers: dict[str, Any]) -> _Kept:
+    def _load(self, tasks: Sequence[_Task], numbers: dict[str, Any]) -> _Kept:
         kept = _Kept([kind.start() for _, kind in tasks])
         kept.load(numbers)
         return kept
@@ -285,18 +286,18 @@ class _Pass:
         for tile in self.blocks.tiles(band, buffers):
             self._hide(tile, kept)
             by_dim = dict(zip((1, 0), tile.both, strict=True))
-            for (dim, _), own in zip(tasks, kept.folds, strict=True):
-                own.add(by_dim[dim])
+            for (dim, _), band_fold in zip(tasks, kept.folds, strict=True):
+                band_fold.add(by_dim[dim])
         return kept
 
     def _hide(self, tile: Tile, kept: _Kept) -> None:
-        """Set the entries of a tile that are not negatives to −inf, in place, and keep the positives that differ."""
-        row, column, places = self.mask.positives.tile(tile.rows, tile.columns)
-        if len(places):
+        """Set the entries of a tile that are not negatives to −inf, in place, and collect the positives that differ."""
+        row, column, index = self.mask.positives.tile(tile.rows, tile.columns)
+        if len(index):
             values = tile.S[row, column]
-            differs = values != self.positives[places]
+            differs = values != self.positives[index]
             if bool(differs.any()):
-                kept.places.append(places[differs.cpu()])
+                kept.entries.append(index[differs.cpu()])
                 kept.values.append(values[differs])
             tile.S[row, column] = -torch.inf
         row, column, _ = self.mask.invalid.tile(tile.rows, tile.columns)
@@ -304,13 +305,13 @@ class _Pass:
             tile.S[row, column] = -torch.inf
 
     def rank_again(self, rows: FoldedRows, first: _Kept) -> None:
-        """Rank again the queries with a positive that has other last bits in its tile than those compared with.
+        """Rank again the queries with a positive whose last bits in its tile differ from `positives`.
 
-        A positive must not outrank itself: there, positives and negatives of one product are compared.
+        A positive must not outrank itself, so this pass compares positives and negatives of the same product.
         """
         extremes: ExtremesFold = rows.folds[EXTREMES]
-        places, entries, is_first = rows.places, self.mask.positives, rows.dim == 1
-        queries = torch.unique((entries.rows if is_first else entries.columns)[places])
+        index, entries, is_first = rows.differing, self.mask.positives, rows.dim == 1
+        queries = torch.unique((entries.rows if is_first else entries.columns)[index])
         mask = self.mask if is_first else self.mask.t()
         chunks = self.blocks.whole_rows(queries, mask)
         if chunks is not None:
@@ -322,7 +323,7 @@ class _Pass:
                 extremes.at_least[chunk, 0] = above + whole.equal_to(best).sum(1)
             return
         in_tiles = self.positives.clone()
-        in_tiles[places] = torch.cat(first.values)
+        in_tiles[index] = torch.cat(first.values)
         by_query = mask.by_query(in_tiles if is_first else in_tiles[mask.positives.origin])
         kept = self.without_store().run("ranks", [(rows.dim, RankFold(by_query.amax(1, keepdim=True)))])
         doubtful, again = queries.to(extremes.best.device), kept.folds[0]
@@ -331,14 +332,14 @@ class _Pass:
 
 
 class _Known:
-    """What is known before each band: of those up to `lag` before it."""
+    """What a band may use of the bands up to `lag` before it."""
 
     def __init__(self, done: int, number: int, lag: int, nothing: list[Any]) -> None:
         self._first, self._number, self._lag, self._nothing = done, number, lag, nothing
-        self._after: deque[list[Any]] = deque(maxlen=lag + 1)  # of the folds of all bands up to each of the last ones
+        self._after: deque[list[Any]] = deque(maxlen=lag + 1)  # state after each of the last bands
 
     def append(self, known: list[Any]) -> None:
-        """Add what is known after the next band."""
+        """Add the state after the next band."""
         if self._lag > self._number:
             return
         if len(self._after) == self._lag + 1:
@@ -346,7 +347,7 @@ class _Known:
         self._after.append(known)
 
     def of(self, band: int) -> list[Any]:
-        """Return what is known before a band."""
+        """Return what a band may use."""
         index = band - self._lag - self._first - 1
         return self._after[index] if index >= 0 else self._nothing
 

@@ -30,7 +30,7 @@ from .run_probes import label_of
 from .sweep import Sweep
 from .weighed_queries import NEGATIVES, Columns, WeighedQueries, concatenate, first_queries, rows_of_negatives, take
 
-KEYS = ("source", "objective", "direction", "convention", "weight_unit")  # of one list of queries
+KEYS = ("source", "objective", "direction", "convention", "weight_unit")  # identify a list of queries
 OF_QUERY = (
     "batch", "batch_row", "query", "query_id", "query_text", "weight", "weight_negatives", "weight_positive",
     "positive_similarity", "as_heavy",
@@ -39,21 +39,21 @@ OF_NEGATIVE = (
     "rank", "candidate", "candidate_id", "candidate_text", "negative_weight", "share", "similarity", "known_positive",
     "probability",
 )  # fmt: skip
-OF_LIST = ("queries", "without_weight")  # number of queries, and of those without weight in every batch
+OF_LIST = ("queries", "without_weight")  # number of queries, and of queries without weight in every batch
 MOST, LEAST = "most", "least"
 _SIGNS = {MOST: -1.0, LEAST: 1.0}
 
 
 @dataclass(frozen=True)
 class HeaviestNegatives:
-    """The queries of a sweep and their heaviest negatives, counted as its first probe that counts says.
+    """The queries of a sweep and their heaviest negatives, in the convention and unit of its first probe of weights.
 
-    Raises InputError for a sample of queries, and for further candidates.
+    Raises InputError for a sample of queries and for further candidates.
     """
 
     sweep: Sweep
-    audit: Path | None = None  # folder of `lossscope audit`, or its mask.npz: which negatives it suspects
-    negatives: int = NEGATIVES  # K, of each query, the heaviest
+    audit: Path | None = None  # folder of `lossscope audit`, or its mask.npz, with the negatives that it suspects
+    negatives: int = NEGATIVES  # K, number of heaviest negatives of each query
 
     def __post_init__(self) -> None:
         if self.sweep.is_sample:
@@ -68,18 +68,18 @@ class HeaviestNegatives:
 
     @cached_property
     def known(self) -> KnownPairs | None:
-        """The pairs of the audit. Raises InputError for a file that is none, and for an audit without probabilities."""
+        """The pairs of the audit. Raises InputError for another kind of file and for an audit without probabilities."""
         return None if self.audit is None else read_known_pairs(self.audit)
 
     @property
     def status(self) -> str:
-        """What the probabilities of the audit are, in its words; empty without an audit."""
+        """The audit's sentence about its probabilities; empty without an audit."""
         if self.known is None:
             return ""
         return self.known.status or "of an earlier version, whose probabilities may be of other data than these"
 
     def require_possible(self, embedded: SplitEmbeddings) -> None:
-        """Raise InputError for an audit of other items, and of batches of views."""
+        """Raise InputError for an audit of other items, and for an audit with batches of views."""
         if self.known is None:
             return
         if self.sweep.sampling == "views":
@@ -100,16 +100,16 @@ class HeaviestNegatives:
     ) -> pd.DataFrame:
         """Return a row for each listed query and negative: columns KEYS, OF_LIST, `list`, OF_QUERY, OF_NEGATIVE.
 
-        A negative is `known_positive` where the data state that the two match, as another caption of the image; None of
-        views as one set. Its `probability` to match is that of the audit, 0 of a pair that the audit does not list.
-        `as_heavy` further negatives of the query have the weight of the last one that is listed.
+        A negative is `known_positive` if the data state that the two match, such as another caption of the image; None
+        for views as one set. `probability` is the audit's probability that they match, 0 for a pair that the audit does
+        not list. `as_heavy` counts further negatives of the query with the same weight as the last listed negative.
 
-        Each list has the `number` queries with the most weight, or the least, each in the batch where it has it; the
-        lower row first of ties. A query without a positive or a negative is in none.
+        Each list has the `number` queries with the most weight, or the least, each in the batch where it has that
+        weight; of ties the lower row comes first. A query without a positive or a negative is in no list.
 
         Args:
             embedded: the split.
-            number: N, of queries of each list.
+            number: N, queries of each list.
             guide: see `Sweep.run`.
             progress: called with (label, done, of).
             on_rows: called with the rows of all queries, without texts, a few batches at a time.
@@ -122,16 +122,16 @@ class HeaviestNegatives:
             lists[key].add(rows)
             if on_rows is not None and len(rows):
                 columns = rows.columns(np.arange(len(rows)), self.negatives)
-                on_rows(items.described(key, rows_of_negatives(columns), with_texts=False))
-        return _join([items.described(key, of_key.rows()) for key, of_key in lists.items()])
+                on_rows(items.describe(key, rows_of_negatives(columns), with_texts=False))
+        return _join([items.describe(key, of_key.rows()) for key, of_key in lists.items()])
 
     @float32_products()
     def of_queries(self, embedded: SplitEmbeddings, wanted: pd.DataFrame) -> pd.DataFrame:
-        """Return a row for each negative of some queries: columns KEYS, OF_QUERY, OF_NEGATIVE.
+        """Return a row for each negative of the wanted queries: columns KEYS, OF_QUERY, OF_NEGATIVE.
 
         Args:
             embedded: the split.
-            wanted: columns objective, direction, batch and batch_row, of numbers of queries of this sweep.
+            wanted: columns objective, direction, batch and batch_row, from rows of single queries of this sweep.
         """
         names = ["objective", "direction", "batch", "batch_row"]
         listed = {tuple(row) for row in wanted[names].itertuples(index=False)}
@@ -140,10 +140,10 @@ class HeaviestNegatives:
         for key, rows in self._weighed(embedded, None, None, batches):
             pairs = zip(rows.batch.tolist(), rows.batch_row.tolist(), strict=True)
             named = key.columns["objective"], key.columns["direction"]
-            places = [place for place, pair in enumerate(pairs) if (*named, *pair) in listed]
-            if places:
-                columns = rows.columns(np.array(places, dtype=np.int64), self.negatives)
-                parts.append(items.described(key, rows_of_negatives(columns)))
+            index = [row for row, pair in enumerate(pairs) if (*named, *pair) in listed]
+            if index:
+                columns = rows.columns(np.array(index, dtype=np.int64), self.negatives)
+                parts.append(items.describe(key, rows_of_negatives(columns)))
         return _join(parts)
 
     def _weighed(
@@ -153,13 +153,13 @@ class HeaviestNegatives:
         progress: Progress | None,
         only: set[int] | None = None,
     ) -> Iterator[tuple[_Key, WeighedQueries]]:
-        """Yield the queries of every direction of the batches of the sweep, under each objective.
+        """Yield the queries of every direction and batch of the sweep, under each objective.
 
         Args:
             embedded: the split.
             guide: of the rules.
             progress: called with (label, done, of).
-            only: numbers of the batches that are read; None: all.
+            only: numbers of the batches to read; None: all.
         """
         embedded = embedded.in_memory
         plan = self.sweep.plan_for(embedded, guide)
@@ -181,25 +181,25 @@ class HeaviestNegatives:
 
 
 def _counting_of(probes: Iterable[Probe]) -> Any:
-    """Return `cocos` with the convention and the unit of the first probe that states both, else with its own."""
+    """Return `cocos` with the convention and unit of the first probe that states both, else with the defaults."""
     stated = (vars(probe) for probe in probes if hasattr(probe, "convention") and hasattr(probe, "unit"))
     values = {name: str(value) for name, value in next(stated, {}).items() if name in ("convention", "unit")}
     return build("probes", str(Spec("cocos", values)))
 
 
 def document(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the lists of `most_and_least` as JSON has them: queries in lists, negatives in queries."""
+    """Return the lists of `most_and_least` for JSON: lists hold queries, queries hold negatives."""
     lists: list[dict[str, Any]] = []
-    if not len(rows):  # without columns: of no query, or in another process than the first
+    if not len(rows):  # no columns either: there is no query, or this is not the first process
         return lists
     for _, of_key in rows.groupby(list(KEYS), sort=False, dropna=False):
-        named = {name: _queries_document(own) for name, own in of_key.groupby("list", sort=False)}
+        named = {name: _queries_document(of_list) for name, of_list in of_key.groupby("list", sort=False)}
         lists.append({**_plain(of_key.iloc[:1], (*KEYS, *OF_LIST))[0], MOST: named[MOST], LEAST: named[LEAST]})
     return lists
 
 
 def queries_of(rows: pd.DataFrame) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Yield each query of rows of one list, and its negatives, the heaviest first; None stands for what is missing."""
+    """Yield each query of a list and its negatives, the heaviest first; None stands for a missing value."""
     for _, of_query in rows.groupby(["batch", "batch_row"], sort=False):
         yield _plain(of_query.iloc[:1], OF_QUERY)[0], _plain(of_query[of_query["rank"] > 0], OF_NEGATIVE)
 
@@ -213,7 +213,7 @@ def _plain(rows: pd.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _rows_of(runner: BatchRunner, only: set[int] | None) -> Iterator[tuple[DenseRows, Rows, Rows]]:
-    """Yield what `whole_rows` does of all batches, or of those of some numbers."""
+    """Yield the `whole_rows` of all batches, or of the batches with the numbers in `only`."""
     batches = runner.batching.sampling.batches(runner.embedded.relations)
     if only is None:
         yield from runner.whole_rows(batches)
@@ -229,21 +229,21 @@ def _join(parts: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class _Key:
-    """What the rows of one list are of."""
+    """Source, objective, direction, convention and unit of a list."""
 
-    values: tuple[str, ...]  # of KEYS
+    values: tuple[str, ...]  # in the order of KEYS
     direction: Direction
-    is_joined: bool  # whether both sides are taken as one set
+    is_joined: bool  # whether both sides are one set
 
     @property
     def columns(self) -> dict[str, str]:
-        """KEYS and their values."""
+        """Key -> value."""
         return dict(zip(KEYS, self.values, strict=True))
 
 
 @dataclass
 class _Lists:
-    """The queries with the most and the least weight so far, each once, of one objective and direction."""
+    """The queries with the most and the least weight so far, each once, for one objective and direction."""
 
     number: int  # of queries of each list
     negatives: int  # K, of each query
@@ -253,7 +253,7 @@ class _Lists:
 
     @classmethod
     def of(cls, number: int, negatives: int, items: int) -> _Lists:
-        """Begin without any query.
+        """Return lists without any query.
 
         Args:
             number: of queries of each list.
@@ -263,7 +263,7 @@ class _Lists:
         return cls(number, negatives, np.zeros(items, np.bool_), np.zeros(items, np.bool_))
 
     def add(self, rows: WeighedQueries) -> None:
-        """Compare some queries with those that are kept."""
+        """Add queries, and keep the heaviest and the lightest."""
         self.is_query[rows.query] = True
         self.has_weight[rows.query[rows.weight > 0]] = True
         for name, sign in _SIGNS.items():
@@ -280,25 +280,25 @@ class _Lists:
 
 @dataclass(frozen=True, eq=False)
 class _Items:
-    """What the items of a split are called, what they say, and which pairs an audit suspects."""
+    """The ids and texts of the items of a split, and the pairs that an audit suspects."""
 
     embedded: SplitEmbeddings
     known: KnownPairs | None
 
     @cached_property
     def texts(self) -> Pair[Mapping[str, str]]:
-        """Text of each id, of each side; none where the source has no texts."""
+        """Id -> text, for each side; empty if the source has no texts."""
         read = self.embedded.read_texts
         first, second = (None, None) if read is None else read()
         return Pair(first or {}, (first if second is None and self.embedded.sides.is_one_set else second) or {})
 
-    def described(self, key: _Key, rows: pd.DataFrame, with_texts: bool = True) -> pd.DataFrame:
-        """Return rows with their keys, the ids and the texts of their items, and the probabilities of the audit.
+    def describe(self, key: _Key, rows: pd.DataFrame, with_texts: bool = True) -> pd.DataFrame:
+        """Return rows with their keys, the ids and texts of their items, and the probabilities of the audit.
 
         Args:
-            key: what the rows are of.
+            key: of the list.
             rows: of queries and their negatives.
-            with_texts: whether texts are columns.
+            with_texts: add the columns of texts.
         """
         forward, weighs = key.direction == "i2t", rows["rank"].to_numpy() > 0
         query, candidate = rows["query"].to_numpy(), rows["candidate"].fillna(0).to_numpy(np.int64)
@@ -319,12 +319,12 @@ class _Items:
         return described[[name for name in order if name in described]]
 
     def number(self, key: _Key) -> int:
-        """Return the number of items that queries are of."""
+        """Return the number of items of the queries' side."""
         first, second = len(self.embedded.image_ids), len(self.embedded.caption_ids)
         return first + second if key.is_joined else first if key.direction == "i2t" else second
 
     def _names(self, rows: Rows, is_first: bool, key: _Key) -> tuple[list[str], list[str | None]]:
-        """Return the ids and the texts of some items; of both sides as one set, those of the second stand behind."""
+        """Return the ids and texts of the items in `rows`; in one set, the second side stands behind the first."""
         first, second = self.embedded.image_ids, self.embedded.caption_ids
         ids, texts = list[str](), list[str | None]()
         for row in rows.tolist():

@@ -1,9 +1,10 @@
-"""What would the mean be without these items? Intervals of statistics that are no smooth function of means.
+"""What would the mean be without these items? Intervals of statistics that are not smooth functions of means.
 
-A statistic of a whole batch, such as an effective rank, and the weights of an objective whose rows influence each other
-do not add up over queries and candidates. The items are cut into G groups at random, and the sweep is repeated G times
-on the same batches without one group: θ_g. SE² = (G − 1) / G Σ (θ_g − θ̄)², with t of G − 1 degrees of freedom
-(delete-a-group jackknife, Kott 2001). A bootstrap of items would make copies of an item each other's negatives.
+Two kinds do not add up over queries and candidates: a statistic of a whole batch, such as an effective rank, and the
+weights of an objective whose rows influence each other. The jackknife cuts the items into G groups at random, and
+repeats the sweep G times on the same batches without one group: θ_g. SE² = (G − 1) / G Σ (θ_g − θ̄)², with t of G − 1
+degrees of freedom (delete-a-group jackknife, Kott 2001). A bootstrap of items would make copies of an item each other's
+negatives.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from lossscope.io.frames import KEYS, summarise
 
 from .batch_runner import BatchRunner
 from .plan import Batching, SweepPlan
-from .sweep_intervals import possible_ends
+from .sweep_intervals import clip_interval
 from .workers import ALONE, Workers
 
-_STREAM = 4 << 32  # of random words, apart from those of batches
-_SAME = tuple(name for name in KEYS if name != "batch_size")  # that of a batch of everything is smaller
+_STREAM = 4 << 32  # of random words, apart from the streams of batches
+_SAME = tuple(name for name in KEYS if name != "batch_size")  # a batch of everything shrinks without a group
 
 
 @dataclass(frozen=True)
 class Jackknife:
-    """Repeats a sweep without each group of items."""
+    """Repeat a sweep without each group of items."""
 
     plan: SweepPlan
     embedded: SplitEmbeddings
@@ -52,7 +53,7 @@ class Jackknife:
     workers: Workers = ALONE
 
     def fill(self, summary: pd.DataFrame) -> pd.DataFrame:
-        """Return summary rows with intervals where there were none; numbers of whole batches stay without."""
+        """Return summary rows with the missing intervals; totals of batches stay without an interval."""
         missing = summary["low"].isna() & summary["mean"].notna() & ~summary["statistic"].isin(list(self._totals))
         if not missing.any():
             return summary
@@ -60,31 +61,31 @@ class Jackknife:
         group = shuffle_rows(self.units.number, self.plan.options.seed, _STREAM) % self.groups
         means = [self._means(plan, group != left_out, left_out) for left_out in range(self.groups)]
         rows: list[dict[Any, Any]] = []
-        for place, row in enumerate(summary.to_dict("records")):
-            of_groups = np.array([one.get(_name(row), math.nan) for one in means])
-            if missing.iloc[place] and np.isfinite(of_groups).all():
+        for index, row in enumerate(summary.to_dict("records")):
+            of_groups = np.array([means_without.get(_name(row), math.nan) for means_without in means])
+            if missing.iloc[index] and np.isfinite(of_groups).all():
                 row.update(self._interval(row, of_groups))
             rows.append(row)
         return pd.DataFrame(rows, columns=summary.columns)
 
     def _interval(self, row: Mapping[Any, Any], of_groups: npt.NDArray[np.float64]) -> dict[str, Any]:
-        """Return the columns of the interval of a summary row; none where no group makes a difference."""
+        """Return the columns of the interval of a summary row; none if no group makes a difference."""
         n, mean = len(of_groups), float(row["mean"])
         error = float(np.sqrt((n - 1) / n * np.square(of_groups - of_groups.mean()).sum()))
         if error <= 1e-12 * max(abs(mean), 1e-12):
             return {}
         half = t_quantile(self.level, n - 1) * error
         method = f"jackknife of {n} groups of {plural(self.units.name)}"
-        low, high = possible_ends(mean - half, mean + half, str(row["unit"]), row["statistic"] in self.plan.within_one)
+        low, high = clip_interval(mean - half, mean + half, str(row["unit"]), row["statistic"] in self.plan.within_one)
         return {"low": low, "high": high, "level": self.level, "method": method}
 
     @property
     def _totals(self) -> frozenset[str]:
-        """Numbers of a whole batch, which shrink with it."""
+        """Statistics of a whole batch, which shrink with the batch."""
         return frozenset(self.plan.name_of(name) for name in self.plan.totals)
 
     def _probes(self, rows: pd.DataFrame) -> tuple[Any, ...]:
-        """Return the probes whose statistics are among the rows, and those that a row could not tell from these."""
+        """Return the probes whose statistics are among the rows, and probes of the same type."""
         wanted = {str(name).partition(":")[0].replace("-", "_") for name in rows["probe"]}
         return tuple(
             probe for probe in self.plan.probes if type(probe).__module__.rpartition(".")[2] in wanted

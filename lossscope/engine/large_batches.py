@@ -1,4 +1,4 @@
-"""Run probes on a batch too large for its matrix: in one pass over tiles where that is enough, else in row panels."""
+"""Run probes on a batch too large for its matrix: in one pass over tiles if that is enough, else in panels of rows."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class LargeBatchRunner:
     """Run the probes of a plan on one large batch."""
 
     plan: ProbePlan
-    same_image: SameImage  # what another caption of the same image is
-    processes: ProcessGroup  # those that share the batch
+    same_image: SameImage  # role of another caption of the same image
+    processes: ProcessGroup  # processes that share the batch
     on_tile: OnStep | None = None
     workers: Workers = ALONE
 
     def run(self, embedded: SplitEmbeddings, batch: Batch) -> Iterator[list[ProbeResult]]:
         """Yield the results of i2t, then of t2i, in the order of the plan; every process has all of them.
 
-        Of one set there is one direction.
+        A single set has one direction.
         """
         matrix = TiledMatrix(embedded.joined if batch.mode == "views" else embedded, batch.images, batch.captions)
         mask = SparseMask.of(batch, embedded.relations, self.same_image)
@@ -56,30 +56,30 @@ class LargeBatchRunner:
             yield sorted(results, key=lambda result: self.plan.pairs.index((result.objective, result.probe)))
 
     def sampled_rows(
-        self, embedded: SplitEmbeddings, batch: Batch, direction: Direction, places: Rows
+        self, embedded: SplitEmbeddings, batch: Batch, direction: Direction, queries: Rows
     ) -> Iterator[tuple[DenseRows, torch.Tensor]]:
-        """Yield some rows of S, a panel at a time, and the places of its queries.
+        """Yield the rows of the given queries, a panel at a time, and the indices of the panel's queries.
 
         Args:
             embedded: the split.
-            batch: a large one.
+            batch: a large batch.
             direction: of the rows.
-            places: (r,) of queries in the batch.
+            queries: (r,) indices of queries in the batch.
         """
         matrix = TiledMatrix(embedded.joined if batch.mode == "views" else embedded, batch.images, batch.captions)
         mask = SparseMask.of(batch, embedded.relations, self.same_image)
         shape = batch_shapes(batch).i2t if direction == "i2t" else batch_shapes(batch).t2i
         mask = mask if direction == "i2t" else mask.t()
-        for part in torch.split(torch.from_numpy(places), max(_SAMPLED // shape.candidates, 1)):
+        for part in torch.split(torch.from_numpy(queries), max(_SAMPLED // shape.candidates, 1)):
             S = matrix.whole_rows(part, direction)
             ids = shape.candidate_ids.expand(len(part), -1)
-            own = BatchShape(len(part), direction, shape.query_ids[part], ids, has_all_queries=False)
-            yield DenseRows(own, S, mask.mask(part).to(S.device)), part
+            panel = BatchShape(len(part), direction, shape.query_ids[part], ids, has_all_queries=False)
+            yield DenseRows(panel, S, mask.mask(part).to(S.device)), part
 
     def _run_tiles(
         self, plan: ProbePlan, matrix: TiledMatrix, mask: SparseMask, shapes: Sequence[BatchShape]
     ) -> dict[Direction, FoldedRows]:
-        """Compute what the plan needs in one pass over S, with smaller tiles if memory runs out."""
+        """Run the plan in one pass over S, with smaller tiles if memory runs out."""
         height, width = tile_size(matrix.example.device)
 
         def run(rows: int) -> dict[Direction, FoldedRows]:
@@ -88,7 +88,7 @@ class LargeBatchRunner:
             folded = fold(blocks, mask, shapes, wanted, execution)
             return {rows.shape.direction: rows for rows in folded}
 
-        if self.processes.size > 1:  # the processes exchange sums of their tiles, so none may change their size alone
+        if self.processes.size > 1:  # processes exchange sums of tiles, so no process may change the size alone
             return run(height)
         return memory.retry_smaller(run, height, 16)
 
@@ -104,17 +104,17 @@ class LargeBatchRunner:
         size = max(min(memory.entries_at_a_time(PANEL, example.device), fitting) // shape.candidates, 1)
 
         def run(size: int) -> list[list[ProbeResult]]:
-            every = row_slices(shape.queries, size)
-            own = every[self.processes.share(len(every))]
+            panels = row_slices(shape.queries, size)
+            share = panels[self.processes.share(len(panels))]
             parts: list[list[ProbeResult]] = [[] for _ in plan.pairs]
 
             def of_panel(queries: slice, buffers: Buffers) -> list[ProbeResult]:
                 return plan.run(_panel(matrix, mask, shape, queries, embeddings, keys))
 
-            for done, results in enumerate(self.workers.run(of_panel, own)):
-                parts = [append_part(before, one) for before, one in zip(parts, results, strict=True)]
+            for done, results in enumerate(self.workers.run(of_panel, share)):
+                parts = [append_part(before, result) for before, result in zip(parts, results, strict=True)]
                 if self.on_tile:
-                    self.on_tile(done + 1, len(own))
+                    self.on_tile(done + 1, len(share))
             return parts
 
         of_all = self.processes.gather(memory.retry_smaller(run, size, 1))
@@ -133,18 +133,18 @@ def batch_shapes(batch: Batch) -> Pair[BatchShape]:
 def _panel(
     matrix: TiledMatrix, mask: SparseMask, shape: BatchShape, queries: slice, embeddings: bool, keys: bool
 ) -> DenseRows:
-    """Return some queries against all candidates.
+    """Return the queries of a panel against all candidates.
 
     Args:
         matrix: S in tiles.
         mask: of the direction.
         shape: of the direction, whole.
-        queries: those of the panel.
+        queries: of the panel.
         embeddings: include the embeddings, if the split has them.
         keys: include the input keys and the known positives.
     """
-    every, transposed = slice(0, shape.candidates), shape.direction == "t2i"
-    S = matrix.block(every, queries).T.contiguous() if transposed else matrix.block(queries, every)
+    candidates, transposed = slice(0, shape.candidates), shape.direction == "t2i"
+    S = matrix.block(candidates, queries).T.contiguous() if transposed else matrix.block(queries, candidates)
     dense_mask = mask.mask(torch.arange(queries.start, queries.stop)).to(S.device)
     q, c = (matrix.captions, matrix.images) if transposed else (matrix.images, matrix.captions)
     panel = BatchShape(1, shape.direction, shape.query_ids[queries], shape.candidate_ids, has_all_queries=False)

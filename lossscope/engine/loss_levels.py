@@ -1,4 +1,4 @@
-"""What does an objective cost where all similarities are equal, and where they are perfect? By evaluating it."""
+"""What is the loss where all similarities are equal, and where they are perfect? Evaluate the objective."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from lossscope.core.weights import reduce_weights
 from lossscope.errors import InputError
 from lossscope.objectives.base import Objective
 
-_ROWS = 2048  # of a batch whose loss of guessing is computed; that of larger ones follows from it
-_QUERIES = 8  # of layouts other than pairs, in which all queries are alike
-_CANDIDATES = 1 << 17  # of a query in these, at most
+_ROWS = 2048  # largest batch whose guessing loss is computed; the loss of larger batches follows from it
+_QUERIES = 8  # queries in layouts other than pairs, where all queries are alike
+_CANDIDATES = 1 << 17  # candidates of a query in these layouts, at most
 _FAR = -100.0  # a similarity that no cosine has
-_LINEAR, _LOGARITHM = 1e-3, 5e-3  # share by which growth of the loss may differ from that of its form
-_NOISE = 2e-6  # of a loss in float32, as a share of it
+_LINEAR, _LOGARITHM = 1e-3, 5e-3  # relative difference allowed between the growth of a loss and of its form
+_NOISE = 2e-6  # relative noise of a loss in float32
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How many candidates a query of a batch has: its positive and the positives of others, and what is added."""
+    """How many candidates a query has: its positive, the positives of others, and negatives from elsewhere."""
 
     pairs: int
-    mined: int = 0  # negatives of each query, which are candidates of all
+    mined: int = 0  # negatives of each query, which are candidates of all queries
     queue: int = 0  # candidates of earlier batches
-    views: bool = False  # two views of each item in one set: both are queries, and all others candidates
+    views: bool = False  # two views of each item in one set: each view is a query, all others are its candidates
 
     @property
     def candidates(self) -> int:
-        """B, or B (1 + mined) + queue; 2 B − 1 of two views."""
+        """B, or B (1 + mined) + queue; 2 B − 1 for two views."""
         return (2 * self.pairs - 1 if self.views else self.pairs * (1 + self.mined)) + self.queue
 
     @property
     def name(self) -> str:
-        """The number of candidates, and where they come from."""
+        """`log N`, N the number of candidates, and where they come from."""
         where = "two views of each item" if self.views else ""
         where = f"{self.mined} mined negatives a query" if self.mined else where
         where = f"a queue of {self.queue:,}" if self.queue else where
@@ -48,15 +48,15 @@ class Layout:
 
 @dataclass(frozen=True)
 class Levels:
-    """Mean losses of a query."""
+    """Mean loss of a query in three situations."""
 
     guess: float  # all similarities are 0
-    perfection: float  # the positive has 1, others 0
-    apart: float  # the positive has 1, others −1: no vectors can do more
+    perfection: float  # the positive is at 1, others at 0
+    apart: float  # the positive is at 1, others at −1: no vectors can do better
 
 
 def loss_levels(objective: Objective, layout: Layout) -> Levels | None:
-    """Return what an objective costs in a layout; None where it has no loss, or does not take the layout."""
+    """Return the losses of an objective in a layout; None if it has no loss or does not take the layout."""
     guess = perfection = apart = None
     if layout.candidates <= _CANDIDATES:
         guess = _mean(equal_losses(objective, layout))
@@ -67,12 +67,12 @@ def loss_levels(objective: Objective, layout: Layout) -> Levels | None:
 
 
 def equal_losses(objective: Objective, layout: Layout, similarity: float = 0.0) -> Tensor | None:
-    """Return the loss of each query where all similarities are equal; None where it has none."""
+    """Return the loss of each query where all similarities are equal; None without a loss."""
     return _losses(objective, layout, lambda match: torch.full(match.shape, similarity))
 
 
 def perfect_losses(objective: Objective, layout: Layout, others: float = 0.0, positive: float = 1.0) -> Tensor | None:
-    """Return the loss of each query whose positive has one similarity and all others another; None without a loss."""
+    """Return the loss of each query with its positive at `positive` and all others at `others`; None without a loss."""
     return _losses(objective, layout, lambda match: torch.where(match, positive, others))
 
 
@@ -85,7 +85,7 @@ def _losses(objective: Objective, layout: Layout, fill: object) -> Tensor | None
 
 
 def _mask(layout: Layout) -> Mask:
-    """Return the batch itself where it is one of pairs, else a few of its queries with all their candidates."""
+    """Return the mask of a batch of pairs, else of a few queries with all their candidates."""
     if layout.candidates == layout.pairs:
         return pair_mask(torch.arange(layout.pairs))
     queries = min(_QUERIES, layout.candidates)
@@ -98,13 +98,13 @@ def _mean(losses: Tensor | None) -> float | None:
 
 
 def is_logarithm(objective: Objective) -> bool:
-    """Return whether guessing among 4 and 8 candidates costs log 4 and log 8, as in a softmax over candidates."""
+    """Return whether guessing among 4 and 8 candidates has the loss log 4 and log 8, as with a softmax."""
     losses = {pairs: equal_losses(objective, Layout(pairs)) for pairs in (4, 8)}
     return all(x is not None and bool(((x - math.log(pairs)).abs() < 1e-3).all()) for pairs, x in losses.items())
 
 
 def is_margin(objective: Objective | None) -> bool:
-    """Return whether equal similarities cost the margin, once or per negative, whatever they are: a triplet loss."""
+    """Return whether equal similarities of any size cost the margin, once or per negative, as in a triplet loss."""
     margin = getattr(objective, "margin", None)
     if objective is None or not isinstance(margin, float) or not margin > 0:
         return False
@@ -116,9 +116,9 @@ def is_margin(objective: Objective | None) -> bool:
 
 
 def is_unreachable(objective: Objective) -> bool:
-    """Return whether a hinge stays active whatever vectors do: positives at 1 and all negatives at −1.
+    """Return whether a hinge stays active for any vectors: even with positives at 1 and all negatives at −1.
 
-    A hinge costs as much for each negative, or for the hardest alone, and nothing where negatives are far enough.
+    A hinge costs the same for each negative, or counts the hardest alone, and costs nothing if negatives are far away.
     """
     few, many = (loss_levels(objective, Layout(pairs)) for pairs in (8, 16))
     if not isinstance(getattr(objective, "margin", None), float) or few is None or many is None or few.apart <= 0:
@@ -129,10 +129,10 @@ def is_unreachable(objective: Objective) -> bool:
 
 
 def guess_of_query(objective: Objective, size: int) -> float | None:
-    """Return the mean loss of a query among pairs whose similarities are equal; None where that is not known.
+    """Return the mean loss of a query among pairs with equal similarities; None if it is unknown.
 
-    That of a large batch follows from smaller ones, each twice the one before, where it grows by twice as much from
-    one to the next (a sum over negatives) or by as much (a logarithm), or is the same. Else it is not known.
+    The loss of a large batch follows from three smaller batches, each twice as large as the last. It is known if the
+    second doubling adds twice as much as the first (a sum over negatives), as much (a logarithm) or nothing.
     """
     if size <= _ROWS:
         return _positive(_mean(equal_losses(objective, Layout(size))))
@@ -144,7 +144,7 @@ def guess_of_query(objective: Objective, size: int) -> float | None:
     if math.isclose(growth, 2 * before, rel_tol=_LINEAR, abs_tol=_NOISE * whole):
         return whole + growth * (size - _ROWS) / (_ROWS - _ROWS // 2)
     if math.isclose(growth, before, rel_tol=_LOGARITHM):
-        bend = growth - before  # c log(a + b n) is not yet straight in log n; half as bent at each doubling
+        bend = growth - before  # c log(a + b n) is not yet straight in log n; each doubling halves the bend
         return whole + (growth + bend) * math.log2(size / _ROWS) - bend * (1 - _ROWS / size)
     return None
 
@@ -154,12 +154,12 @@ def _positive(loss: float | None) -> float | None:
 
 
 def guess_of_run(objective: Objective, size: int, reduction: Reduction | None) -> float | None:
-    """Return the loss that a run of lossscope logs where all similarities are equal; None where that is not defined.
+    """Return the loss that a run of lossscope logs where all similarities are equal; None if it is undefined.
 
     Args:
-        objective: that it trains with.
+        objective: of the run.
         size: pairs of a batch.
-        reduction: of its recipe; None: that of the objective.
+        reduction: of the recipe; None: that of the objective.
     """
     reduction, rows = reduction or objective.traits.reduction, min(size, _ROWS)
     S, mask = torch.zeros(rows, rows), pair_mask(torch.arange(rows))

@@ -1,4 +1,4 @@
-"""Run probes on the similarities of one batch: its directions, every statistic, one flat row of numbers."""
+"""Run probes on the similarities of one batch: all directions and statistics in a flat row of numbers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class OneBatch:
 
     objective: Objective
     probes: tuple[Probe, ...]
-    sides: Sides = IMAGE_TEXT  # what the directions are named after
-    directions: tuple[Direction, ...] = DIRECTIONS  # that are computed, the first one first
+    sides: Sides = IMAGE_TEXT  # names of the directions
+    directions: tuple[Direction, ...] = DIRECTIONS  # directions to compute, in order
 
     def __post_init__(self) -> None:
         require_batch_probes(self.probes)
@@ -45,7 +45,7 @@ class OneBatch:
 
     @property
     def needs_embeddings(self) -> bool:
-        """Whether a probe reads embeddings too."""
+        """Whether a probe reads embeddings."""
         return any("embeddings" in probe.reads for probe in self.probes)
 
     @cached_property
@@ -55,21 +55,21 @@ class OneBatch:
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """`i2t/C_neg`, ...; `i2t/PROBE/C_neg` with the probe's spec if two probes have a statistic of one name.
+        """`i2t/C_neg`, ...; `i2t/PROBE/C_neg` with the probe's spec if two probes have a statistic of the same name.
 
-        `both/C_neg` of an objective that has one gradient for both directions; `q2d/C_neg` of other sides.
+        `both/C_neg` if the objective has one gradient for both directions; `q2d/C_neg` for other sides.
         """
         return tuple(column for of_direction in self.of_directions for column in of_direction.columns)
 
     def __call__(self, rows: Sequence[DirectionRows]) -> tuple[bool, list[float]]:
         """Return whether all inputs are finite, and a number for each of `columns`.
 
-        Where an embedding or a valid entry of S is not finite, the numbers are those of zeros: nothing raises, and
-        the device is waited for only once, for the numbers.
+        If an embedding or a valid entry of S is not finite, the numbers are those of zeros: nothing raises, and the
+        program waits for the device only once.
 
         Args:
-            rows: of the first direction, with embeddings for probes that read them; and those of the second, where they
-                are not S transposed.
+            rows: of the first direction, with embeddings for probes that read them; and of the second direction, unless
+                it is S transposed.
         """
         with plain_mode(rows[0].S.device):
             all_finite, rows = self._computable(rows)
@@ -80,15 +80,15 @@ class OneBatch:
             finite, *numbers = torch.cat(
                 [all_finite.double()[None], layout.numbers(results).to(all_finite.device)]
             ).tolist()
-        # in the order of `columns`: of curves there is no number
-        places = (place for of_result in layout.places for place in of_result if place[0].reducer != "curve")
-        return bool(finite), [numbers[start] for _, start, _, _ in places]
+        # in the order of `columns`; curves are not single numbers
+        entries = (entry for of_result in layout.entries for entry in of_result if entry[0].reducer != "curve")
+        return bool(finite), [numbers[start] for _, start, _, _ in entries]
 
     def weighed(self, rows: Sequence[DirectionRows]) -> dict[str, WeighedQueries]:
-        """Return name of each direction -> the weights of its queries, in the unit of the first probe that has one.
+        """Return name of each direction -> the weights of its queries, in the unit of the first probe that has a unit.
 
         Args:
-            rows: as for a call; zeros stand for what is not finite.
+            rows: as for a call; zeros stand for NaN and Inf.
         """
         unit: WeightUnit = next((probe.unit for probe in self.probes if hasattr(probe, "unit")), "paper")
         weighed: dict[str, WeighedQueries] = {}
@@ -106,24 +106,24 @@ class OneBatch:
     def share(
         self, direction: int, parts: Iterable[DirectionRows], number: int, drawn_from: int | None = None
     ) -> tuple[Tensor, Share]:
-        """Return () whether some rows are finite, and what the probes compute of them. Called in `plain_mode`.
+        """Return () whether the rows are finite, and the results of the probes on them. Call it in `plain_mode`.
 
         Args:
-            direction: index of theirs.
-            parts: rows of some queries of a batch, a few at a time.
-            number: of these queries; none of them is one row in their place.
-            drawn_from: queries that these were drawn from; None: all were taken.
+            direction: index of the rows' direction.
+            parts: rows of queries of a batch, a few at a time.
+            number: number of these queries; for 0 queries a row of zeros stands in.
+            drawn_from: number of queries that the sample was drawn from; None: these are all queries.
         """
         flags, results = [], []
         for rows in parts:
-            finite, [computable] = self._computable([rows.or_one_row()])
+            finite, [computable] = self._computable([rows.pad_if_empty()])
             flags.append(finite)
             results.append(self._run(direction, computable, False))
         merged = [merge_parts(of_probe) for of_probe in zip(*results, strict=True)]
         return torch.stack(flags).all(), Share(self.of_directions[direction], merged, number, drawn_from)
 
     def _computable(self, rows: Sequence[DirectionRows]) -> tuple[Tensor, list[DirectionRows]]:
-        """Return () whether rows are finite, and the rows as objectives read them, zeros where they are not."""
+        """Return () whether rows are finite, and the rows as objectives read them, zeros if they are not finite."""
         all_finite, rows = zero_unless_finite([of_direction.detach() for of_direction in rows])
         if self.objective.traits.needs_embeddings:
             rows = [of_direction.with_embeddings_in_mask() for of_direction in rows]
@@ -139,14 +139,14 @@ class OneBatch:
 
     @cached_property
     def of_directions(self) -> tuple[ProbePlan, ...]:
-        """What is run on each direction."""
+        """The probes to run on each direction."""
         plan = ProbePlan.of([self.objective], self.probes, self.sides)
         return tuple(plan.of_direction(direction) for direction in self.directions)
 
 
 @contextmanager
 def plain_mode(device: torch.device) -> Iterator[None]:
-    """Compute without graphs and casts, whatever the loop around it does."""
+    """Compute without graphs and casts, whatever the surrounding loop does."""
     with torch.inference_mode(False), torch.no_grad(), torch.autocast(device.type, enabled=False):
         yield
 
@@ -156,13 +156,13 @@ def require_batch_probes(probes: Sequence[Probe]) -> None:
     for probe in probes:
         if "gradients" in probe.reads:
             raise InputError(
-                f"probes of a batch must do without gradients of layers; got {short_spec(probe)}, which needs "
-                "them. Leave it out here, and probe a checkpoint"
+                f"probes of a batch must not need gradients of layers; got {short_spec(probe)}. Leave it out here, and "
+                "probe a checkpoint"
             )
 
 
 def dense_rows(rows: DirectionRows, direction: Direction, has_all_queries: bool = True) -> DenseRows:
-    """Return rows of one batch as probes read them."""
+    """Return the rows of a batch as probes read them."""
     shape = _shape(*rows.S.shape, direction, has_all_queries)
     candidates = None if rows.candidates is None else rows.candidates[None]
     return DenseRows(shape, rows.S, rows.mask, rows.queries, candidates)

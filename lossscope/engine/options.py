@@ -1,4 +1,4 @@
-"""What a sweep computes, and how its batches are made: the options of every command that sweeps."""
+"""What does a sweep compute, and how does it make batches? The options of every command that sweeps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SWEPT = ("pairs", "images", "groups", "classes", "views")  # modes that --sampl
 
 
 def read_batch_size(text: str) -> int | None:
-    """Return a number as itself, and `all` as None. Raises OptionError for anything else."""
+    """Return a number unchanged, and `all` as None. Raises OptionError for anything else."""
     if text == "all":
         return None
     if not text.isdecimal() or int(text) < 2:
@@ -41,7 +41,7 @@ def read_level(text: str) -> float | None:
 
 
 def read_masks(typed: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the specs of --mask; `none` stands alone, and is no rule. Raises OptionError where it does not."""
+    """Return the specs of --mask; `none` means no rule. Raises OptionError for `none` beside a rule."""
     if typed == ("none",):
         return ()
     if "none" in typed:
@@ -52,9 +52,9 @@ def read_masks(typed: tuple[str, ...]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SweepOptions:
-    """What is computed, and how batches are made: plain values, as the manifest of a frame records them.
+    """What to compute, and how to make batches: plain values, as the manifest of a frame records them.
 
-    Raises OptionError for values that none may have, and for options that do not go together.
+    Raises OptionError for invalid values, and for options that do not go together.
     """
 
     # specs; from Python also objectives, and losses of your own
@@ -63,7 +63,7 @@ class SweepOptions:
         Choice(None, "Objective spec; repeat for several.", flags="--objective", names="objectives"),
     ] = ()
     probes: tuple[str, ...] = ("cocos",)  # specs
-    # None: what each objective needs, one pass over the source for each
+    # None: as each objective needs it, with one pass over the source for each
     sampling: Annotated[
         SamplingMode | None,
         Choice(
@@ -82,27 +82,27 @@ class SweepOptions:
     shuffle: Annotated[bool, Choice(BATCHES, "Or file order.", flags="--shuffle/--no-shuffle")] = True
     drop_last: Annotated[bool, Choice(BATCHES, "The last, shorter batch.", flags="--drop-last/--keep-last")] = False
     captions: Annotated[Literal["all", "first"], Choice(BATCHES, "All, or the first of each image.")] = "all"
-    # what another caption of the same image is
+    # role of another caption of the same image
     same_image: Annotated[
         SameImage,
         Choice(BATCHES, "Another caption of the image, another positive of the query: a negative, or left out."),
     ] = "keep"
     per_query: bool = False  # keep the rows of single queries
-    part: int = 512  # batches after which a part is written at the latest
+    part: int = 512  # batches of a part, at most
     engine: Literal["auto", "dense", "tiled"] = "auto"  # dense holds the matrix of a batch, tiled never does
-    # of later versions: frames state those alone that have an effect
-    # what mined negatives are candidates of
+    # from here on, options of later versions: frames state only those that have an effect
+    # whose candidates mined negatives are
     negatives: Annotated[
         MinedNegatives,
         Choice(BATCHES, "Mined negatives are candidates of the whole batch, of their own query alone, or left out."),
     ] = "batch"
-    # mined negatives of a query that are taken, the first ones; None: all
+    # number of mined negatives of a query, the first ones; None: all
     mined: Annotated[int | None, Choice(BATCHES, "Mined negatives of a query.", shown="all", low=1)] = None
     # items of a class in batches of classes; None: 2, or 4 where positives may be many
     per_class: Annotated[
         int | None, Choice(BATCHES, "K items of a class in a batch of classes.", shown="2 or 4", low=2)
     ] = None
-    # specs of the rules by which negatives are left out
+    # specs of the rules that leave out negatives
     masks: Annotated[
         tuple[str, ...],
         Choice(
@@ -126,7 +126,7 @@ class SweepOptions:
             read=lambda text: tuple(text.split(",")),
         ),
     ] = ()
-    # what the guide of the rules is, for the record
+    # source of the guide of the rules, for the record
     guide: Annotated[
         str | None, Choice(BATCHES, "Source of the same items whose similarities the rule gist reads.")
     ] = None
@@ -141,7 +141,7 @@ class SweepOptions:
             read=read_level,
         ),
     ] = LEVEL
-    # sweeps without a group of items, for intervals of what else has none
+    # sweeps without a group of items, for intervals of the remaining statistics
     interval_groups: Annotated[
         int | None,
         Choice(
@@ -152,7 +152,7 @@ class SweepOptions:
             low=10,
         ),
     ] = None
-    # of each direction, drawn at random and compared with all candidates; None: all
+    # queries of each direction, drawn at random and compared with all candidates; None: all
     queries: Annotated[
         int | None,
         Choice(
@@ -163,7 +163,7 @@ class SweepOptions:
             low=2,
         ),
     ] = None
-    # as many queries as `C_neg=1%` takes: an interval of +- 1 % of the statistic
+    # `C_neg=1%` draws enough queries for an interval of +- 1 % of the statistic
     precision_of: Annotated[
         str | None,
         Choice(
@@ -190,29 +190,29 @@ class SweepOptions:
 
     @property
     def is_sample(self) -> bool:
-        """Whether some queries of each direction are drawn, not all taken."""
+        """Whether the sweep draws a sample of the queries of each direction."""
         return self.queries is not None or self.precision_of is not None
 
     def record(self) -> dict[str, Any]:
-        """Return the options as a frame's manifest states them: without those of later versions that have no effect."""
+        """Return the options for a frame's manifest, without options of later versions that have no effect."""
         neutral = {field.name: field.default for field in fields(SweepOptions)}
         early = list(neutral)[: list(neutral).index("negatives")]
         stated = {k: v for k, v in asdict(self).items() if k in early or v != neutral[k]}
-        return {**stated, "precision": "float32"}  # of tiles, which frames of earlier versions state
+        return {**stated, "precision": "float32"}  # of tiles; frames of earlier versions state it
 
 
 def trained_options(recipe: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """Return the options by which a recipe's batches have other negatives than those of most: its own, and its rules.
+    """Return the options of a recipe that change the negatives of its batches: mined negatives, and rules.
 
     >>> trained_options({"negatives": "own", "mined": 2, "mask": "same_item;above:margin=0.1"}, "a.pt")
     {'negatives': 'own', 'mined': 2, 'masks': ('same_item', 'above:margin=0.1')}
 
     Args:
-        recipe: of a run; empty where it is not known.
-        source: its name, for messages.
+        recipe: of a run; empty if it is unknown.
+        source: name of the run, for messages.
 
     Raises:
-        InputError: the recipe is damaged: it has a value that no run was trained with.
+        InputError: the recipe is damaged: no run can train with such a value.
     """
     trained: dict[str, Any] = {}
     if recipe.get("negatives") not in (None, "batch"):
@@ -223,6 +223,6 @@ def trained_options(recipe: Mapping[str, Any], source: str) -> dict[str, Any]:
         trained["masks"] = tuple(str(recipe["mask"]).split(";"))
     try:
         SweepOptions(**trained)
-    except OptionError as error:  # of the source, not of what was typed
+    except OptionError as error:  # the fault of the source, not of a typed option
         raise InputError(f"the recipe in {source} must be one that a run was trained with; {error}") from error
     return trained

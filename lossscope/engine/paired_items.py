@@ -1,4 +1,4 @@
-"""Are two sources the same items in the same order? Otherwise no difference of a query is one."""
+"""Do two sources have the same items in the same order? Otherwise a difference of a query has no meaning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lossscope.errors import InputError
 
 
 def require_same_items(first: SplitEmbeddings, second: SplitEmbeddings) -> None:
-    """Raise InputError, saying what differs, unless two sources are of the same items and positives."""
+    """Raise InputError, which says what differs, unless two sources have the same items and positives."""
     names = f"{first.name} and {second.name}"
     if first.sides.text != second.sides.text:
         raise InputError(
@@ -22,19 +22,19 @@ def require_same_items(first: SplitEmbeddings, second: SplitEmbeddings) -> None:
         )
     for side, of_first, of_second in _sides(first, second):
         _require_same_ids(names, side, of_first, of_second)
-    one, two = first.relations, second.relations
-    same_labels = (one.labels is None) == (two.labels is None) and (
-        one.labels is None or np.array_equal(one.labels, two.labels)  # type: ignore[arg-type]
+    a, b = first.relations, second.relations
+    same_labels = (a.labels is None) == (b.labels is None) and (
+        a.labels is None or np.array_equal(a.labels, b.labels)  # type: ignore[arg-type]
     )
-    if not same_labels or not np.array_equal(one.positives, two.positives):
+    if not same_labels or not np.array_equal(a.positives, b.positives):
         raise InputError(f"{names} must have the same positives; they differ. Take one --data and one --split for both")
-    mined = [relations.negatives for relations in (one, two)]
+    mined = [relations.negatives for relations in (a, b)]
     if (mined[0] is None) != (mined[1] is None):
         raise InputError(f"{names} must both have mined negatives, or neither; one has. Take --negatives none")
 
 
 def unstated_ids(first: SplitEmbeddings, second: SplitEmbeddings) -> tuple[str, ...]:
-    """Return the sides, as `images`, whose ids are row numbers in both sources: nothing says that they are alike."""
+    """Return the sides, such as `images`, whose ids are row numbers in both sources: no id proves that items match."""
     return tuple(
         plural(side)
         for side, of_first, of_second in _sides(first, second)
@@ -51,21 +51,21 @@ def _sides(first: SplitEmbeddings, second: SplitEmbeddings) -> Sequence[tuple[st
 
 
 def _are_row_numbers(ids: Sequence[str]) -> bool:
-    return isinstance(ids, RowNumbers) or all(one == str(row) for row, one in enumerate(ids))
+    return isinstance(ids, RowNumbers) or all(id == str(row) for row, id in enumerate(ids))
 
 
-def _require_same_ids(names: str, side: str, own: Sequence[str], other: Sequence[str]) -> None:
-    if len(own) != len(other):
+def _require_same_ids(names: str, side: str, first: Sequence[str], second: Sequence[str]) -> None:
+    if len(first) != len(second):
         raise InputError(
-            f"{names} must have the same {plural(side)}; they have {len(own)} and {len(other)}. Take one --data and "
+            f"{names} must have the same {plural(side)}; they have {len(first)} and {len(second)}. Take one --data and "
             "one --split for both"
         )
-    if own == other:
+    if first == second:
         return
-    place = next((i for i, (a, b) in enumerate(zip(own, other, strict=True)) if a != b), None)
-    if place is not None:
-        order = "in the same order" if set(own) == set(other) else "with the same ids"
+    number = next((i for i, (a, b) in enumerate(zip(first, second, strict=True)) if a != b), None)
+    if number is not None:
+        order = "in the same order" if set(first) == set(second) else "with the same ids"
         raise InputError(
-            f"{names} must have the same {plural(side)} {order}; number {place} is {own[place]!r} and "
-            f"{other[place]!r}. Write both dumps from one list"
+            f"{names} must have the same {plural(side)} {order}; number {number} is {first[number]!r} and "
+            f"{second[number]!r}. Write both dumps from one list"
         )

@@ -1,8 +1,8 @@
-"""Difference of two sweeps over the same batches: one statistic, whose sums over items are of differences.
+"""Difference of two sweeps over the same batches, as one statistic with sums over items.
 
-    d_q = w_q y_q / Σ w of B  −  w_q y_q / Σ w of A, for each query; and so is the effect of each candidate
+    d_q = w_q y_q / Σ w of B  −  w_q y_q / Σ w of A, for each query, and likewise for the effect of each candidate
 
-What a query or a candidate has in common with itself under the other model cancels before anything is squared.
+The part that a query or a candidate has in common under both models cancels before anything is squared.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ class PairedSums:
     """The sums of the difference B − A of one statistic."""
 
     sums: ItemSums
-    is_equal: bool  # whether the two are the same number of every query, and every effect is
+    is_equal: bool  # whether all numbers of queries and all effects are the same in A and B
 
 
 def paired_sums(collector: IntervalCollector, a: ResultGroup, b: ResultGroup) -> dict[str, PairedSums]:
-    """Return the sums of B − A of each statistic that both have; none where effects cannot be had.
+    """Return the sums of B − A for each statistic that both have; none if effects are unknown.
 
     Args:
         collector: of A.
         a: the results of A.
-        b: those of B, over the same batches.
+        b: the results of B, over the same batches.
 
     Raises:
         InputError: rows of A and B are not of the same queries.
@@ -49,18 +49,18 @@ def paired_sums(collector: IntervalCollector, a: ResultGroup, b: ResultGroup) ->
     for of_a, of_b in _pairs(a.row_effects(), b.row_effects()):
         if of_a is None or of_b is None:
             return {}
-        for name, (one, other) in sides.items():
-            difference = _difference(of_a.of_statistics.get(name), of_b.of_statistics.get(name), one, other)
+        for name, (first, second) in sides.items():
+            difference = _difference(of_a.of_statistics.get(name), of_b.of_statistics.get(name), first, second)
             if difference is not None and difference.any():
                 by_unit[name] += of_a.by_unit(difference, number, share)
                 overlaps[name] += of_a.overlap(difference, share)
                 is_equal[name] = False
     of_all = a.by_unit(None, number)
     paired = {}
-    for name, (one, other) in sides.items():
-        values = _values(other) - _values(one)
+    for name, (first, second) in sides.items():
+        values = _values(second) - _values(first)
         equal = is_equal[name] and not bool(values.any())
-        squares = _squares(one, other)
+        squares = _squares(first, second)
         sums = ItemSums(of_all, a.by_unit(values, number), by_unit[name], overlaps[name], *squares, floor=1.0)
         paired[name] = PairedSums(sums, equal)
     return paired
@@ -72,7 +72,7 @@ def _share(linear: LinearStatistic) -> float:
 
 
 def _values(linear: LinearStatistic) -> Tensor:
-    """(n,) weight · y · n / Σ weight, less the mean where a query has a weight of 0 or more."""
+    """(n,) (y − mean) · weight · n / Σ weight + mean."""
     values, weights = linear.values.double(), linear.weights
     if weights is None:
         return values
@@ -80,27 +80,27 @@ def _values(linear: LinearStatistic) -> Tensor:
     return (values - mean) * weights * _share(linear) + mean
 
 
-def _difference(a: Floats | None, b: Floats | None, one: LinearStatistic, other: LinearStatistic) -> Floats | None:
-    """(r, c) effect under B less that under A; None where neither has any."""
+def _difference(a: Floats | None, b: Floats | None, first: LinearStatistic, second: LinearStatistic) -> Floats | None:
+    """(r, c) effect under B − effect under A; None if neither has effects."""
     if a is None:
-        return None if b is None else b * _share(other)
-    return -a * _share(one) if b is None else b * _share(other) - a * _share(one)
+        return None if b is None else b * _share(second)
+    return -a * _share(first) if b is None else b * _share(second) - a * _share(first)
 
 
-def _squares(one: LinearStatistic, other: LinearStatistic) -> tuple[float, float]:
-    """Return the squares of the differences of batches: what is predicted, and their own."""
-    a, b = one.deviations, other.deviations
+def _squares(first: LinearStatistic, second: LinearStatistic) -> tuple[float, float]:
+    """Return the squares of the differences of batches, predicted and observed."""
+    a, b = first.deviations, second.deviations
     if a is None or b is None:
         return 0.0, 0.0
-    return BatchDeviations(a.sizes, b.own.double() - a.own.double(), b.predicted - a.predicted).squares()
+    return BatchDeviations(a.sizes, b.observed.double() - a.observed.double(), b.predicted - a.predicted).squares()
 
 
 def _pairs(
     first: Iterator[RowEffects | None], second: Iterator[RowEffects | None]
 ) -> Iterator[tuple[RowEffects | None, RowEffects | None]]:
-    """Yield effects of the same rows of both sides, whose chunks may be of other sizes; None where there are none.
+    """Yield the effects of the same rows on both sides, whose chunks may differ in size; None if there are none.
 
-    Raises InputError where rows are not of the same queries.
+    Raises InputError if the rows are not of the same queries.
     """
     end = object()
     a: Any = next(first, end)
@@ -109,13 +109,13 @@ def _pairs(
         if a is None or b is None:
             yield a, b
             return
-        size = min(len(a.places), len(b.places))
+        size = min(len(a.query_index), len(b.query_index))
         of_a, of_b = a[:size], b[:size]
-        if not torch.equal(of_a.places, of_b.places) or of_a.units.shape != of_b.units.shape:
+        if not torch.equal(of_a.query_index, of_b.query_index) or of_a.units.shape != of_b.units.shape:
             break
         yield of_a, of_b
-        a = a[size:] if len(a.places) > size else next(first, end)
-        b = b[size:] if len(b.places) > size else next(second, end)
+        a = a[size:] if len(a.query_index) > size else next(first, end)
+        b = b[size:] if len(b.query_index) > size else next(second, end)
     if a is not end or b is not end:
         raise InputError(
             "both sides must be computed from the same rows of S; one is in tiles and the other is not. Use a smaller "

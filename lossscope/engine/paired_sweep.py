@@ -1,4 +1,4 @@
-"""Two sides on the same batches -> differences: two models, or one under two objectives, thresholds or modes."""
+"""Two sides on the same batches -> differences: two models, or a model under two objectives, thresholds or modes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ DIFFERENCE = (
     "low", "high", "level", "method", "n", "unit", "weight_unit", "convention", "eps", "b_eps", "batch_size",
     "sampling", "seed",
 )  # fmt: skip
-_NAMED = 6  # at most, of differences without an interval
-EQUAL = "equal"  # method of a difference that is 0 in every batch and of every query
+_NAMED = 6  # statistics without an interval that a message names, at most
+EQUAL = "equal"  # method of a difference that is 0 in every batch and for every query
 NumberKey = tuple[str, str | None, str | None, str]  # probe, objectives of both sides, column of single queries
 _Key = tuple[Hashable, ...]
-_Part = tuple[BatchRunner, PartRows]  # of one way of batching under one side
+_Part = tuple[BatchRunner, PartRows]  # of a way of batching, for one side
 _Statistics = dict[_Key, tuple[Mapping[Any, Any], Floats]]  # row of the summary, and the number of each batch
 
 
@@ -48,17 +48,17 @@ class PairedResult:
 
     rows: pd.DataFrame  # columns DIFFERENCE
     queries: tuple[pd.DataFrame, pd.DataFrame]  # rows of single queries of both sides, in the same order
-    left_out: tuple[str, ...]  # statistics that only one side has, and why
-    without_interval: str | None = None  # which differences have no interval, and why
-    other_numbers: frozenset[NumberKey] = frozenset()  # columns that both objectives average, by no common statistic
+    left_out: tuple[str, ...]  # statistics that only one side has, and the reason
+    without_interval: str | None = None  # differences without an interval, and the reason
+    other_numbers: frozenset[NumberKey] = frozenset()  # columns that both objectives average in different statistics
 
 
 @dataclass(frozen=True)
 class PairedSweep:
-    """A sweep of A and one of B over the same batches, the same masks and the same sample of queries.
+    """A sweep of A and a sweep of B over the same batches, masks and sample of queries.
 
-    Objectives and probes are paired by their places. Both take the same options of batches, the same seed and one unit
-    of weights.
+    Objectives and probes are paired in their order. Both sides have the same options of batches, the same seed and the
+    same unit of weights.
     """
 
     first: Sweep
@@ -85,17 +85,17 @@ class PairedSweep:
         processes: ProcessGroup | None = None,
         jobs: int | None = None,
     ) -> PairedResult:
-        """Return the differences B − A of every statistic that both sides have.
+        """Return the difference B − A of every statistic that both sides have.
 
         Args:
             a: the split under the model of A.
             b: the same items, in the same order.
             progress: called with (label, done, of).
-            processes: those that share the work, each of which calls this.
+            processes: processes that share the work; each calls this method.
             jobs: threads that share the work, see `Sweep.run`.
 
         Raises:
-            InputError: other items, options that do not fit, or objectives that take other batches.
+            InputError: the items differ, the options do not fit, or the objectives take different batches.
         """
         require_same_items(a, b)
         processes = processes or ProcessGroup()
@@ -133,10 +133,10 @@ class PairedSweep:
 
 
 def _same_batches(first: SweepPlan, second: SweepPlan) -> list[tuple[Batching, Batching]]:
-    """Return the batchings of both sides. Raises InputError where objectives take other batches."""
-    ways = [[(one.sampling, len(one.objectives)) for one in plan.batchings] for plan in (first, second)]
+    """Return the batchings of both sides. Raises InputError if the objectives take different batches."""
+    ways = [[(batching.sampling, len(batching.objectives)) for batching in plan.batchings] for plan in (first, second)]
     if ways[0] != ways[1]:
-        modes = [" and ".join(one.sampling.mode for one in plan.batchings) for plan in (first, second)]
+        modes = [" and ".join(batching.sampling.mode for batching in plan.batchings) for plan in (first, second)]
         raise InputError(
             f"both sides must take the same batches; their objectives take {modes[0]} and {modes[1]}. Take --sampling "
             "that both can have, or other objectives"
@@ -147,33 +147,40 @@ def _same_batches(first: SweepPlan, second: SweepPlan) -> list[tuple[Batching, B
 def _sums_of(
     a: BatchRunner, b: BatchRunner, first: IntervalCollector, second: IntervalCollector, processes: ProcessGroup
 ) -> dict[_Key, PairedSums]:
-    """Return the sums of differences by the place of the pair in the plan, direction and statistic."""
-    stacks = [[stack for own in processes.gather(one.stacks) for stack in own] for one in (first, second)]
+    """Return the sums of differences by index of the pair in the plan, direction and statistic."""
+    stacks = [
+        [stack for of_process in processes.gather(collector.stacks) for stack in of_process]
+        for collector in (first, second)
+    ]
     named: dict[_Key, PairedSums] = {}
     if processes.main:
         groups = first.groups(stacks[0]), second.groups(stacks[1])
         of_b = {
-            _place(b, probe, objective, direction): group for (probe, objective, direction), group in groups[1].items()
+            _pair_key(b, probe, objective, direction): group
+            for (probe, objective, direction), group in groups[1].items()
         }
         for (probe, objective, direction), group in groups[0].items():
-            key = _place(a, probe, objective, direction)
+            key = _pair_key(a, probe, objective, direction)
             if key in of_b:
-                for statistic, one in paired_sums(first, group, of_b[key]).items():
-                    named[*key, a.plan.name_of(statistic)] = one
+                for statistic, difference in paired_sums(first, group, of_b[key]).items():
+                    named[*key, a.plan.name_of(statistic)] = difference
     return processes.gather(named)[0]
 
 
 def _other_numbers(a: BatchRunner, b: BatchRunner) -> set[NumberKey]:
-    """Return the numbers of single queries that are averaged on both sides, by statistics without a common one."""
+    """Return the numbers of single queries that both sides average, but never in the same statistic."""
     numbers: set[NumberKey] = set()
-    of_b = {_place(b, probe, objective, "i2t"): (objective, probe) for objective, probe in b.probe_plan.pairs}
+    of_b = {_pair_key(b, probe, objective, "i2t"): (objective, probe) for objective, probe in b.probe_plan.pairs}
     for objective, probe in a.probe_plan.pairs:
-        key = _place(a, probe, objective, "i2t")
+        key = _pair_key(a, probe, objective, "i2t")
         if objective is None or key not in of_b:
             continue
-        other, own = of_b[key]
-        means = [_means(probe, objective), _means(own, other)]
-        keys = [side.key_of(one, loss, "i2t") for side, one, loss in ((a, probe, objective), (b, own, other))]
+        b_objective, b_probe = of_b[key]
+        means = [_means(probe, objective), _means(b_probe, b_objective)]
+        keys = [
+            side.key_of(counted, loss, "i2t")
+            for side, counted, loss in ((a, probe, objective), (b, b_probe, b_objective))
+        ]
         for column in means[0].keys() & means[1].keys():
             if not means[0][column] & means[1][column]:
                 numbers.add((keys[0]["probe"], keys[0]["objective"], keys[1]["objective"], column))
@@ -181,11 +188,11 @@ def _other_numbers(a: BatchRunner, b: BatchRunner) -> set[NumberKey]:
 
 
 def _means(probe: Probe, objective: Objective | None) -> dict[str, set[str]]:
-    """Return column of a probe -> the statistics that average it."""
+    """Return column of a probe -> statistics that average the column."""
     means: dict[str, set[str]] = {}
-    for one in probe.statistics(objective):
-        if one.reducer in ("mean", "mean_nonzero"):
-            means.setdefault(one.column, set()).add(one.name)
+    for statistic in probe.statistics(objective):
+        if statistic.reducer in ("mean", "mean_nonzero"):
+            means.setdefault(statistic.column, set()).add(statistic.name)
     return means
 
 
@@ -195,31 +202,31 @@ def _queries(side: list[_Part]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _place(runner: BatchRunner, probe: Any, objective: Any, direction: Any) -> _Key:
-    """Return what pairs results of both sides: mode of batches, place of the objective and of the probe, direction."""
-    place = None if objective is None else runner.batching.objectives.index(objective)
-    return runner.batching.sampling.mode, place, runner.plan.probes.index(probe), runner.label_of(direction)
+def _pair_key(runner: BatchRunner, probe: Any, objective: Any, direction: Any) -> _Key:
+    """Return the key that pairs results of both sides: mode of batches, indices of objective and probe, direction."""
+    index = None if objective is None else runner.batching.objectives.index(objective)
+    return runner.batching.sampling.mode, index, runner.plan.probes.index(probe), runner.label_of(direction)
 
 
 def _statistics(side: list[_Part], plan: SweepPlan) -> _Statistics:
-    """Return the statistics of one side, by pair of objectives and probes, direction and name."""
+    """Return the statistics of a side by objective and probe, direction and name."""
     statistics: _Statistics = {}
     for runner, part in side:
-        places: dict[str, _Key] = {}
+        keys: dict[str, _Key] = {}
         for objective, probe in runner.probe_plan.pairs:
             for direction in get_args(CountedDirection):
                 key = {**runner.key_of(probe, objective, direction), "batch_size": None}
-                places[name_of(key, "")] = _place(runner, probe, objective, direction)
+                keys[name_of(key, "")] = _pair_key(runner, probe, objective, direction)
         names = [*KEYS, *([SIDES] if SIDES in part.batches else [])]
-        for _, own in part.batches.groupby(names, dropna=False, sort=False, observed=True):
-            place = places[_name(own)]
-            for row in summarise(own, plan.units_of(own), plan.totals).to_dict("records"):
-                statistics[(*place, str(row["statistic"]))] = row, own[row["statistic"]].to_numpy(dtype=float)
+        for _, of_name in part.batches.groupby(names, dropna=False, sort=False, observed=True):
+            key_of_name = keys[_name(of_name)]
+            for row in summarise(of_name, plan.units_of(of_name), plan.totals).to_dict("records"):
+                statistics[(*key_of_name, str(row["statistic"]))] = row, of_name[row["statistic"]].to_numpy(dtype=float)
     return statistics
 
 
 def _name(rows: pd.DataFrame) -> str:
-    """Return the name of what rows of batches are of, whatever the size of a batch."""
+    """Return the name of a result from its rows, without the batch size."""
     first: dict[Any, Any] = rows[list(KEYS)].iloc[0].to_dict()
     return name_of({**first, "batch_size": None}, "")
 
@@ -227,7 +234,7 @@ def _name(rows: pd.DataFrame) -> str:
 def _rows(
     a: _Statistics, b: _Statistics, sums: Mapping[_Key, PairedSums], intervals: SweepIntervals | None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return a row per statistic that both sides have, and the names of others with the reason."""
+    """Return a row per statistic that both sides have, and the other statistics with the reason."""
     rows, other_units = [], []
     for key, (of_a, batches_a) in a.items():
         if key not in b:
@@ -239,7 +246,7 @@ def _rows(
         difference = float(of_b["mean"]) - float(of_a["mean"])
         row = {**of_a, "b_mean": of_b["mean"], "difference": difference}
         row |= {f"b_{name}": of_b[name] for name in ("source", "objective", "eps")}
-        rows.append({**row, **_ends(sums.get(key), difference, batches_a, batches_b, intervals)})
+        rows.append({**row, **_interval_columns(sums.get(key), difference, batches_a, batches_b, intervals)})
     sides = [SIDES] if any(SIDES in row for row in rows) else []
     missing = [("only A has", [key for key in a if key not in b]), ("only B has", [key for key in b if key not in a]),
                ("A and B have in different units", other_units)]  # fmt: skip
@@ -249,10 +256,10 @@ def _rows(
     return pd.DataFrame(rows, columns=[*DIFFERENCE, *sides]), left_out
 
 
-def _ends(
+def _interval_columns(
     sums: PairedSums | None, difference: float, a: Floats, b: Floats, intervals: SweepIntervals | None
 ) -> dict[str, Any]:
-    """Return the columns of the interval of a difference; `equal` where there is no difference to be uncertain of."""
+    """Return the columns of the interval of a difference; the method is `equal` if nothing differs."""
     if np.array_equal(a, b, equal_nan=True) and (sums is None or sums.is_equal):
         return {"method": EQUAL}
     if sums is None or intervals is None or not np.isfinite(difference):
@@ -264,7 +271,7 @@ def _ends(
 
 
 def _lacking(rows: pd.DataFrame) -> str | None:
-    """Say which differences have no interval, and why; None where all have one, or are equal on both sides."""
+    """Return which differences have no interval, and why; None if each has an interval or is equal on both sides."""
     names = list(rows.loc[rows["method"].isna() & rows["difference"].notna(), "statistic"].unique())
     if not names:
         return None

@@ -1,4 +1,4 @@
-"""What the options of a sweep mean: probes, objectives, batches and parts, built once."""
+"""Build the probes, objectives, batches and parts of a sweep from its options, once."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ _IN_COSINES = (
     "weights are dL/ds itself (unit cosine), as a loss among these has no saturated weight; --unit paper counts in the "
     "papers' units, which differ"
 )
-_OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name where there are no images
+_OTHER_NAMES = {"same_image": "same_item"}  # statistic -> its name if the source has no images
 _MINED_WORDS = {"batch": "mined", "own": "own mined", "none": "no mined"}
-_ONE, _MANY = 2, 4  # items of a class of a batch, for objectives that take one positive, and for others
+_ONE, _MANY = 2, 4  # items of a class in a batch: for objectives that take one positive, and for others
 
-# entries of S after which a part is written at the latest: for batches of pairs whose counts follow from sums and cheap
-# probes, for any others, and for sources that run a model on every batch
+# entries of S of a part, at most: for batches of pairs with cheap probes and counts that follow from sums, for any
+# others, and for sources that run a model on every batch
 _CHEAP_ENTRIES, _ENTRIES, _SLOW_ENTRIES = 1 << 24, 1 << 20, 1 << 18
 
 
 @dataclass(frozen=True)
 class Batching:
-    """One way of making batches, and the objectives that take them."""
+    """A way of making batches, and the objectives that take them."""
 
     sampling: Sampling
     objectives: tuple[Objective, ...]
@@ -59,9 +59,9 @@ class SweepPlan:
     probes: tuple[Probe, ...]
     objectives: tuple[Objective, ...]
     masks: tuple[NegativeMask, ...]
-    relations: Relations | None = None  # of the source, where it is known: they say what a batch is made of
+    relations: Relations | None = None  # of the source, if known: they decide what a batch is made of
     batchings: tuple[Batching, ...] = field(init=False)
-    assumed: tuple[str, ...] = field(init=False)  # what the user did not say, as sentences without a full stop
+    assumed: tuple[str, ...] = field(init=False)  # assumptions to report, as sentences without a full stop
 
     def __post_init__(self) -> None:
         if not self.objectives:
@@ -80,10 +80,10 @@ class SweepPlan:
         object.__setattr__(self, "batchings", self._batchings())
 
     def for_relations(self, relations: Relations) -> SweepPlan:
-        """Return the plan for a source: one labelled set has batches of classes.
+        """Return the plan for a source; a labelled set has batches of classes.
 
-        Raises InputError for options that do not fit the source, such as the convention of published counters, which
-        are of images and captions.
+        Raises InputError for options that do not fit the source. An example is the convention of published counters,
+        which needs images and captions.
         """
         self._require_two_sides(relations)
         self._require_enough(relations)
@@ -93,8 +93,8 @@ class SweepPlan:
                 "convention released repeats counters of images and captions, which have no meaning for "
                 f"{relations.sides.text}; take corrected"
             )
-        plan = copy(self)  # objects are shared, and options are not validated again
-        for name in vars(self).keys() - {f.name for f in fields(self)}:  # kept results, which follow from the relations
+        plan = copy(self)  # shares the objects, and does not validate the options again
+        for name in vars(self).keys() - {f.name for f in fields(self)}:  # cached results that depend on the relations
             del vars(plan)[name]
         object.__setattr__(plan, "relations", relations)
         object.__setattr__(plan, "batchings", plan._batchings())
@@ -104,16 +104,16 @@ class SweepPlan:
     def of(cls, options: SweepOptions) -> SweepPlan:
         """Build the probes and objectives of the specs.
 
-        Raises SpecError for a spec that is none, InputError for an objective that does not fit the options.
+        Raises SpecError for an invalid spec, InputError for an objective that does not fit the options.
         """
         probes = tuple(build("probes", spec) for spec in options.probes)
         masks = tuple(build_rule(spec) for spec in options.masks)
         if options.guide is not None and not any(mask.needs == "guide" for mask in masks):
             raise OptionError("--guide is read by a rule that needs one; add --mask gist")
-        return cls(options, probes, tuple(as_objective(one) for one in options.objectives), masks)
+        return cls(options, probes, tuple(as_objective(objective) for objective in options.objectives), masks)
 
     def _require_enough(self, relations: Relations) -> None:
-        """Raise InputError for labels of which no query has both a positive and a negative."""
+        """Raise InputError if no query has both a positive and a negative under the labels."""
         if relations.one_set and relations.shared_classes < (1 if relations.number_of_classes > 1 else 2):
             name = plural(relations.sides.first)
             raise InputError(
@@ -122,7 +122,7 @@ class SweepPlan:
             )
 
     def _require_two_sides(self, relations: Relations) -> None:
-        """Raise InputError where a probe compares two sides, and there is one set of items."""
+        """Raise InputError if a probe compares two sides and the items are one set."""
         if not (relations.one_set or self.options.sampling == "views"):
             return
         for probe in self.probes:
@@ -133,12 +133,12 @@ class SweepPlan:
                 )
 
     def with_probes(self, probes: tuple[Probe, ...]) -> SweepPlan:
-        """Return the plan of the same objectives under other probes."""
+        """Return the plan of the same objectives with other probes."""
         options = replace(self.options, probes=tuple(spec_of(probe) for probe in probes))
         return replace(self, options=options, probes=probes)
 
     def with_batches_of_two(self) -> SweepPlan:
-        """Return the same plan for batches of two pairs or images, in file order: enough to see a probe work."""
+        """Return the plan for batches of two pairs or images in file order, which are enough to test a probe."""
         classes = self.options.sampling == "classes" or (self.relations is not None and self.relations.one_set)
         size = 2 * (self.options.per_class or _MANY) if classes else 2
         options = replace(
@@ -149,10 +149,12 @@ class SweepPlan:
         return replace(self, options=options, masks=())
 
     def workers(self, embedded: SplitEmbeddings, jobs: int) -> Workers:
-        """Return the threads that may share the work: one for what is not ours, has a model, or is on a GPU."""
-        own = (*self.objectives, *self.probes, *self.masks)
-        ours = all(type(one).__module__.startswith("lossscope.") for one in own)
-        has_state = any(".custom." in type(one).__module__ or one.network() is not None for one in self.objectives)
+        """Return the threads that share the work; one thread for foreign classes, for a model, and on a GPU."""
+        parts = (*self.objectives, *self.probes, *self.masks)
+        ours = all(type(part).__module__.startswith("lossscope.") for part in parts)
+        has_state = any(
+            ".custom." in type(objective).__module__ or objective.network() is not None for objective in self.objectives
+        )
         has_model = embedded.pair_scorer is not None or any("gradients" in probe.reads for probe in self.probes)
         on_cpu = embedded.device.type == "cpu"
         return Workers(jobs) if ours and on_cpu and not has_state and not has_model else ALONE
@@ -161,24 +163,24 @@ class SweepPlan:
         """Return the key of every part of a frame -> its first batch and its number of batches."""
         total, size = batching.sampling.count(embedded.relations), self._part_size(batching, embedded)
         sizes = [(start, min(size, total - start)) for start in range(0, total, size)]
-        one = batching.sampling
-        mode = f"classes{one.per_class}" if one.mode == "classes" else one.mode
+        sampling = batching.sampling
+        mode = f"classes{sampling.per_class}" if sampling.mode == "classes" else sampling.mode
         return {f"{mode}-{start}-{number}": (start, number) for start, number in sizes}
 
     def sampling_label(self, batching: Batching) -> str:
-        """Return what rows say of how batches are made: the mode, and every choice that is not the usual one."""
-        one, mode = self.options, batching.sampling.mode
-        in_groups = mode == "classes" and one.batch_size is not None
+        """Return the column `sampling` of rows: the mode, and every choice that differs from the default."""
+        options, mode = self.options, batching.sampling.mode
+        in_groups = mode == "classes" and options.batch_size is not None
         label = f"{mode} of {batching.sampling.per_class}" if in_groups else mode
         has_mined = self.relations is not None and self.relations.negatives is not None
         if has_mined and mode not in ("views", "classes"):
-            label += f", {_MINED_WORDS[one.negatives]} negatives"
-            label += "" if one.mined is None else f", {one.mined} mined"
-        label += f", terms {'+'.join(one.terms)}" if one.terms else ""
+            label += f", {_MINED_WORDS[options.negatives]} negatives"
+            label += "" if options.mined is None else f", {options.mined} mined"
+        label += f", terms {'+'.join(options.terms)}" if options.terms else ""
         return label + (f", mask {'+'.join(short_spec(rule) for rule in self.masks)}" if self.masks else "")
 
     def batch_size_of(self, batching: Batching) -> int | None:
-        """Return the batch size that rows state: of classes fewer items where there are not as many classes."""
+        """Return the batch size that rows state; batches of classes are smaller if the source has too few classes."""
         size, relations = self.options.batch_size, self.relations
         if batching.sampling.mode != "classes" or size is None or relations is None:
             return size
@@ -186,28 +188,28 @@ class SweepPlan:
 
     @property
     def needs_matrix(self) -> bool:
-        """Whether batches are computed whole, as rules and further candidates need it."""
+        """Whether rules, further candidates or negatives of single queries need the whole matrix of a batch."""
         return bool(self.masks or self.options.terms) or self.options.negatives == "own"
 
     @cached_property
     def units(self) -> dict[str, str]:
-        """Unit of every statistic, in an order that keeps the order of each objective as far as one order can."""
+        """Unit of every statistic, in an order that keeps the order of each objective as far as possible."""
         units: dict[str, str] = {}
         order: list[str] = []
         for objective in self.objectives:
-            place = 0
-            for statistic in (one for probe in self.probes for one in probe.statistics(objective)):
+            position = 0
+            for statistic in (entry for probe in self.probes for entry in probe.statistics(objective)):
                 if statistic.reducer == "curve":
                     continue
                 name = self.name_of(statistic.name)
                 if name not in units:
-                    order.insert(place, name)
+                    order.insert(position, name)
                     units[name] = statistic.unit
-                place = order.index(name) + 1
+                position = order.index(name) + 1
         return {name: units[name] for name in order}
 
     def name_of(self, statistic: str) -> str:
-        """Return what a statistic is called of the source's sides: `same_item` of others than images."""
+        """Return the name of a statistic under the source's sides: `same_item` unless they are images and texts."""
         is_image_text = self.relations is None or self.relations.sides.is_image_text
         return statistic if is_image_text else _OTHER_NAMES.get(statistic, statistic)
 
@@ -219,29 +221,29 @@ class SweepPlan:
 
     @cached_property
     def totals(self) -> frozenset[str]:
-        """Statistics that are numbers of a whole batch, not means over its queries."""
+        """Statistics of a whole batch, not means over its queries."""
         return frozenset(of.name for of in self.statistics if REDUCERS[of.reducer].is_total)
 
     @cached_property
     def within_one(self) -> frozenset[str]:
-        """Statistics that are from 0 to 1, whatever the data."""
+        """Statistics that lie between 0 and 1 for any data."""
         return frozenset(self.name_of(of.name) for of in self.statistics if of.within_one)
 
     def units_of(self, rows: pd.DataFrame) -> dict[str, str]:
-        """Return the units of all statistics in rows of batches: the layers of a model are known from its rows only."""
+        """Return the units of all statistics in rows of batches; only the rows name the layers of a model."""
         reported = frozenset[str]().union(*reported_statistics(rows)[0])
         names = (name for name in rows if name in reported - self.units.keys())
         layers = [name for name in names if pd.api.types.is_numeric_dtype(rows[name])]
         return {**self.units, **dict.fromkeys(layers, "norm")}
 
     def _batchings(self) -> tuple[Batching, ...]:
-        """One per way of batching that the objectives need. Raises InputError for an objective that cannot take one."""
+        """Return the ways of batching that the objectives need. Raises InputError for an objective that fits none."""
         by_mode: dict[tuple[SamplingMode, int], list[Objective]] = {}
         needs_objective = any(probe.needs_objective for probe in self.probes)
         for objective in self.objectives:
             mode = self.options.sampling or self._natural_mode(objective)
-            own = _MANY if objective.traits.positives == "many" else _ONE
-            per_class = self.options.per_class or own if mode == "classes" else _MANY
+            usual = _MANY if objective.traits.positives == "many" else _ONE
+            per_class = self.options.per_class or usual if mode == "classes" else _MANY
             objectives = by_mode.setdefault((mode, per_class), [])
             if not needs_objective:  # objectives only say how batches are made, where no option does
                 continue
@@ -263,10 +265,10 @@ class SweepPlan:
             for probe in self.probes:
                 probe.check(objective)
             objectives.append(objective)
-        return tuple(Batching(self._sampling_of(*key), tuple(own)) for key, own in by_mode.items())
+        return tuple(Batching(self._sampling_of(*key), tuple(members)) for key, members in by_mode.items())
 
     def _natural_mode(self, objective: Objective) -> SamplingMode:
-        """Return how batches are made where no option says it."""
+        """Return how to make batches if no option says it."""
         if self.relations is not None and self.relations.one_set:
             return "classes"
         if objective.traits.positives == "one":
@@ -274,14 +276,14 @@ class SweepPlan:
         return "images" if self.relations is None or self.relations.sides.is_image_text else "groups"
 
     def _sampling_of(self, mode: SamplingMode, per_class: int) -> Sampling:
-        one = self.options
+        options = self.options
         return Sampling(
-            mode, one.batch_size, one.seed, one.shuffle, one.drop_last, one.captions,
-            negatives=one.negatives, mined=one.mined, per_class=per_class,
+            mode, options.batch_size, options.seed, options.shuffle, options.drop_last, options.captions,
+            negatives=options.negatives, mined=options.mined, per_class=per_class,
         )  # fmt: skip
 
     def _part_size(self, batching: Batching, embedded: SplitEmbeddings) -> int:
-        """Batches of a part: fewer where they take long, so that little is lost when a sweep is killed."""
+        """Return the batches of a part; slow batches make small parts, so that a killed sweep loses little."""
         if self.options.batch_size is None:
             return 1
         from_sums = all(objective.counting_rule is not None for objective in self.objectives)
@@ -297,7 +299,7 @@ class SweepPlan:
 
 
 def _require_sample(options: SweepOptions, objectives: Sequence[Objective], probes: Sequence[Probe]) -> None:
-    """Raise InputError for options, objectives and probes that need all queries, or more than their own row of S."""
+    """Raise InputError for options, objectives and probes that need all queries, or more than a query's row of S."""
     wrong = {
         "--batch-size all": options.batch_size is not None,
         "no --mask": bool(options.masks),

@@ -1,11 +1,11 @@
-"""The 13 reducers: how the numbers of queries, or of other elements, become one statistic.
+"""How do the numbers of queries, or of other elements, become one statistic? The 13 reducers.
 
     statistic = value(merge(part(some elements), part(other elements), ...))
 
-That is the statistic of a batch, of several batches at once, and of a batch whose queries are in several processes.
-`influence` states the same statistic as a mean over queries, which an interval over items adds up; `interval` says
-where the statistic of all queries is if these were drawn at random.
-Shapes: k batches, n elements of each, m numbers that a part is passed on as; a column may have further dimensions.
+This holds for a batch, for several batches at once, and for a batch whose queries are in several processes.
+`influence` states the same statistic as a mean over queries, which an interval over items adds up. `interval` gives an
+interval for the statistic of all queries if the queries were drawn at random.
+Shapes: k batches, n elements of each, m numbers in a part; a column may have further dimensions.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
     from .sampled.intervals import DrawnNumbers
 
 Influence = Callable[[QueryNumbers, Tensor, Keep], LinearStatistic | None]
-_FEWEST = 8  # numbers that a density is measured from
+_FEWEST = 8  # a density needs as many numbers
 
 
 class Reducer(NamedTuple):
-    """One way in which a column becomes a statistic."""
+    """A way in which a column becomes a statistic."""
 
-    part: Callable[[Tensor, Keep], Tensor]  # (k, n, ...) float64 numbers -> (k, m, ...), what these elements add
-    merge: Callable[[Tensor, Tensor], Tensor]  # what two parts add together
-    value: Callable[[Tensor], Tensor]  # (k, m, ...) -> (k, ...) statistic; NaN where no element is kept
-    influence: Influence | None = None  # None: it is no smooth function of means, as a largest number is none
+    part: Callable[[Tensor, Keep], Tensor]  # (k, n, ...) float64 numbers -> (k, m, ...) summary of these elements
+    merge: Callable[[Tensor, Tensor], Tensor]  # two parts -> the part of all their elements
+    value: Callable[[Tensor], Tensor]  # (k, m, ...) -> (k, ...) statistic; NaN if no element is kept
+    influence: Influence | None = None  # None: not a smooth function of means, such as the largest number
     interval: Callable[[DrawnNumbers], Interval] | None = None
-    method: str | None = None  # how the interval of a sample is made
-    is_total: bool = False  # whether it is a number of the whole batch, and not of one query
-    counts_skipped: bool = False  # whether queries that are skipped count, too
+    method: str | None = None  # method of the interval of a sample
+    is_total: bool = False  # whether the statistic is a number of the whole batch
+    counts_skipped: bool = False  # whether skipped queries count, too
 
 
 def reduce_column(statistic: Statistic, columns: Mapping[str, Tensor], batches: int) -> Tensor:
-    """Return the statistic of each batch, (batches,), or (batches, n) of a curve; NaN where no element is left.
+    """Return the statistic of each batch, (batches,), or (batches, n) for a curve; NaN if no element is left.
 
     Args:
         statistic: the column and its reducer.
-        columns: (batches · elements, ...) each; `skipped` marks queries to be left out.
+        columns: (batches · elements, ...) each; `skipped` marks queries to leave out.
         batches: number of batches.
     """
     column, skipped, reducer = columns[statistic.column], columns.get("skipped"), REDUCERS[statistic.reducer]
@@ -57,19 +57,19 @@ def reduce_column(statistic: Statistic, columns: Mapping[str, Tensor], batches: 
 
 
 def part_of(reducer: Reducer, values: Tensor, skipped: Tensor | None) -> Tensor:
-    """Return what elements add to their statistic, (k, m, ...).
+    """Return the part that elements add to their statistic, (k, m, ...).
 
     Args:
         reducer: of the statistic.
         values: (k, n, ...) numbers; NaN is left out.
-        skipped: (k, n) bool, elements that are left out, too; None: there are none.
+        skipped: (k, n) bool, further elements to leave out; None: there are none.
     """
     values = values.double()
     if reducer.counts_skipped:
         return reducer.part(values, None)
     if skipped is None and values.device.type == "cpu" and values.ndim == 2:
         part = reducer.part(values, None)
-        undefined = part.isnan().any(1)  # most columns have no NaN, and are read once
+        undefined = part.isnan().any(1)  # most columns have no NaN, and take a single read
         if bool(undefined.any()):
             part[undefined] = reducer.part(values[undefined], ~values[undefined].isnan())
         return part
@@ -80,9 +80,9 @@ def part_of(reducer: Reducer, values: Tensor, skipped: Tensor | None) -> Tensor:
 
 
 def drawn_interval(name: ReducerName, drawn: DrawnNumbers) -> Interval:
-    """Return the interval of a statistic of N queries, of which some were drawn; NaN where the sample does not say.
+    """Return the interval of a statistic of N queries from a random sample; NaN if the sample is not enough.
 
-    Its width is 0 where all were drawn.
+    The width is 0 if the sample has all queries.
     """
     if len(drawn.values) >= drawn.population:
         return Interval(drawn.value, drawn.value)
@@ -91,7 +91,7 @@ def drawn_interval(name: ReducerName, drawn: DrawnNumbers) -> Interval:
 
 
 def linear_statistic(numbers: QueryNumbers, statistic: Statistic) -> LinearStatistic | None:
-    """Return a statistic as a mean over queries; None of one that is no smooth function of means, as a largest one."""
+    """Return a statistic as a mean over queries; None if it is not a smooth function of means, such as a maximum."""
     reducer, y = REDUCERS[statistic.reducer], numbers.columns[statistic.column].cpu()
     if reducer.influence is None:
         return None
@@ -104,7 +104,7 @@ def _zero_unless(values: Tensor, keep: Keep) -> Tensor:
 
 
 def _number(values: Tensor, keep: Keep) -> Tensor:
-    """(k, ...) float64 number of elements that are kept."""
+    """(k, ...) float64 number of kept elements."""
     if keep is None:
         return values.new_full((len(values), *values.shape[2:]), values.shape[1])
     return keep.sum(1).double()
@@ -129,21 +129,21 @@ def _number_of_zeros(values: Tensor, keep: Keep) -> Tensor:
 
 
 def _moments(values: Tensor, keep: Keep) -> Tensor:
-    """Number, mean, and sum of squares about the mean."""
+    """Return number, mean, and sum of squares about the mean."""
     number = _number(values, keep)
     mean = _zero_unless(values, keep).sum(1) / number
     return torch.stack([number, mean, _zero_unless(values - mean[:, None], keep).square().sum(1)], 1)
 
 
 def _extreme(sign: float, values: Tensor, keep: Keep) -> Tensor:
-    """Largest number (sign 1), or smallest (-1), and how many are kept."""
+    """Return the largest number (sign 1) or the smallest (-1), and the number of kept elements."""
     worst = values.new_full((len(values), 1, *values.shape[2:]), -sign * torch.inf)
     padded = torch.cat([values if keep is None else values.where(keep, worst), worst], 1)
     return torch.stack([padded.amax(1) if sign > 0 else padded.amin(1), _number(values, keep)], 1)
 
 
 def _ordered(values: Tensor, keep: Keep) -> Tensor:
-    """(k, n) numbers in ascending order, NaN, which is left out, behind them."""
+    """(k, n) numbers in ascending order, with the left-out ones as NaN behind them."""
     return sort_rows(values if keep is None else values.where(keep, torch.nan))
 
 
@@ -152,7 +152,7 @@ def _merge_ordered(first: Tensor, second: Tensor) -> Tensor:
 
 
 def _merge_moments(first: Tensor, second: Tensor) -> Tensor:
-    """Chan et al. 1983: squares about the joint mean."""
+    """Return number, mean and squares about the joint mean. Source: Chan et al. 1983."""
     (n, a, squares), (m, b, others) = first.unbind(1), second.unbind(1)
     number, a, b = n + m, a.where(n > 0, 0.0), b.where(m > 0, 0.0)
     mean = (n * a + m * b) / number
@@ -177,7 +177,7 @@ def _deviation(part: Tensor) -> Tensor:
     return (part[:, 2] / part[:, 0]).sqrt()
 
 
-def _of_any(part: Tensor) -> Tensor:
+def _if_any(part: Tensor) -> Tensor:
     return part[:, 0].where(part[:, 1] > 0, torch.nan)
 
 
@@ -186,12 +186,12 @@ def _quantile(level: float, ordered: Tensor) -> Tensor:
     if not ordered.shape[1]:
         return ordered.new_full((len(ordered),), torch.nan)
     number = (~ordered.isnan()).sum(1)
-    place = (level * (number - 1).clamp(min=0).double()).round().long()
-    return ordered.gather(1, place[:, None])[:, 0]
+    position = (level * (number - 1).clamp(min=0).double()).round().long()
+    return ordered.gather(1, position[:, None])[:, 0]
 
 
 def _floor_median(ordered: Tensor) -> Tensor:
-    """(k,) floor of the median, which is the mean of the two middle numbers if their number is even."""
+    """(k,) floor of the median; the median of an even number is the mean of the two middle numbers."""
     if not ordered.shape[1]:
         return ordered.new_full((len(ordered),), torch.nan)
     number = (~ordered.isnan()).sum(1, keepdim=True)
@@ -221,7 +221,7 @@ def _true_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStati
 
 
 def _mean_nonzero_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic:
-    """A ratio Σ y / Σ z of a batch: R + (y − R z) / z̄, where R is that of all batches."""
+    """R + (y − R z) / z̄ for the ratio Σ y / Σ z of a batch, with R the ratio of all batches."""
     z = (y > 0).double()
     above = numbers.sums(z)
     defined = above > 0
@@ -231,7 +231,7 @@ def _mean_nonzero_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> Lin
     w = 1.0 if weights is None else weights
     ratio = (w * y).sum(dtype=torch.float64) / (w * z).sum().clamp(min=1e-300)
     share = (above / numbers.kept(keep)).where(defined, 1.0)
-    of_batch = numbers.sums(y.double()) / above.clamp(min=1)  # which is what its candidates move
+    of_batch = numbers.sums(y.double()) / above.clamp(min=1)  # the ratio of the batch, which its candidates change
     return LinearStatistic(ratio + (y - ratio * z) / share, weights, 1 / share, -of_batch / share)
 
 
@@ -246,10 +246,10 @@ def _std_influence(numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatis
 
 
 def _quantile_influence(level: float, numbers: QueryNumbers, y: Tensor, keep: Keep) -> LinearStatistic | None:
-    """Q + (τ − [y ≤ Q]) / density(Q), Q the nearest-rank quantile of all batches; None of a few numbers.
+    """Q + (τ − [y ≤ Q]) / density(Q), with Q the nearest-rank quantile of all batches; None for too few numbers.
 
-    The density comes from the numbers around Q. That of a small batch follows its own numbers: what its quantile
-    deviates further is the remainder.
+    The density comes from the numbers around Q of all batches. The quantile of a small batch deviates more than this
+    predicts; `deviations` holds the remainder.
     """
     y = y.double()
     ordered = (y if keep is None else y[keep]).sort().values
@@ -265,10 +265,10 @@ def _quantile_influence(level: float, numbers: QueryNumbers, y: Tensor, keep: Ke
         values = values.where(keep, 0)
     size = torch.tensor([float(q) for k, q in numbers.sizes for _ in range(k)], dtype=torch.float64)
     sums = numbers.of_batches(lambda part, _: part.sum(1), values if weights is None else values * weights)
-    own = numbers.of_batches(lambda part, kept: _quantile(level, _ordered(part, kept)), y, keep)
+    observed = numbers.of_batches(lambda part, kept: _quantile(level, _ordered(part, kept)), y, keep)
     return LinearStatistic(
         values, weights, on_above=float((above - below) / share), threshold=float(quantile),
-        deviations=BatchDeviations(size, own, sums / size),
+        deviations=BatchDeviations(size, observed, sums / size),
     )  # fmt: skip
 
 
@@ -296,8 +296,8 @@ REDUCERS: Mapping[ReducerName, Reducer] = {
         is_total=True, counts_skipped=True,
     ),
     "std": Reducer(_moments, _merge_moments, _deviation, _std_influence),
-    "min": Reducer(partial(_extreme, -1), partial(_merge_extremes, -1), _of_any),
-    "max": Reducer(partial(_extreme, 1), partial(_merge_extremes, 1), _of_any),
+    "min": Reducer(partial(_extreme, -1), partial(_merge_extremes, -1), _if_any),
+    "max": Reducer(partial(_extreme, 1), partial(_merge_extremes, 1), _if_any),
     "q10": _of_quantile(0.1),
     "q50": _of_quantile(0.5),
     "q90": _of_quantile(0.9),

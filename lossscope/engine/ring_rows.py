@@ -1,4 +1,4 @@
-"""Rows of S whose blocks of columns arrive one after another, as in a ring of processes, and are never together."""
+"""Fold rows of S whose blocks of columns arrive one after another, as in a ring of processes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _Block = tuple[Tensor, int]  # (rows, w) similarities, and the column of the fir
 
 @dataclass
 class RingRows:
-    """Some queries of one direction against all candidates, block by block, in any order of the columns.
+    """Queries of one direction against all candidates, block by block, in any order of the columns.
 
-    What is kept of a block are sums, and the entries that can still count. A block that comes before all positives are
-    known waits for them, whole: so the first one should be that of the positives, a process's own.
+    Of a block, only sums and the entries that can still count are kept. A block that arrives before all positives are
+    known waits as a whole: so the first block should hold the positives, which are in the process's own columns.
     """
 
-    plan: ProbePlan  # of the direction, whose probes read what one pass over tiles gives
+    plan: ProbePlan  # of the direction; its probes take a single pass over tiles
     columns: int  # of all blocks
     offset: int  # row i matches column offset + i
     rows: int | None = field(default=None, init=False)  # known from the first block
     finite: Tensor = field(default_factory=lambda: torch.tensor(True), init=False)  # () whether all entries are
-    _covered: list[tuple[int, int]] = field(default_factory=list, init=False)  # columns that came, as ranges
+    _covered: list[tuple[int, int]] = field(default_factory=list, init=False)  # ranges of columns so far
     _positives: Tensor = field(default_factory=lambda: torch.zeros(0), init=False)  # (rows,)
-    _missing: int = field(default=0, init=False)  # positives that did not come
+    _missing: int = field(default=0, init=False)  # number of positives to come
     _waiting: list[_Block] = field(default_factory=list, init=False)
     _folded: FoldedRows | None = field(default=None, init=False)
     _buffers: Buffers = field(default_factory=Buffers, init=False)
@@ -49,15 +49,15 @@ class RingRows:
         """Add a block.
 
         Args:
-            S: (rows, w) similarities; it is not changed, and not kept once all positives are known.
-            first: column of the first of them.
+            S: (rows, w) similarities; never changed, and not kept once all positives are known.
+            first: first column of the block.
 
         Raises:
-            InputError: other rows than before, or columns that came before or are beyond the last.
+            InputError: the number of rows changes, or columns repeat or are out of range.
         """
         self._check(S, first)
         S = S.detach()
-        if not len(S):  # the results of a row in their place say which columns there are
+        if not len(S):  # the results of a row of zeros give the columns
             S = S.new_zeros(1, S.shape[1])
         self._find_positives(S, first)
         if self._missing:
@@ -71,7 +71,7 @@ class RingRows:
         self._fold(S, first)
 
     def share(self) -> Share:
-        """Return what the probes compute of all blocks. Raises InputError where columns are missing."""
+        """Return the results of the probes on all blocks. Raises InputError if columns are missing."""
         came = sum(stop - start for start, stop in self._covered)
         if came < self.columns:
             raise InputError(f"blocks must have all {self.columns} columns; got {came}: {self._ranges()}")
@@ -105,23 +105,23 @@ class RingRows:
         self._missing, self.finite = n, torch.tensor(True, device=S.device)
 
     def _find_positives(self, S: Tensor, first: int) -> None:
-        """Keep the similarities of the positives that are in a block."""
+        """Keep the similarities of the positives in a block."""
         start, stop = max(first, self.offset), min(first + S.shape[1], self.offset + len(S))
         if start < stop:
-            own = slice(start - self.offset, stop - self.offset)
-            positive = S[own, start - first : stop - first].diagonal()
-            self._positives[own] = positive.to(self._positives.dtype).nan_to_num(0, 0, 0)
+            rows = slice(start - self.offset, stop - self.offset)
+            positive = S[rows, start - first : stop - first].diagonal()
+            self._positives[rows] = positive.to(self._positives.dtype).nan_to_num(0, 0, 0)
             self._missing -= stop - start
 
     def _start(self) -> None:
-        """Begin what is kept: the positives are known."""
+        """Start the folds, as all positives are known."""
         n, device = len(self._positives), self._positives.device
         positives = QueryPositives(self._positives[:, None], torch.full((n,), self.columns - 1, device=device))
         shape = BatchShape(1, self.plan.direction, torch.arange(n), torch.arange(self.columns)[None], False)
         self._folded = FoldedRows(shape, positives, folds_of(self.plan, positives, "all"))
 
     def _fold(self, S: Tensor, first: int) -> None:
-        """Add a block; of equal hardest negatives the first column is that of the row, whichever block came before."""
+        """Add a block; of equal hardest negatives the lowest column wins, in any order of blocks."""
         assert self._folded is not None
         folds = {key: kept.start(kept.known()) for key, kept in self._folded.folds.items()}
         for rows in row_slices(len(S), ROWS):
@@ -134,7 +134,7 @@ class RingRows:
             self._folded.folds[key].merge(of_block)
 
     def _tile(self, S: Tensor, rows: slice, columns: slice) -> Tensor:
-        """Return a copy of a part of a block, with −inf on positives, and zeros in place of what is not finite."""
+        """Return a copy of a part of a block, with −inf on positives and zeros in place of NaN and Inf."""
         tile = self._buffers.get("ring", tuple(S.shape), self._positives.dtype, self._positives.device)
         tile.copy_(S)
         self.finite = self.finite & tile.isfinite().all()

@@ -1,4 +1,4 @@
-"""Which items the rows and columns of S are: their ids, input keys, known positives and embeddings, from the split."""
+"""Which items are the rows and columns of S? Their ids, input keys, known positives and embeddings, from the split."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from lossscope.probes.views.view import DenseRows
 
 
 def with_items(embedded: SplitEmbeddings, rows: DenseRows, keys: bool) -> DenseRows:
-    """Return rows with the ids of their items; where both sides are taken as one set, without.
+    """Return rows with the ids of their items; without ids if both sides are one set.
 
     Args:
         embedded: the split.
         rows: of S, of k batches.
-        keys: include the input keys of queries and candidates, and which pairs are known to be positives.
+        keys: include the input keys of queries and candidates, and the pairs that are known positives.
     """
     shape, forward = rows.shape, rows.shape.direction == "i2t"
     queries, candidates = shape.query_ids.numpy(), shape.candidate_ids.numpy()
@@ -43,7 +43,7 @@ def with_items(embedded: SplitEmbeddings, rows: DenseRows, keys: bool) -> DenseR
 
 
 def with_vectors(embedded: SplitEmbeddings, rows: DenseRows) -> DenseRows:
-    """Return rows with the embeddings of queries and candidates; the same rows where the split has none."""
+    """Return rows with the embeddings of queries and candidates; the same rows if the split has none."""
     sides = (embedded.images, embedded.captions)
     queries, candidates = sides if rows.shape.direction == "i2t" else sides[::-1]
     if queries is None or candidates is None:

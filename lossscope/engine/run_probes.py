@@ -1,4 +1,4 @@
-"""Run probes on rows of S: each probe once for every objective, or once for all if it needs none."""
+"""Run probes on rows of S: each probe once for every objective, or once if it needs no objective."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _READS_OF_TILES = frozenset({"counts", "extremes"})
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """What a probe computed from rows of S."""
+    """The result of a probe on rows of S."""
 
     probe: Probe
     objective: Objective | None  # None: the probe needs none
@@ -34,13 +34,13 @@ class ProbeResult:
 
     @property
     def direction(self) -> CountedDirection:
-        """The direction of the rows; `both` where the objective has one gradient for the two."""
+        """The direction of the rows; `both` if the objective has one gradient for both directions."""
         return label_of(self.objective, self.shape.direction)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the statistics of each batch."""
         statistics = self.probe.statistics(self.objective)
-        layers = getattr(self.probe, "layers", None)  # a probe of layers knows their names from its columns only
+        layers = getattr(self.probe, "layers", None)  # a probe of layers gets their names from its columns
         return statistics if layers is None else (*statistics, *layers(self.columns))
 
     @cached_property
@@ -51,17 +51,17 @@ class ProbeResult:
 
     @property
     def of_queries(self) -> dict[str, Tensor]:
-        """Column -> number per query, of the columns that are one number of a query."""
+        """Column -> number per query, for columns with one number per query."""
         return {name: column for name, column in self.columns.items() if column.ndim == 1}
 
 
 @dataclass(frozen=True)
 class ProbePlan:
-    """Which probe is run on which objective, those that need no objective first."""
+    """Which probe runs on which objective; probes that need no objective come first."""
 
     pairs: tuple[Pair, ...]
-    sides: Sides = IMAGE_TEXT  # what directions are named after
-    direction: Direction = "i2t"  # of the rows, where that is one
+    sides: Sides = IMAGE_TEXT  # names of the directions
+    direction: Direction = "i2t"  # of the rows, if the plan is for one direction
 
     @classmethod
     def of(cls, objectives: Sequence[Objective], probes: Sequence[Probe], sides: Sides = IMAGE_TEXT) -> ProbePlan:
@@ -71,9 +71,9 @@ class ProbePlan:
         return cls((*without, *pairs), sides)
 
     def of_direction(self, direction: Direction) -> ProbePlan:
-        """Return the part of the plan that is run on a direction: objectives that have a gradient of it.
+        """Return the part of the plan for a direction: objectives that have a gradient in this direction.
 
-        One gradient for both directions is run on i2t, where the rows of W are images.
+        A gradient for both directions belongs to i2t, where the rows of W are images.
         """
         pairs = (
             (objective, probe)
@@ -84,21 +84,21 @@ class ProbePlan:
 
     @cached_property
     def statistics(self) -> tuple[tuple[int, Statistic], ...]:
-        """Every statistic of a batch that is one number, with the place of its probe in the plan."""
+        """Every statistic of a batch that is a single number, with the index of its probe in the plan."""
         return tuple(
-            (place, statistic)
-            for place, (objective, probe) in enumerate(self.pairs)
+            (index, statistic)
+            for index, (objective, probe) in enumerate(self.pairs)
             for statistic in probe.statistics(objective)
             if statistic.reducer != "curve"
         )
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Name of each statistic: `i2t/C_neg`; `i2t/PROBE/C_neg` where two probes have a statistic of one name."""
+        """Name of each statistic: `i2t/C_neg`; `i2t/PROBE/C_neg` if two probes have a statistic of the same name."""
         number = Counter(statistic.name for _, statistic in self.statistics)
         names = []
-        for place, statistic in self.statistics:
-            (objective, probe), name = self.pairs[place], statistic.name
+        for index, statistic in self.statistics:
+            (objective, probe), name = self.pairs[index], statistic.name
             label = self.sides.label(label_of(objective, self.direction))
             names.append(f"{label}/{name if number[name] == 1 else f'{short_spec(probe)}/{name}'}")
         return tuple(names)
@@ -113,18 +113,18 @@ class ProbePlan:
 
     @property
     def reads(self) -> frozenset[str]:
-        """What the probes read of rows of S."""
+        """The inputs that the probes read from rows of S."""
         return frozenset[str]().union(*(probe.reads for _, probe in self.pairs))
 
     def split(self) -> tuple[ProbePlan, ProbePlan]:
-        """Return the part for which one pass over tiles is enough, and the part that needs whole rows."""
+        """Return the part that takes a single pass over tiles, and the part that needs whole rows."""
         tiled = tuple(pair for pair in self.pairs if needs_one_pass(*pair))
         others = tuple(pair for pair in self.pairs if pair not in tiled)
         return replace(self, pairs=tiled), replace(self, pairs=others)
 
     @property
     def eps(self) -> list[float]:
-        """The thresholds in the scale of each objective's paper, which tiles are counted in."""
+        """The thresholds in the scale of each objective's paper, in which tiles count."""
         thresholds = []
         for objective, probe in self.pairs:
             eps = getattr(probe, "eps", None)
@@ -136,12 +136,12 @@ class ProbePlan:
 
     @cached_property
     def objectives(self) -> tuple[Objective, ...]:
-        """The objectives that any probe needs."""
+        """The objectives that a probe needs."""
         return tuple(dict.fromkeys(objective for objective, _ in self.pairs if objective is not None))
 
 
 def in_unit(probe: Probe, unit: WeightUnit) -> Probe:
-    """Return the probe with the unit of its weights, where it names none; a published convention is in the paper's."""
+    """Return the probe with this unit of weights if it names none; a published convention has the unit of its paper."""
     if getattr(probe, "unit", unit) is not None:
         return probe
     published = getattr(probe, "convention", "corrected") != "corrected"
@@ -150,7 +150,7 @@ def in_unit(probe: Probe, unit: WeightUnit) -> Probe:
 
 
 def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
-    """Whether one pass over tiles gives all that the probe reads under the objective."""
+    """Return whether a single pass over tiles is enough for the probe under the objective."""
     if not probe.reads <= _READS_OF_TILES:
         return False
     if objective is None:
@@ -161,7 +161,7 @@ def needs_one_pass(objective: Objective | None, probe: Probe) -> bool:
 
 
 def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:
-    """Whether the probe needs all rows at once: they influence each other, or the released counters mix them."""
+    """Return whether the probe needs all rows at once: rows influence each other, or released counters mix them."""
     if "gradients" in probe.reads:
         return True
     if objective is None:
@@ -171,21 +171,21 @@ def needs_whole_matrix(objective: Objective | None, probe: Probe) -> bool:
 
 
 def label_of(objective: Objective | None, direction: Direction) -> CountedDirection:
-    """Return what numbers of rows of a direction are of: `both`, where the objective has one gradient for the two."""
+    """Return the direction that numbers belong to; `both` if the objective has one gradient for both directions."""
     has_both = objective is not None and "both" in objective.counted_directions
     return "both" if has_both and direction == "i2t" else direction
 
 
 def name_of_objective(objective: Objective) -> str:
-    """Return the spec of an objective; the name of its type where it has none."""
+    """Return the spec of an objective; the name of its type if it has no spec."""
     try:
         return spec_of(objective)
-    except Exception:  # of any kind, as objectives of users may be
+    except Exception:  # of any kind: users write objectives
         return type(objective).__name__
 
 
 def merge_parts(parts: Sequence[ProbeResult], shape: BatchShape | None = None) -> ProbeResult:
-    """Merge the results of queries of one batch; `shape` is that of the whole, None: of these queries."""
+    """Merge the results of queries of one batch; `shape` is the shape of the batch, None: of these queries."""
     first = parts[0]
     if shape is None:
         shape = replace(first.shape, query_ids=torch.cat([part.shape.query_ids for part in parts]))
@@ -195,7 +195,7 @@ def merge_parts(parts: Sequence[ProbeResult], shape: BatchShape | None = None) -
 
 
 def append_part(parts: list[ProbeResult], part: ProbeResult) -> list[ProbeResult]:
-    """Append a part of a batch; unless its elements are queries it is merged at once, which takes less memory."""
+    """Append a part of a batch, or merge it at once, which takes less memory, unless its elements are queries."""
     if part.probe.axis == "query" or not parts:
         return [*parts, part]
     return [merge_parts([*parts, part], part.shape)]

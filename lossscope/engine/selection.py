@@ -1,4 +1,4 @@
-"""Which probes and objectives: by name, by group, or what the source was trained with; and which probes can work."""
+"""Which probes and objectives? Select them by name, by group, or from the source's training; drop unusable probes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from lossscope.registry import build, expand, load, names, spec_of
 from .sweep import Sweep, require_probes_work
 
 GROUPS = ("all", "cheap")
-USUAL_OBJECTIVES = ("triplet", "triplet-sh", "ntxent")  # of the COCOS paper, for sources that name none
+USUAL_OBJECTIVES = ("triplet", "triplet-sh", "ntxent")  # of the COCOS paper, for sources that name no objective
 
 
 @dataclass(frozen=True)
 class Selection:
     """Specs of probes."""
 
-    required: tuple[str, ...]  # an error when they cannot work on the source
-    optional: tuple[str, ...] = ()  # left out when they cannot
+    required: tuple[str, ...]  # must work on the source
+    optional: tuple[str, ...] = ()  # left out if they do not work on the source
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Selection:
-        """Read specs, which are required, and `all` and `cheap`, which are optional.
+        """Read specs, whose probes are required, and `all` and `cheap`, whose probes are optional.
 
-        Raises SpecError for a word that is none of these.
+        Raises SpecError for any other word.
         """
         required = tuple(dict.fromkeys(spec_of(build("probes", word)) for word in words if word not in GROUPS))
         classes = {name: load("probes", name) for name in names("probes")} if set(words) & set(GROUPS) else {}
@@ -37,14 +37,14 @@ class Selection:
 
     @property
     def needs_objective(self) -> bool:
-        """Whether any of the probes depends on an objective."""
+        """Whether a probe depends on an objective."""
         probes: list[Probe] = [build("probes", spec) for spec in (*self.required, *self.optional)]
         return any(probe.needs_objective for probe in probes)
 
     def fit(self, sweep: Sweep, embedded: SplitEmbeddings) -> tuple[Sweep, list[str]]:
-        """Return the sweep with every probe that works on the source, and why each of the others is left out.
+        """Return the sweep with every probe that works on the source, and the reasons for leaving out the others.
 
-        Raises InputError for objectives and required probes that do not fit each other, or when no probe is left.
+        Raises InputError if objectives and required probes do not fit each other, or if no probe is left.
         """
         sweep = sweep if sweep.probes == self.required else replace(sweep, probes=self.required)
         plan = sweep.plan
@@ -52,7 +52,7 @@ class Selection:
         for spec in self.optional:
             probe, name = build("probes", spec), spec.partition(":")[0]
             if sweep.is_sample and probe.axis != "query":
-                reasons.append(f"{name} is left out: it has no number of a single query, so that a sample gives none")
+                reasons.append(f"{name} is left out: it has no number of a single query, which a sample needs")
                 continue
             try:
                 require_probes_work(plan.with_probes((probe,)), embedded)
@@ -65,10 +65,10 @@ class Selection:
 
 
 def objective_specs(given: Sequence[str] | None, trained_with: str | None) -> tuple[str, ...]:
-    """Return canonical specs: those given, ranges expanded; else what the source was trained with; else the usual ones.
+    """Return canonical specs: as given, ranges expanded; else as the source was trained; else USUAL_OBJECTIVES.
 
-    A stored spec may name a Python file: the caller must have called `require_trusted` before.
+    A stored spec may name a Python file: call `require_trusted` first.
     """
     specs = given or ([trained_with] if trained_with else USUAL_OBJECTIVES)
-    every = (one for spec in specs for one in expand("objectives", spec))
-    return tuple(dict.fromkeys(spec_of(build("objectives", spec)) for spec in every))
+    expanded = (objective for spec in specs for objective in expand("objectives", spec))
+    return tuple(dict.fromkeys(spec_of(build("objectives", spec)) for spec in expanded))

@@ -1,4 +1,4 @@
-"""The queries of a batch that one process has, against all candidates, and the statistics of the queries of all."""
+"""Merge the queries of all processes, each against all candidates, into the statistics of a batch."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from .statistics import Group, groups_of
 
 @dataclass(frozen=True)
 class Share:
-    """What the probes computed of some queries of one direction.
+    """The results of the probes on the queries of one process in one direction.
 
-    Of queries that were drawn at random their columns are passed on, and statistics are estimates with an interval. Of
-    others what they add to each statistic is passed on: sums, or every value of a quantile. What is no number of a
-    query, as how often a candidate is the hardest negative, is merged as its probe says; of a sample there is what the
-    queries of this process alone say.
+    A random sample of queries passes its columns on, and statistics are estimates with an interval. All other queries
+    pass on the part that they add to each statistic: sums, or every value of a quantile. Columns of other elements,
+    such as how often a candidate is the hardest negative, are merged as their probe says; with a sample they come from
+    the queries of this process alone.
     """
 
     plan: ProbePlan  # of the direction
     results: Sequence[ProbeResult]  # in the order of the plan
-    rows: int  # queries; 0: the results are of a row in their place, and only say which shapes there are
-    drawn_from: int | None = None  # queries that these were drawn from; None: all were taken
+    rows: int  # number of queries; 0: the results are of a row of zeros, and give shapes only
+    drawn_from: int | None = None  # number of queries that the sample was drawn from; None: these are all queries
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name of each number of `merge`: `q2d/C_neg`; of a sample its ends `_low` and `_high`, and `q2d/rows`, too."""
+        """Name of each number of `merge`: `q2d/C_neg`; for a sample also the bounds `_low`, `_high`, and `q2d/rows`."""
         if self.drawn_from is None:
             return self.plan.columns
         ends = (f"{name}{end}" for name in self.plan.columns for end in ("", "_low", "_high"))
@@ -46,11 +46,11 @@ class Share:
 
     @property
     def queries(self) -> int:
-        """Queries that these say something of."""
+        """Number of queries that the statistics describe."""
         return self.rows if self.drawn_from is None else self.drawn_from
 
     def numbers(self) -> Tensor:
-        """(k,) float64: what these queries add."""
+        """(k,) float64 numbers that this process passes on."""
         if self.drawn_from is not None:
             parts = [self.results[index].columns[name][: self.rows].double() for index, name in self._columns]
         else:
@@ -63,12 +63,12 @@ class Share:
     def merge(
         self, rows: Sequence[int], queries: Sequence[int], numbers: Sequence[Tensor]
     ) -> tuple[list[float], list[Tensor]]:
-        """Return the numbers of `names`, and what is left of the numbers of each process.
+        """Return a value for each of `names`, and the remaining numbers of each process.
 
         Args:
-            rows: number of queries of each process, by rank.
-            queries: number of queries that these say something of.
-            numbers: of each process, those of this direction first.
+            rows: number of queries of each process, by process rank.
+            queries: number of queries that the statistics of each process describe.
+            numbers: of each process; the numbers of this direction come first.
         """
         parts = [_Numbers(x) for x in numbers]
         if self.drawn_from is not None:
@@ -115,13 +115,13 @@ class Share:
 
     @cached_property
     def _groups(self) -> list[Group]:
-        """What the queries add, of the statistics that are one number."""
+        """Groups of columns of queries, for statistics that are single numbers."""
         groups = groups_of(self.results)
         return [group for group in groups if group.axis == "query" and "curve" not in group.reducers]
 
     @cached_property
     def _columns(self) -> list[tuple[int, str]]:
-        """The columns that statistics are of, and `skipped` of each result: (index of the result, name)."""
+        """The columns of the statistics, and `skipped` of each result: (index of the result, name)."""
         keys: dict[tuple[int, str], None] = {}
         for index, statistic in self.plan.statistics:
             if self.results[index].probe.axis == "query":
@@ -135,19 +135,19 @@ class Share:
 
 @dataclass
 class _Numbers:
-    """Numbers of a process, taken one block after another."""
+    """Numbers of a process, read block by block."""
 
     rest: Tensor
 
     def take(self, *shape: int) -> Tensor:
-        """Return the next numbers in a shape."""
+        """Return the next numbers as a tensor of a shape."""
         size = torch.Size(shape).numel()
         taken, self.rest = self.rest[:size].view(shape), self.rest[size:]
         return taken
 
 
 def _merge_accumulators(shapes: Accumulators, parts: Sequence[_Numbers]) -> Accumulators:
-    """Return the accumulators of all processes that have queries; `shapes` says theirs, and their types."""
+    """Return the merged accumulators of all processes with queries; `shapes` has their shapes and types."""
     merged = {}
     for name, accumulator in shapes.items():
         shape, dtype, merge = accumulator.value.shape, accumulator.value.dtype, accumulator.merge
@@ -156,15 +156,15 @@ def _merge_accumulators(shapes: Accumulators, parts: Sequence[_Numbers]) -> Accu
 
 
 def require_shares(objective: Objective, probes: Sequence[Probe]) -> None:
-    """Raise InputError for an objective and probes whose numbers do not follow from those of parts of the queries."""
+    """Raise InputError for an objective and probes whose numbers do not follow from parts of the queries."""
     for probe in probes:
         if probe.axis != "query" and "embeddings" in probe.reads and getattr(probe, "needs_all_queries", True):
             raise InputError(
-                f"{short_spec(probe)} needs the embeddings of all queries of a batch, and a process has its own "
-                "alone. Leave it out, or watch whole batches"
+                f"{short_spec(probe)} needs the embeddings of all queries of a batch; a process has only its own. "
+                "Leave it out, or watch whole batches"
             )
         if probe.needs_objective and needs_whole_matrix(objective, probe):
             raise InputError(
                 f"the numbers of a query depend on other queries under {name_of_objective(objective)} with "
-                f"{short_spec(probe)}, so that rows of one process are not enough. Leave it out, or watch whole batches"
+                f"{short_spec(probe)}, so rows of one process are not enough. Leave it out, or watch whole batches"
             )

@@ -1,4 +1,4 @@
-"""Where is a model's data on the triplet diagram? s₊ and the hardest s₋ of every query, batch by batch."""
+"""Where do a model's queries lie on the triplet diagram? s₊ and the hardest s₋ of every query, batch by batch."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ def similarity_cloud(
     """Return (s₊, hardest s₋) of every query within its batch: a row per query, with the columns COLUMNS.
 
     s₊ is the similarity of the best positive, s₋ of the hardest negative in the batch, as in the probe `similarity`.
-    Larger batches hold harder negatives, so a cloud belongs to a batch size. Queries without a positive or without a
-    negative are left out.
+    Larger batches hold harder negatives, so a cloud belongs to a batch size. The cloud leaves out queries without a
+    positive or without a negative.
 
     Args:
         embedded: the split.
         batch_size: pairs of a batch; None: everything in one batch, which the rows record as NaN.
         seed: of the batches.
-        direction: i2t, t2i, q2d or whatever the source's directions are called; or both. i2t and t2i stand for the
-            first and the second of any source.
-        sampling: how batches are made.
+        direction: a direction of the source, such as i2t, t2i or q2d; or both. i2t and t2i stand for the first and the
+            second direction of any source.
+        sampling: how to make batches.
         epoch: recorded in every row.
         progress: called with (label, done, of).
 
     Raises:
-        InputError: another direction, or no query has a positive and a negative.
+        InputError: the direction is unknown, or no query has a positive and a negative.
     """
     if direction != "both" and direction not in (*embedded.sides.labels, *DIRECTIONS):
         raise InputError(f"direction must be one of {', '.join(embedded.sides.labels)}, both; got {direction!r}")
     label = direction if direction == "both" else _label_of(embedded, direction)
     if embedded.relations.one_set and sampling == "pairs":
         sampling = "classes"
-    # the probe depends on no objective, and `sampling` says how batches are made: any objective does
+    # the probe depends on no objective, and `sampling` decides the batches: any objective will do
     sweep = Sweep(("triplet",), ("similarity",), sampling, batch_size, seed, per_query=True, interval=None)
     rows = sweep.run(embedded, progress=progress).queries
     rows = rows.rename(columns={"positive": "s_pos", "hardest": "s_neg"}).dropna(subset=["s_pos", "s_neg"])
@@ -69,11 +69,11 @@ def hardest_negative_counts(
 ) -> pd.DataFrame:
     """Return N_c = number of queries whose hardest negative is candidate c, with the columns label, candidate, count.
 
-    Over one pass of pairs, in which a candidate occurs once for each of its pairs; each batch has its own hardest
-    negatives, of equal ones the first. Another caption of the same image is a negative, as in the papers. `label` is
+    The count is over one pass of pairs, in which a candidate occurs once for each of its pairs. Each batch has its own
+    hardest negatives, of ties the first. Another caption of the same image is a negative, as in the papers. `label` is
     the source and the direction.
 
-    Raises InputError for a direction that the source does not have.
+    Raises InputError for an unknown direction.
     """
     label = _label_of(embedded, direction)
     i2t = label == embedded.sides.labels[0]
@@ -87,7 +87,7 @@ def hardest_negative_counts(
 
 
 def _label_of(embedded: SplitEmbeddings, direction: str) -> str:
-    """Return what a direction is called of the source's sides. Raises InputError for one that it does not have."""
+    """Return the name of a direction under the source's sides. Raises InputError for an unknown direction."""
     labels = embedded.sides.labels
     if direction in labels:
         return direction
@@ -97,9 +97,9 @@ def _label_of(embedded: SplitEmbeddings, direction: str) -> str:
 
 
 def join_clouds(clouds: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate clouds of several sources or epochs; sources of one name get a number: `run`, `run (2)`.
+    """Concatenate clouds of several sources or epochs; sources with the same name get a number: `run`, `run (2)`.
 
-    Two clouds of one source and epoch would otherwise be one in the picture.
+    Otherwise two clouds of the same source and epoch would merge in the picture.
     """
     seen: dict[tuple[str, float], int] = {}
     named = []

@@ -1,4 +1,4 @@
-"""Stack batches of one shape: one matrix product for all of them, and rows that objectives take as one batch."""
+"""Stack batches of one shape: they share a matrix product, and objectives read their rows as one batch."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from lossscope.probes.views.view import BatchShape, DenseRows
 
 from .row_items import with_items
 
-STACK_ENTRIES = 1 << 20  # entries of S of one stack: 4 MB, for the caches of a machine; fewer leave more to Python
-_GATHERED = 1 << 10  # embeddings that are gathered before each product, which then finds them in a cache
+STACK_ENTRIES = 1 << 20  # entries of S of a stack: 4 MB, which fit into caches; smaller stacks spend more in Python
+_GATHERED = 1 << 10  # embeddings gathered before each product, which then finds them in a cache
 
 
 def stack_batches(batches: Iterable[Batch], entries: int = STACK_ENTRIES) -> Iterator[list[Batch]]:
-    """Yield consecutive batches of one shape, as many as have at most `entries` similarities together, or one."""
+    """Yield stacks of consecutive batches of one shape, with at most `entries` similarities unless a single batch."""
     stack: list[Batch] = []
     for batch in batches:
         size = len(batch.images) * len(batch.captions)
@@ -48,14 +48,14 @@ def rows_of_stack(
     buffers: Buffers | None = None,
     gradients: bool = False,
 ) -> tuple[DenseRows, ...]:
-    """Return the rows of S of both directions of a stack; of one set there is one direction.
+    """Return the rows of S of both directions of a stack; a single set has one direction.
 
     Args:
         embedded: the split.
         stack: batches of one shape.
-        same_image: what another positive of the same item is, see `Batch.mask`.
+        same_image: role of another positive of the same item, see `Batch.mask`.
         embeddings: include the embeddings, if the split has them.
-        keys: include the input keys of queries and candidates, and which are known to be positives.
+        keys: include the input keys of queries and candidates, and the pairs that are known positives.
         buffers: memory that the next stack reuses.
         gradients: include the gradients of layers, if the split has a model; only for a stack of one batch.
     """
@@ -68,7 +68,7 @@ def rows_of_stack(
         sources = embedded.images, embedded.captions
         S, v, t = _multiply(*sources, images, captions, buffers, len(stack) if embeddings else None)
         turned = S.transpose(1, 2)
-        if len(stack) > 1:  # the rows of one batch lie as its columns do, which decides the last bits of sums
+        if len(stack) > 1:  # a single batch keeps its transposed layout, which decides the last bits of sums
             turned = buffers.get("S t2i", tuple(turned.shape), S.dtype, S.device).copy_(turned)
         both = Pair(S.flatten(0, 1), turned.flatten(0, 1))
         masks = _masks(stack, relations, same_image, S.device)
@@ -87,7 +87,7 @@ def rows_of_stack(
 
 
 def _score(embedded: SplitEmbeddings, stack: Sequence[Batch], same_image: SameImage) -> tuple[Pair[Tensor], Pair[Mask]]:
-    """Return similarities that are not products of vectors, and masks without the entries that were not scored."""
+    """Return similarities that are not products of vectors, and masks without the unscored entries."""
     batches = [embedded.similarities(batch.images, batch.captions) for batch in stack]
     both = Pair(torch.cat([S.i2t for S in batches]), torch.cat([S.t2i for S in batches]))
     masks = _masks(stack, embedded.relations, same_image, both.i2t.device)
@@ -98,7 +98,7 @@ def _score(embedded: SplitEmbeddings, stack: Sequence[Batch], same_image: SameIm
 def _multiply(
     v: Tensor, t: Tensor, images: Rows, captions: Rows, buffers: Buffers, at_once: int | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return S of the batches, (k, b, m), and the embeddings, (n, b, d) and (n, m, d), that were gathered last.
+    """Return S of the batches, (k, b, m), and the last gathered embeddings, (n, b, d) and (n, m, d).
 
     Args:
         v: (N, d) embeddings of all images.
@@ -106,7 +106,7 @@ def _multiply(
         images: (k, b) rows of the images of each batch.
         captions: (k, m) rows of the captions of each batch.
         buffers: memory of the three results.
-        at_once: number n of batches that are gathered at once; None: as many as stay in a cache until the product.
+        at_once: number n of batches to gather at once; None: as many as stay in a cache until the product.
     """
     S = buffers.get("S", (len(images), images.shape[1], captions.shape[1]), v.dtype, v.device)
     size = at_once or max(_GATHERED // (images.shape[1] + captions.shape[1]), 1)
@@ -118,7 +118,7 @@ def _multiply(
 
 
 def _gather(name: str, embeddings: Tensor, rows: Rows, buffers: Buffers) -> Tensor:
-    """(k, b, d) embeddings of the items of every batch, whose rows are (k, b)."""
+    """(k, b, d) embeddings of the items of every batch, from (k, b) rows."""
     d = embeddings.shape[1]
     gathered = buffers.get(name, (rows.size, d), embeddings.dtype, embeddings.device)
     torch.index_select(embeddings, 0, torch.from_numpy(rows.reshape(-1)).to(embeddings.device), out=gathered)
@@ -126,7 +126,7 @@ def _gather(name: str, embeddings: Tensor, rows: Rows, buffers: Buffers) -> Tens
 
 
 _Items = tuple[Rows, Tensor | None]
-"""(k, n) rows of items in the split, and their (k, n, d) embeddings; None where there are none, or none is needed."""
+"""(k, n) rows of items in the split, and their (k, n, d) embeddings; None if the split has none or none are needed."""
 
 
 def _rows(S: Tensor, mask: Mask, of_queries: _Items, of_candidates: _Items) -> DenseRows:
@@ -146,7 +146,7 @@ def _rows(S: Tensor, mask: Mask, of_queries: _Items, of_candidates: _Items) -> D
 
 
 def _masks(stack: Sequence[Batch], relations: Relations, same_image: SameImage, device: torch.device) -> Pair[Mask]:
-    """Return the masks of both directions, those of all batches one below the other."""
+    """Return the masks of both directions, with the batches one below the other."""
     first = stack[0]
     if first.mode in ("pairs", "single") and same_image == "keep" and not first.own_negatives:
         return _diagonal_masks(len(stack), len(first.images), len(first.captions), device)
@@ -156,9 +156,9 @@ def _masks(stack: Sequence[Batch], relations: Relations, same_image: SameImage, 
 
 @lru_cache(maxsize=8)
 def _diagonal_masks(batches: int, pairs: int, candidates: int, device: torch.device) -> Pair[Mask]:
-    """Return the masks of batches of plain pairs: the same in a whole sweep, so that cached properties are kept.
+    """Return the masks of batches of plain pairs: the same objects in a whole sweep, with their cached properties.
 
-    Candidates after those of the pairs are negatives of all queries.
+    Candidates behind those of the pairs are negatives of all queries.
     """
     if candidates == pairs:
         mask = pair_mask(torch.arange(pairs, device=device))

@@ -1,4 +1,4 @@
-"""Columns of probes -> the statistics of their batches, all that are reduced alike in one call."""
+"""Reduce columns of probes to statistics of batches; columns with the same reduction take one call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Key = tuple[Callable[..., Tensor], bool, Axis, tuple[int, ...]]
 
 @dataclass
 class Group:
-    """Columns whose elements are added up alike: rows of one tensor."""
+    """Columns with the same reduction: rows of one tensor."""
 
     axis: Axis
     members: list[tuple[int, str]] = field(default_factory=list)  # (index of a result, column), each once
@@ -35,7 +35,7 @@ class Group:
 
     @cached_property
     def reducers(self) -> tuple[ReducerName, ...]:
-        """Names of the reducers, which have one `part` and one `merge`; asked for when all targets are known."""
+        """Names of the reducers, which share `part` and `merge`; read this only when all targets are known."""
         return tuple(dict.fromkeys(statistic.reducer for _, statistic, _ in self.targets))
 
     def part(
@@ -45,16 +45,19 @@ class Group:
         has_skipped: bool = True,
         buffers: Buffers | None = None,
     ) -> Tensor:
-        """Return what the elements of each column add, (k of the first column, k of the next, ..., m, ...).
+        """Return the part that the elements of each column add, (k of the first column, k of the next, ..., m, ...).
 
         Args:
             results: of probes.
             elements: number of elements of a batch that count, from the first; None: all.
-            has_skipped: whether any query may be skipped.
+            has_skipped: whether a query may be skipped.
             buffers: memory that the next columns overwrite.
         """
         columns = [results[index].columns[name] for index, name in self.members]
-        k, total = sum(results[index].shape.batches for index, _ in self.members), sum(one.shape[0] for one in columns)
+        k, total = (
+            sum(results[index].shape.batches for index, _ in self.members),
+            sum(column.shape[0] for column in columns),
+        )
         rest, memory = columns[0].shape[1:], buffers or Buffers()
         values = torch.cat(columns, out=memory.get("columns", (total, *rest), torch.float64, columns[0].device))
         skipped = None
@@ -65,9 +68,9 @@ class Group:
 
 
 def groups_of(results: Sequence[ProbeResult]) -> list[Group]:
-    """Return the columns of all results that statistics are of, those together that are added up alike."""
+    """Return the columns that the statistics of all results need, grouped by reduction."""
     groups: dict[_Key, Group] = {}
-    places: dict[tuple[_Key, int, str], int] = {}
+    index_of: dict[tuple[_Key, int, str], int] = {}
     for index, result in enumerate(results):
         columns, axis, k = result.columns, result.probe.axis, result.shape.batches
         for statistic in result.statistics():
@@ -75,24 +78,24 @@ def groups_of(results: Sequence[ProbeResult]) -> list[Group]:
             reducer = REDUCERS[statistic.reducer]
             key: _Key = (reducer.part, reducer.counts_skipped, axis, (size // k, *rest))
             group, member = groups.setdefault(key, Group(axis)), (key, index, statistic.column)
-            if member not in places:
-                places[member] = len(group.members)
+            if member not in index_of:
+                index_of[member] = len(group.members)
                 group.members.append((index, statistic.column))
-            group.targets.append((index, statistic, places[member]))
+            group.targets.append((index, statistic, index_of[member]))
     return list(groups.values())
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns of results are added up together, and where the statistics of each result are among all."""
+    """Which columns of results are reduced together, and where the statistics of each result stand among all."""
 
     groups: list[Group]
-    # of each result: (statistic, first number, batches, shape of a batch's)
-    places: list[list[tuple[Statistic, int, int, tuple[int, ...]]]]
+    # of each result: (statistic, index of its first number, batches, shape of a batch's value)
+    entries: list[list[tuple[Statistic, int, int, tuple[int, ...]]]]
 
     @classmethod
     def of(cls, results: Sequence[ProbeResult]) -> Layout:
-        """Return that of some results, and of all others of the same probes, objectives and shapes."""
+        """Return the layout of results; it fits all results of the same probes, objectives and shapes."""
         groups, found, end = groups_of(results), dict[tuple[int, str], tuple[int, int, tuple[int, ...]]](), 0
         for group in groups:
             sizes = [results[index].shape.batches for index, _ in group.members]
@@ -104,10 +107,11 @@ class Layout:
                     if statistic.reducer == name:
                         found[index, statistic.name] = end + starts[member] * prod(rest), sizes[member], rest
                 end += starts[-1] * prod(rest)
-        places = [
-            [(one, *found[index, one.name]) for one in result.statistics()] for index, result in enumerate(results)
+        entries = [
+            [(statistic, *found[index, statistic.name]) for statistic in result.statistics()]
+            for index, result in enumerate(results)
         ]
-        return cls(groups, places)
+        return cls(groups, entries)
 
     def numbers(
         self, results: Sequence[ProbeResult], has_skipped: bool = True, buffers: Buffers | None = None
@@ -116,7 +120,7 @@ class Layout:
 
         Args:
             results: of probes on one device.
-            has_skipped: whether any query is skipped; where that is not known it is looked at.
+            has_skipped: whether a query may be skipped; True is always right, and slower.
             buffers: memory that the next columns overwrite.
         """
         flat: list[Tensor] = []
@@ -127,29 +131,35 @@ class Layout:
 
 
 class Layouts:
-    """The layouts of the results of one plan, each worked out once: those of stacks of one shape are the same."""
+    """The layouts of the results of a plan, each computed once: stacks of the same shape share a layout."""
 
     def __init__(self) -> None:
         self._layouts: dict[tuple[tuple[int, ...], ...], tuple[Layout, list[Any]]] = {}
 
     def of(self, results: Sequence[ProbeResult]) -> Layout:
-        """Return the layout of results, whose probes and objectives are objects of the plan."""
-        if any(hasattr(result.probe, "layers") for result in results):  # which are known from the columns alone
+        """Return the layout of results; their probes and objectives must be objects of the plan."""
+        if any(hasattr(result.probe, "layers") for result in results):  # only columns name the layers
             return Layout.of(results)
         key = tuple(
-            (id(one.probe), id(one.objective), one.shape.batches, len(one.shape.query_ids), one.shape.candidates)
-            for one in results
+            (
+                id(result.probe),
+                id(result.objective),
+                result.shape.batches,
+                len(result.shape.query_ids),
+                result.shape.candidates,
+            )
+            for result in results
         )
         if key not in self._layouts:
-            held = [thing for one in results for thing in (one.probe, one.objective)]  # whose ids stay theirs
-            self._layouts[key] = Layout.of(results), held
+            objects = [thing for result in results for thing in (result.probe, result.objective)]  # keeps ids unique
+            self._layouts[key] = Layout.of(results), objects
         return self._layouts[key][0]
 
 
 def batch_statistics(
     results: Sequence[ProbeResult], layouts: Layouts | None = None, buffers: Buffers | None = None
 ) -> list[dict[str, Values]]:
-    """Return the statistics of each result: name -> (k,) numbers of its batches, or (k, n) of a curve.
+    """Return the statistics of each result: name -> (k,) numbers of its batches, or (k, n) for a curve.
 
     Args:
         results: of probes.
@@ -163,7 +173,7 @@ def batch_statistics(
     return [
         {
             statistic.name: flat[start : start + k * prod(rest)].reshape(k, *rest) if rest else flat[start : start + k]
-            for statistic, start, k, rest in places
+            for statistic, start, k, rest in entries
         }
-        for places in layout.places
+        for entries in layout.entries
     ]

@@ -1,4 +1,4 @@
-"""source x objectives x probes -> frame: every batch once, every objective and probe on it."""
+"""source x objectives x probes -> frame: read every batch once, and run every objective and probe on it."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class SweepResult:
 
     summary: pd.DataFrame  # SUMMARY columns: mean and deviation over batches
     batches: pd.DataFrame  # a row per batch, objective, direction and probe
-    query_parts: Sequence[pd.DataFrame] = ()  # rows of single queries that no frame holds
-    frame: Frame | None = None  # that holds the rows of single queries
-    without_interval: str | None = None  # which statistics have no interval, and why
+    query_parts: Sequence[pd.DataFrame] = ()  # rows of single queries, without a frame
+    frame: Frame | None = None  # holds the rows of single queries
+    without_interval: str | None = None  # statistics without an interval, and the reason
 
     @cached_property
     def queries(self) -> pd.DataFrame:
-        """Row per single query of the probes that have them, read from the frame if there is one; needs per_query."""
+        """Rows of single queries, from the frame if there is one; needs per_query."""
         if self.frame is not None:
             return self.frame.read("query")
         parts = [part for part in self.query_parts if len(part)]
@@ -52,7 +52,7 @@ class SweepResult:
 
 @dataclass(frozen=True)
 class Sweep(SweepOptions):
-    """A sweep over a source: its options, and how it runs.
+    """The options of a sweep over a source, and `run`.
 
     >>> Sweep(("triplet",), probes=("cocos:eps=0.01",)).plan.batchings[0].sampling.mode
     'pairs'
@@ -60,21 +60,21 @@ class Sweep(SweepOptions):
 
     @cached_property
     def plan(self) -> SweepPlan:
-        """What the options mean. Raises SpecError or InputError for options that are invalid or do not fit together."""
+        """The objects behind the options. Raises SpecError or InputError for invalid or conflicting options."""
         return SweepPlan.of(self)
 
     def record(self) -> dict[str, Any]:
-        """Return the options as a frame's manifest states them, probes with the unit that they count in."""
+        """Return the options for a frame's manifest; probes state the unit that they count in."""
         return {**super().record(), "probes": self._probes_in(answer_unit(self.plan.objectives))}
 
     def beside(self, objectives: Iterable[Objective]) -> Sweep:
-        """Return the sweep as a part of an answer about these objectives too: in the unit that all are counted in."""
-        own = self.plan.objectives
-        unit = answer_unit((*own, *objectives))
-        return self if unit == answer_unit(own) else replace(self, probes=self._probes_in(unit))
+        """Return the sweep for a comparison with these objectives, in the unit that all of them share."""
+        objectives_here = self.plan.objectives
+        unit = answer_unit((*objectives_here, *objectives))
+        return self if unit == answer_unit(objectives_here) else replace(self, probes=self._probes_in(unit))
 
     def _probes_in(self, unit: WeightUnit) -> tuple[str, ...]:
-        """Return the specs of the probes; those that name no unit of weights have this one."""
+        """Return the specs of the probes; a probe that names no unit of weights gets this unit."""
         probes = [(spec, build("probes", spec)) for spec in self.probes]
         counted = ((spec, probe, in_unit(probe, unit)) for spec, probe in probes)
         return tuple(dict.fromkeys(spec if probe == other else spec_of(other) for spec, probe, other in counted))
@@ -89,26 +89,26 @@ class Sweep(SweepOptions):
         guide: SplitEmbeddings | None = None,
         jobs: int | None = None,
     ) -> SweepResult:
-        """Compute every statistic of every batch; the frame is locked meanwhile.
+        """Compute every statistic of every batch, and lock the frame meanwhile.
 
         Args:
             embedded: the split.
-            frame: where parts are written as they are finished; parts of the same sweep that it has are kept.
+            frame: parts are written to it when they are finished; finished parts of the same sweep are kept.
             progress: called with (label, done, of).
-            processes: those that share the work, each of which calls this; the first one writes the frame.
+            processes: processes that share the work; each calls this method, and the first writes the frame.
             guide: the same items under another model, for the rule `gist`.
-            jobs: threads that share the work, on which no bit of a number depends; None: see `number_of_jobs`. Own
-                losses and probes, models and GPUs are worked on by one.
+            jobs: threads that share the work; no bit of a number depends on them. None: see `number_of_jobs`. Losses
+                and probes of users, models and GPUs always take one thread.
 
         Returns:
-            The numbers of all batches; in other processes than the first those computed in this call.
+            The numbers of all batches. Every process but the first returns the numbers computed in this call.
 
         Raises:
-            InputError: options that do not fit the source, a frame of another sweep, or one that another process
-                writes.
+            InputError: the options do not fit the source, or the frame is of another sweep or in use by another
+                process.
         """
         processes = processes or ProcessGroup()
-        with _locked(frame if processes.main else None):
+        with _lock(frame if processes.main else None):
             return self._run(embedded, frame, progress, processes, guide, number_of_jobs(jobs))
 
     def _run(
@@ -124,7 +124,7 @@ class Sweep(SweepOptions):
         plan = self.plan_for(embedded, guide)
         frame = frame if processes.main else None
         done = processes.gather(frame.keys() if frame else set())[0]
-        self._require_own(plan, done, embedded, frame)  # in every process, so that none waits for the others
+        self._require_own(plan, done, embedded, frame)  # in every process, so that no process waits for the others
         units, refusal = self._units(embedded)
         batches: list[pd.DataFrame] = []
         queries: list[pd.DataFrame] = []
@@ -154,7 +154,7 @@ class Sweep(SweepOptions):
             if units is not None and self.interval is not None:
                 intervals = SweepIntervals(units, self.interval, sums, plan.within_one)
             summary = self._summary(plan, rows, intervals)  # while the last part is written
-        units, refusal, summary = processes.gather((units, refusal, summary))[0]  # who alone reads the frame
+        units, refusal, summary = processes.gather((units, refusal, summary))[0]  # only the first reads the frame
         if self.interval_groups is not None and units is not None and self.interval is not None:
             from .jackknife import Jackknife
 
@@ -179,14 +179,14 @@ class Sweep(SweepOptions):
         return SweepResult(summary, rows, queries, frame, refusal)
 
     def _units(self, embedded: SplitEmbeddings) -> tuple[SamplingUnits | None, str | None]:
-        """Return what intervals are over; None without, and why where the source has none."""
+        """Return the units of intervals, or None, and the reason if the source cannot have intervals."""
         if self.interval is None or self.is_sample:
             return None, None
         units = SamplingUnits.of(embedded.relations)
         return (units, None) if units.refusal is None else (None, units.refusal)
 
     def _parts(self, runner: BatchRunner, frame: Frame | None, done: set[str]) -> Iterator[tuple[str, PartRows]]:
-        """Yield the key and the numbers of each part that is not done. Raises InputError where there is no batch."""
+        """Yield the key and the numbers of each unfinished part. Raises InputError if there is no batch."""
         embedded, sampling = runner.embedded, runner.batching.sampling
         total = sampling.count(embedded.relations)
         if total == 0:
@@ -194,9 +194,9 @@ class Sweep(SweepOptions):
                 f"batches must fit the split; {embedded.name} has fewer items than --batch-size "
                 f"{self.batch_size}. Use a smaller one, or --keep-last"
             )
-        every = sampling.batches(embedded.relations)
+        batches = sampling.batches(embedded.relations)
         parts = (
-            (key, start, list(islice(every, size)))
+            (key, start, list(islice(batches, size)))
             for key, (start, size) in runner.plan.parts(runner.batching, embedded).items()
         )
         left = (part for part in parts if part[0] not in done)
@@ -215,7 +215,7 @@ class Sweep(SweepOptions):
         frame.append(part.batches, key, part.queries if self.per_query else None, items)
 
     def _summary(self, plan: SweepPlan, rows: pd.DataFrame, intervals: SweepIntervals | None) -> pd.DataFrame:
-        """Return the summary rows of rows of batches."""
+        """Summarise rows of batches."""
         if not len(rows):
             return pd.DataFrame()
         ends = None if intervals is None else intervals.ends
@@ -227,11 +227,11 @@ class Sweep(SweepOptions):
         return with_intervals(summary, rows, plan)
 
     def require_possible(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> None:
-        """Raise InputError for options that do not fit a source, and for a guide of other items; cheap."""
+        """Raise InputError for options that do not fit a source, and for a guide with other items; cheap."""
         self.plan_for(embedded, guide)
 
     def plan_for(self, embedded: SplitEmbeddings, guide: SplitEmbeddings | None = None) -> SweepPlan:
-        """Return the plan for a source, which is made, and found to be possible, once. Raises as `require_possible`."""
+        """Return the plan for a source, built and checked once. Raises as `require_possible` does."""
         if self._bound and self._bound[0][1] is embedded and self._bound[0][2] is guide:
             return self._bound[0][0]
         plan = self.plan.for_relations(embedded.relations)
@@ -246,7 +246,7 @@ class Sweep(SweepOptions):
 
     @cached_property
     def _bound(self) -> list[tuple[SweepPlan, SplitEmbeddings, SplitEmbeddings | None]]:
-        """The plan for the last source, which is held, and for its guide: of several sources each is let go."""
+        """The plan for the last source and its guide; a new source replaces it."""
         return []
 
     def _require_own(self, plan: SweepPlan, done: set[str], embedded: SplitEmbeddings, frame: Frame | None) -> None:
@@ -259,7 +259,7 @@ class Sweep(SweepOptions):
             )
 
 
-def _locked(frame: Frame | None) -> AbstractContextManager[object]:
+def _lock(frame: Frame | None) -> AbstractContextManager[object]:
     """Lock the folder of a frame."""
     if frame is None:
         return nullcontext()
@@ -269,7 +269,7 @@ def _locked(frame: Frame | None) -> AbstractContextManager[object]:
 
 
 def _items(embedded: SplitEmbeddings) -> dict[str, int]:
-    """Return how many items each side has: `{"images": 600, "captions": 3000}`."""
+    """Return the number of items of each side: `{"images": 600, "captions": 3000}`."""
     relations, sides = embedded.relations, embedded.sides
     items = {plural(sides.first): relations.first}
     return items if sides.second is None else {**items, plural(sides.second): relations.second}
@@ -285,7 +285,7 @@ def require_fitting_guide(embedded: SplitEmbeddings, guide: SplitEmbeddings) -> 
 
 
 def _require_rows(plan: SweepPlan, embedded: SplitEmbeddings, guide: SplitEmbeddings | None) -> None:
-    """Raise InputError where rows of S cannot have what the plan asks for, which a batch of two shows."""
+    """Raise InputError if rows of S cannot have what the plan asks for; test a batch of two."""
     small = replace(plan.with_batches_of_two(), masks=plan.masks)
     for batching in small.batchings:
         if plan.needs_matrix or batching.sampling.mode == "views":
@@ -295,9 +295,9 @@ def _require_rows(plan: SweepPlan, embedded: SplitEmbeddings, guide: SplitEmbedd
 
 
 def require_probes_work(plan: SweepPlan, embedded: SplitEmbeddings) -> None:
-    """Raise InputError when a probe of the plan cannot work on the source, which a batch of two shows."""
+    """Raise InputError if a probe of the plan cannot work on the source; test a batch of two."""
     if embedded.shards is not None:
-        return  # a batch of two would read rows far apart; the plan has refused what a sample cannot give
+        return  # a batch of two would read rows far apart; the plan has already checked the probes of a sample
     small = plan.for_relations(embedded.relations).with_batches_of_two()
     for batching in small.batchings:
         first = list(islice(batching.sampling.batches(embedded.relations), 1))

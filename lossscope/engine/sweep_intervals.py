@@ -1,4 +1,4 @@
-"""The intervals of a sweep: sums of its parts by name of the statistic, as tables that frames keep, and their ends."""
+"""The intervals of a sweep: sums of its parts by name of the statistic, their tables in frames, and their bounds."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from lossscope.errors import InputError
 from lossscope.io.frames import KEYS
 
 _NEVER_NEGATIVE = frozenset({"samples", "queries", "weight", "%", "rank"})  # units
-_UNIT, _ALL = "item", -1  # column of tables, and its value in the row of sums that are of no single unit
+_UNIT, _ALL = "item", -1  # column of tables, and its value in the row of sums over all units
 _KINDS = ("weights", "values", "effects")
 _ANEW = "Remove the folder and run the command again"
-_NAMED = 4  # at most, of what has no interval
+_NAMED = 4  # statistics without an interval that a message names, at most
 
 NamedSums = dict[str, ItemSums]  # name of a statistic, see `name_of` -> its sums
 
 
-def possible_ends(low: float, high: float, unit: str, within_one: bool = False) -> tuple[float, float]:
-    """Return the ends of an interval without what a number cannot be: below 0, above 100 %, or above 1.
+def clip_interval(low: float, high: float, unit: str, within_one: bool = False) -> tuple[float, float]:
+    """Clip an interval to the possible values of a number: from 0, to 100 %, or to 1.
 
     Args:
-        low: the lower end.
-        high: the upper end.
+        low: the lower bound.
+        high: the upper bound.
         unit: of the number.
-        within_one: whether the number is from 0 to 1.
+        within_one: whether the number lies between 0 and 1.
     """
     least = 0.0 if within_one or unit in _NEVER_NEGATIVE else -math.inf
     most = 1.0 if within_one else 100.0 if unit == "%" else math.inf
@@ -42,7 +42,7 @@ def possible_ends(low: float, high: float, unit: str, within_one: bool = False) 
 
 
 def name_of(keys: Mapping[Any, Any], statistic: str) -> str:
-    """Return the name of a statistic of summary rows with these keys: the keys as JSON, the statistic last."""
+    """Return the name of a statistic of a summary row: its keys as JSON, the statistic last."""
     return json.dumps([*(_plain(keys[name]) for name in KEYS), statistic])
 
 
@@ -55,12 +55,12 @@ def _plain(value: Any) -> Any:
 
 
 def join_sums(parts: Iterable[NamedSums]) -> NamedSums:
-    """Return the sums over parts, each of which may have other statistics."""
+    """Return the sums over parts, which may have different statistics."""
     by_name: dict[str, list[ItemSums]] = {}
     for part in parts:
         for name, sums in part.items():
             by_name.setdefault(name, []).append(sums)
-    return {name: add_sums(some) for name, some in by_name.items()}
+    return {name: add_sums(parts_of_name) for name, parts_of_name in by_name.items()}
 
 
 @dataclass(frozen=True)
@@ -70,46 +70,46 @@ class SweepIntervals:
     units: SamplingUnits
     level: float
     sums: NamedSums = field(default_factory=dict)
-    within_one: frozenset[str] = frozenset()  # statistics that are from 0 to 1
+    within_one: frozenset[str] = frozenset()  # statistics that lie between 0 and 1
 
     def ends(self, keys: Mapping[Any, Any], statistic: str, unit: str, mean: float) -> dict[str, Any]:
-        """Return `low`, `high`, `level` and `method` of a summary row; empty where it has no interval.
+        """Return `low`, `high`, `level` and `method` of a summary row; empty if it has no interval.
 
         Args:
             keys: of the row.
             statistic: of the row.
-            unit: of the row; a number of things is never negative.
-            mean: of the row, the centre.
+            unit: of the row; a count is never negative.
+            mean: of the row, the centre of the interval.
         """
         sums = self.sums.get(name_of(keys, statistic))
         if sums is None or not math.isfinite(mean):
             return {}
-        low, high = possible_ends(*sums.interval(mean, self.level), unit, statistic in self.within_one)
+        low, high = clip_interval(*sums.interval(mean, self.level), unit, statistic in self.within_one)
         if not math.isfinite(low):
             return {}
         return {"low": low, "high": high, "level": self.level, "method": self.method}
 
     def lacking(self, summary: pd.DataFrame, groups: int | None = None) -> str | None:
-        """Say which statistics have no interval, and why: `hubness; cocos of smoothap ...`; None where all have one.
+        """Return which statistics have no interval, and why: `hubness; cocos of smoothap ...`; None if all have one.
 
-        A statistic that is equal for all units has none either, and is not named; nor is any after a jackknife, which
-        leaves out those alone that no group changes and totals of batches.
+        The text does not name statistics that are equal for all units, which have no interval either. After a jackknife
+        it is None: only totals of batches and statistics that no group changes are then without an interval.
 
         Args:
-            summary: rows with intervals, where there are any.
-            groups: of a jackknife that was run; None: none was.
+            summary: rows with intervals, if any.
+            groups: of the jackknife; None: no jackknife ran.
         """
         if groups is not None:
             return None
         lacks = [self._lacks(row) for row in summary.to_dict("records")]
         by = ["probe", "objective"]
-        every = summary.assign(lacks=lacks).groupby(by, sort=False, dropna=False, observed=True)
+        by_probe = summary.assign(lacks=lacks).groupby(by, sort=False, dropna=False, observed=True)
         labels: dict[str, None] = {}
-        for (probe, objective), own in every:
-            names = list(own.loc[own["lacks"], "statistic"].unique())
+        for (probe, objective), rows in by_probe:
+            names = list(rows.loc[rows["lacks"], "statistic"].unique())
             if names:
                 of = "" if _plain(objective) is None else f" of {str(objective).partition(':')[0]}"
-                which = "" if own["lacks"].all() else f" {', '.join(names)}"
+                which = "" if rows["lacks"].all() else f" {', '.join(names)}"
                 labels.setdefault(f"{probe}{which}{of}")
         if not labels:
             return None
@@ -126,21 +126,21 @@ class SweepIntervals:
 
     @property
     def method(self) -> str:
-        """Return what rows say of how their intervals were made."""
+        """The column `method` of rows with intervals."""
         return f"two-way over {self.units.number} {plural(self.units.name)}"
 
 
 def sums_table(sums: NamedSums) -> pd.DataFrame:
-    """Return sums as a table: three columns a statistic, a row for each unit that occurs, one for what is of all."""
+    """Return sums as a table: three columns a statistic, a row for each unit that occurs, and a row for all units."""
     if not sums:
         return pd.DataFrame({_UNIT: np.zeros(0, np.int64)})
-    occurs = np.any([(one.weights != 0) | (one.effects != 0) for one in sums.values()], axis=0)
+    occurs = np.any([(item_sums.weights != 0) | (item_sums.effects != 0) for item_sums in sums.values()], axis=0)
     units = np.flatnonzero(occurs)
     columns: dict[str, Any] = {_UNIT: np.append(units, _ALL)}
-    for name, one in sums.items():
-        of_all = (one.predicted, one.observed, one.overlap)
+    for name, item_sums in sums.items():
+        of_all = (item_sums.predicted, item_sums.observed, item_sums.overlap)
         for kind, whole in zip(_KINDS, of_all, strict=True):
-            columns[f"{kind} {name}"] = np.append(getattr(one, kind)[units], whole)
+            columns[f"{kind} {name}"] = np.append(getattr(item_sums, kind)[units], whole)
     return pd.DataFrame(columns)
 
 
@@ -152,12 +152,11 @@ def sums_of_table(table: pd.DataFrame, units: int, where: str) -> NamedSums:
         units: how many units the sweep has.
         where: names the file in messages.
 
-    Raises InputError for columns other than three a statistic, units that are not of the sweep or stand twice, and
-    numbers that are missing.
+    Raises InputError for unexpected columns, unknown or repeated units, and missing numbers.
     """
     names = _names_of_sums(table, where)
-    places = _places(table, units, where)
-    of_units = places != _ALL
+    row_units = _units_of_rows(table, units, where)
+    of_units = row_units != _ALL
     sums: NamedSums = {}
     for name in names:
         arrays, of_all = [], []
@@ -166,7 +165,7 @@ def sums_of_table(table: pd.DataFrame, units: int, where: str) -> NamedSums:
             if not np.isfinite(column[of_units]).all():
                 raise InputError(f"{kind} {name} of {where} must be a number for every unit. {_ANEW}")
             array = np.zeros(units)
-            array[places[of_units]] = column[of_units]
+            array[row_units[of_units]] = column[of_units]
             arrays.append(array)
             of_all.append(float(column[~of_units].sum()))
         predicted, observed, overlap = of_all
@@ -183,7 +182,7 @@ def _names_of_sums(table: pd.DataFrame, where: str) -> list[str]:
     expected = {_UNIT, *(f"{kind} {name}" for kind in _KINDS for name in names)}
     different = sorted(expected.symmetric_difference(columns))
     if different or len(set(columns)) < len(columns):
-        which = different[0] if different else "one that stands twice"
+        which = different[0] if different else "a repeated column"
         raise InputError(
             f"{where} must have the column {_UNIT} and {', '.join(_KINDS)} of each statistic, and no other; it differs "
             f"in {which}. {_ANEW}"
@@ -191,14 +190,14 @@ def _names_of_sums(table: pd.DataFrame, where: str) -> list[str]:
     return names
 
 
-def _places(table: pd.DataFrame, units: int, where: str) -> npt.NDArray[np.int64]:
-    """Return the unit of each row of a table, `_ALL` in one."""
-    places = table[_UNIT].to_numpy(np.float64)
+def _units_of_rows(table: pd.DataFrame, units: int, where: str) -> npt.NDArray[np.int64]:
+    """Return the unit of each row of a table, `_ALL` in a single row."""
+    row_units = table[_UNIT].to_numpy(np.float64)
     if not len(table.columns) > 1:
-        return places.astype(np.int64)
-    known = np.isin(places, np.arange(_ALL, units))
-    if not known.all() or len(np.unique(places)) < len(places) or _ALL not in places:
+        return row_units.astype(np.int64)
+    known = np.isin(row_units, np.arange(_ALL, units))
+    if not known.all() or len(np.unique(row_units)) < len(row_units) or _ALL not in row_units:
         raise InputError(
             f"column {_UNIT} of {where} must have the units 0 to {units - 1} at most once, and {_ALL} for all. {_ANEW}"
         )
-    return places.astype(np.int64)
+    return row_units.astype(np.int64)

@@ -1,4 +1,4 @@
-"""Further candidates of a query, as losses of text embeddings have them: other queries, documents of its positive."""
+"""Add further candidates of a query, as losses of text embeddings do: other queries, candidates of its positive."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from lossscope.registry import short_spec, spec_of
 TERMS = ("q2q", "d2q", "d2d", "p2p")
 """q2q: the query with other queries; d2q: its positive with all queries; d2d: its positive with the documents of
 others; p2p: its positive with the positives of others. All are in the denominator of the query's softmax."""
-_READABLE = frozenset({"rows", "counts", "extremes"})  # what rows with further candidates have
+_READABLE = frozenset({"rows", "counts", "extremes"})  # inputs of probes that rows with further candidates have
 
 
 class _Block(NamedTuple):
-    """Some columns of the rows of all queries."""
+    """A block of columns of the rows of all queries."""
 
     S: Tensor  # (b, n)
     valid: Tensor  # (b, n) bool
-    items: Tensor  # (n,) rows of documents, and −1 − the rows of queries
-    related: Tensor  # (b, n) bool, candidates that are known to be of the query's item: its copies, its positives
+    items: Tensor  # (n,) r for row r of the documents, −1 − r for row r of the queries
+    related: Tensor  # (b, n) bool, candidates that belong to the query's item: its copies, its positives
 
 
 def require_terms(terms: Sequence[str], objectives: Sequence[Objective], probes: Sequence[Probe]) -> None:
-    """Raise InputError for an unknown term, an objective that takes none, or a probe of what such rows do not have."""
+    """Raise InputError for an unknown term, and for objectives and probes that cannot use terms."""
     if not terms:
         return
     unknown = [term for term in terms if term not in TERMS]
@@ -60,10 +60,10 @@ def rows_with_terms(
 ) -> DenseRows:
     """Return the rows of S of a batch of pairs, (b, c + further candidates), in the first direction.
 
-    The row of query i with positive d_i is [q_i · D, q_i · Q, d_i · Q, d_i · D, d_i · P] with the blocks of `terms`;
-    a place of the batch is no candidate of itself, documents of the same query are none of d2d. Another place with the
-    same query or document is a negative, as in the library, unless same_image is `mask`. d2q has the pair itself once
-    more, which is stated as a repeated positive, not as a negative.
+    The row of query i with positive d_i is [q_i · D, q_i · Q, d_i · Q, d_i · D, d_i · P] with the blocks of `terms`.
+    An item of the batch is never its own candidate, and d2d leaves out documents of the same query. A repeated query or
+    document elsewhere in the batch is a negative, as in the library, unless same_image is `mask`. d2q has the pair
+    itself again, which counts as a repeated positive, not as a negative.
     Source: Li et al. 2023 (GTE), improved contrastive loss; Solatorio 2024 (GISTEmbed); MultipleNegativesRankingLoss of
     sentence-transformers.
 
@@ -71,10 +71,10 @@ def rows_with_terms(
         embedded: the split; must have embeddings.
         batch: pairs, with mined negatives or without.
         terms: of TERMS.
-        same_image: what another positive of the same item is, see `Batch.mask`.
+        same_image: role of another positive of the same item, see `Batch.mask`.
 
     Raises:
-        InputError: the batch has no pairs, or only similarities are known.
+        InputError: the batch is not of pairs, or the split has similarities only.
     """
     if batch.mode != "pairs":
         raise InputError(f"--terms is for batches of pairs; got --sampling {batch.mode}")
@@ -99,10 +99,10 @@ def rows_with_terms(
 
 
 def units_of_items(items: Rows, queries: Rows, documents: Rows) -> Rows:
-    """Return the units of candidates: rows of documents, and −1 − the rows of queries.
+    """Return the units of candidates.
 
     Args:
-        items: of candidates, of any shape.
+        items: candidates, as in a block, of any shape.
         queries: (n,) unit of each query.
         documents: (m,) unit of each document.
     """
@@ -111,7 +111,7 @@ def units_of_items(items: Rows, queries: Rows, documents: Rows) -> Rows:
 
 
 def _block(term: str, Q: Tensor, D: Tensor, batch: Batch, known: Tensor) -> _Block:
-    """Return the block of a term; `known` (b, c) says which documents are known to be positives of which queries."""
+    """Return the block of a term; `known` (b, c) marks the documents that are known positives of each query."""
     b = len(Q)
     queries, documents = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
     others = ~torch.eye(b, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""How much gradient does each query of some rows of S have, and which of its negatives carry it?"""
+"""How much gradient does each query have, and which of its negatives carry it?"""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from lossscope.probes.views.view import View
 if TYPE_CHECKING:
     import pandas as pd
 
-Columns = dict[str, npt.NDArray[Any]]  # name -> an entry of each query, or K of each
-NEGATIVES = 5  # K, the heaviest negatives of a query that are kept
+Columns = dict[str, npt.NDArray[Any]]  # name -> (r,) a value per query, or (r, K) values
+NEGATIVES = 5  # K, number of heaviest negatives of a query
 
 
 @dataclass(frozen=True, eq=False)
 class WeighedQueries:
     """The n queries that have a positive and a negative, with the weights that the objective's paper counts.
 
-    w = Σ of the counted weights of a negative over the query's positives / the number that counts are divided by; sums
-    are in float64. weight = Σ w + the counted weight of the positive.
+    w = Σ of the counted weights of a negative over the query's positives / the divisor of counts; sums are in float64.
+    weight = Σ w + the counted weight of the positive.
     """
 
     batch: Rows  # (n,) number of the batch
-    batch_row: Rows  # (n,) row in the S of the batch, which may have a query twice
+    batch_row: Rows  # (n,) row in the S of the batch; a batch may have a query twice
     query: Rows  # (n,) row in the split
     negatives: Floats  # (n,) Σ w
     positive: Floats  # (n,) counted weight of the positive
@@ -47,23 +47,23 @@ class WeighedQueries:
             view: whole rows of S under an objective.
             batch: (k·q,) number of the batch of each query.
             batch_row: (k·q,) row of each query in the S of its batch.
-            convention: how weights are counted.
+            convention: how to count weights.
             unit: of weights.
         """
         rows, counted = view.rows, view.counted_weights(convention, unit)
         usable = (~counted.skipped).nonzero()[:, 0]
         w = (counted.weights[usable].double().sum(1) / counted.divisor[usable].double()[:, None]).cpu()
-        places = usable.cpu()
+        index = usable.cpu()
         return cls(
-            batch[places.numpy()],
-            batch_row[places.numpy()],
-            rows.shape.query_ids[places].numpy(),
+            batch[index.numpy()],
+            batch_row[index.numpy()],
+            rows.shape.query_ids[index].numpy(),
             w.sum(1).numpy(),
             counted.positive[usable].double().cpu().numpy(),
             rows.extremes.positive[usable].double().cpu().numpy(),
             w,
             rows.S[usable].cpu(),
-            rows.shape.candidate_ids[places // rows.shape.queries],
+            rows.shape.candidate_ids[index // rows.shape.queries],
         )
 
     def __len__(self) -> int:
@@ -74,40 +74,40 @@ class WeighedQueries:
         """(n,) weight of the negatives and of the positive."""
         return self.negatives + self.positive
 
-    def columns(self, places: Rows, number: int = NEGATIVES) -> Columns:
-        """Return what is known of some queries, (r,), and their heaviest negatives, (r, K); ties: the lower row first.
+    def columns(self, query_index: Rows, number: int = NEGATIVES) -> Columns:
+        """Return columns of queries, (r,), and of their heaviest negatives, (r, K); of ties the lower row comes first.
 
         Args:
-            places: (r,) of queries among the n.
+            query_index: (r,) indices among the n queries.
             number: K.
         """
-        index = torch.from_numpy(places)
+        index = torch.from_numpy(query_index)
         candidates, by_row = self._candidates[index].sort(dim=1, stable=True)
         w, heaviest = self._w[index].gather(1, by_row).sort(dim=1, descending=True, stable=True)
         w, heaviest, lighter = w[:, :number], heaviest[:, :number], w[:, number:]
         equal = (lighter == w[:, -1:]) & (lighter > 0)
         return {
-            "batch": self.batch[places],
-            "batch_row": self.batch_row[places],
-            "query": self.query[places],
-            "weight": self.weight[places],
-            "weight_negatives": self.negatives[places],
-            "weight_positive": self.positive[places],
-            "positive_similarity": self.positive_similarity[places],
-            "as_heavy": equal.sum(1).numpy(),  # further negatives, of the weight of the last one that is listed
+            "batch": self.batch[query_index],
+            "batch_row": self.batch_row[query_index],
+            "query": self.query[query_index],
+            "weight": self.weight[query_index],
+            "weight_negatives": self.negatives[query_index],
+            "weight_positive": self.positive[query_index],
+            "positive_similarity": self.positive_similarity[query_index],
+            "as_heavy": equal.sum(1).numpy(),  # further negatives with the weight of the last listed negative
             "candidate": candidates.gather(1, heaviest).numpy(),
             "negative_weight": w.numpy(),
             "similarity": self._S[index].gather(1, by_row).gather(1, heaviest).double().numpy(),
         }
 
 
-def take(columns: Columns, places: Rows) -> Columns:
-    """Return some queries."""
-    return {name: values[places] for name, values in columns.items()}
+def take(columns: Columns, index: Rows) -> Columns:
+    """Return the columns of the queries in `index`."""
+    return {name: values[index] for name, values in columns.items()}
 
 
 def concatenate(first: Columns, second: Columns) -> Columns:
-    """Return the queries of both, with as many negatives as those that have more; those that are lacking weigh 0."""
+    """Return the queries of both; the shorter lists of negatives are padded with weight 0."""
     return {name: np.concatenate(_same_width(first[name], second[name])) for name in first}
 
 
@@ -119,11 +119,11 @@ def _same_width(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> list[npt.N
 
 
 def first_queries(weight: Floats, query: Rows, number: int) -> Rows:
-    """Return the places of the `number` queries of least weight, each once; of ties the lower row first.
+    """Return the indices of the `number` queries of least weight, each once; of ties the lower row comes first.
 
     Args:
         weight: (n,).
-        query: (n,) rows; one that is there several times stands where its weight is least.
+        query: (n,) rows; a repeated query stands where its weight is least.
         number: of queries.
     """
     order = np.lexsort((query, weight))  # stable
@@ -132,22 +132,22 @@ def first_queries(weight: Floats, query: Rows, number: int) -> Rows:
 
 
 def rows_of_negatives(columns: Columns) -> pd.DataFrame:
-    """Return a row for each query and negative with weight, `rank` 1 the heaviest; one of rank 0 where none has any."""
-    import pandas as pd  # not before, as a loop that is watched needs no frames
+    """Return a row for each query and negative with weight, `rank` 1 the heaviest; a row of rank 0 if none has any."""
+    import pandas as pd  # only here: `watch` needs no frames
 
     w = columns["negative_weight"]
     has_weight = w > 0
     kept = has_weight.copy()
     kept[:, 0] |= ~has_weight.any(1)
-    place, slot = kept.nonzero()
-    weighs = has_weight[place, slot]
-    of_query = {name: values[place] for name, values in columns.items() if values.ndim == 1}
+    row, slot = kept.nonzero()
+    weighs = has_weight[row, slot]
+    of_query = {name: values[row] for name, values in columns.items() if values.ndim == 1}
     with np.errstate(invalid="ignore", divide="ignore"):
         of_negative = {
-            "candidate": pd.Series(columns["candidate"][place, slot], dtype="Int64"),
-            "negative_weight": pd.Series(w[place, slot]),
-            "share": pd.Series(w[place, slot] / columns["weight_negatives"][place]),
-            "similarity": pd.Series(columns["similarity"][place, slot]),
+            "candidate": pd.Series(columns["candidate"][row, slot], dtype="Int64"),
+            "negative_weight": pd.Series(w[row, slot]),
+            "share": pd.Series(w[row, slot] / columns["weight_negatives"][row]),
+            "similarity": pd.Series(columns["similarity"][row, slot]),
         }
     of_negative = {name: values.where(weighs) for name, values in of_negative.items()}
     return pd.DataFrame({**of_query, "rank": np.where(weighs, slot + 1, 0), **of_negative})

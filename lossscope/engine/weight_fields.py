@@ -1,4 +1,4 @@
-"""The weight field of an objective over (s₊, s₋) and its pair-weight curves, computed by calling the objective."""
+"""Compute the weight field of an objective over (s₊, s₋) and its pair-weight curves by calling the objective."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lossscope.spec import Spec
 
 TRIPLETS = ("con", "nca", "cir")
 PAIRS = ("con", "lin", "sig", "lin-ms", "sig-ms")
-FINE, COARSE = 201, 41  # points along a side; COARSE where the objective is called once a point
+FINE, COARSE = 201, 41  # points along a side; COARSE if the objective takes one call a point
 
 
 def weight_field(
@@ -26,17 +26,17 @@ def weight_field(
 ) -> pd.DataFrame:
     """Return W of queries with two candidates on a grid: columns objective, s_pos, s_neg, w_pos, w_neg.
 
-    w_pos = dL/ds₊ and w_neg = dL/ds₋ come from the objective itself, not from a formula: one call on points² queries.
+    w_pos = dL/ds₊ and w_neg = dL/ds₋ come from calling the objective on points² queries, not from a formula.
 
     Args:
         objective: a spec, the objective, or a function or module that computes a loss.
         low: smallest similarity.
         high: largest similarity.
-        points: points along each side of the grid; None: 201, or 41 for coupled objectives and black boxes, which are
-            called once a point.
+        points: points along each side of the grid; None: 201, or 41 for coupled objectives and black boxes, which take
+            one call a point.
 
     Raises:
-        InputError: the range is empty, or the weights depend on relative terms that are not given.
+        InputError: the range is empty, or the weights depend on missing relative terms.
     """
     objective = _build(objective)
     usual = COARSE if objective.coupled else FINE
@@ -49,10 +49,10 @@ def weight_field(
 
 
 def fields(specs: Mapping[str, str], low: float = -1.0, high: float = 1.0, points: int | None = None) -> pd.DataFrame:
-    """Concatenate the weight fields of all specs, ranges expanded; column objective is the title.
+    """Concatenate the weight fields of all specs, ranges expanded; the column objective is the title.
 
     Args:
-        specs: title -> spec; the objectives of a range are titled by their own specs.
+        specs: title -> spec; for a range, the spec of each objective is its title.
         low: smallest similarity.
         high: largest similarity.
         points: see `weight_field`.
@@ -60,9 +60,9 @@ def fields(specs: Mapping[str, str], low: float = -1.0, high: float = 1.0, point
     frames = []
     for title, spec in specs.items():
         expanded = expand("objectives", spec)
-        for one in expanded:
-            field = weight_field(one, low, high, points)
-            frames.append(field.assign(objective=title if len(expanded) == 1 else one))
+        for member in expanded:
+            field = weight_field(member, low, high, points)
+            frames.append(field.assign(objective=title if len(expanded) == 1 else member))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -76,7 +76,7 @@ def goal_specs(
 
     Args:
         triplets: names of triplet weights.
-        pairs: names of pair weights; empty: constant ones, left out of the titles.
+        pairs: names of pair weights; empty: constant pair weights, which titles do not name.
         options: fields of `goal`; margin 0.2 and tau 10, as in GOAL Figure 2, unless given.
         m: both relative terms of the -ms pairs.
     """
@@ -137,8 +137,8 @@ def objective_curves(
         low: smallest similarity.
         high: largest similarity.
         points: of each curve; 201 unless given.
-        other: s₊ while s₋ varies, and s₋ while s₊ varies, such as the medians of data; the label states them. None:
-            the middle of the range.
+        other: fixed s₊ while s₋ varies, and fixed s₋ while s₊ varies, such as medians of data; the label states them.
+            None: the middle of the range.
     """
     objective = _build(objective)
     steps = _steps(low, high, FINE if points is None else points)
@@ -156,17 +156,17 @@ def objective_curves(
 def weights_at(objective: ObjectiveLike, cloud: pd.DataFrame, limit: int = 2000) -> pd.DataFrame:
     """Return W at the (s₊, hardest s₋) of each query: the cloud with the columns objective, w_pos and w_neg.
 
-    w_pos = dL/ds₊ and w_neg = dL/ds₋ are those of a query with these two candidates only; the weights of its other
-    negatives are what the probes report.
+    w_pos = dL/ds₊ and w_neg = dL/ds₋ are for a query with these two candidates only; the probes report the weights of
+    its other negatives.
 
     Args:
         objective: a spec, the objective, or a function or module that computes a loss.
         cloud: columns s_pos, s_neg and any others.
-        limit: number of rows that are kept, evenly spaced, for an objective that is called once a point (coupled ones
+        limit: number of evenly spaced rows to keep for an objective that takes one call a point (coupled objectives
             and black boxes).
 
     Raises:
-        InputError: the weights depend on relative terms that are not given.
+        InputError: the weights depend on missing relative terms.
     """
     built = _build(objective)
     if built.coupled and len(cloud) > limit:
@@ -179,10 +179,10 @@ def weights_at(objective: ObjectiveLike, cloud: pd.DataFrame, limit: int = 2000)
 def weights_of(specs: Mapping[str, str], cloud: pd.DataFrame, limit: int = 2000) -> pd.DataFrame:
     """Concatenate `weights_at` of all specs, ranges expanded, and of all sources of the cloud.
 
-    Of a cloud with several epochs only the first and the last are used.
+    A cloud with several epochs keeps the first and the last.
 
     Args:
-        specs: title -> spec; the objectives of a range are titled by their own specs.
+        specs: title -> spec; for a range, the spec of each objective is its title.
         cloud: columns source, epoch, s_pos, s_neg and any others.
         limit: see `weights_at`.
     """
@@ -192,10 +192,10 @@ def weights_of(specs: Mapping[str, str], cloud: pd.DataFrame, limit: int = 2000)
     parts = []
     for title, spec in specs.items():
         expanded = expand("objectives", spec)
-        for one in expanded:
+        for member in expanded:
             for _, of_source in cloud.groupby("source", sort=False):
-                weights = weights_at(one, of_source, limit)
-                parts.append(weights.assign(objective=title if len(expanded) == 1 else one))
+                weights = weights_at(member, of_source, limit)
+                parts.append(weights.assign(objective=title if len(expanded) == 1 else member))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -211,7 +211,7 @@ def _build(objective: ObjectiveLike) -> Objective:
 
 
 def _label(objective: Objective) -> str:
-    """Return the short spec; the temperature or margin that an objective has alone is stated, default or not."""
+    """Return the short spec; if an objective has a single option, the label states it even at its default."""
     return spec_of(objective) if len(Spec.parse(spec_of(objective)).values) == 1 else short_spec(objective)
 
 

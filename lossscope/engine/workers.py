@@ -1,4 +1,4 @@
-"""Threads that take independent pieces of work, one core each; results come in the order of the pieces."""
+"""Run independent pieces of work in threads, one core each; results come in the order of the pieces."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ R = TypeVar("R")
 
 
 class Workers:
-    """So many threads; of one job everything is done in the thread of the caller, with all of its threads of torch.
+    """A pool of n threads; with n = 1 all work runs in the caller's thread, with all its threads of torch.
 
-    Threads and their memory are kept until the block of a `with` ends.
+    The threads and their memory live until the `with` block ends.
     """
 
     def __init__(self, jobs: int = 1) -> None:
@@ -31,12 +31,12 @@ class Workers:
         self._threads_of_torch = 0  # before the pool began
 
     def run(self, work: Callable[[P, Buffers], R], pieces: Iterable[P], ahead: int | None = None) -> Iterator[R]:
-        """Yield the result of each piece, in order; the next pieces are drawn while earlier ones are at work.
+        """Yield the result of each piece, in order; draw the next pieces while earlier pieces run.
 
         Args:
-            work: is given a piece, and memory of its thread.
-            pieces: are drawn in the thread of the caller, one for each job ahead of the results at most.
-            ahead: pieces that may be drawn ahead of the results, at most; None: one for each job.
+            work: called with a piece and the memory of its thread.
+            pieces: drawn in the caller's thread, at most one for each job ahead of the results.
+            ahead: number of pieces to draw ahead of the results, at most; None: one for each job.
         """
         most = self.jobs if ahead is None else min(self.jobs, ahead)
         if most == 1:
@@ -45,7 +45,7 @@ class Workers:
                 yield work(piece, buffers)
             return
         waiting: deque[Future[R]] = deque()
-        pool = self._started()
+        pool = self._start_pool()
         try:
             for piece in pieces:
                 waiting.append(pool.submit(self._in_thread, work, piece))
@@ -53,7 +53,7 @@ class Workers:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
-        finally:  # also where an error, or Ctrl-C, ends it: what has not begun never does
+        finally:  # also after an error or Ctrl-C: pieces that have not begun never do
             for future in waiting:
                 future.cancel()
             wait(waiting)
@@ -65,7 +65,7 @@ class Workers:
         with torch.inference_mode(False), torch.no_grad():
             return work(piece, self._memory.buffers)
 
-    def _started(self) -> ThreadPoolExecutor:
+    def _start_pool(self) -> ThreadPoolExecutor:
         if self._pool is None:
             self._threads_of_torch = torch.get_num_threads()
             self._pool = ThreadPoolExecutor(self.jobs, thread_name_prefix="lossscope")
@@ -79,14 +79,14 @@ class Workers:
         """End the threads."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
-            torch.set_num_threads(self._threads_of_torch)  # which threads that begin later would take from the last
+            torch.set_num_threads(self._threads_of_torch)  # later threads would inherit the last setting
             self._pool = None
 
 
 class Behind:
-    """Do one thing in a thread beside what comes next; each waits for the one before, and so does the end of the block.
+    """Run a piece of work in a background thread; each piece, and the end of the block, waits for the last piece.
 
-    With one job everything is done at once, in the thread of the caller.
+    With one job all work runs at once, in the caller's thread.
     """
 
     def __init__(self, jobs: int) -> None:
@@ -94,7 +94,7 @@ class Behind:
         self._last: Future[None] | None = None
 
     def do(self, work: Callable[[], None]) -> None:
-        """Begin a piece of work. Raises what the one before raised."""
+        """Begin a piece of work. Raises the error of the last piece, if any."""
         if self._pool is None:
             work()
             return
@@ -102,7 +102,7 @@ class Behind:
         self._last = self._pool.submit(work)
 
     def wait(self) -> None:
-        """Wait for the last piece of work, and raise what it raised."""
+        """Wait for the last piece of work, and raise its error, if any."""
         last, self._last = self._last, None
         if last is not None:
             last.result()
@@ -112,7 +112,7 @@ class Behind:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Wait for the last piece, also where the block raised an error, which then is the one that counts."""
+        """Wait for the last piece; an error of the block wins over an error of the piece."""
         try:
             if kind is None:
                 self.wait()
@@ -127,7 +127,7 @@ VARIABLE = "LOSSSCOPE_JOBS"
 
 
 def number_of_jobs(given: int | None = None) -> int:
-    """Return how many threads share the work: as given, else as LOSSSCOPE_JOBS says, else the cores of this process.
+    """Return the number of threads: as given, else LOSSSCOPE_JOBS, else the cores of this process.
 
     Processes that torchrun started on one machine have an equal share of its cores. Raises InputError for fewer than 1.
     """

@@ -75,7 +75,7 @@ def _rank_counts(rows: FoldedRows, positives: SparseMask, mask: SparseMask) -> R
     equal = (kept.at_least - kept.above).long() + (s == others).sum(2) - (columns >= 0).long()
     doubtful = torch.zeros(len(values), dtype=torch.bool, device=values.device)
     entries = mask.positives.rows if rows.dim == 1 else mask.positives.columns
-    doubtful[entries[rows.places]] = True
+    doubtful[entries[rows.differing]] = True
     return RankCounts(above, equal, columns, doubtful)
 
 

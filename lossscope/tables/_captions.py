@@ -12,11 +12,11 @@ from ._lines import Line
 from ._printed import PrintedTable
 from ._summary import format_value, span
 
-_ORIENTATION = "Published numbers are of other data and models than ours, and stand for orientation."
+_ORIENTATION = "Published numbers are for other data and models than ours; they only give an orientation."
 
 
 def settings(rows: pd.DataFrame) -> list[str]:
-    """Return eps, batch size and sampling, those that all rows share: `eps 0.01`."""
+    """Return those of eps, batch size and sampling that all rows share: `eps 0.01`."""
     parts = []
     for column in runs.SETTINGS:
         values = rows[column].dropna().map(format_value).unique()
@@ -45,7 +45,7 @@ def parameters(lines: Sequence[Line]) -> str:
 
 
 def deviation(lines: Sequence[Line]) -> str:
-    """Return the number of runs, their seeds, and what ± is."""
+    """Return the number of runs, their seeds, and the meaning of ±."""
     with_runs = [line for line in lines if len(line.rows)]
     rows = pd.concat([line.rows for line in with_runs])
     sizes = sorted({len(line.runs) for line in with_runs})
@@ -60,10 +60,10 @@ def deviation(lines: Sequence[Line]) -> str:
 
 
 def published_notes(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
-    """Return footnotes on the published rows: beside which of ours, what their numbers are, how parameters differ."""
+    """Return footnotes on the published rows: the matching rows of ours, their numbers, and differing parameters."""
     matched = [line for line in lines if len(line.rows) and len(line.printed)]
     if not matched and all(len(line.rows) for line in lines):
-        return [f"No row of {printed.about.cite} is of these data, models and objectives."]
+        return [f"{printed.about.cite} has no row for these data, models and objectives."]
     notes = [f"Published, {printed.about.cite}: {printed.about.deviation}."]
     pairs = dict.fromkeys(_pair(line) for line in matched)
     notes += [f"Published rows: {'; '.join(pairs)}."] if pairs else []
@@ -81,13 +81,13 @@ def _differences(lines: Sequence[Line], printed: PrintedTable) -> list[str]:
     each: dict[str, None] = {}
     for line in lines:
         row = line.rows.iloc[0]
-        own = {column: format_value(row[column]) for column in ("eps", "batch_size")}
-        differences = printed.differences(line.printed, line.spec, own)
+        stated = {column: format_value(row[column]) for column in ("eps", "batch_size")}
+        differences = printed.differences(line.printed, line.spec, stated)
         each |= dict.fromkeys([f"{line.objective_label}: {', '.join(differences)}"] if differences else [])
     return [f"Parameters that differ from the published row: {'; '.join(each)}."] if each else []
 
 
 def _is_other_data(data: str, dataset: str) -> bool:
-    """Return whether a label is not that of a published data set: `Flickr30k, 1K test` is flickr30k, `COCO` mscoco."""
+    """Return whether a label names another data set: `Flickr30k, 1K test` is flickr30k, `COCO` is mscoco."""
     label = re.sub(r"[^a-z0-9 ]", "", data.lower())
     return not label.startswith((dataset, dataset.removeprefix("ms")))

@@ -1,4 +1,4 @@
-"""A table of the counts of one family of losses: lines, legend, meaning and notes are the same for all families."""
+"""Build a table of counts for a family of losses: all families share its lines, legend, meaning and notes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def build_cocos_table(
 
     Args:
         name: of the table.
-        losses: what the caption calls them.
+        losses: their name in the caption.
         rows: summary rows of the probe `cocos` of these losses.
         statistics: its columns, in each direction.
         notes: footnotes.

@@ -1,7 +1,7 @@
-"""The best and the second number of a block, and which numbers differ from the best by a test.
+"""Mark the best and the second number of a block, and the numbers that differ from the best by a test.
 
-A test is a row: data, encoder, objective_label, statistic, direction, baseline (the label it was compared with), p_holm
-(corrected for all comparisons made), and perhaps `test`: each kind of test has a sign of its own.
+A test is a row: data, encoder, objective_label, statistic, direction, baseline (label of the other system), p_holm
+(corrected for all comparisons), and an optional `test`: each kind of test has a sign of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS = {"images": "paired permutation test over images", "seeds": "paired t-te
 
 @dataclass(frozen=True)
 class Contest:
-    """One column of a block, whose numbers are compared."""
+    """A column of a block, whose numbers are compared."""
 
     data: str  # label
     encoder: str  # label
@@ -36,9 +36,9 @@ class Contest:
     def mark(
         self, cells: Sequence[Cell], labels: Sequence[str], tests: pd.DataFrame | None, notes: Footnotes
     ) -> list[Cell]:
-        """Mark the best and the second cell, and with a sign those that differ from the best after Holm at 0.05.
+        """Mark the best and the second cell, and give a sign to cells that differ from the best after Holm at 0.05.
 
-        Where other cells of the column were tested, one that was not tested against the best gets a footnote.
+        If other cells of the column were tested, a cell that was not tested against the best gets a footnote.
 
         Args:
             cells: of the column.
@@ -81,7 +81,7 @@ def with_signs(tests: pd.DataFrame | None) -> pd.DataFrame | None:
 
 
 def describe_tests(tests: pd.DataFrame | None, columns: set[tuple[str, str]]) -> str:
-    """Return a sentence for the caption: which tests were made, of what, how corrected, at which level.
+    """Return a sentence for the caption: the tests, their metrics, the correction and the level.
 
     Args:
         tests: result of `with_signs`, or None.
@@ -101,7 +101,7 @@ def describe_tests(tests: pd.DataFrame | None, columns: set[tuple[str, str]]) ->
 
 
 def _signs(tests: pd.DataFrame, label: str, best: set[str], notes: Footnotes) -> list[str]:
-    """Return the signs of the tests by which a label differs from the best; a footnote's letter where there is none."""
+    """Return the signs of the tests in which a label differs from the best; a footnote's letter without a test."""
     with_best = (tests["objective_label"] == label) & tests["baseline"].isin(best)
     reversed_pair = (tests["baseline"] == label) & tests["objective_label"].isin(best)
     defined = tests[(with_best | reversed_pair) & tests["p_holm"].notna()]

@@ -1,4 +1,4 @@
-"""Letters of footnotes, and marks of cells."""
+"""Number footnotes with letters, and join the marks of cells."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Footnotes:
         return _letters(self._texts.index(text))
 
     def texts(self) -> tuple[str, ...]:
-        """Return the footnotes as they are printed below a table."""
+        """Return the footnotes as printed below a table."""
         return tuple(f"[{_letters(number)}] {text}" for number, text in enumerate(self._texts))
 
 
 def join_marks(*marks: str) -> str:
-    """Join the marks of one cell, each once, empty ones left out: `a,†`."""
-    return ",".join(dict.fromkeys(one for mark in marks for one in mark.split(",") if one))
+    """Join the marks of a cell, each once, without empty marks: `a,†`."""
+    return ",".join(dict.fromkeys(letter for mark in marks for letter in mark.split(",") if letter))
 
 
 def _letters(number: int) -> str:

@@ -25,7 +25,7 @@ _UNITS = "R@1 in %. Rows: pair weight P; columns: triplet weight T."
 
 @dataclass(frozen=True)
 class GoalGrids:
-    """A printed table of grids, one for each model and direction; best and second are marked in a whole grid."""
+    """A printed table of grids, one for each model and direction; a grid has one best and one second cell."""
 
     number: int  # of the table in the paper
 
@@ -35,17 +35,17 @@ class GoalGrids:
         return f"xuan2023_{self.number}"
 
     def build(self, frame: pd.DataFrame, tests: pd.DataFrame | None = None, all_printed: bool = False) -> list[Table]:
-        """Return a table per data set, model and direction of rows of `recall` of runs trained with goal.
+        """Return a table per data set, model and direction, from rows of `recall` of runs trained with goal.
 
-        Models that the paper has in another table are left out.
+        Models of another table of the paper are left out.
 
         Args:
             frame: rows of runs, with runs.COLUMNS.
             tests: tests against the best of each grid, or None.
-            all_printed: whether printed grids without a run of ours are tables too.
+            all_printed: also return printed grids without a run of ours.
 
         Raises:
-            InputError: rows are missing, or cannot stand in one table.
+            InputError: rows are missing, or do not fit into one table.
         """
         printed, tests = PrintedTable.read("xuan2023_goal", self.number), _contest.with_signs(tests)
         of_probe = runs.select_probe(frame, "recall", self.name)
@@ -69,13 +69,13 @@ class GoalGrids:
         ]
 
     def _select_models(self, rows: pd.DataFrame, printed: PrintedTable) -> pd.DataFrame:
-        """Return the rows of models of the table, or without a published name. Raises NoRows when there is none."""
+        """Return the rows of the table's models, or without a published name. Raises NoRows without any."""
         selected = rows["method"].isna() | rows["method"].isin(list(printed.rows["method"]))
         if not selected.any():
             expected, got = (", ".join(frame["method"].dropna().unique()) for frame in (printed.rows, rows))
             raise NoRows(
-                f"table {self.name} must have models of it ({expected}) or without a published name; got {got}. "
-                "Build the table that they belong to"
+                f"table {self.name} must have its own models ({expected}) or models without a published name; got "
+                f"{got}. Build the table of these models"
             )
         return rows[selected]
 
@@ -127,11 +127,11 @@ class GoalGrids:
 
 
 def _without_runs(lines: Sequence[Line], printed: PrintedTable) -> list[Line]:
-    """Return lines for the printed combinations of a grid that no run of ours has."""
+    """Return lines for printed combinations of a grid without a run of ours."""
     first, row = lines[0], lines[0].rows.iloc[0]
     printed_cells = {key: printed.line(row["dataset"], row["method"], key) for key in printed.objectives()}
-    own = {line.key for line in lines}
-    missing = {key: cells for key, cells in printed_cells.items() if len(cells) and key not in own}
+    keys = {line.key for line in lines}
+    missing = {key: cells for key, cells in printed_cells.items() if len(cells) and key not in keys}
     return [
         replace(first, key=key, objective_label="", spec="", rows=first.rows[:0], printed=cells)
         for key, cells in missing.items()
@@ -139,7 +139,7 @@ def _without_runs(lines: Sequence[Line], printed: PrintedTable) -> list[Line]:
 
 
 def _by_key(lines: Sequence[Line], table: str) -> dict[Key, Line]:
-    """Return the line of each combination. Raises InputError where two lines have the same."""
+    """Return the line of each combination. Raises InputError if two lines have the same combination."""
     by_key: dict[Key, Line] = {}
     for line in lines:
         other = by_key.setdefault(line.key, line)
@@ -152,14 +152,14 @@ def _by_key(lines: Sequence[Line], table: str) -> dict[Key, Line]:
 
 
 def _cells(by_key: dict[Key, Line], column: Column, printed: PrintedTable, letters: Footnotes) -> dict[Key, Cell]:
-    """Return a cell per combination, marked where a seed is missing that others have."""
+    """Return a cell per combination; a mark says that it lacks a seed of others."""
     seeds = {seed for line in by_key.values() for seed in line.rows["seed"].dropna()}
     cells = {}
     for key, line in by_key.items():
-        own = cell(line, column, printed, letters)
+        number = cell(line, column, printed, letters)
         ours = not column.printed and not line.rows.empty
         mark = runs.missing_seeds_mark(line.rows, seeds, letters) if ours else ""
-        cells[key] = replace(own, mark=join_marks(own.mark, mark))
+        cells[key] = replace(number, mark=join_marks(number.mark, mark))
     return cells
 
 

@@ -1,4 +1,4 @@
-"""What of a table is laid out: cells under headings, and the texts around them."""
+"""The parts of a table that are laid out: cells under headings, and the texts around them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Header = tuple[str, str]
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells under (group, column) headers, with a caption and footnotes: a table, or the shown part of one."""
+    """Rows of cells under (group, column) headers, with a caption and footnotes: a table, or the shown part of it."""
 
     name: str  # of its files, and of its label in LaTeX
     caption: str
@@ -22,22 +22,22 @@ class Grid:
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()  # footnotes
     legend: tuple[str, ...] = ()  # of columns, a line each: `C_neg: negatives with weight above eps, per query`
-    meaning: tuple[str, ...] = ()  # sentences that say what the numbers mean
+    meaning: tuple[str, ...] = ()  # sentences about the meaning of the numbers
 
     @property
     def headings(self) -> tuple[str, ...]:
-        """One flat name per column: `i2t R@1`."""
+        """A flat name per column: `i2t R@1`."""
         return tuple(f"{group} {column}".strip() for group, column in self.columns)
 
     @property
     def text_columns(self) -> list[bool]:
-        """Whether each column has text."""
+        """For each column, whether it has text."""
         columns = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.columns)
         return [any(cell.text is not None for cell in column) for column in columns]
 
     @property
     def printable(self) -> Grid:
-        """The same with every text on one line, and with control characters of names written as \\xNN."""
+        """The grid with every text on one line and control characters of names as \\xNN."""
         return replace(
             self,
             caption=one_line(self.caption),
@@ -55,13 +55,13 @@ class Grid:
 
     @property
     def texts_below(self) -> tuple[str, ...]:
-        """The texts below the cells: the legend in one, what the numbers mean, footnotes."""
+        """The texts below the cells: the legend as one text, the meaning of the numbers, footnotes."""
         legend = "; ".join(line.rstrip(".") for line in self.legend)
         return tuple(text for text in (f"{legend}." if legend else "", " ".join(self.meaning), *self.notes) if text)
 
 
 def one_line(text: str) -> str:
-    r"""Return a text on one line, with what cannot be printed as \xNN or \uNNNN."""
+    r"""Return a text on one line, with unprintable characters as \xNN or \uNNNN."""
     return show_text(text.replace("\n", " ").replace("\t", " "))
 
 
@@ -70,7 +70,7 @@ def _printable_cell(cell: Cell) -> Cell:
 
 
 def group_spans(groups: list[str]) -> list[tuple[str, list[int]]]:
-    """Return each group with the places of its columns; a column without a group is on its own."""
-    keyed = [(group or f"\0{place}", place) for place, group in enumerate(groups)]
+    """Return each group with the indices of its columns; a column without a group stands alone."""
+    keyed = [(group or f"\0{index}", index) for index, group in enumerate(groups)]
     runs = itertools.groupby(keyed, key=lambda item: item[0])
-    return [("" if key.startswith("\0") else key, [place for _, place in items]) for key, items in runs]
+    return [("" if key.startswith("\0") else key, [index for _, index in items]) for key, items in runs]

@@ -13,25 +13,25 @@ from .cells import Cell
 
 
 def latex(grid: Grid) -> str:
-    """Write a booktabs float, or several where it is long; `\\resizebox` only mends what the estimate misses."""
+    """Write a booktabs float, or several for a long table; `\\resizebox` only corrects the estimated width."""
     layout = arrange_latex(grid)
     pages = floats(grid, layout)
-    return "\n".join(_float(grid, layout, own, place, len(pages)) for place, own in enumerate(pages)) + "\n"
+    return "\n".join(_float(grid, layout, sheets, number, len(pages)) for number, sheets in enumerate(pages)) + "\n"
 
 
-def _float(grid: Grid, layout: Layout, sheets: Sequence[Sheet], place: int, of: int) -> str:
+def _float(grid: Grid, layout: Layout, sheets: Sequence[Sheet], number: int, of: int) -> str:
     name = re.sub("[^a-zA-Z0-9-]+", "-", grid.name)
     caption = (
         rf"\caption{{{latex_text(without_commands(grid.caption))}}}"
-        if place == 0
+        if number == 0
         else rf"\caption[]{{(continued from Table~\ref{{tab:{name}}})}}"
     )
-    notes = [text for note in grid.texts_below if (text := without_commands(note))] if place == of - 1 else []
+    notes = [text for note in grid.texts_below if (text := without_commands(note))] if number == of - 1 else []
     lines = [
         r"\begin{table}[htbp]",
         r"\centering",
         caption,
-        *([rf"\label{{tab:{name}}}"] if place == 0 else []),
+        *([rf"\label{{tab:{name}}}"] if number == 0 else []),
         rf"{layout.size}\setlength{{\tabcolsep}}{{{GAP / 2:g}pt}}",
         r"\par\smallskip",
         *("\n\\par\\medskip\n".join(_tabular(sheet, layout) for sheet in sheets).splitlines()),
@@ -58,8 +58,10 @@ def _tabular(sheet: Sheet, layout: Layout) -> str:
 
 
 def _group_lines(groups: list[tuple[str, list[int]]]) -> list[str]:
-    cells = [rf"\multicolumn{{{len(places)}}}{{c}}{{{latex_text(group)}}}" if group else "" for group, places in groups]
-    rules = [rf"\cmidrule(lr){{{places[0] + 1}-{places[-1] + 1}}}" for group, places in groups if group]
+    cells = [
+        rf"\multicolumn{{{len(columns)}}}{{c}}{{{latex_text(group)}}}" if group else "" for group, columns in groups
+    ]
+    rules = [rf"\cmidrule(lr){{{columns[0] + 1}-{columns[-1] + 1}}}" for group, columns in groups if group]
     return [" & ".join(cells) + r" \\", " ".join(rules)]
 
 

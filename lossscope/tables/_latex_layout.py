@@ -1,4 +1,4 @@
-r"""How is a table set in LaTeX? In smaller letters, then in blocks of columns, then in floats no higher than a page."""
+r"""How does a table fit on a page in LaTeX? In smaller letters, then in blocks of columns, then in several floats."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ._grid import Grid
 from ._sheets import Sheet, arrange, plain
 from .cells import Cell
 
-WIDTH = 390.0  # points of a line that tables are made for; that of article is 345, of NeurIPS and ICLR 397
-HEIGHT = 520.0  # points of a float; a page of article has 550, of NeurIPS and ICLR 650
+WIDTH = 390.0  # points of a line, for the layout; article has 345, NeurIPS and ICLR have 397
+HEIGHT = 520.0  # points of a float; a page of article has 550, pages of NeurIPS and ICLR have 650
 GAP = 8.0  # points between two columns
 _SIZES = ((r"\small", 0.9), (r"\footnotesize", 0.8), (r"\scriptsize", 0.7))  # of letters, relative to 10 points
-_CAPS = (200.0, 130.0, 90.0, 60.0)  # points of a text, in letters of 10 points; a longer one is a paragraph
+_CAPS = (200.0, 130.0, 90.0, 60.0)  # points of a text, in letters of 10 points; a longer text is a paragraph
 _LEADING = 12.2  # points from line to line, in letters of 10 points
 _RULES, _BETWEEN = 16.0, 9.0  # points of a sheet's rules, and between two sheets
 _COMPANY = 3  # rows that stand together at the foot or the head of a page
@@ -25,31 +25,31 @@ _OF_LETTER = {letter: points for letters, points in _POINTS.items() for letter i
 
 @dataclass(frozen=True)
 class Layout:
-    """How a table is set."""
+    """The layout of a table."""
 
     size: str  # of its letters
     scale: float  # of these letters, relative to 10 points
-    cap: float  # points of a text, in letters of 10 points; a longer one is a paragraph
+    cap: float  # points of a text, in letters of 10 points; a longer text is a paragraph
     sheets: list[Sheet]
 
     @property
     def width(self) -> float:
-        """Return the estimated width of the widest sheet in points."""
+        """Estimated width of the widest sheet in points."""
         return max(sheet.width(lambda cell: self.scale * points(cell, self.cap), GAP) for sheet in self.sheets)
 
     def row_height(self, row: Sequence[Cell]) -> float:
-        """Return the estimated height of a row in points; that of its longest paragraph."""
+        """Return the estimated height of a row in points, from its longest paragraph."""
         lines = max((_lines(cell, self.cap) for cell in row if cell.text is not None), default=1)
         return lines * self.scale * _LEADING
 
     def head_height(self, sheet: Sheet) -> float:
-        """Return the estimated height of what stands above the rows of a sheet, and of its rules, in points."""
+        """Return the estimated height of the headings and rules of a sheet in points."""
         lines = len(sheet.heads) + any(sheet.groups)
         return lines * self.scale * _LEADING + _RULES
 
 
 def arrange_latex(grid: Grid) -> Layout:
-    r"""Return the layout in the largest letters in which the table fits; in blocks, in \footnotesize, where none do."""
+    r"""Return the layout in the largest letters in which the table fits; else in blocks, in \footnotesize."""
     for (size, scale), cap in itertools.product(_SIZES, _CAPS[:2]):
         layout = Layout(size, scale, cap, [plain(grid)])
         if layout.width <= WIDTH:
@@ -63,11 +63,11 @@ def arrange_latex(grid: Grid) -> Layout:
 
 
 def floats(grid: Grid, layout: Layout) -> list[list[Sheet]]:
-    """Return the sheets of each float, cut between rows where a page ends; the last one has room for the texts below.
+    """Return the sheets of each float, cut between rows where a page ends; the last has room for the texts below.
 
     Args:
         grid: the table, for its caption and the texts below.
-        layout: its sheets, and the letters they are set in.
+        layout: its sheets and their letters.
     """
     pages: list[list[Sheet]] = [[]]
     room = HEIGHT - _caption_height(grid)
@@ -90,17 +90,17 @@ def floats(grid: Grid, layout: Layout) -> list[list[Sheet]]:
 
 
 def float_height(grid: Grid, layout: Layout, sheets: Sequence[Sheet], is_last: bool = True) -> float:
-    """Return the estimated height of a float in points, with its caption and, of the last one, the texts below."""
+    """Return the estimated height of a float in points, with its caption and, for the last, the texts below."""
     return _caption_height(grid) + _height(sheets, layout) + (_height_below(grid) if is_last else 0.0)
 
 
 def points(cell: Cell, cap: float = _CAPS[0]) -> float:
-    """Return about how wide a cell is in points, in Computer Modern of 10 points, where a text has `cap` at most."""
+    """Return the estimated width of a cell in points, in Computer Modern of 10 points; a text has `cap` at most."""
     return min(_natural(cell), cap) if cell.text is not None else _natural(cell)
 
 
 def is_paragraph(cell: Cell, cap: float) -> bool:
-    """Is a cell a text that is too wide for one line?"""
+    """Return whether a cell is a text too wide for one line."""
     return cell.text is not None and _natural(cell) >= cap
 
 
@@ -111,7 +111,7 @@ def _natural(cell: Cell) -> float:
 
 
 def _lines(cell: Cell, cap: float) -> int:
-    """Return the lines of a text; ragged ones waste about a seventh of each."""
+    """Return the number of lines of a text; ragged lines waste about a seventh."""
     return math.ceil(1.15 * _natural(cell) / cap) if is_paragraph(cell, cap) else 1
 
 
@@ -128,7 +128,7 @@ def _height_below(grid: Grid) -> float:
 
 
 def _rows_within(rows: Sequence[tuple[Cell, ...]], height: float, layout: Layout) -> int:
-    """Return how many of the first rows fit in a height."""
+    """Return how many of the first rows fit into a height."""
     for number, row in enumerate(rows):
         height -= layout.row_height(row)
         if height < 0:
@@ -137,12 +137,12 @@ def _rows_within(rows: Sequence[tuple[Cell, ...]], height: float, layout: Layout
 
 
 def _height(sheets: Sequence[Sheet], layout: Layout) -> float:
-    own = (layout.head_height(sheet) + sum(map(layout.row_height, sheet.rows)) for sheet in sheets)
-    return sum(own) + _BETWEEN * (len(sheets) - 1)
+    heights = (layout.head_height(sheet) + sum(map(layout.row_height, sheet.rows)) for sheet in sheets)
+    return sum(heights) + _BETWEEN * (len(sheets) - 1)
 
 
 def _last_two(sheets: Sequence[Sheet]) -> list[list[Sheet]]:
-    """Return the last float as two, the second with the last few rows and room for the texts below them."""
+    """Cut the last float in two, so that the second has a few rows and room for the texts below."""
     *others, last = sheets
     kept = len(last.rows) - min(_COMPANY, max(1, len(last.rows) - 1))
     if kept:

@@ -1,4 +1,4 @@
-"""Text for LaTeX: special characters escaped, names of statistics as formulas, long words that can be broken."""
+"""Write text for LaTeX: escape special characters, typeset names of statistics, let long words break."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     '"': r"\textquotedbl{}",
-    "[": "{[}",  # a row that starts with [ would be read as the option of \\
+    "[": "{[}",  # \\ would read a row that starts with [ as its option
     "*": "{*}",
     "…": r"\dots{}",
     "“": "``",
@@ -43,7 +43,7 @@ _LATEX = {
     "`": r"\textasciigrave{}",
 }
 _STATISTIC = re.compile(r"(?<![\w@])(?:([CW])_(q_all|q|B|0|neg|low|pos)|N_(eff)|s_(pos|neg))(?!\w)")
-_LONG = 24  # letters of a word that TeX cannot be left to place on a line
+_LONG = 24  # letters of a word, at most, that needs no break points
 _BREAK = r"\allowbreak{}"
 
 
@@ -58,9 +58,9 @@ def without_commands(text: str) -> str:
 
 
 def latex_text(text: str) -> str:
-    r"""Escape a text for LaTeX; characters that LaTeX may not have are written as code points.
+    r"""Escape a text for LaTeX; write characters that LaTeX may lack as code points.
 
-    Names of statistics become formulas, and words as long as paths and specs can be broken after their signs.
+    Names of statistics become formulas. Long words such as paths and specs can break after their signs.
 
     >>> print(latex_text("50% & a_b: C_neg"))
     50\% \& a\_b: $C_{\mathrm{neg}}$
@@ -79,7 +79,7 @@ def _word(word: str) -> str:
 def _formula(name: str) -> str:
     r"""Return `C_q_all` as `$C_{q,\mathrm{all}}$`."""
     letter, _, index = name.partition("_")
-    words = [one if len(one) == 1 else rf"\mathrm{{{one}}}" for one in index.split("_")]
+    words = [word if len(word) == 1 else rf"\mathrm{{{word}}}" for word in index.split("_")]
     return f"${letter}_{{{','.join(words)}}}$"
 
 

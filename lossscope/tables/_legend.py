@@ -1,4 +1,4 @@
-"""What the columns of a table are: a line each, from the docstrings of the probes."""
+"""Explain the columns of a table, a line each, from the docstrings of the probes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cache
 
 from lossscope.declarations import declarations
 
-_LINES = 14  # at most: a longer legend is a page of the documentation
-_ELSEWHERE = "What each statistic is: `lossscope list probes`, and docs/probes.md."
+_LINES = 14  # lines, at most: a longer legend belongs into the documentation
+_ELSEWHERE = "`lossscope list probes` and docs/probes.md explain each statistic."
 
 
 def legend(statistics: Iterable[tuple[str, str]]) -> tuple[str, ...]:
@@ -19,18 +19,18 @@ def legend(statistics: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     Args:
         statistics: (probe, statistic) in the order of the lines.
     """
-    names: dict[str, dict[str, None]] = {}  # explanation -> statistics that it is of
+    names: dict[str, dict[str, None]] = {}  # explanation -> its statistics
     for probe, name in statistics:
         if text := explanations(probe.partition(":")[0]).get(name):
             names.setdefault(text, {})[name] = None
-    lines = tuple(f"{', '.join(own)}: {text}" for text, own in names.items())
+    lines = tuple(f"{', '.join(same)}: {text}" for text, same in names.items())
     return lines if len(lines) <= _LINES else (_ELSEWHERE,)
 
 
 @cache
 def explanations(probe: str) -> dict[str, str]:
-    """Return statistic -> what it is, the first sentence of its entry below `Statistics:` in the probe's docstring."""
-    texts = {one.name: one.text for one in declarations("probes")}
+    """Return statistic -> explanation, the first sentence of its entry below `Statistics:` in the probe's docstring."""
+    texts = {probe_declaration.name: probe_declaration.text for probe_declaration in declarations("probes")}
     entries = _entries(texts.get(probe, ""))
     return {name.strip(): _first_sentence(what) for names, what in entries for name in names.split(",")}
 
@@ -40,7 +40,9 @@ def _entries(docstring: str) -> list[tuple[str, str]]:
     _, _, below = docstring.partition("Statistics:\n")
     block = textwrap.dedent(below.split("\n\n")[0])
     entries = re.split(r"\n(?=\S)", block)
-    return [(names, " ".join(what.split())) for names, colon, what in (one.partition(":") for one in entries) if colon]
+    return [
+        (names, " ".join(what.split())) for names, colon, what in (entry.partition(":") for entry in entries) if colon
+    ]
 
 
 def _first_sentence(text: str) -> str:

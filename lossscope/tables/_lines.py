@@ -1,4 +1,4 @@
-"""The lines of a paper's table: runs of one objective and setting, beside the printed row."""
+"""Build the lines of a paper's table: runs of one objective and setting beside the printed row."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from .cells import DASH
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a table. Either `rows` or `printed` may be empty."""
+    """A line of a table. Either `rows` or `printed` may be empty."""
 
     data: str  # label
     encoder: str  # label
     objective_label: str
-    settings: dict[str, str]  # those of eps, batch size and sampling that differ within the table
+    settings: dict[str, str]  # of eps, batch size and sampling, those that differ within the table
     key: Key  # of the objective
-    spec: str  # the objective as it was counted, or trained
+    spec: str  # the objective of the counts, or of the training
     rows: pd.DataFrame  # of our runs
     printed: pd.DataFrame  # of the paper
 
     @property
     def block(self) -> tuple[str, ...]:
-        """Data, encoder and settings: lines of one block are compared."""
+        """Data, encoder and settings: lines of the same block are compared."""
         return self.data, self.encoder, *self.settings.values()
 
     @cached_property
@@ -52,12 +52,12 @@ class Line:
         return values
 
     def values(self, statistic: str, direction: str, convention: str | None) -> dict[str, float]:
-        """Return run -> value of a statistic; empty where no run has it."""
+        """Return run -> value of a statistic; empty if no run has it."""
         return self._values.get((statistic, direction, convention), {})
 
     @property
     def parameters(self) -> str:
-        """Parameters of the objective: `tau 0.1`; without the two weights of goal, which are part of the key."""
+        """Parameters of the objective: `tau 0.1`; without the two weights of goal, which belong to the key."""
         values = Spec.parse(self.spec).values.items() if self.spec else ()
         shown = [(k, v) for k, v in values if not (self.key[0] == "goal" and k in ("triplet", "pair"))]
         return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in shown)
@@ -66,13 +66,13 @@ class Line:
 def build_lines(rows: pd.DataFrame, printed: PrintedTable, frame: pd.DataFrame) -> list[Line]:
     """Return the lines of our runs.
 
-    Data and encoders are in order of appearance, objectives in printed order; those that are not printed come last, in
-    order of appearance.
+    Data and encoders come in order of appearance, objectives in printed order. Objectives that are not printed come
+    last, in order of appearance.
 
     Args:
         rows: of the runs in the table.
         printed: the table in print.
-        frame: rows of all runs, which the order of appearance is taken from.
+        frame: rows of all runs, for the order of appearance.
     """
     varying = [c for c in runs.SETTINGS if rows[c].map(format_value).nunique() > 1]
     keys = [*runs.LABELS, *varying]
@@ -92,17 +92,17 @@ def select_rows(
     keys: Sequence[Key],
     extra: Callable[[pd.DataFrame], pd.Series[bool]] | None = None,
 ) -> pd.DataFrame:
-    """Return the rows that belong in a table: of its data sets, or of data without a published name.
+    """Return the rows that belong into a table: those of its data sets, or of data without a published name.
 
     Args:
         rows: of runs.
         printed: the table in print.
         table: its name, for messages.
-        keys: the objectives of the table; empty: all are.
-        extra: which rows of other objectives belong in it too.
+        keys: the objectives of the table; empty: all objectives.
+        extra: selects further rows of other objectives.
 
     Raises:
-        NoRows: no row does.
+        NoRows: no row belongs into the table.
     """
     sets = set(printed.rows["dataset"].dropna())
     selected = rows["dataset"].isna() | rows["dataset"].isin(sets)
@@ -120,7 +120,7 @@ def select_rows(
 
 
 def left_out_note(rows: pd.DataFrame, selected: pd.DataFrame) -> list[str]:
-    """Return a footnote on runs of the same objectives whose data or models do not belong in the table."""
+    """Return a footnote on runs of the same objectives whose data or models do not belong into the table."""
     others = rows[~rows["run"].isin(selected["run"]) & rows["spec"].isin(selected["spec"])]
     labels = dict.fromkeys(
         f"{row['objective_label']} on {row['data']}" for _, row in others.drop_duplicates("run").iterrows()
@@ -129,15 +129,15 @@ def left_out_note(rows: pd.DataFrame, selected: pd.DataFrame) -> list[str]:
 
 
 def learnt_parameters_note(rows: pd.DataFrame) -> list[str]:
-    """Return a footnote on counts with an objective whose parameters were learnt, so that they differ from its spec."""
+    """Return a footnote on counts with learnt parameters, which differ from the spec of the objective."""
     counted = rows[(rows["probe"] != "recall") & (rows["objective"] != rows["spec"])].drop_duplicates("run")
     each = [f"{row['run']}: {row['objective']}" for _, row in counted.iterrows()]
     return [f"Counted with the parameters that the checkpoint states: {'; '.join(each)}."] if each else []
 
 
 def printed_lines(printed: PrintedTable, lines: Sequence[Line]) -> list[Line]:
-    """Return the printed rows that have no line of ours, in printed order."""
-    beside = {place for line in lines for place in line.printed.index}
+    """Return the printed rows without a line of ours, in printed order."""
+    beside = {index for line in lines for index in line.printed.index}
     settings = dict.fromkeys(lines[0].settings, DASH)
     rest = printed.rows[~printed.rows.index.isin(beside)]
     no_rows = lines[0].rows[:0]
@@ -150,8 +150,8 @@ def printed_lines(printed: PrintedTable, lines: Sequence[Line]) -> list[Line]:
 
 
 def _places(values: Iterable[Any]) -> dict[Any, int]:
-    """Return each value's place in order of appearance."""
-    return {value: place for place, value in enumerate(dict.fromkeys(values))}
+    """Return value -> its position in order of appearance."""
+    return {value: position for position, value in enumerate(dict.fromkeys(values))}
 
 
 def _line(part: pd.DataFrame, labels: dict[str, str], printed: PrintedTable) -> Line:

@@ -1,4 +1,4 @@
-"""A paper's table built from our runs: our numbers beside the published ones, a line per objective."""
+"""Build a paper's table from our runs: our numbers beside the published ones, a line per objective."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Measure:
 
     direction: str  # i2t, t2i or both
     statistic: str
-    metric: str = ""  # its name in the CSV files of published/; empty: the statistic
+    metric: str = ""  # name in the CSV files of published/; empty: the statistic
     digits: int = 1  # decimals
     better: Better = None
 
     @property
     def heading(self) -> str:
-        """`i2t R@1`; without a direction where it is of both."""
+        """`i2t R@1`; without a direction if it covers both."""
         return self.statistic if self.direction == "both" else f"{self.direction} {self.statistic}"
 
     @property
@@ -47,7 +47,7 @@ class Column:
     """A measure as we counted it, or as published."""
 
     measure: Measure
-    convention: str | None = None  # that we counted by; None: there is only one
+    convention: str | None = None  # of our counts; None: there is only one
     printed: bool = False  # published numbers
 
     @property
@@ -62,10 +62,10 @@ class Paper:
 
     paper: str  # name of the CSV file in published/
     number: int  # of the table in the paper
-    probe: str  # whose rows fill it
-    parts: Mapping[str, Sequence[Measure]]  # suffix of a table's name -> its measures; several where one is too wide
+    probe: str  # its rows fill the table
+    parts: Mapping[str, Sequence[Measure]]  # suffix of a table's name -> its measures; several if one is too wide
     units: str  # sentence of the caption
-    any_objective: bool = False  # whether objectives that the paper does not have belong in it too
+    any_objective: bool = False  # whether objectives that the paper lacks belong into it, too
     notes: tuple[str, ...] = ()  # footnotes
     derived: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows  # adds rows of statistics computed from others
 
@@ -86,11 +86,11 @@ class Paper:
         Args:
             frame: rows of runs, with runs.COLUMNS.
             tests: tests against the best of each block, or None.
-            all_printed: whether printed rows without a run of ours are lines too.
-            extra: which rows of other objectives belong in it too.
+            all_printed: also show printed rows without a run of ours.
+            extra: selects further rows of other objectives.
 
         Raises:
-            InputError: rows are missing, or cannot stand in one table.
+            InputError: rows are missing, or do not fit into one table.
         """
         printed, tests = PrintedTable.read(self.paper, self.number), _contest.with_signs(tests)
         of_probe = runs.select_probe(frame, self.probe, self.name)
@@ -107,7 +107,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class _Part:
-    """One table of a Paper, with some of its measures."""
+    """One of the tables of a Paper, with a part of its measures."""
 
     paper: Paper
     suffix: str  # of its name
@@ -135,13 +135,13 @@ class _Part:
         return Table(name, self._caption(lines, rows), headers, tuple(map(tuple, body)), footnotes)
 
     def _conventions(self, rows: pd.DataFrame) -> tuple[Sequence[str | None], list[str]]:
-        """Return the conventions that get columns, and a footnote on those whose counts equal the corrected ones."""
+        """Return the conventions that get columns, and a footnote on conventions that equal the corrected counts."""
         names = [name for name in CONVENTIONS if (rows["convention"] == name).any()]
         measures = {(measure.direction, measure.statistic) for measure in self.measures}
         of_measures = rows[[pair in measures for pair in zip(rows["direction"], rows["statistic"], strict=True)]]
         wide = of_measures.pivot_table(index=["run", "direction", "statistic"], columns="convention", values="mean")
         same = [name for name in names[1:] if "corrected" in wide and name in wide and _equals_corrected(wide, name)]
-        note = [f"Counted as {' and as '.join(same)} these are the same as corrected."] if same else []
+        note = [f"Counts by the convention {' and '.join(same)} equal the corrected counts."] if same else []
         return [name for name in names if name not in same] or [None], note
 
     def _columns(self, conventions: Sequence[str | None]) -> list[Column]:
@@ -154,8 +154,8 @@ class _Part:
     def _mark_best(
         self, lines: Sequence[Line], body: list[list[Cell]], columns: Sequence[Column | None], letters: Footnotes
     ) -> None:
-        """Replace our cells in `body` by marked ones, block by block."""
-        for place, column in enumerate(columns):
+        """Mark our cells in `body`, block by block."""
+        for index, column in enumerate(columns):
             if column is None or column.printed:
                 continue
             for block in dict.fromkeys(line.block for line in lines):
@@ -163,9 +163,9 @@ class _Part:
                 measure = column.measure
                 contest = Contest(block[0], block[1], measure.statistic, measure.direction, measure.better)
                 labels = [lines[k].objective_label for k in of_block]
-                marked = contest.mark([body[k][place] for k in of_block], labels, self.tests, letters)
+                marked = contest.mark([body[k][index] for k in of_block], labels, self.tests, letters)
                 for k, marked_cell in zip(of_block, marked, strict=True):
-                    body[k][place] = marked_cell
+                    body[k][index] = marked_cell
 
     def _caption(self, lines: Sequence[Line], rows: pd.DataFrame) -> str:
         about = self.printed.about
@@ -183,7 +183,7 @@ class _Part:
 
 
 def cell(line: Line, column: Column, printed: PrintedTable, notes: Footnotes) -> Cell:
-    """Return the published number, or the mean of ours over seeds, marked where its counter is wrong."""
+    """Return the published number, or the mean of ours over seeds; a mark says that the released counter is wrong."""
     measure = column.measure
     if column.printed:
         return printed.cell(line.printed, measure.direction, measure.published, notes)
@@ -206,28 +206,28 @@ UNITS = "Recall in %, rsum (the sum of the six recalls) in points."
 
 
 def dash_note(body: Sequence[Sequence[Cell]]) -> list[str]:
-    """Return the footnote on dashes, where there are any."""
+    """Return the footnote on dashes, if there are any."""
     return [DASH_NOTE] if any(cell.missing for row in body for cell in row) else []
 
 
 def _equals_corrected(wide: pd.DataFrame, name: str) -> bool:
-    """Return whether all numbers of a convention equal those of `corrected`."""
+    """Return whether all numbers of a convention equal the numbers of `corrected`."""
     corrected, other = wide["corrected"], wide[name]
     return bool(((corrected == other) | (corrected.isna() & other.isna())).all())
 
 
 def _common_labels(lines: Sequence[Line]) -> dict[str, str]:
-    """Return data and encoder, where all lines have the same."""
+    """Return data and encoder, if all lines share them."""
     values = {"data": {line.data for line in lines}, "encoder": {line.encoder for line in lines}}
     return {name: next(iter(labels)) for name, labels in values.items() if len(labels) == 1}
 
 
 def _line_labels(lines: Sequence[Line]) -> Callable[[Line], dict[str, str]]:
-    """Return a function of a line to its first cells: data and encoder where they differ, the loss, its settings."""
+    """Return a function from a line to its first cells: data and encoder if they differ, the loss, its settings."""
     common = _common_labels(lines)
 
     def labels(line: Line) -> dict[str, str]:
-        every = {"data": line.data, "encoder": line.encoder, "loss": line.objective_label, **line.settings}
-        return {key: text for key, text in every.items() if key not in common}
+        texts = {"data": line.data, "encoder": line.encoder, "loss": line.objective_label, **line.settings}
+        return {key: text for key, text in texts.items() if key not in common}
 
     return labels

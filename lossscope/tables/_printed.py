@@ -1,4 +1,4 @@
-"""The printed numbers of a paper's table, looked up by data set, model and objective."""
+"""Look up the printed numbers of a paper's table by data set, model and objective."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .published.base import About
 
 Key = tuple[str | None, str | None, str | None]  # objective, triplet weight, pair weight
 KEY = ("objective", "triplet_weight", "pair_weight")
-_CELL = ("row_id", "dataset", "objective", "triplet_weight", "direction", "metric")  # what identifies a printed cell
+_CELL = ("row_id", "dataset", "objective", "triplet_weight", "direction", "metric")  # identify a printed cell
 _DIRECTIONS = {"v2t": "i2t", "t2v": "t2i"}
 _FIELDS = {"alpha": "margin", "m": "margin"}  # the papers' name of a field -> lossscope's
 
@@ -43,7 +43,7 @@ def key_of_row(row: pd.Series[Any]) -> Key:
 
 
 def label_of(key: Key) -> str:
-    """Return the label of a printed row for which there is no run."""
+    """Return the label of a printed row without a run."""
     return DASH if key[0] is None else " ".join(word for word in key if word)
 
 
@@ -52,9 +52,9 @@ class PrintedTable:
     """A table as its paper prints it."""
 
     rows: pd.DataFrame  # its cells
-    doubts: Sequence[Mapping[Hashable, object]]  # what is known to be wrong in it
+    doubts: Sequence[Mapping[Hashable, object]]  # known errors
     about: About
-    batch_size: str | None  # of the counts; None: the table has none
+    batch_size: str | None  # of the counts; None: the table has no counts
 
     @classmethod
     def read(cls, paper: str, table: int) -> PrintedTable:
@@ -70,12 +70,12 @@ class PrintedTable:
         return cls(rows, doubts, published.about(paper, table), batch_size)
 
     def objectives(self) -> list[Key]:
-        """Return the objectives in printed order, without rows that name none."""
+        """Return the objectives in printed order; skip rows that name none."""
         named = self.rows[self.rows["objective"].notna()]
         return list(dict.fromkeys(key_of_row(row) for _, row in named.iterrows()))
 
     def line(self, dataset: str | None, method: str | None, key: Key) -> pd.DataFrame:
-        """Return the printed cells of one data set, model and objective: of one row, or none."""
+        """Return the printed cells of a data set, model and objective: a row of the table, or nothing."""
         if None in (dataset, method, key[0]):
             return self.rows[:0]
         same = (self.rows["dataset"] == dataset) & (self.rows["method"] == method)
@@ -84,11 +84,11 @@ class PrintedTable:
         return self.rows[same]
 
     def has(self, direction: str, metric: str | None) -> bool:
-        """Return whether the table prints this metric of this direction for any row."""
+        """Return whether the table prints this metric and direction for any row."""
         return bool(((self.rows["direction"] == direction) & (self.rows["metric"] == metric)).any())
 
     def cell(self, line: pd.DataFrame, direction: str, metric: str | None, notes: Footnotes) -> Cell:
-        """Return a printed number with its printed digits, marked where it is in doubt; a dash where there is none."""
+        """Return a printed number with its printed digits, marked if it is in doubt; a dash without a number."""
         records = line.to_dict("records")
         matches = [row for row in records if (row["direction"], row["metric"]) == (direction, metric)]
         if not matches:
@@ -99,12 +99,12 @@ class PrintedTable:
         return Cell(None, float(row["mean"]), std, row["mean_digits"], std_digits=row["std_digits"], mark=mark)
 
     def mark_of_released(self, key: Key, direction: str, metric: str | None, notes: Footnotes) -> str:
-        """Return the mark of our number of the convention `released`, where the released counter is wrong."""
+        """Return the mark of our number in the convention `released` if the released counter is wrong."""
         cell = {"objective": key[0], "direction": direction, "metric": metric}
         return self._mark(cell, notes, counter_only=True)
 
     def differences(self, line: pd.DataFrame, spec: str, settings: Mapping[str, str]) -> list[str]:
-        """Return parameters that differ from those the paper states for a line: `tau 0.05, printed 0.1`.
+        """Return parameters that differ from the paper's for a line: `tau 0.05, printed 0.1`.
 
         Args:
             line: the printed row.

@@ -1,4 +1,4 @@
-"""The end of a caption: settings that all rows share, and what the deviation is; notes on what is left out of means."""
+"""Write the end of a caption, with shared settings and the meaning of the deviation, and notes on undefined values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ._summary import SETTING_NAMES, SETTINGS, format_value, group_rows, span, v
 
 
 def settings(rows: pd.DataFrame, per: str, by: Sequence[str] = ("source", "objective")) -> str:
-    """Return the end of a caption: settings that all rows share, seeds, and what the deviation is.
+    """Return the end of a caption: settings that all rows share, seeds, and the meaning of the deviation.
 
     Args:
         rows: summary rows.
-        per: what the deviation of one measurement is over: "batches".
-        by: columns whose values make a row of the table.
+        per: unit of the deviation of one measurement: "batches".
+        by: columns that make a row of the table.
     """
     sources = rows["source"].map(format_value).unique()
     parts = [f"source {sources[0]}"] if len(sources) == 1 else []
@@ -29,7 +29,7 @@ def settings(rows: pd.DataFrame, per: str, by: Sequence[str] = ("source", "objec
 
 
 def undefined_note(rows: pd.DataFrame, statistic: str = "C_q") -> list[str]:
-    """Return a footnote on batches without a value of a statistic, left out of its mean (`n_defined` below `n`)."""
+    """Return a footnote on batches where a statistic is undefined (`n_defined` below `n`); its mean leaves them out."""
     if "n_defined" not in rows.columns:
         return []
     undefined = rows[(rows["statistic"] == statistic) & (rows["n_defined"] < rows["n"])]
@@ -38,7 +38,7 @@ def undefined_note(rows: pd.DataFrame, statistic: str = "C_q") -> list[str]:
         for _, row in undefined.iterrows()
     ]
     listed = "; ".join(dict.fromkeys(each))
-    return [f"Batches in which {statistic} is defined: {listed}. Others are left out of its mean."] if each else []
+    return [f"Batches with a defined {statistic}: {listed}. Its mean leaves out the others."] if each else []
 
 
 def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
@@ -62,5 +62,5 @@ def _deviation(rows: pd.DataFrame, per: str, by: Sequence[str]) -> str:
 
 
 def _spread_over(rows: pd.DataFrame) -> pd.Series[float]:
-    """Return the number of batches that each deviation is over: `n`, where rows do not say it."""
+    """Return the number of batches behind each deviation; `n` if rows do not say it."""
     return rows["n_spread"].fillna(rows["n"]) if "n_spread" in rows else rows["n"]

@@ -1,4 +1,4 @@
-"""What of a table is shown: no hidden, empty or constant column, specs no longer than needed."""
+"""Reduce a table to its shown part: no hidden, empty or constant column, specs no longer than needed."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ _NAMES = ("run", "system", "objective", "loss", "probe", "source")  # columns th
 
 
 def shown(grid: Grid, hidden: Sequence[str] = ()) -> Grid:
-    """Return the table without columns that say nothing; what all rows share is said by the caption.
+    """Return the table without empty columns; the caption states the values that all rows share.
 
     Args:
         grid: the whole table.
-        hidden: headings of columns that are not shown.
+        hidden: headings of columns to hide.
     """
     if not grid.rows:
         return grid
-    grid = _without(grid, lambda place: grid.headings[place] in hidden or _is_empty(grid, place))
+    grid = _without(grid, lambda index: grid.headings[index] in hidden or _is_empty(grid, index))
     return _without_constant(_merge_conventions(_with_short_specs(grid)))
 
 
-def _is_empty(grid: Grid, place: int) -> bool:
-    return all(row[place].missing or row[place].text == "" for row in grid.rows)
+def _is_empty(grid: Grid, index: int) -> bool:
+    return all(row[index].missing or row[index].text == "" for row in grid.rows)
 
 
 def _without(grid: Grid, drop: Callable[[int], bool]) -> Grid:
-    """Return the grid without some columns; the whole grid where none would be left."""
-    kept = [place for place in range(len(grid.columns)) if not drop(place)] or list(range(len(grid.columns)))
-    rows = tuple(tuple(row[place] for place in kept) for row in grid.rows)
-    return replace(grid, columns=tuple(grid.columns[place] for place in kept), rows=rows)
+    """Return the grid without the columns to drop; the whole grid if no column would be left."""
+    kept = [index for index in range(len(grid.columns)) if not drop(index)] or list(range(len(grid.columns)))
+    rows = tuple(tuple(row[index] for index in kept) for row in grid.rows)
+    return replace(grid, columns=tuple(grid.columns[index] for index in kept), rows=rows)
 
 
 def _with_short_specs(grid: Grid) -> Grid:
-    """Shorten the specs of columns that are named after a registry, and those that are groups."""
+    """Shorten the specs in columns of a registry and in headings of groups."""
     short: dict[int, dict[str, str]] = {}
-    for place, (group, column) in enumerate(grid.columns):
+    for index, (group, column) in enumerate(grid.columns):
         if not group and column in KINDS:
-            short[place] = shorten([row[place].text or "" for row in grid.rows], KINDS[column])
+            short[index] = shorten([row[index].text or "" for row in grid.rows], KINDS[column])
     groups = shorten([group for group, _ in grid.columns if group], "objectives")
     columns = tuple((groups.get(group, group), column) for group, column in grid.columns)
     rows = tuple(
         tuple(
-            replace(cell, text=short[place].get(cell.text, cell.text)) if place in short and cell.text else cell
-            for place, cell in enumerate(row)
+            replace(cell, text=short[index].get(cell.text, cell.text)) if index in short and cell.text else cell
+            for index, cell in enumerate(row)
         )
         for row in grid.rows
     )
@@ -57,46 +57,46 @@ def _with_short_specs(grid: Grid) -> Grid:
 
 
 def _merge_conventions(grid: Grid) -> Grid:
-    """Make rows of conventions that are printed alike one row: `corrected, released`."""
+    """Merge rows of conventions with equal cells into one row: `corrected, released`."""
     if ("", "convention") not in grid.columns:
         return grid
-    place = grid.columns.index(("", "convention"))
+    index = grid.columns.index(("", "convention"))
     merged: dict[tuple[str, ...], list[Cell]] = {}
     for row in grid.rows:
-        key = tuple(cell.plain() + cell.mark for other, cell in enumerate(row) if other != place)
+        key = tuple(cell.plain() + cell.mark for other, cell in enumerate(row) if other != index)
         first = merged.setdefault(key, list(row))
-        if first[place].text != row[place].text:
-            first[place] = replace(first[place], text=f"{first[place].text}, {row[place].text}")
+        if first[index].text != row[index].text:
+            first[index] = replace(first[index], text=f"{first[index].text}, {row[index].text}")
     return replace(grid, rows=tuple(tuple(row) for row in merged.values()))
 
 
 def _without_constant(grid: Grid) -> Grid:
-    """Move text columns in which all rows are alike to the caption; one that names the rows stays."""
-    constant = [place for place in range(len(grid.columns)) if _is_constant(grid, place)]
+    """Move constant text columns to the caption; the column that names the rows stays."""
+    constant = [index for index in range(len(grid.columns)) if _is_constant(grid, index)]
     if set(range(grid.labels)) <= set(constant):
-        constant = [place for place in constant if place != _naming(grid)]
+        constant = [index for index in constant if index != _naming(grid)]
     if not constant:
         return grid
-    said = "; ".join(f"{grid.columns[place][1]} {grid.rows[0][place].plain()}" for place in constant)
-    return replace(_without(grid, lambda place: place in constant), caption=_insert(said, grid.caption))
+    shared = "; ".join(f"{grid.columns[index][1]} {grid.rows[0][index].plain()}" for index in constant)
+    return replace(_without(grid, lambda index: index in constant), caption=_insert(shared, grid.caption))
 
 
 def _insert(said: str, caption: str) -> str:
-    """Return the caption with what all rows share behind its title: `cocos: objective ntxent; eps 0.01.`"""
+    """Return the caption with the shared values behind its title: `cocos: objective ntxent; eps 0.01.`"""
     title, colon, settings = caption.partition(": ")
     if colon and "; " in settings and not re.search(r"[.;]", title):
         return f"{title}: {said}; {settings}"
     return f"{caption} {said[:1].upper()}{said[1:]}."
 
 
-def _is_constant(grid: Grid, place: int) -> bool:
-    group, column = grid.columns[place]
-    cells = [row[place] for row in grid.rows]
+def _is_constant(grid: Grid, index: int) -> bool:
+    group, column = grid.columns[index]
+    cells = [row[index] for row in grid.rows]
     alike = all(cell.text is not None and not cell.mark and cell.text == cells[0].text for cell in cells)
     return not group and alike and (len(cells) > 1 or column in _SETTINGS)
 
 
 def _naming(grid: Grid) -> int:
-    """Return the place of the column that names the rows best."""
+    """Return the index of the column that names the rows best."""
     names = [column for _, column in grid.columns]
     return next((names.index(name) for name in _NAMES if name in names), 0)

@@ -1,4 +1,4 @@
-"""Specs as short as a table needs them: without defaults, and without what all of one name share."""
+"""Shorten specs for a table: leave out defaults, and values that all specs of the same name share."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from lossscope.errors import SpecError
 from lossscope.spec import Spec, format_value
 
 KINDS = {"objective": "objectives", "counted with": "objectives", "encoder": "encoders", "data": "datasets"}
-"""Heading of a column -> the registry that its specs are of."""
+"""Heading of a column -> registry of its specs."""
 
 
 def shorten(texts: Iterable[str], kind: str) -> dict[str, str]:
-    """Return spec -> its shortest form that tells it from the others; what no registry or file declares is left out.
+    """Return spec -> its shortest form that tells it from the others; texts that are not declared specs are left out.
 
-    A value that equals the default is left out, unless specs of the same name differ in it, or it is the one that an
-    objective has: its temperature or margin. A loss in a file of the user is called by its name alone, where no other
-    has it.
+    The short form leaves out a value that equals the default, unless specs of the same name differ in it, or it is the
+    only value of an objective: its temperature or margin. A loss in a user's file goes by its name alone, unless
+    another loss has the same name.
 
     Args:
         texts: specs of one column.
-        kind: the registry they are of.
+        kind: their registry.
 
     >>> shorten(["ntxent:tau=0.1", "unified:gamma=5,margin=0.2"], "objectives")
     {'ntxent:tau=0.1': 'ntxent:tau=0.1', 'unified:gamma=5,margin=0.2': 'unified:gamma=5'}
@@ -38,24 +38,24 @@ def shorten(texts: Iterable[str], kind: str) -> dict[str, str]:
 
 
 def _without_files(short: dict[str, str]) -> dict[str, str]:
-    """Leave out the file of `file.py:name`, where nothing else has this name."""
-    members = {text: one.partition(".py:")[2] or one for text, one in short.items()}
+    """Leave out the file of `file.py:name` unless something else has this name."""
+    members = {text: spec.partition(".py:")[2] or spec for text, spec in short.items()}
     taken = Counter(members.values())
-    return {text: members[text] if taken[members[text]] == 1 else one for text, one in short.items()}
+    return {text: members[text] if taken[members[text]] == 1 else spec for text, spec in short.items()}
 
 
 def _short(spec: Spec, others: list[Spec], kind: str) -> str:
     defaults = _defaults_of(spec.name, kind) or {}
     full = [{**defaults, **other.values} for other in others]
-    own = {**defaults, **spec.values}
-    differs = {key for key in own if len({other.get(key) for other in full}) > 1}
-    alone = kind == "objectives" and len(own) == 1 and ".py:" not in spec.name
-    kept = {key: value for key, value in own.items() if alone or key in differs or value != defaults.get(key)}
+    values = {**defaults, **spec.values}
+    differs = {key for key in values if len({other.get(key) for other in full}) > 1}
+    alone = kind == "objectives" and len(values) == 1 and ".py:" not in spec.name
+    kept = {key: value for key, value in values.items() if alone or key in differs or value != defaults.get(key)}
     return str(Spec(spec.name, kept))
 
 
 def _parse(text: str, kind: str) -> Spec | None:
-    """Return the spec with plain values; None for a text that is none, or whose name nobody declares."""
+    """Return the spec with plain values; None for a text that is not a spec, or whose name is not declared."""
     try:
         spec = Spec.parse(text)
     except SpecError:
@@ -66,21 +66,21 @@ def _parse(text: str, kind: str) -> Spec | None:
 
 
 def _defaults_of(name: str, kind: str) -> dict[str, str] | None:
-    """Return field -> default as it stands in a spec, of a file of the registry or of the user's `file.py:name`."""
+    """Return field -> default as written in a spec, from the registry or from the user's `file.py:name`."""
     path, is_file, member = name.rpartition(".py:")
     return _read_defaults(Path(f"{path}.py"), member) if is_file else _declared_defaults(kind, name)
 
 
 def _declared_defaults(kind: str, name: str) -> dict[str, str] | None:
-    """Return the defaults of one file of a registry, read as text; None where there is none of this name."""
-    one = declaration(kind, name)
-    if one is None:
+    """Return the defaults of a file of a registry, read as text; None if there is no such file."""
+    declared = declaration(kind, name)
+    if declared is None:
         return None
-    return {field.name: _value(field.default) for field in one.fields if field.default is not ...}
+    return {field.name: _value(field.default) for field in declared.fields if field.default is not ...}
 
 
 def _read_defaults(file: Path, member: str) -> dict[str, str] | None:
-    """Return the defaults of a function, or of a class or its __init__, read as text; None where it cannot be read."""
+    """Return the defaults of a function, or of a class or its __init__, read as text; None if reading fails."""
     try:
         body = ast.parse(file.read_text(encoding="utf-8")).body
     except (OSError, SyntaxError, UnicodeDecodeError):
@@ -105,7 +105,7 @@ def _literals(node: ast.FunctionDef | ast.ClassDef) -> Iterator[tuple[str, str]]
 
 
 def _plain(text: str) -> str:
-    """Return `0.1` for `0.10`, and other texts as they are."""
+    """Return `0.1` for `0.10`, and other texts unchanged."""
     try:
         return format_value(float(text))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Summary rows as lines of a table: one per source, objective and setting; seeds are averaged."""
+"""Group summary rows into lines of a table: one per source, objective and setting, averaged over seeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Column:
     heading: str = ""  # empty: the first statistic
     digits: int = 2  # decimals
     better: Better = None
-    grouped: bool = True  # whether it stands below its direction
+    grouped: bool = True  # whether the column stands below its direction
 
     @property
     def header(self) -> tuple[str, str]:
@@ -40,13 +40,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """The summary rows that one line of a table is made of."""
+    """The summary rows of a line of a table."""
 
-    key: dict[str, str]  # values that they share: source, objective and settings
+    key: dict[str, str]  # shared values: source, objective and settings
     rows: pd.DataFrame
 
     def cell(self, column: Column) -> Cell:
-        """Return the number of a column: one measurement, or mean and sample deviation over seeds."""
+        """Return the cell of a column: a single measurement, or mean and sample deviation over seeds."""
         rows = self.rows_of(column)
         means = rows["mean"].dropna().astype(float)
         if means.empty:
@@ -55,14 +55,14 @@ class Row:
         return Cell(mean=float(means.mean()), std=_float_or_none(std), digits=column.digits)
 
     def rows_of(self, column: Column) -> pd.DataFrame:
-        """Return all rows of the first statistic of a column that has any value."""
+        """Return all rows of the first statistic of a column that has a value."""
         of_direction = self.rows[self.rows["direction"] == column.direction]
         parts = (of_direction[of_direction["statistic"] == statistic] for statistic in column.statistics)
         return next((part for part in parts if part["mean"].notna().any()), of_direction[:0])
 
     @property
     def seeds(self) -> int:
-        """Largest number of measurements of one statistic."""
+        """Largest number of measurements of a statistic."""
         return int(self.rows.groupby(["statistic", "direction"], observed=True).size().max())
 
 
@@ -75,19 +75,19 @@ def require_rows(frame: pd.DataFrame, table: str) -> pd.DataFrame:
 
 
 def with_weight_unit(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows with the column weight_unit; weights of rows that do not say it are in their paper's unit."""
+    """Return rows with the column weight_unit; it is `paper` for weights of rows that do not state it."""
     counted = frame["eps"].notna()
     units = frame["weight_unit"] if "weight_unit" in frame else pd.Series(None, frame.index, dtype=object)
     return frame.assign(weight_unit=units.astype(object).where(units.notna() | ~counted, "paper"))
 
 
 def whole_splits(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of whole splits; ranks within a batch are another, easier, quantity than ranks within a split."""
+    """Return rows of whole splits: a rank within a batch is a different, easier quantity than a rank within a split."""
     return frame if "batch_size" not in frame else frame[frame["batch_size"].isna()]
 
 
 def select(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
-    """Return the rows of one probe. Raises InputError for missing columns, NoRows with the command that makes rows."""
+    """Return the rows of a probe. Raises InputError for missing columns, NoRows with the command that makes rows."""
     require_columns(frame, COLUMNS, "summary rows")
     rows = frame[frame["probe"] == probe]
     if rows.empty:
@@ -96,13 +96,13 @@ def select(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
 
 
 def no_rows(table: str, probe: str, frame: pd.DataFrame, counted: str = "") -> NoRows:
-    """Return the error of a table whose probe has no rows, with the command that makes them.
+    """Return the error of a table whose probe has no rows, with the command that makes rows.
 
     Args:
         table: its name.
-        probe: whose rows are missing.
-        frame: the rows that there are.
-        counted: how they must be counted: `, counted with the objective of the training`.
+        probe: the probe without rows.
+        frame: all rows.
+        counted: a condition on the rows: `, counted with the objective of the training`.
     """
     command = {"recall": "eval", "recall+judgements": "eval SOURCE --judgements FILE"}.get(probe, probe)
     return NoRows(
@@ -112,7 +112,7 @@ def no_rows(table: str, probe: str, frame: pd.DataFrame, counted: str = "") -> N
 
 
 def select_objectives(rows: pd.DataFrame, names: Sequence[str], table: str) -> pd.DataFrame:
-    """Return the rows of objectives of some names, whatever their parameters. Raises NoRows when there is none."""
+    """Return the rows of objectives with these names and any parameters. Raises NoRows without any."""
     selected = rows[[name_of(spec) in names for spec in rows["objective"]]]
     if selected.empty:
         raise NoRows(
@@ -123,7 +123,7 @@ def select_objectives(rows: pd.DataFrame, names: Sequence[str], table: str) -> p
 
 
 def system_keys(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the columns whose values make a line: labels of systems, where rows have them, or source and objective."""
+    """Return the columns that make a line: labels of systems if rows have them, else source and objective."""
     if "objective_label" not in rows:
         return "source", "objective"
     labels = ("data", "encoder", "objective_label")
@@ -132,17 +132,17 @@ def system_keys(rows: pd.DataFrame) -> tuple[str, ...]:
 
 
 def group_rows(rows: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> list[Row]:
-    """Return one Row per source, objective and setting that differs, in order of appearance."""
+    """Return a Row per source, objective and varying setting, in order of appearance."""
     keys = [*by, *varying_settings(rows)]
     parts = rows.groupby(keys, sort=False, dropna=False, observed=True)
     return [Row({name: format_value(v) for name, v in zip(keys, key, strict=True)}, part) for key, part in parts]
 
 
 def directions(rows: pd.DataFrame, objective: object = None) -> list[str]:
-    """Return the directions of an objective, or of all rows where it is None, in their order, `both` last."""
-    own = rows if objective is None else rows[rows["objective"] == objective]
+    """Return the directions of an objective, or of all rows for None, in their order, `both` last."""
+    of_objective = rows if objective is None else rows[rows["objective"] == objective]
     order = ["i2t", "t2i", *(label for label in rows["direction"].unique() if label not in ("i2t", "t2i", "both"))]
-    return sorted(own["direction"].unique(), key=[*order, "both"].index)
+    return sorted(of_objective["direction"].unique(), key=[*order, "both"].index)
 
 
 def varying_settings(rows: pd.DataFrame) -> list[str]:
@@ -151,13 +151,13 @@ def varying_settings(rows: pd.DataFrame) -> list[str]:
 
 
 def differing_settings(rows: pd.DataFrame) -> list[str]:
-    """Return eps, convention and unit of weights, those that rows of one probe differ in, or only some have."""
+    """Return those of eps, convention and unit of weights that differ between rows of a probe, or are partly empty."""
     names = ("eps", "convention", "weight_unit")
     return [name for name in names if name in rows and rows[name].nunique(dropna=False) > 1]
 
 
 def unit_text(rows: pd.DataFrame) -> str:
-    """Return `; weight unit paper`, where all weights are in one unit; nothing where there are none."""
+    """Return `; weight unit paper` if all weights share a unit; else an empty text."""
     units = list(rows["weight_unit"].dropna().unique()) if "weight_unit" in rows else []
     return f"; weight unit {units[0]}" if len(units) == 1 else ""
 
@@ -165,7 +165,7 @@ def unit_text(rows: pd.DataFrame) -> str:
 def build_table(
     name: str, caption: str, rows: list[Row], columns: Sequence[Column], notes: Sequence[str] = (), **texts: Any
 ) -> Table:
-    """Return the table of rows and columns; keys come first, columns without any number are left out.
+    """Return the table of rows and columns; keys come first, and columns without a number are left out.
 
     Args:
         name: of the table.
@@ -178,33 +178,33 @@ def build_table(
     several = len({row.key.get("source") for row in rows}) > 1
     keys = [key for key in rows[0].key if key != "source" or several]
     cells = [[row.cell(column) for column in columns] for row in rows]
-    filled = [place for place in range(len(columns)) if any(not line[place].missing for line in cells)]
+    filled = [index for index in range(len(columns)) if any(not line[index].missing for line in cells)]
     first = [[Cell(text=row.key[key]) for key in keys] for row in rows]
-    body = [own + [line[place] for place in filled] for own, line in zip(first, cells, strict=True)]
+    body = [labels + [line[index] for index in filled] for labels, line in zip(first, cells, strict=True)]
     blocks = [tuple(row.key.get(key) for key in ("data", "encoder")) for row in rows]  # what may be compared
     better: list[Better] = [None] * len(keys)
-    better += [columns[place].better for place in filled]
+    better += [columns[index].better for index in filled]
     names = {**SETTING_NAMES, "objective": "counted with" if "objective_label" in keys else "objective"}
-    headers = [("", names.get(key, key)) for key in keys] + [columns[place].header for place in filled]
-    filled_columns = [columns[place] for place in filled]
+    headers = [("", names.get(key, key)) for key in keys] + [columns[index].header for index in filled]
+    filled_columns = [columns[index] for index in filled]
     footnotes = (*notes, *_undefined_runs_note(rows, filled_columns))
     return Table(name, caption, tuple(headers), mark_best(body, better, blocks), footnotes, **texts)
 
 
 def _undefined_runs_note(rows: list[Row], columns: Sequence[Column]) -> list[str]:
-    """Return a footnote on runs without a value, which are left out of a mean over several."""
+    """Return a footnote on runs without a value, which means over several runs leave out."""
     each = []
     for row, column in itertools.product(rows, columns):
-        own = row.rows_of(column)
-        defined = own["mean"].notna().sum()
-        if defined < len(own):
+        of_column = row.rows_of(column)
+        defined = of_column["mean"].notna().sum()
+        if defined < len(of_column):
             label = row.key.get("objective", row.key.get("objective_label", DASH))
-            each.append(f"{label} {' '.join(column.header).strip()} {defined} of {len(own)}")
-    return [f"Runs in which a value is defined: {'; '.join(each)}. Others are left out of its mean."] if each else []
+            each.append(f"{label} {' '.join(column.header).strip()} {defined} of {len(of_column)}")
+    return [f"Runs with a defined value: {'; '.join(each)}. Its mean leaves out the others."] if each else []
 
 
 def format_value(value: object) -> str:
-    """Return a key as it is printed: whole numbers without a point, missing values as a dash."""
+    """Return a key as printed: whole numbers without a point, missing values as a dash."""
     if value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value)):
         return "–"
     return f"{value:g}" if isinstance(value, float | np.floating) else str(value)
@@ -226,7 +226,7 @@ def span(numbers: Sequence[int]) -> str:
 
 
 def _deviation_of(row: pd.Series[Any]) -> float | None:
-    """Return the deviation of one measurement; that of a single batch is none, not 0."""
+    """Return the deviation of a measurement; None, not 0, for a single batch."""
     spread = row["n_spread"] if "n_spread" in row and pd.notna(row["n_spread"]) else row["n"]
     return _float_or_none(row["std"]) if spread > 1 else None
 

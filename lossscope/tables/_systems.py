@@ -1,4 +1,4 @@
-"""Which pairs of systems are compared? Their labels, what all share, and notes on what is missing."""
+"""Which pairs of systems are compared? Their labels, shared labels, and notes on missing numbers."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def with_metric(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def label_columns(rows: pd.DataFrame) -> list[str]:
-    """Return the labels that get a column: both systems, and what differs between rows."""
+    """Return the labels that get a column: both systems, and labels that differ between rows."""
     return [name for name in LABELS if name in ("system", "baseline") or rows[name].nunique() > 1]
 
 
 def shared_labels(rows: pd.DataFrame, labels: Sequence[str]) -> list[str]:
-    """Return the data, encoder and metric of all rows, those that have no column; specs in their short form.
+    """Return data, encoder and metric if all rows share them and no column has them; specs in their short form.
 
-    Dumps do not state their data and encoder: the names of their files stand in place of them.
+    Dumps do not state their data and encoder: the names of their files stand for them.
     """
     names = [name for name in ("data", "encoder", "metric") if name not in labels]
     known = [name for name in names if str(rows[name].iloc[0]) != UNKNOWN]
@@ -39,7 +39,7 @@ def shared_labels(rows: pd.DataFrame, labels: Sequence[str]) -> list[str]:
 
 
 def pairs_of_notes(rows: pd.DataFrame) -> dict[str, list[str]]:
-    """Return each note on undefined numbers, and on runs without a partner, with the pairs that it is of."""
+    """Return each note on undefined numbers and on runs without a partner, with its pairs of systems."""
     pairs: dict[str, list[str]] = {}
     for column, start in (("note", ""), ("left_out", "left out: ")):
         for row in rows[rows[column].notna() & (rows[column] != "")].to_dict("records"):
@@ -48,11 +48,11 @@ def pairs_of_notes(rows: pd.DataFrame) -> dict[str, list[str]]:
 
 
 def how_rough(rows: pd.DataFrame, number: str, seeds: str) -> str:
-    """Return how many times a number its interval is: `0.52 to 6.28 times with 3 seeds`, without the last word.
+    """Return an interval as multiples of its number: `0.52 to 6.28 times with 3`, 3 the number of seeds.
 
     Args:
-        rows: columns NUMBER, NUMBER_low, NUMBER_high and the one of `seeds`.
-        number: name of its column.
+        rows: columns NUMBER, NUMBER_low, NUMBER_high and the column `seeds`.
+        number: name of the column NUMBER.
         seeds: column of the number of seeds.
     """
     return ", ".join(

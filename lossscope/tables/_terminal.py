@@ -1,4 +1,4 @@
-"""A table for a terminal: nothing is wider than the terminal, and no cell is broken."""
+"""Write a table for a terminal: no line is wider than the terminal, and no cell breaks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def text(grid: Grid, width: int | None = None) -> str:
 
     Args:
         grid: the table.
-        width: of the terminal in characters; None: as wide as the table is.
+        width: of the terminal in characters; None: no limit.
     """
     grid = grid.printable
     if width is None:
@@ -43,7 +43,7 @@ def _document(grid: Grid, blocks: Sequence[Sequence[str]], width: int | None) ->
 
 
 def _caption(caption: str, width: int | None) -> tuple[list[str], list[str]]:
-    """Return the lines of a caption, two at most, and as footnotes the sentences that they leave out."""
+    """Return the lines of a caption, at most two, and the remaining sentences as footnotes."""
     if width is None or len(wrap(caption, width)) <= _CAPTION_LINES:
         return wrap(caption, width), []
     parts = re.split(r"(?<=[;.]) ", caption)
@@ -55,11 +55,11 @@ def _caption(caption: str, width: int | None) -> tuple[list[str], list[str]]:
 
 
 def wrap(text: str, width: int | None, indent: str = "") -> list[str]:
-    """Return a text in lines; a word that is longer than a line is broken after a sign of a path or spec.
+    """Break a text into lines; a word longer than a line breaks after a sign of a path or spec.
 
     Args:
-        text: one paragraph.
-        width: of a line; None: one line.
+        text: a paragraph.
+        width: of a line; None: a single line.
         indent: of all lines but the first.
     """
     if width is None:
@@ -72,7 +72,7 @@ def wrap(text: str, width: int | None, indent: str = "") -> list[str]:
 
 
 def _pieces(word: str, room: int) -> list[str]:
-    """Return a word in pieces that are no longer than a line."""
+    """Break a word into pieces no longer than a line."""
     pieces = [""]
     for part in re.findall(rf"[^/,:=_-]{{1,{room - 1}}}[/,:=_-]?|[/,:=_-]", word) if len(word) > room else [word]:
         if len(pieces[-1] + part) > room:
@@ -82,7 +82,7 @@ def _pieces(word: str, room: int) -> list[str]:
 
 
 def _records(grid: Grid, width: int) -> list[list[str]]:
-    """Return a paragraph per row, `heading: value`, for texts that no column can hold."""
+    """Return a paragraph per row, `heading: value`, for texts too wide for columns."""
     records = []
     for row in grid.rows:
         pairs = [(h, _printed(c)) for h, c in zip(grid.headings, row, strict=True) if not c.missing and c.text != ""]
@@ -100,7 +100,7 @@ def _lines(sheet: Sheet) -> list[str]:
     lines = []
     if any(sheet.groups):
         spans = group_spans(list(sheet.groups))
-        sizes = [sum(widths[place] for place in places) + _GAP * (len(places) - 1) for _, places in spans]
+        sizes = [sum(widths[index] for index in indices) + _GAP * (len(indices) - 1) for _, indices in spans]
         lines.append(_join([group.center(size) for (group, _), size in zip(spans, sizes, strict=True)]))
     lines += [_align(line, widths, sheet.left) for line in sheet.heads]
     lines.append(_join(["-" * width for width in widths]))

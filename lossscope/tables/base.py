@@ -1,4 +1,4 @@
-"""What a table is: cells with numbers, the best marked, written as text, Markdown, LaTeX, CSV or HTML."""
+"""A table: cells with numbers, the best marked, written as text, Markdown, LaTeX, CSV or HTML."""
 
 from __future__ import annotations
 
@@ -17,62 +17,62 @@ from .cells import _number
 
 @dataclass(frozen=True)
 class Table(Grid):
-    """Rows of cells under (group, column) headers, with a caption and footnotes, and how they are written.
+    """Rows of cells under (group, column) headers, with a caption and footnotes, and methods that write them.
 
-    CSV and frames have every column and full specs. What is shown leaves out columns that are hidden, empty or
-    constant, and shortens specs.
+    CSV and frames have every column and full specs. The other forms leave out hidden, empty and constant columns, and
+    shorten specs.
 
     Raises InputError unless every row has a cell per column.
     """
 
-    hidden: tuple[str, ...] = ()  # headings of columns that are in CSV and frames only
+    hidden: tuple[str, ...] = ()  # headings of columns for CSV and frames only
 
     def __post_init__(self) -> None:
         for number, row in enumerate(self.rows):
             if len(row) != len(self.columns):
                 raise InputError(
                     f"row {number} of table {self.name!r} must have {len(self.columns)} cells; "
-                    f"got {len(row)}. Use Cell() for what is missing"
+                    f"got {len(row)}. Use Cell() for a missing number"
                 )
 
     @property
     def shown(self) -> Grid:
-        """What is shown of it."""
+        """The shown part of the table."""
         grid = Grid(self.name, self.caption, self.columns, self.rows, self.notes, self.legend, self.meaning)
         return shown(grid, self.hidden)
 
     def to_text(self, width: int | None = None) -> str:
-        """Write it for a terminal: aligned columns; `*` marks the best of a column or block, `+` the second.
+        """Write the table for a terminal: aligned columns; `*` marks the best of a column or block, `+` the second.
 
         Args:
-            width: of the terminal in characters: what is wider is transposed, or stands in blocks. None: no limit.
+            width: of the terminal in characters; a wider table is transposed or cut into blocks. None: no limit.
         """
         from ._terminal import text
 
         return text(self.shown, width)
 
     def to_markdown(self) -> str:
-        """Write it for a pull request or a wiki: best bold, second underlined."""
+        """Write the table for a pull request or a wiki: best bold, second underlined."""
         from . import formats
 
         return formats.markdown(self.shown)
 
     def to_latex(self) -> str:
-        r"""Write booktabs floats in letters that can be read; they need `\usepackage{booktabs,graphicx}`."""
+        r"""Write booktabs floats in readable letters; they need `\usepackage{booktabs,graphicx}`."""
         from . import formats
 
         return formats.latex(self.shown)
 
     def to_html(self) -> str:
-        """Write it for a page: a table with caption and scopes, in a container that scrolls."""
+        """Write the table for a page, with caption and scopes, in a container that scrolls."""
         from . import formats
 
         return formats.html(self.shown)
 
     def to_csv(self) -> str:
-        """Write it for another program: raw means; deviations and marks in their own columns; texts on one line.
+        """Write the table for another program: raw means, deviations and marks in their own columns, texts on one line.
 
-        A text that a spreadsheet would take for a formula gets an apostrophe before it (`format_csv`).
+        An apostrophe precedes a text that a spreadsheet would take for a formula (`format_csv`).
         """
         one_line = self.to_frame().map(lambda value: " ".join(value.split()) if isinstance(value, str) else value)
         return format_csv(one_line)
@@ -82,10 +82,10 @@ class Table(Grid):
         return self.to_html()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the raw numbers: a column per heading; its std, at_floor, mark, low, high where there are any."""
+        """Return the raw numbers: a column per heading, and its std, at_floor, mark, low, high if there are any."""
         columns: dict[str, list[str | float | bool | None]] = {}
-        for place, heading in enumerate(self.headings):
-            cells = [row[place] for row in self.rows]
+        for index, heading in enumerate(self.headings):
+            cells = [row[index] for row in self.rows]
             has_text = any(cell.text is not None for cell in cells)
             if any(cell.interval for cell in cells):
                 for end, name in enumerate(("low", "high")):

@@ -13,7 +13,7 @@ _MEAN = "average recall"
 
 
 def _with_average_recall(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows and those of average recall; a run that lacks one of the recalls has none."""
+    """Add rows of average recall; a run that lacks one of the recalls gets none."""
     recall_rows = rows[rows["statistic"].isin(("R@1", "R@5", "R@10"))]
     parts = recall_rows.groupby(["run", "direction", "sampling"], sort=False, dropna=False)
     means = [

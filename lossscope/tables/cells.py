@@ -1,4 +1,4 @@
-"""A cell of a table: its number, its deviation, its marks, and how it is printed."""
+"""A cell of a table: its number, deviation and marks, and its printed form."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_DECIMALS = 8
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: a text, a number or an interval, or a dash where none is given; what is printed as 0 has no sign.
+    """A cell: a text, a number or an interval, else a dash; a number that prints as 0 has no sign.
 
     >>> Cell(mean=65.21, std=0.38).plain(), Cell(mean=3.0, digits=0).plain(), Cell().plain()
     ('65.2 ± 0.4', '3', '–')
@@ -34,17 +34,17 @@ class Cell:
     second: bool = False  # second best
     std_digits: int | None = None  # decimals of the deviation; None: `digits`
     at_most: bool = False  # whether the number is an upper bound: `≤ 0.0072`
-    interval: tuple[float, float] | None = None  # its ends, printed in place of a number
+    interval: tuple[float, float] | None = None  # its bounds, printed instead of a number
     mark: str = ""  # letters of footnotes and signs such as †; raised in LaTeX and HTML, elsewhere in brackets
 
     @property
     def missing(self) -> bool:
-        """Whether only a dash is printed."""
+        """Whether the cell prints a dash."""
         return self.text is None and self.interval is None and (self.mean is None or math.isnan(self.mean))
 
     @property
     def has_std(self) -> bool:
-        """Whether a standard deviation is printed."""
+        """Whether the cell prints a standard deviation."""
         return self.std is not None and not math.isnan(self.std) and not self.missing
 
     def plain(self, separator: str = " ± ") -> str:
@@ -62,7 +62,7 @@ class Cell:
         return f"{number}{separator}{self.std:.{digits}f}" if self.has_std else number
 
     def printed(self) -> str:
-        """Return the cell without marks for terminals and pages, where the sign of a number is a minus, no hyphen.
+        """Return the cell without marks for terminals and pages, with a minus, not a hyphen, as the sign.
 
         >>> [cell.printed() for cell in (Cell(mean=-0.093, digits=2), Cell(mean=-0.001), Cell(text="triplet-sh"))]
         ['−0.09', '0.0', 'triplet-sh']
@@ -71,7 +71,7 @@ class Cell:
 
 
 def decimals(unit: str, value: float | None) -> int:
-    """Return the decimals of a unit; more for values that would be printed as 0, one at most from 100 on."""
+    """Return the decimals of a unit; more for values that would print as 0, at most one from 100 on."""
     usual = _DECIMALS.get(unit, 3)
     if not value or not math.isfinite(value) or abs(value) >= 10.0 ** (1 - usual):
         return min(usual, 1) if value and abs(value) >= 100 else usual
@@ -81,23 +81,23 @@ def decimals(unit: str, value: float | None) -> int:
 def mark_best(
     rows: Sequence[Sequence[Cell]], better: Sequence[Better], blocks: Sequence[Hashable] | None = None
 ) -> tuple[tuple[Cell, ...], ...]:
-    """Mark the best and the second cell of each column, compared as printed, so that equal numbers are marked alike.
+    """Mark the best and the second cell of each column, compared as printed: equal numbers get equal marks.
 
     A column of a block with fewer than two different numbers has no best cell.
 
     Args:
         rows: cells.
-        better: of each column: "higher", "lower", or None for one that is not compared.
-        blocks: a key per row; only rows with the same key are compared. None: all are.
+        better: of each column: "higher", "lower", or None for no comparison.
+        blocks: a key per row; only rows with the same key are compared. None: all rows.
     """
     marked = [list(row) for row in rows]
     keys = list(blocks) if blocks is not None else [None] * len(marked)
     for block in dict.fromkeys(keys):
         block_rows = [row for row, key in zip(marked, keys, strict=True) if key == block]
-        for place, direction in enumerate(better):
-            column = mark_best_of_column([row[place] for row in block_rows], direction)
+        for index, direction in enumerate(better):
+            column = mark_best_of_column([row[index] for row in block_rows], direction)
             for row, cell in zip(block_rows, column, strict=True):
-                row[place] = cell
+                row[index] = cell
     return tuple(tuple(row) for row in marked)
 
 

@@ -1,4 +1,4 @@
-"""Which columns of the tables of a report are shown; CSV files keep all of them."""
+"""Choose the columns that the tables of a report show; CSV files keep all columns."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from lossscope.errors import InputError
 
 from .base import Table
 
-_PUBLISHED = "published"  # heading of columns, and begin of footnotes
+_PUBLISHED = "published"  # heading of columns, and start of footnotes
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Columns that are wanted; words that name the rows are always shown."""
+    """The wanted columns; columns that name the rows are always shown."""
 
     columns: tuple[str, ...] = ()  # `R@1` of every group, or `i2t R@1`; empty: all
-    published: bool = True  # whether numbers that a paper printed are shown beside ours
+    published: bool = True  # whether to show a paper's printed numbers beside ours
 
     def apply(self, table: Table) -> Table:
-        """Return a table that shows the chosen columns; one that has none of them shows all."""
+        """Return a table that shows the chosen columns; a table without any of them shows all."""
         numbers = range(table.shown.labels, len(table.shown.columns))
-        shown = [(*table.shown.columns[place], table.shown.headings[place]) for place in numbers]
+        shown = [(*table.shown.columns[index], table.shown.headings[index]) for index in numbers]
         wanted = [heading for *names, heading in shown if self._names(heading, *names)]
         hidden = {heading for *_, heading in shown if heading not in wanted} if wanted else set()
         if self.published:
@@ -34,11 +34,11 @@ class Choice:
         return replace(table, hidden=(*table.hidden, *hidden), notes=notes)
 
     def _names(self, *headings: str) -> bool:
-        """Whether a column is wanted, by its heading or by a word of it: `R@1` is also in `i2t R@1 ours`."""
+        """Return whether a column is wanted, by its heading or a word of it: `R@1` is in `i2t R@1 ours`."""
         return any(heading in self.columns or set(heading.split()) & set(self.columns) for heading in headings)
 
     def require_known(self, tables: Iterable[Table]) -> None:
-        """Raise InputError, listing the columns that there are, for one that no table has."""
+        """Raise InputError, which lists the known columns, for a column that no table has."""
         known: dict[str, None] = {}
         for table in tables:
             known |= dict.fromkeys([*(column for _, column in table.columns), *table.headings])

@@ -19,10 +19,10 @@ _TEXT = "text: sim carries the factor 1/tau, as printed; corrected and released 
 
 
 def build(frame: pd.DataFrame) -> Table:
-    """Return C_q and C_0 of smoothap, both directions. Raises NoRows where there are none.
+    """Return C_q and C_0 of smoothap in both directions. Raises NoRows without any.
 
     Args:
-        frame: summary rows with those of the probe `cocos`.
+        frame: summary rows, among them rows of the probe `cocos`.
     """
     rows = _summary.select_objectives(
         _summary.select(frame, "cocos", "cocos_smoothap"), ("smoothap",), "cocos_smoothap"

@@ -14,10 +14,10 @@ _STATISTICS = ("C_neg", "W_neg", "W_pos", "W_low", "C_0")
 
 
 def build(frame: pd.DataFrame) -> Table:
-    """Return counts and weights of both directions of every objective with C_neg. Raises NoRows without any.
+    """Return counts and weights of every objective with C_neg in both directions. Raises NoRows without any.
 
     Args:
-        frame: summary rows with those of the probe `cocos`.
+        frame: summary rows, among them rows of the probe `cocos`.
     """
     rows = _summary.select(frame, "cocos", "cocos_softmax")
     names = sorted({_summary.name_of(spec) for spec in rows.loc[rows["statistic"] == "C_neg", "objective"]})

@@ -16,10 +16,10 @@ _RELEASED = (
 
 
 def build(frame: pd.DataFrame) -> Table:
-    """Return C_q, C_B and C_0 of triplet and triplet_sh, both directions. Raises NoRows where there are none.
+    """Return C_q, C_B and C_0 of triplet and triplet_sh in both directions. Raises NoRows without any.
 
     Args:
-        frame: summary rows with those of the probe `cocos`.
+        frame: summary rows, among them rows of the probe `cocos`.
     """
     rows = _summary.select_objectives(
         _summary.select(frame, "cocos", "cocos_triplet"), ("triplet", "triplet_sh"), "cocos_triplet"

@@ -1,4 +1,4 @@
-"""Are the differences between systems more than chance? Tests over images and over seeds, side by side."""
+"""Are the differences between systems larger than chance? Tests over images and over seeds, side by side."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ REQUIRED = (
 _MAX_DECIMALS = 8  # of a p
 _UNITS = {"images": "image", "queries": "query", "images or queries": "unit"}
 _SEEDS = (
-    "p (t): paired t-test over seeds; p (flips): sign flips over seeds, at least 0.25 with 3 of them and 0.0625 with 5."
+    "p (t): paired t-test over seeds; p (flips): sign flips over seeds, at least 0.25 with 3 seeds and 0.0625 with 5."
 )
 
 _BETTER = (
-    "P(A > B): share of the seeds in which the system is better than the baseline, a tie counting half, with its "
+    "P(A > B): share of seeds in which the system is better than the baseline (a tie counts half), with its "
     "Clopper-Pearson interval."
 )
 
@@ -36,8 +36,8 @@ _BETTER = (
 def build(frame: pd.DataFrame) -> Table:
     """Return a row per metric and pair of systems; difference = system − baseline.
 
-    Differences are in points of per cent, or of [0, 1] for MRR, gains and precisions. What is resampled is the image
-    with its captions; of other sides, the query.
+    Differences are in points of per cent, or of [0, 1] for MRR, gains and precisions. Tests resample images with their
+    captions; for other sides, queries.
 
     Args:
         frame: result of `lossscope.stats.compare.compare`.
@@ -83,18 +83,18 @@ def _line(row: pd.Series, labels: Sequence[str]) -> tuple[Cell, ...]:
 
 
 def _of_better(row: pd.Series) -> Cell:
-    """Return the interval of P(A > B); nothing without seeds, so that a column of nothing is not shown."""
+    """Return the interval of P(A > B); a missing cell without seeds, so that the column can be hidden."""
     low, high = row["p_better_low"], row["p_better_high"]
     return Cell() if pd.isna(low) else Cell(text=bracketed(low, high, 2))
 
 
 def _mdd(mdd: float, p: float, alpha: float, digits: int) -> Cell:
-    """Return the smallest difference that could have been found, where none was: p above α."""
+    """Return the minimum detectable difference if the test found none: p above α."""
     return Cell(mean=mdd, digits=digits) if p > alpha else Cell()
 
 
 def _p(value: float, at_floor: bool = False) -> Cell:
-    """Return a p with enough decimals not to be printed as 0; `≤ 0.0072` where no resample was as extreme."""
+    """Return a p with enough decimals not to print as 0; `≤ 0.0072` if no resample was as extreme."""
     digits = 4
     while digits < _MAX_DECIMALS and value < 10.0**-digits:
         digits += 1
@@ -127,26 +127,26 @@ def _tested_seeds(rows: pd.DataFrame) -> str:
     seeds = "; ".join(text for text in dict.fromkeys(rows["seeds"].dropna().map(str)) if text)
     if _one_seed(rows):
         known = f"seed {seeds}" if seeds != NO_SEED else "of unknown seed"
-        return f"; one training of each, {known}" if seeds else ""
+        return f"; one run each, {known}" if seeds else ""
     return f" and over seeds {seeds or '–'} (t-test, sign flips)"
 
 
 def _deviation(rows: pd.DataFrame) -> list[str]:
-    """Return what ± is: nothing with one seed, and with two only their distance."""
+    """Return the meaning of ±; empty for one seed."""
     if _one_seed(rows):
         return []
-    two = ", which of two is 0.71 times their distance" if (rows["n_seeds"] == 2).any() else ""
+    two = " (with two seeds, 0.71 times their distance)" if (rows["n_seeds"] == 2).any() else ""
     return [f"mean ± sample standard deviation over seeds{two}"]
 
 
 def _method_notes(rows: pd.DataFrame) -> list[str]:
-    """Return what the tests are, those over seeds where there are several."""
+    """Return notes on the tests over images, and over seeds if there are several."""
     units, several = _units(rows), not _one_seed(rows)
-    flipped = f"paired permutation test, the sign of each {_UNITS[units]}'s difference flipped"
+    flipped = f"paired permutation test that flips the sign of each {_UNITS[units]}'s difference"
     sentences = [f"p, {units}: {flipped}; CI: percentile bootstrap over {units}."]
     averaged = ["values are averaged over seeds first"] if several else []
     if "images" in units:
-        sentences.append("; ".join(["An image goes with all its captions", *averaged]) + ".")
+        sentences.append("; ".join(["An image is resampled with all its captions", *averaged]) + ".")
     elif several:
         sentences.append(f"{averaged[0].capitalize()}.")
     over = f"{units} or over seeds" if several else units
@@ -155,7 +155,7 @@ def _method_notes(rows: pd.DataFrame) -> list[str]:
 
 
 def _mdd_note(rows: pd.DataFrame) -> list[str]:
-    """Return what MDD is, where a difference was not found."""
+    """Return a note on MDD if a test found no difference."""
     alpha = rows["alpha"].iloc[0]
     missed, missed_seeds = rows["p_images_holm"] > alpha, (rows["p_t_holm"] > alpha) & rows["mdd_seeds"].notna()
     if not missed.any() and not missed_seeds.any():
@@ -163,19 +163,19 @@ def _mdd_note(rows: pd.DataFrame) -> list[str]:
     family = _span(rows["family"])
     sentences = [
         f"MDD, where p is above {alpha:g}: minimum detectable difference, which the test finds with probability "
-        f"{rows['power'].iloc[0]:g} at level {alpha:g}{'' if family == '1' else f' / {family}'}, by the spread of the "
-        "paired differences and not by their mean."
+        f"{rows['power'].iloc[0]:g} at level {alpha:g}{'' if family == '1' else f' / {family}'}; it follows from the "
+        "spread of the paired differences, not from their mean."
     ]
     if missed_seeds.any():
         how_rough = _systems.how_rough(rows[missed_seeds], "mdd_seeds", "n_seeds")
-        sentences.append(f"Over seeds it is as uncertain as their standard deviation: {how_rough}.")
+        sentences.append(f"Over seeds the MDD is as uncertain as the standard deviation: {how_rough}.")
     if (missed & rows["mdd_images"].isna() & (rows["sd_images"] > 0)).any():
-        sentences.append(f"Over {_units(rows)} there is none where the resamples are too few for a p as small as that.")
+        sentences.append(f"Over {_units(rows)} it is missing where the resamples are too few for such a small p.")
     return [" ".join(sentences)]
 
 
 def _units(rows: pd.DataFrame) -> str:
-    """Return what is resampled."""
+    """Return the units that tests resample."""
     images = rows["direction"].isin(["i2t", "t2i", "both"])
     return "images" if images.all() else "images or queries" if images.any() else "queries"
 

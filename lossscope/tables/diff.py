@@ -69,7 +69,7 @@ def build_queries(queries: pd.DataFrame) -> Table:
         )
         for row in queries.to_dict("records")
     )  # fmt: skip
-    caption = f"The queries whose {statistic} changed most: means over the batches that a query is in."
+    caption = f"The queries whose {statistic} changed most; each number is a mean over the query's batches."
     return Table("diff_queries", caption, columns, rows)
 
 
@@ -88,7 +88,7 @@ def _table(rows: pd.DataFrame, probe: str) -> Table:
 
 
 def _settings(rows: pd.DataFrame) -> list[str]:
-    """Return what rows of one statistic differ in, besides objectives: eps, convention, unit of weights."""
+    """Return those of eps, convention and unit of weights that differ between rows of a statistic."""
     several = differing_settings(rows)
     if "eps" not in several and "b_eps" in rows and rows["b_eps"].nunique(dropna=False) > 1:
         several = ["eps", *several]
@@ -119,7 +119,7 @@ def build_negatives(negatives: pd.DataFrame) -> Table:
     require_columns(negatives, NEGATIVES, "negatives of diff")
     weighs = negatives[negatives["rank"] > 0]
     if weighs.empty:
-        raise InputError("table of negatives must have rows; got none with weight")
+        raise InputError("table of negatives must have rows with weight; got none")
     names = "query", "side", "rank", "negative", "text", "weight", "similarity"
     rows = tuple(
         (
@@ -134,7 +134,7 @@ def build_negatives(negatives: pd.DataFrame) -> Table:
 
 
 def excludes_zero(row: Row) -> bool:
-    """Return whether the interval of a row leaves 0 out."""
+    """Return whether the interval of a row excludes 0."""
     low: float | None = row["low"]
     return pd.notna(low) and bool(low > 0 or row["high"] < 0)
 
@@ -197,11 +197,11 @@ def _notes(rows: pd.DataFrame) -> tuple[str, ...]:
             f"{_missed(rows)} % false positives."
         )
     if _interval_heading(rows) and (rows["method"] == "equal").any():
-        notes.append("equal: the same number of every query and in every batch.")
+        notes.append("equal: every query and every batch has the same number on both sides.")
     both = rows["objective"].notna() & (rows["objective"] != rows["b_objective"])
     if both.any() and "weight_unit" in rows and (rows.loc[both, "weight_unit"] == "paper").any():
         notes.append(
-            "Weights, and eps, are in the scale of each objective's own paper; --unit relative has one scale for both."
+            "Weights and eps are in the scale of each objective's own paper; --unit relative puts both on one scale."
         )
     return tuple(notes)
 
@@ -211,7 +211,7 @@ def _missed(rows: pd.DataFrame) -> str:
 
 
 def _interval_heading(rows: pd.DataFrame) -> tuple[str, ...]:
-    """Return the heading of the column of intervals; none where no row has one, or says why not."""
+    """Return the heading of the column of intervals; none if no row has an interval or says why not."""
     levels = percents(rows["level"])
     if not levels:
         return ("interval",) if (rows["method"] == "equal").all() else ()

@@ -1,4 +1,4 @@
-"""How do the numbers of a run move over its epochs? A line per statistic, direction and epoch."""
+"""How do the numbers of a run change over its epochs? A line per statistic, direction and epoch."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _table(rows: pd.DataFrame, probe: str) -> Table:
     keys = ["objective", *several, "direction", "statistic"]
     body = tuple(
         _line(row, several, bool(level))
-        for _, own in rows.groupby(keys, sort=False, dropna=False, observed=True)
-        for row in own.sort_values("epoch").to_dict("records")
+        for _, group in rows.groupby(keys, sort=False, dropna=False, observed=True)
+        for row in group.sort_values("epoch").to_dict("records")
     )
     caption = f"{probe}: {format_value(rows['source'].iloc[0])} after each epoch, on the same batches{unit_text(rows)}."
     note = "Intervals: uncertainty of the test set, not of training; `--b-epoch` compares two epochs, paired."

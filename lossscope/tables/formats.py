@@ -1,4 +1,4 @@
-"""A table written as Markdown and HTML; text and LaTeX have files of their own."""
+"""Write a table as Markdown or HTML; text and LaTeX have files of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .cells import Cell
 
 
 def markdown(grid: Grid) -> str:
-    """Write a pipe table; special characters of texts are escaped."""
+    """Write a pipe table, with special characters escaped."""
     grid = grid.printable
     rows = [[_markdown_cell(cell) for cell in row] for row in grid.rows]
     lines = [
@@ -70,27 +70,27 @@ def _html_head(grid: Grid) -> list[str]:
         cells = [f"{tag}>{escape(name)}</th>" for tag, (_, name) in zip(tags, grid.columns, strict=True)]
         return [f"<tr>{''.join(cells)}</tr>"]
     first, second = "", ""  # header rows
-    for group, places in groups:
-        names = {place: escape(grid.columns[place][1]) for place in places}
+    for group, indices in groups:
+        names = {index: escape(grid.columns[index][1]) for index in indices}
         if group:
-            first += f'<th scope="colgroup" colspan="{len(places)}">{escape(group)}</th>'
-            second += "".join(f"{tags[place]}>{name}</th>" for place, name in names.items())
+            first += f'<th scope="colgroup" colspan="{len(indices)}">{escape(group)}</th>'
+            second += "".join(f"{tags[index]}>{name}</th>" for index, name in names.items())
         else:
-            first += f'{tags[places[0]]} rowspan="2">{names[places[0]]}</th>'
+            first += f'{tags[indices[0]]} rowspan="2">{names[indices[0]]}</th>'
     return [f"<tr>{first}</tr>", f"<tr>{second}</tr>"]
 
 
 def _html_row(row: tuple[Cell, ...], text_columns: list[bool]) -> str:
     cells = []
-    for place, cell in enumerate(row):
+    for index, cell in enumerate(row):
         content = escape(cell.printed())
         if cell.best or cell.second:
             content = f"<strong>{content}</strong>" if cell.best else f"<u>{content}</u>"
         if cell.mark:
             content += f"<sup>{escape(cell.mark)}</sup>"
-        if place == 0 and text_columns[0]:
+        if index == 0 and text_columns[0]:
             cells.append(f'<th scope="row">{content}</th>')
-        elif text_columns[place]:
+        elif text_columns[index]:
             cells.append(f"<td>{content}</td>")
         else:
             value = "" if cell.missing or cell.mean is None else f' data-value="{cell.mean!r}"'

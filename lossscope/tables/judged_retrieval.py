@@ -1,4 +1,4 @@
-"""How well does each model retrieve with the data's own positives, and with those that people judged beside them?"""
+"""How well does each model retrieve with the data's own positives, and with positives that people judged besides?"""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from . import _settings, _summary
 from ._summary import Column
 from .base import Table
 
-_POSITIVES = {"recall": "the data's own", "recall+judgements": "own and judged"}  # probe -> what its positives are
+_POSITIVES = {"recall": "the data's own", "recall+judgements": "own and judged"}  # probe -> kind of its positives
 _NOTE = (
-    "Own and judged: a positive is what the data says, or what people judged to be one; the candidates are the same. "
+    "Own and judged: positives of the data, and those that people judged to match; the candidates are the same. "
     "R@k in per cent: queries with any positive among the first k. MAP@R and R-precision, in [0, 1]: over the first R, "
-    "the number of positives, which judgements raise, so that these two may fall. rsum is the sum of the six recalls, "
-    "in points."
+    "with R the number of positives. Judgements raise R, so these two may fall. rsum is the sum of the six recalls, in "
+    "points."
 )
 
 
 def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> Table:
-    """Return two rows per source and objective, of one and of the other positives; no number is marked as the best.
+    """Return two rows per source and objective, one for each kind of positives; no number is marked as the best.
 
     Args:
-        frame: summary rows with those of the probes `recall` and `recall+judgements`.
-        by: columns whose values make a row.
+        frame: summary rows, among them rows of the probes `recall` and `recall+judgements`.
+        by: columns that make a row.
 
     Raises:
         InputError: columns, or rows of the probes, are missing.
@@ -36,8 +36,8 @@ def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> T
     judged = whole[whole["probe"] == "recall+judgements"]
     if judged.empty:
         raise _summary.no_rows("judged_retrieval", "recall+judgements", frame)
-    own = _summary.select(whole, "recall", "judged_retrieval")
-    rows = _summary.with_weight_unit(pd.concat([own, judged]).drop_duplicates())
+    recalls = _summary.select(whole, "recall", "judged_retrieval")
+    rows = _summary.with_weight_unit(pd.concat([recalls, judged]).drop_duplicates())
     rows = rows.assign(positives=rows["probe"].map(_POSITIVES))
     labels = [label for label in rows["direction"].unique() if label != "both"]
     columns = [column for label in labels for column in _columns(label, rows)]

@@ -1,4 +1,4 @@
-"""Which difference can n seeds, and n images, show? A line per pair of systems, a table of seeds and one of images."""
+"""Which difference can n seeds, or n images, show? A table for seeds and a table for images, a line per pair."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ REQUIRED = (
     "sd_low", "sd_high", "level", "method", "n", "mdd", "difference", "needed", "needed_low", "needed_high",
     "p_better", "p_better_low", "p_better_high", "power", "alpha", "left_out", "note",
 )  # fmt: skip
-_FEW = 5  # seeds of a pilot: a deviation of fewer is rough
+_FEW = 5  # seeds of a pilot: with fewer, the deviation is rough
 _OF_SEEDS = (
-    "sd: sample standard deviation over seeds of the paired differences, with its chi-square interval, which trusts "
-    "that they are normal and is too narrow where a training failed. A smallest difference and a number of seeds "
+    "sd: sample standard deviation over seeds of the paired differences, with its chi-square interval, which assumes "
+    "normal differences and is too narrow where a training failed. The smallest difference and the number of seeds "
     "needed are as uncertain as sd: {factors}"
 )
 _OF_IMAGES = (
-    "sd: sample standard deviation over {over} of the paired differences, means over the pilot's seeds; with its "
-    "percentile bootstrap interval. Another number of seeds has another sd, and so has a larger split, which has more "
+    "sd: sample standard deviation over {over} of the paired differences (means over the pilot's seeds), with its "
+    "percentile bootstrap interval. Another number of seeds changes sd, and so does a larger split, which has more "
     "candidates"
 )
 _BETTER = (
-    "P(A > B): share of the seeds in which the system has the larger number, a tie counting half; CI: Clopper-Pearson, "
+    "P(A > B): share of seeds in which the system has the larger number (a tie counts half); CI: Clopper-Pearson, "
     "which holds for any distribution"
 )
 
 
 def build(frame: pd.DataFrame) -> list[Table]:
-    """Return a table over seeds, and one over images or queries: the smallest difference that each number can show.
+    """Return a table over seeds, and a table over images or queries: the smallest difference that each number shows.
 
     Args:
         frame: result of `lossscope.stats.pilot.plan`.
@@ -64,12 +64,12 @@ def _table(frame: pd.DataFrame, over: str) -> Table:
         *([("", "P(A > B)"), ("", "CI of P(A > B)")] if over == "seeds" else []),
     ]  # fmt: skip
     groups = rows.groupby(["metric", "data", "encoder", "system", "baseline"], sort=False, observed=True)
-    body = tuple(_line(own, labels, numbers, over) for _, own in groups)
+    body = tuple(_line(group, labels, numbers, over) for _, group in groups)
     return Table(f"power_{over}", _caption(rows, labels, over), tuple(columns), body, tuple(_notes(rows, over)))
 
 
-def _line(own: pd.DataFrame, labels: Sequence[str], numbers: Sequence[int], over: str) -> tuple[Cell, ...]:
-    row, mdd = own.iloc[0], own.set_index("n")["mdd"]
+def _line(rows: pd.DataFrame, labels: Sequence[str], numbers: Sequence[int], over: str) -> tuple[Cell, ...]:
+    row, mdd = rows.iloc[0], rows.set_index("n")["mdd"]
     digits = 2 if row["unit"] in ("%", "samples", "queries") else 4
     better = (
         Cell(mean=row["p_better"], digits=2), Cell(text=bracketed(row["p_better_low"], row["p_better_high"], 2)),
@@ -97,20 +97,20 @@ def _caption(rows: pd.DataFrame, labels: Sequence[str], over: str) -> str:
     power, alpha = rows["power"].iloc[0], rows["alpha"].iloc[0]
     of = f" ({', '.join(same)})" if same else ""
     return (
-        f"Smallest difference that a number of {over} can show{of}: found with probability {power:g} by a two-sided "
-        f"paired t-test at level {alpha:g}, by the spread of the pilot runs, whatever their own difference."
+        f"Smallest difference that a number of {over} can show{of}: a two-sided paired t-test at level {alpha:g} finds "
+        f"it with probability {power:g}. It follows from the spread of the pilot runs, not from their difference."
     )
 
 
 def _notes(rows: pd.DataFrame, over: str) -> list[str]:
-    """Return what the numbers are, and why some are missing."""
+    """Return notes on the numbers, and on missing ones."""
     alpha = rows["alpha"].iloc[0]
-    one = f"For one comparison; of m that Holm's method corrects together, --alpha {alpha:g}/m is sure to be enough"
+    single = f"For one comparison; for m comparisons corrected by Holm's method, --alpha {alpha:g}/m is always enough"
     if over == "seeds":
         factors = _systems.how_rough(rows[rows["sd"] > 0], "sd", "pilot_n")
-        sentences = [_OF_SEEDS.format(factors=factors), *_few(rows), one, _BETTER]
+        sentences = [_OF_SEEDS.format(factors=factors), *_few(rows), single, _BETTER]
     else:
-        sentences = [_OF_IMAGES.format(over=over), one]
+        sentences = [_OF_IMAGES.format(over=over), single]
     pairs = _systems.pairs_of_notes(rows)
     undefined = [f"{'; '.join(dict.fromkeys(of_note))}: {note}." for note, of_note in pairs.items()]
     return [". ".join(sentences) + ".", *undefined]

@@ -14,13 +14,13 @@ from ._summary import Row
 from .base import Table
 from .cells import Cell, decimals
 
-OBJECTIVES = 3  # at most, side by side in one table
+OBJECTIVES = 3  # objectives side by side in a table, at most
 _BY = ("source", "objective", "direction", "probe")
-_TABLE = ("source", "sampling", "batch_size")  # rows that differ in these are in different tables
+_TABLE = ("source", "sampling", "batch_size")  # each combination has tables of its own
 
 
 def build(frame: pd.DataFrame) -> list[Table]:
-    """Return tables of each source and kind of batches: of probes that need no objective, then of the others.
+    """Return tables for each source and kind of batches: first probes that need no objective, then the others.
 
     Args:
         frame: summary rows of any probes.
@@ -31,13 +31,13 @@ def build(frame: pd.DataFrame) -> list[Table]:
     rows = _summary.require_rows(frame, "probes")
     tables: list[Table] = []
     for _, part in rows.groupby(list(_TABLE), sort=False, dropna=False, observed=True):
-        for own in _parts(part):
-            tables.append(_table(own, f"probes-{len(tables) + 1}"))
+        for table_rows in _parts(part):
+            tables.append(_table(table_rows, f"probes-{len(tables) + 1}"))
     return tables
 
 
 def _parts(rows: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Yield the rows without an objective, then those of a few objectives at a time."""
+    """Yield the rows without an objective, then the rows of a few objectives at a time."""
     without = rows["objective"].isna()
     if without.any():
         yield rows[without]
@@ -78,17 +78,17 @@ def _table(rows: pd.DataFrame, name: str) -> Table:
 
 
 def _cells(rows: pd.DataFrame, spec: str | None, direction: str, unit: str, intervals: bool) -> list[Cell]:
-    """Return the number of an objective and direction, and its interval where the table has any."""
+    """Return the number of an objective and direction, and its interval if the table has intervals."""
     of_objective = rows if spec is None else rows[rows["objective"] == spec]
-    own = of_objective[of_objective["direction"] == direction]
-    cell = Row({}, own).cell(_summary.Column(direction, tuple(own["statistic"].unique())))
+    of_direction = of_objective[of_objective["direction"] == direction]
+    cell = Row({}, of_direction).cell(_summary.Column(direction, tuple(of_direction["statistic"].unique())))
     digits = decimals(unit, cell.mean)
     number = Cell(mean=cell.mean, std=cell.std, digits=digits)
-    return [number, interval_cell(own, digits)] if intervals else [number]
+    return [number, interval_cell(of_direction, digits)] if intervals else [number]
 
 
 def _labels(rows: pd.DataFrame) -> list[str]:
-    """Return the probe of each row, with eps, convention and unit of weights where a probe has several."""
+    """Return the probe of each row, with eps, convention and unit of weights if a probe has several."""
     differing = [
         column for column in ("convention", "weight_unit", "eps") if rows.groupby("probe")[column].nunique().max() > 1
     ]
@@ -104,7 +104,7 @@ def _labels(rows: pd.DataFrame) -> list[str]:
 
 
 def _caption(rows: pd.DataFrame) -> str:
-    """Return the settings in common; eps, convention and unit are those of the probes that have one."""
+    """Return the shared settings; probes without eps, convention or unit do not count."""
     for column in ("convention", "weight_unit", "eps"):
         values = rows[column].dropna().unique()
         if len(values) == 1:

@@ -11,50 +11,50 @@ from ._summary import Column
 from .base import Table
 
 _PUBLISHED = (*(f"R@{k}" for k in (1, 5, 10)), "mAP@5", "mAP@5_hits", "medr")  # of images and captions
-_RANKS_FROM = 10  # the least k of a column, where there is one
+_RANKS_FROM = 10  # smallest k of a column, if there is such a k
 _IMAGES = (
     "R@k in per cent: i2t, any caption of the image among the first k; t2i, the image among the first k. rsum is the "
-    "sum of the six recalls, in points. medr: median rank, from 1, lower is better, rounded down but for MMT and CE, "
+    "sum of the six recalls, in points. medr: median rank, from 1, lower is better, rounded down except for MMT and CE "
     "as their authors do. mAP@5 in [0, 1] with divisor min(5, number of relevant); mAP@5_hits divides by the hits "
     "among the first 5. `lossscope eval --format csv` also gives meanr, the mean rank, from 1, lower is better, and "
     "MRR, the mean reciprocal rank."
 )
 _MEASURES = (
-    "nDCG@k: binary gains, discount log2(place + 1), the ideal over min(k, R), R the number of positives. MRR@k: 1 / "
-    "place of the first positive. recall@k: share of the positives among the first k, in per cent. R@k: queries with "
-    "any positive among the first k, in per cent. MAP@R and R-precision: over the first R. All others in [0, 1]; "
-    "equal candidates in the order of their rows, but R@k and ranks count what is strictly above. `lossscope eval "
-    "--format csv` gives every k and further statistics."
+    "nDCG@k: binary gains, discount log2(rank + 1), ideal over min(k, R), with R the number of positives. MRR@k: 1 / "
+    "rank of the first positive. recall@k: share of the positives among the first k, in per cent. R@k: queries with "
+    "any positive among the first k, in per cent. MAP@R and R-precision: over the first R. All others are in [0, 1]. "
+    "Ties follow the order of rows, but R@k and ranks count only candidates strictly above. `lossscope eval --format "
+    "csv` gives every k and further statistics."
 )
 
 
 def build(frame: pd.DataFrame, by: Sequence[str] = ("source", "objective")) -> Table:
-    """Return one row per source and objective; seeds become mean ± deviation.
+    """Return a row per source and objective; seeds become mean ± deviation.
 
     Args:
-        frame: summary rows with those of the probe `recall`.
-        by: columns whose values make a row; ("objective",) averages over sources too, for runs that differ in their
-            seed only.
+        frame: summary rows, among them rows of the probe `recall`.
+        by: columns that make a row; ("objective",) averages over sources too, for runs that differ only in their seed.
 
     Raises:
         InputError: columns, or rows of the probe, are missing.
     """
     rows = _summary.select(_summary.whole_splits(frame), "recall", "retrieval")
     names = {
-        str(direction): set(own["statistic"]) for direction, own in rows.groupby("direction", sort=False, observed=True)
+        str(direction): set(of_direction["statistic"])
+        for direction, of_direction in rows.groupby("direction", sort=False, observed=True)
     }
     labels = sorted(names.keys() - {"both"}, key=list(names).index)
     columns = [column for direction in labels for column in _columns(direction, names[direction])]
     columns.append(Column("both", ("rsum",), digits=1, better="higher", grouped=False))
     notes = [_IMAGES] if "i2t" in names else []
-    notes += [_MEASURES] if any("MAP@R" in own for own in names.values()) else []
+    notes += [_MEASURES] if any("MAP@R" in statistics for statistics in names.values()) else []
     where = "Retrieval: " if labels == ["all"] else "Retrieval in both directions: "
     caption = where + _settings.settings(rows, "queries", by)
     return _summary.build_table("retrieval", caption, _summary.group_rows(rows, by), columns, notes)
 
 
 def _columns(direction: str, statistics: Iterable[str]) -> list[Column]:
-    """Return the columns of a direction: the published ones of images and captions, then measures."""
+    """Return the columns of a direction: those in papers on images and captions, then further measures."""
     published = _PUBLISHED if direction in ("i2t", "t2i") else ()
     names = [*published, *(name for name in _measures(statistics) if name not in published)]
     return [_column(direction, name) for name in names]

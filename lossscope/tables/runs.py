@@ -1,6 +1,6 @@
-"""Rows of many runs in one table: which may stand together, and their means over seeds.
+"""Combine rows of many runs in one table: check that they are comparable, and average over seeds.
 
-Beside the columns of summary rows, a row has run (unique name), data, encoder and objective_label (labels), spec (the
+Besides the columns of summary rows, a row has run (unique name), data, encoder and objective_label (labels), spec (the
 objective of the training, in full), dataset and method (names of data and encoder in published tables, or None).
 """
 
@@ -22,7 +22,7 @@ from .cells import Cell
 LABELS = ("data", "encoder", "objective_label")
 SETTINGS = ("eps", "batch_size", "sampling")
 COLUMNS = (*(c for c in SUMMARY if c not in OPTIONAL), "run", *LABELS, "spec", "dataset", "method")
-_NUMBER = ("run", "objective", "direction", "probe", "statistic", "convention", *SETTINGS)  # what identifies a number
+_NUMBER = ("run", "objective", "direction", "probe", "statistic", "convention", *SETTINGS)  # identify a number
 
 
 def select_probe(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
@@ -49,18 +49,16 @@ def select_probe(frame: pd.DataFrame, probe: str, table: str) -> pd.DataFrame:
 
 
 def require_comparable(rows: pd.DataFrame, table: str) -> None:
-    """Raise InputError, naming values and runs, for rows that would make a wrong number.
+    """Raise InputError, with values and runs, for rows that would make a wrong number.
 
-    These are: a number twice, a seed twice, one label for two specs, data sets or models, and runs that were evaluated
-    on other data, or with another eps, batch size or sampling, than the others.
+    The reasons are: a repeated number, a repeated seed, one label for two specs, data sets or models, and runs with
+    other data, eps, batch size or sampling than the other runs.
     """
     twice = rows[rows.duplicated(list(_NUMBER))]
     if len(twice):
         row = twice.iloc[0]
         number = f"{row['run']}, {row['direction']} {row['statistic']}, {format_value(row['convention'])}"
-        raise InputError(
-            f"every number of table {table} must be there once; got {number} twice. Remove one of the rows"
-        )
+        raise InputError(f"every number of table {table} must occur once; got {number} twice. Remove one of the rows")
     for by, column in (
         (["run"], "seed"), (["run"], "spec"), *((["run"], label) for label in LABELS),
         (list(LABELS), "spec"), (["data"], "dataset"), (["data", "encoder"], "method"),
@@ -81,8 +79,8 @@ def mean_cell(values: Mapping[str, float], runs: Sequence[str], digits: int, not
     """Return mean and sample deviation (ddof 1) over runs; a footnote names runs without a value.
 
     Args:
-        values: run -> value of one statistic; a dash where it is empty.
-        runs: those that should have one, by seed.
+        values: run -> value of a statistic; empty: a dash.
+        runs: the expected runs, by seed.
         digits: decimals.
         notes: the footnotes.
     """
@@ -99,7 +97,7 @@ def mean_cell(values: Mapping[str, float], runs: Sequence[str], digits: int, not
 
 
 def missing_seeds_mark(rows: pd.DataFrame, expected: Iterable[object], notes: Footnotes) -> str:
-    """Return the mark of a line without seeds that other lines on the same data have; empty where none is missing."""
+    """Return the mark of a line that lacks seeds of other lines on the same data; empty if none is missing."""
     seeds = set(rows["seed"].dropna())
     missing = [format_value(seed) for seed in sorted(set(expected) - seeds)]  # type: ignore[type-var]
     if not missing or not seeds:
@@ -110,7 +108,7 @@ def missing_seeds_mark(rows: pd.DataFrame, expected: Iterable[object], notes: Fo
 
 
 def _with_own_objective(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return counts with the objective of the training: its very spec, else its name (the scale may be learnt)."""
+    """Return counts with the objective of the training: the same spec, else the same name (the scale may be learnt)."""
     same_name = rows[rows["objective"].map(name_of) == rows["spec"].map(name_of)]
     exact = same_name["objective"] == same_name["spec"]
     rows = same_name[exact | ~exact.groupby(same_name["run"]).transform("any").astype(bool)]
@@ -119,7 +117,7 @@ def _with_own_objective(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _require_one_value(rows: pd.DataFrame, by: list[str], column: str, advice: str) -> None:
-    """Raise InputError where rows that agree in `by` have several values of a column."""
+    """Raise InputError if rows that agree in `by` have several values of a column."""
     for key, part in rows.groupby(by, sort=False, observed=True, dropna=False):
         values = part[column].map(format_value)
         if values.nunique() > 1:
@@ -136,8 +134,10 @@ def _require_seeds(rows: pd.DataFrame) -> None:
 
 
 def _require_same_values(rows: pd.DataFrame, column: str) -> None:
-    """Raise InputError unless every run has the same values of a column; several values are lines of the table."""
-    values = rows.groupby("run", sort=False)[column].agg(lambda own: ", ".join(sorted(map(format_value, own.unique()))))
+    """Raise InputError unless every run has the same values of a column; each value is a line of the table."""
+    values = rows.groupby("run", sort=False)[column].agg(
+        lambda of_run: ", ".join(sorted(map(format_value, of_run.unique())))
+    )
     if values.nunique() > 1:
         each = "; ".join(f"{value} ({_list_runs(list(values.index[values == value]))})" for value in values.unique())
         name = column.replace("_", " ")

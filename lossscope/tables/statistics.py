@@ -16,9 +16,9 @@ _BY = ("source", "objective", "direction")
 
 
 def build(frame: pd.DataFrame, probe: str = "cocos") -> list[Table]:
-    """Return one table per family of objectives that have the same statistics; below it their intervals, if any.
+    """Return a table per family of objectives with the same statistics, and a table of their intervals, if any.
 
-    Lines are directions where the probe needs no objective.
+    Lines are directions if the probe needs no objective.
 
     Args:
         frame: summary rows.
@@ -38,7 +38,7 @@ def build(frame: pd.DataFrame, probe: str = "cocos") -> list[Table]:
 
 
 def _tables(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> list[Table]:
-    """Return the numbers of a family, and in a second table, of the same lines and columns, their intervals, if any."""
+    """Return a table of the numbers of a family, and a table of their intervals, if any, with the same layout."""
     lines = _by_objective(_summary.group_rows(rows, _BY))
     hidden = {"source"} if rows["source"].nunique() == 1 else set[str]()
     hidden |= {"objective"} if rows["objective"].isna().all() else set()
@@ -62,7 +62,7 @@ def _tables(rows: pd.DataFrame, statistics: tuple[str, ...], probe: str) -> list
 
 
 def _by_objective(lines: list[Row]) -> list[Row]:
-    """Sort the directions of an objective together, objectives in order of appearance."""
+    """Put the directions of an objective together; objectives stay in order of appearance."""
     first: dict[tuple[str, str], int] = {}
     for line in lines:
         first.setdefault((line.key["source"], line.key["objective"]), len(first))
@@ -72,8 +72,8 @@ def _by_objective(lines: list[Row]) -> list[Row]:
 def _digits_of(line: Row, rows: pd.DataFrame, names: list[str]) -> dict[str, int]:
     """Return the decimals of each statistic of the line's objective: scales of objectives differ."""
     objective = line.rows["objective"].iloc[0]
-    own = rows if pd.isna(objective) else rows[rows["objective"] == objective]
-    return {name: _digits(own[own["statistic"] == name]) for name in names}
+    of_objective = rows if pd.isna(objective) else rows[rows["objective"] == objective]
+    return {name: _digits(of_objective[of_objective["statistic"] == name]) for name in names}
 
 
 def _has_positive(rows: pd.DataFrame, name: str) -> bool:
@@ -81,7 +81,7 @@ def _has_positive(rows: pd.DataFrame, name: str) -> bool:
 
 
 def _digits(rows: pd.DataFrame) -> int:
-    """Return the decimals of a statistic: those of its unit and its largest number."""
+    """Return the decimals of a statistic from its unit and its largest number."""
     if rows.empty or rows["statistic"].iloc[0] == "C_B":
         return 1
     return decimals(str(rows["unit"].iloc[0]), rows["mean"].abs().max())

@@ -1,6 +1,6 @@
 """How well does the best combination of weights retrieve? Ours beside Table 6 of Xuan & Chen (2023).
 
-The paper's combination is goal with cir and sig-ms; where another of ours has a larger mean rsum, it is a line too.
+The paper's combination is goal with cir and sig-ms; another of ours with a larger mean rsum is a line, too.
 """
 
 from __future__ import annotations
@@ -12,20 +12,18 @@ from ._printed import key_of
 from .base import Table
 from .runs import LABELS
 
-_NOTE = (
-    "Combinations other than cir, sig-ms are the best by rsum of their data and model, chosen on these very numbers."
-)
+_NOTE = "Combinations other than cir, sig-ms have the best rsum of their data and model; these very numbers chose them."
 _PARTS = {f"-{side}": recalls(side) for side in ("i2t", "t2i")}
 _PAPER = Paper("xuan2023_goal", 6, "recall", _PARTS, "Recall in %.", notes=(_NOTE,))
 
 
 def build(rows: pd.DataFrame, tests: pd.DataFrame | None = None, all_printed: bool = False) -> list[Table]:
-    """Return a table per direction of rows of `recall` of runs trained with triplet_sh or goal.
+    """Return a table per direction, from rows of `recall` of runs trained with triplet_sh or goal.
 
     Args:
         rows: rows of runs, with runs.COLUMNS.
         tests: tests against the best of each block, or None.
-        all_printed: whether printed rows without a run of ours are lines too.
+        all_printed: also show printed rows without a run of ours.
     """
     return _PAPER.build(rows, tests, all_printed, _best)
 

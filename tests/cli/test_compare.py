@@ -100,7 +100,7 @@ def test_dumps_are_systems_of_their_own_names() -> None:
         table = lossscope(f"compare saf.npz sgr.npz --resamples 99 --format {format} --quiet").stdout
         words = " ".join(table.split())
         assert "Differences, system − baseline: sgr.npz, saf.npz, rsum;" in words
-        assert "one training of each, of unknown seed;" in words
+        assert "one run each, of unknown seed;" in words
         assert "unknown, unknown" not in words
 
 

@@ -203,7 +203,7 @@ LINES = [
     ("{sweep} --mask above:margin=x", 2, "above:margin must be float; got 'x'"),
     ("{sweep} --mask percent:share=2", 1, "share must be"),
     ("{sweep} --mask none --mask above", 2, "--mask none stands alone; got it beside above"),
-    ("{sweep} --mask gist", 1, "--mask gist needs a guide: the embeddings of the same items, --guide SOURCE"),
+    ("{sweep} --mask gist", 1, "--mask gist needs a guide, embeddings of the same items: --guide SOURCE"),
     ("{sweep} --guide guide.npz", 2, "--guide is read by a rule that needs one; add --mask gist"),
     ("{sweep} --mask above --guide guide.npz", 2, "--guide is read by a rule that needs one; add --mask gist"),
     ("{sweep} --mask gist --guide set.npz", 1, "--guide must hold the items of pairs.npz, in the same order; set.npz"),

@@ -95,6 +95,6 @@ def test_a_url(shards: Path, tmp_path: Path) -> None:
 def test_cheap_probes_leave_out_what_a_sample_cannot_give(shards: Path) -> None:
     result = lossscope("probe", str(shards), "--objective", "ntxent", "--queries", "50", "--format", "csv")
     assert result.exit_code == 0, result.stderr
-    reason = "hubness is left out: it has no number of a single query, so that a sample gives none"
+    reason = "hubness is left out: it has no number of a single query, which a sample needs"
     assert reason in " ".join(result.stderr.split()) and "meanr" in result.stdout
     assert result.stderr.count("hubness") == 1 and "or --queries" not in result.stderr

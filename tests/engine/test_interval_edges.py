@@ -17,7 +17,7 @@ from lossscope.engine import result_group
 from lossscope.engine import sweep as sweep_module
 from lossscope.engine.item_sums import QuerySample
 from lossscope.engine.sweep import Sweep
-from lossscope.engine.sweep_intervals import join_sums, name_of, possible_ends
+from lossscope.engine.sweep_intervals import clip_interval, join_sums, name_of
 from lossscope.engine.terms import units_of_items
 
 from .test_intervals import split
@@ -111,11 +111,11 @@ def test_totals_of_grouped_batches_count_alike(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_ends_are_possible_numbers() -> None:
-    assert possible_ends(-1.0, 101.0, "%") == (0.0, 100.0)
-    assert possible_ends(-1.0, 101.0, "samples") == (0.0, 101.0)
-    assert possible_ends(-1.0, 101.0, "similarity") == (-1.0, 101.0)
-    assert possible_ends(-0.1, 1.1, "1") == (-0.1, 1.1)
-    assert possible_ends(-0.1, 1.1, "1", within_one=True) == (0.0, 1.0)
+    assert clip_interval(-1.0, 101.0, "%") == (0.0, 100.0)
+    assert clip_interval(-1.0, 101.0, "samples") == (0.0, 101.0)
+    assert clip_interval(-1.0, 101.0, "similarity") == (-1.0, 101.0)
+    assert clip_interval(-0.1, 1.1, "1") == (-0.1, 1.1)
+    assert clip_interval(-0.1, 1.1, "1", within_one=True) == (0.0, 1.0)
     rows = Sweep(("ntxent",), ("recall",), "pairs", 16).run(split(60, k=1, hubs=0.0)).summary
     percent = rows[rows["unit"] == "%"]
     assert percent["high"].notna().any() and float(percent["high"].max()) <= 100

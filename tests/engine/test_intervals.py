@@ -153,13 +153,13 @@ def test_a_share_of_the_queries_gives_about_the_same_intervals(monkeypatch: pyte
 
 def test_the_sample_is_a_function_of_seed_batch_and_row() -> None:
     sample = QuerySample(0.3, 5)
-    whole = sample.places(0, 8, 50, True)
-    parts = [sample.places(first, 4, 50, True) + 50 * first for first in (0, 4)]
+    whole = sample.draw(0, 8, 50, True)
+    parts = [sample.draw(first, 4, 50, True) + 50 * first for first in (0, 4)]
     assert np.array_equal(whole, np.concatenate(parts))
     assert 0.2 < len(whole) / 400 < 0.4
-    assert not np.array_equal(whole, sample.places(0, 8, 50, False))
-    assert not np.array_equal(whole, QuerySample(0.3, 6).places(0, 8, 50, True))
-    assert np.array_equal(QuerySample(1.0, 0).places(3, 2, 5, True), np.arange(10))
+    assert not np.array_equal(whole, sample.draw(0, 8, 50, False))
+    assert not np.array_equal(whole, QuerySample(0.3, 6).draw(0, 8, 50, True))
+    assert np.array_equal(QuerySample(1.0, 0).draw(3, 2, 5, True), np.arange(10))
 
 
 def test_no_interval_without_a_level_and_none_of_few_images() -> None:

@@ -286,7 +286,7 @@ def test_options_that_cannot_work_are_refused_at_once(options: dict[str, Any], m
 
 
 def test_probes_that_read_gradients_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="probes of a batch must do without gradients of layers"):
+    with pytest.raises(InputError, match="probes of a batch must not need gradients of layers"):
         LossScope(NTXENT, (plugin(tmp_path, "gradients"),))
 
 

@@ -393,7 +393,7 @@ def test_the_table_shows_both_tests_side_by_side() -> None:
 def test_one_seed_is_told_of_no_test_and_no_deviation_over_seeds(format: str) -> None:
     table = comparison.build(compare(runs("a", "b", seeds=1), resampling=QUICK))
     printed = " ".join(getattr(table, f"to_{format}")().split())
-    assert "one training of each, seed 0;" in printed and "over n = 10 images" in printed
+    assert "one run each, seed 0;" in printed and "over n = 10 images" in printed
     for words in ("±", "pm", "standard deviation over", "t-test", "flips)", "over seeds", "averaged"):
         assert words not in printed
 
@@ -401,7 +401,7 @@ def test_one_seed_is_told_of_no_test_and_no_deviation_over_seeds(format: str) ->
 def test_the_deviation_of_two_seeds_is_said_to_be_their_distance() -> None:
     rows = compare(runs("a", "b", seeds=2), resampling=QUICK)
     assert comparison.build(rows).caption.endswith(
-        "mean ± sample standard deviation over seeds, which of two is 0.71 times their distance."
+        "mean ± sample standard deviation over seeds (with two seeds, 0.71 times their distance)."
     )
     three = comparison.build(compare(runs("a", "b"), resampling=QUICK))
     assert three.caption.endswith("mean ± sample standard deviation over seeds.")

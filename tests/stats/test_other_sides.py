@@ -111,7 +111,7 @@ def test_the_table_speaks_of_queries() -> None:
     printed = table.to_text()
     assert "image" not in printed and "caption" not in printed
     assert table.notes[0].startswith(
-        "p, queries: paired permutation test, the sign of each query's difference flipped; CI: percentile bootstrap "
+        "p, queries: paired permutation test that flips the sign of each query's difference; CI: percentile bootstrap "
         "over queries. Values are averaged over seeds first. d: mean"
     )
     one = comparison.build(compare(runs("a", "b", seeds=1), resampling=QUICK))

@@ -90,7 +90,7 @@ def test_all_printed_grids_are_there_on_request(build: Callable[..., list], numb
 
 def test_models_of_another_table_are_refused_or_named() -> None:
     with pytest.raises(
-        InputError, match=r"table xuan2023_4 must have models of it .*; got VSE\+\+ \(ResNet152, fine-tuned\)"
+        InputError, match=r"table xuan2023_4 must have its own models .*; got VSE\+\+ \(ResNet152, fine-tuned\)"
     ):
         xuan2023_4.build(_grid())
     both = _grid(encoders={**TUNED, "mine": None})

@@ -55,7 +55,7 @@ SmoothAP & $\mathbf{53.7 \pm 1.0}$ & $52.3 \pm 0.2$ & $\mathbf{322.0 \pm 6.0}$ &
 \end{tabular}}
 \par\smallskip{\footnotesize\raggedright Published, Bleeker \& de Rijke (2022): $\pm$ population standard deviation over 5 runs.\par}
 \par\smallskip{\footnotesize\raggedright Published rows: flickr30k (1K test), VSE++ (ResNet50, frozen) beside scenes, ambiguity 0.1, VSE++.\par}
-\par\smallskip{\footnotesize\raggedright Published numbers are of other data and models than ours, and stand for orientation.\par}
+\par\smallskip{\footnotesize\raggedright Published numbers are for other data and models than ours; they only give an orientation.\par}
 \end{table}
 """  # noqa: E501
 
@@ -172,12 +172,12 @@ def test_best_and_second_are_of_ours_and_of_a_block() -> None:
 
 
 def test_data_other_than_the_papers_is_named() -> None:
-    orientation = "stand for orientation"
+    orientation = "only give an orientation"
     assert any(orientation in note for note in bleeker2022_1.build(study())[0].notes)
     same = bleeker2022_1.build(study(data={"Flickr30k": "flickr30k", "MS-COCO": "mscoco"}))[0]
     assert not any(orientation in note for note in same.notes)
     none = bleeker2022_1.build(study(data={"Flickr8k": None}))[0]
-    assert any(note.startswith("No row of Bleeker & de Rijke (2022) is of these") for note in none.notes)
+    assert any(note.startswith("Bleeker & de Rijke (2022) has no row for these") for note in none.notes)
 
 
 def test_parameters_that_differ_are_named() -> None:

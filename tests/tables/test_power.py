@@ -65,7 +65,7 @@ def test_notes_say_how_rough_a_pilot_is() -> None:
 def test_captions_state_the_test() -> None:
     seeds, _ = power.build(rows(runs_of_texts("a", "b")))
     assert "(texts, GRU, q2d nDCG@10)" in seeds.caption
-    assert "with probability 0.8 by a two-sided paired t-test at level 0.05" in seeds.caption
+    assert "a two-sided paired t-test at level 0.05 finds it with probability 0.8" in seeds.caption
 
 
 def test_what_is_not_known_is_a_dash_with_its_reason() -> None:

@@ -120,8 +120,8 @@ def test_ranks_within_batches_are_not_recall_of_the_split() -> None:
 def test_a_number_that_is_there_twice_is_refused() -> None:
     frame = study(NTXENT)
     twice = pd.concat([frame, frame[frame["run"] == RUN].assign(mean=1.0)], ignore_index=True)
-    _refused(twice, rf"must be there once; got {RUN.replace('+', '[+]')}, i2t C_neg, corrected twice")
-    _refused(pd.concat([frame, frame], ignore_index=True), "must be there once")
+    _refused(twice, rf"must occur once; got {RUN.replace('+', '[+]')}, i2t C_neg, corrected twice")
+    _refused(pd.concat([frame, frame], ignore_index=True), "must occur once")
 
 
 def test_two_objectives_of_one_name_are_refused() -> None:

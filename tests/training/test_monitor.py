@@ -159,7 +159,7 @@ def test_the_command_says_it_all_once(tmp_path: Path) -> None:
     [
         (("cocos:convention=text",), "convention of Goal must be one of"),
         (("cocoa",), "did you mean 'cocos'"),
-        (("parameter_gradients",), "must do without gradients of layers"),
+        (("parameter_gradients",), "must not need gradients of layers"),
     ],
 )
 def test_probes_that_cannot_run_are_refused_before_anything_is_written(

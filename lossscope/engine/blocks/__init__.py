@@ -1,1 +1,1 @@
-"""S in blocks: where they come from."""
+"""Sources of S in blocks: a matrix, strips, shards of vectors."""

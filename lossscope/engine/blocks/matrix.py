@@ -1,4 +1,4 @@
-"""S of one batch in bands of tiles: products of two sides, computed where they are needed into reused memory."""
+"""S of one batch in bands of tiles: products of two sides, computed on demand into reused memory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .sparse_mask import SparseEntries, SparseMask
 
 ROWS, COLUMNS = 256, 4096  # of a tile: 4 MB, which fit into the caches of a core
 _THIN = 32  # rows; thinner products may add up their columns in another order
-_BANDS = 256  # at most: more would take longer to merge than to compute
-_BLOCK = 64  # positives of one product
+_BANDS = 256  # bands, at most: more would take longer to merge than to compute
+_BLOCK = 64  # positives of a product
 
 
 @dataclass(frozen=True, eq=False)
 class TiledMatrix:
-    """S (n, m) of n images and m captions of a split, computed where it is needed."""
+    """S (n, m) of n images and m captions of a split, computed on demand."""
 
     embedded: SplitEmbeddings
     image_rows: Rows  # (n,)
@@ -39,14 +39,14 @@ class TiledMatrix:
 
     @property
     def example(self) -> Tensor:
-        """A tensor of the type and on the device of S."""
+        """A tensor with the type and the device of S."""
         example = self.embedded.images if self.embedded.images is not None else self.embedded.similarity
         assert example is not None, "tiles need embeddings or similarities"
         return example
 
     @cached_property
     def images(self) -> Tensor | None:
-        """(n, d) embeddings, None where only similarities are known; not copied where the rows are consecutive."""
+        """(n, d) embeddings, or None if the split has similarities only; not copied if the rows are consecutive."""
         return None if self.embedded.images is None else _select_rows(self.embedded.images, self.image_rows)
 
     @cached_property
@@ -110,17 +110,17 @@ class MatrixBlocks:
         yield from self.matrix.tiles(*self._bands[band], buffers)
 
     def whole_rows(self, queries: Tensor, mask: SparseMask) -> Iterator[tuple[Tensor, Tensor]] | None:
-        """Return some of the queries, and their whole rows, one after another."""
+        """Yield parts of the queries and their whole rows."""
         parts = torch.split(queries, self.height)
         return ((part, self.matrix.whole_rows(part, mask.direction)) for part in parts)
 
 
 class HasBlocks(Protocol):
-    """A matrix of similarities whose parts are computed where they are needed."""
+    """A matrix of similarities whose parts are computed on demand."""
 
     @property
     def example(self) -> Tensor:
-        """A tensor of the type and on the device of S."""
+        """A tensor with the type and the device of S."""
         ...
 
     def block(self, images: slice | Tensor, captions: slice | Tensor) -> Tensor:
@@ -129,7 +129,7 @@ class HasBlocks(Protocol):
 
 
 def positive_similarities(matrix: HasBlocks, entries: SparseEntries) -> Tensor:
-    """(k,) similarities of the positive entries, from products of a few rows, mostly with the last bits of tiles."""
+    """(k,) similarities of the positive entries, from products of a few rows; most have the same last bits as tiles."""
     similarities = matrix.example.new_empty(len(entries.rows))
     size = entries_at_a_time(_BLOCK, similarities.device)
     for start in range(0, len(entries.rows), size):
@@ -153,7 +153,7 @@ def product_tiles(
 
 
 def tile_size(device: torch.device) -> tuple[int, int]:
-    """Return the rows and columns of a tile, on which counts do not depend."""
+    """Return the rows and columns of a tile; counts do not depend on them."""
     sides = round((entries_at_a_time(1, device)) ** 0.5)
     return sides * ROWS, sides * COLUMNS
 

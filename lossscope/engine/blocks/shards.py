@@ -1,4 +1,4 @@
-"""All candidates of a direction from shards of vectors, of which one block is in memory at a time."""
+"""All candidates of a direction from shards of vectors, with one block in memory at a time."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .sparse_mask import SparseEntries, SparseMask
 
 @dataclass(frozen=True, eq=False)
 class ShardStrips:
-    """Strips of shards of vectors, of which one block is in memory, beside the vectors of the queries.
+    """Strips of shards of vectors; one block and the vectors of the queries are in memory.
 
     Raises InputError unless the candidates are in the order of their shards, so that each shard is read once.
     """
 
     queries: Tensor  # (n, d)
     candidates: VectorShards
-    candidate_rows: Rows  # (c,) in the shards; one row may be several candidates
+    candidate_rows: Rows  # (c,) rows in the shards; a row may be several candidates
     transposed: bool  # whether the queries are of the second side
 
     def __post_init__(self) -> None:
@@ -47,21 +47,21 @@ class ShardStrips:
     @cached_property
     def _parts(self) -> list[tuple[int, int]]:
         """Ranges of rows of the shards that have candidates."""
-        return [part for part in self.candidates.rows.parts(strips.STRIP) if len(range(*self._places(*part)))]
+        return [part for part in self.candidates.rows.parts(strips.STRIP) if len(range(*self._candidate_range(*part)))]
 
-    def _places(self, start: int, stop: int) -> tuple[int, int]:
-        """Return which candidates are in a range of rows."""
+    def _candidate_range(self, start: int, stop: int) -> tuple[int, int]:
+        """Return the range of candidates in a range of rows."""
         first, end = np.searchsorted(self.candidate_rows, [start, stop])
         return int(first), int(end)
 
     def positives(self, mask: SparseMask) -> Tensor:
         """(k,) similarities of the positive entries of the mask."""
         entries = mask.positives
-        own = entries.rows if self.transposed else entries.columns
-        wanted, place = np.unique(self.candidate_rows[own.numpy()], return_inverse=True)
-        vectors, local = self.candidates.take(wanted), torch.from_numpy(place)
+        candidates = entries.rows if self.transposed else entries.columns
+        wanted, index = np.unique(self.candidate_rows[candidates.numpy()], return_inverse=True)
+        vectors, local = self.candidates.take(wanted), torch.from_numpy(index)
         if self.transposed:
-            # rows of the mask are candidates, in increasing order, and so are their places among those wanted
+            # rows of the mask are candidates, in increasing order, and so are their indices among those wanted
             return positive_similarities(
                 _Vectors(vectors, self.queries), SparseEntries(local, entries.columns, entries.origin)
             )
@@ -72,16 +72,16 @@ class ShardStrips:
     def tiles(self, strip: int, buffers: Buffers) -> Iterator[Tile]:
         """Yield the tiles of a strip, block by block of its shards."""
         for first, block in self.candidates.blocks(*self._parts[strip]):
-            start, stop = self._places(first, first + len(block))
+            start, stop = self._candidate_range(first, first + len(block))
             rows = self.candidate_rows[start:stop] - first
             vectors = block if len(rows) == len(block) and (np.diff(rows) == 1).all() else block[torch.from_numpy(rows)]
             yield from self._tiles_of_block(vectors, start, buffers)
 
     def whole_rows(self, queries: Tensor, mask: SparseMask) -> None:
-        """Return None: queries are read again strip by strip."""
+        """Return None: read queries again strip by strip."""
 
     def _tiles_of_block(self, vectors: Tensor, start: int, buffers: Buffers) -> Iterator[Tile]:
-        """Yield the tiles of consecutive candidates, the first of which is `start`."""
+        """Yield the tiles of consecutive candidates from `start` on."""
         n, (height, width) = len(self.queries), tile_size(self.queries.device)
         if self.transposed:
             rows, columns = row_slices(len(vectors), height), row_slices(n, width)
@@ -95,7 +95,7 @@ class ShardStrips:
 
 @dataclass(frozen=True, eq=False)
 class _Vectors:
-    """S of some vectors of both sides."""
+    """S of vectors of both sides."""
 
     images: Tensor
     captions: Tensor

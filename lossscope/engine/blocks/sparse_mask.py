@@ -1,4 +1,4 @@
-"""The mask of a batch that is too large for a dense one: lists of entries, in either direction."""
+"""The mask of a batch that is too large for a dense mask: lists of entries, in either direction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SparseEntries:
 
     rows: Tensor  # (k,)
     columns: Tensor  # (k,)
-    origin: Tensor  # (k,) index of each entry in the list that this one was made from
+    origin: Tensor  # (k,) index of each entry in the original list
 
     @classmethod
     def of(cls, rows: Rows, columns: Rows) -> SparseEntries:
@@ -34,12 +34,12 @@ class SparseEntries:
         return SparseEntries.of(self.columns.numpy(), self.rows.numpy())
 
     def within(self, rows: slice) -> slice:
-        """Return where the entries of consecutive rows are in the list."""
+        """Return the slice of the list with the entries of consecutive rows."""
         start, stop = np.searchsorted(self.rows.numpy(), (rows.start, rows.stop))
         return slice(int(start), int(stop))
 
     def of_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return (k,) index within `rows`, which are in increasing order, and (k,) column of the entries in them."""
+        """Return (k,) index within `rows`, which must increase, and (k,) column of their entries."""
         if not len(rows) or not len(self.rows):
             return torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.int64)
         part = self.within(slice(int(rows[0]), int(rows[-1]) + 1))
@@ -76,7 +76,7 @@ class SparseMask:
         queries: Rows | None = None,
         direction: Direction = "i2t",
     ) -> SparseMask:
-        """Return the mask of queries of a direction of a batch; arguments are those of `Batch.entries`."""
+        """Return the mask of queries of a direction of a batch; `Batch.entries` has the same arguments."""
         positives, invalid = batch.entries(related, same_image, queries, direction)
         q, c = (len(side) for side in (batch.images, batch.captions)[:: 1 if direction == "i2t" else -1])
         q = q if queries is None else len(queries)
@@ -98,7 +98,7 @@ class SparseMask:
         return self.candidates - torch.bincount(others, minlength=self.queries)
 
     def mask(self, queries: Tensor) -> Mask:
-        """Return the dense mask of some queries, in increasing order, against all candidates."""
+        """Return the dense mask of queries, in increasing order, against all candidates."""
         match = torch.zeros(len(queries), self.candidates, dtype=torch.bool)
         valid = torch.ones_like(match)
         match[self.positives.of_rows(queries)] = True
@@ -106,7 +106,7 @@ class SparseMask:
         return Mask(match, valid, direction=self.direction)
 
     def by_query(self, values: Tensor) -> Tensor:
-        """Return the values of the positive entries, (k,), as (q, p) rows of queries, padded with −inf."""
+        """Return values of the positive entries, (k,), as (q, p) rows of queries, padded with −inf."""
         rows = self.positives.rows.to(values.device)
         number = torch.bincount(rows, minlength=self.queries)
         slot = torch.arange(len(rows), device=rows.device) - (number.cumsum(0) - number)[rows]

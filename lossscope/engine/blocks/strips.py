@@ -1,4 +1,4 @@
-"""All candidates of a direction in strips, each of which is read once, in order."""
+"""All candidates of a direction in strips; each strip is read once, in order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lossscope.core.types import Direction
 from .matrix import MatrixBlocks, TiledMatrix, row_slices, tile_size
 from .sparse_mask import SparseMask
 
-STRIP = 1 << 20  # candidates of a strip, at most: sums are merged, and can be resumed, after each
+STRIP = 1 << 20  # candidates of a strip, at most: sums are merged after each strip, and a pass can resume there
 
 
 @dataclass(frozen=True, eq=False)
 class MatrixStrips(MatrixBlocks):
-    """Strips of embeddings or similarities that are in memory, or mapped into it; tiles are in the order of each."""
+    """Strips of embeddings or similarities in memory or mapped into it; tiles come strip by strip."""
 
     direction: Direction = "i2t"  # of the queries
 
@@ -36,7 +36,7 @@ class MatrixStrips(MatrixBlocks):
         return [(_within(strip, self.height), queries) for strip in row_slices(n, STRIP)]
 
     def whole_rows(self, queries: Tensor, mask: SparseMask) -> None:
-        """Return None: queries are read again strip by strip."""
+        """Return None: read queries again strip by strip."""
 
 
 def _within(part: slice, size: int) -> list[slice]:

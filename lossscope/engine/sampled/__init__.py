@@ -1,1 +1,1 @@
-"""Some queries, drawn at random, against all candidates: exact for each query, an interval for those not drawn."""
+"""A random sample of queries against all candidates: exact for each query, with an interval for all queries."""

@@ -1,4 +1,4 @@
-"""The sums of strips that are done, kept beside a frame, so that a killed pass resumes after the last of them."""
+"""Keep the sums of finished strips beside a frame, so that a killed pass resumes after the last of them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class StripsFile:
     """The file of all passes of a sweep: label and step -> strips done, and their state."""
 
     path: Path | None  # None: nothing is kept
-    label: str = ""  # of the pass whose states are loaded and saved
+    label: str = ""  # of the pass to load and save
     passes: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
-    written: list[float] = field(default_factory=lambda: [time.monotonic()], repr=False)  # when, the last time
+    written: list[float] = field(default_factory=lambda: [time.monotonic()], repr=False)  # time of the last writing
 
     @classmethod
     def beside(cls, frame: Frame | None) -> StripsFile:
-        """Return the file beside a frame, with the passes that it has; of none, nothing is kept.
+        """Return the file beside a frame, with its passes; without a frame, nothing is kept.
 
         Raises InputError for a file of another schema.
         """
@@ -51,16 +51,16 @@ class StripsFile:
         return file
 
     def of(self, label: str) -> StripsFile:
-        """Return the same file for a pass; a label says which queries and what is computed of them."""
+        """Return the same file for a pass; the label names its queries and statistics."""
         return replace(self, label=label)
 
     def load(self, step: str) -> tuple[int, Any]:
-        """Return how many strips of the pass are done, and their state."""
+        """Return the number of finished strips of the pass, and their state."""
         entry = self.passes.get(f"{self.label} {step}")
         return (0, None) if entry is None else (int(entry["done"]), entry["state"])
 
     def save(self, step: str, done: int, state: Callable[[], Any], is_complete: bool) -> None:
-        """Keep the state of `done` strips; it is written when the last writing is long ago, or the pass is complete."""
+        """Keep the state of `done` strips; write it if the last writing is long ago or the pass is complete."""
         if self.path is None:
             return
         self.passes[f"{self.label} {step}"] = {"done": done, "state": state()}
@@ -68,7 +68,7 @@ class StripsFile:
             self.write()
 
     def write(self) -> None:
-        """Write what is kept, if anything is."""
+        """Write the passes, if there are any."""
         if self.path is not None and self.passes:
             with write_atomically(self.path) as part:
                 torch.save({"schema": _SCHEMA, "passes": self.passes}, part)

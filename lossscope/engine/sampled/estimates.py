@@ -1,4 +1,4 @@
-"""What does a sample say of all queries? The estimate of every statistic, and its interval."""
+"""What does a sample say about all queries? Return the estimate of every statistic, and its interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .intervals import Bools, DrawnNumbers
 
 
 def estimates(result: ProbeResult, population: int, level: float = LEVEL) -> tuple[dict[str, Any], dict[str, Interval]]:
-    """Return statistic -> (1,) estimate for all N queries, and statistic -> its interval, of a sample."""
+    """Return statistic -> (1,) estimate for all N queries, and statistic -> its interval, from a sample."""
     columns = result.columns
     usable = ~result.skipped.cpu().numpy()
     values, intervals = batch_statistics([result])[0], {}
@@ -37,10 +37,10 @@ def estimate(
     Args:
         statistic: of a column.
         value: (1,) statistic of the sampled queries.
-        column: (n,) of these.
+        column: (n,) numbers of the sampled queries.
         usable: (n,) queries that were not skipped.
         population: N.
-        level: that the interval holds.
+        level: of the interval.
     """
     if REDUCERS[statistic.reducer].is_total and len(column) < population:
         value = value * (population / len(column))
@@ -51,7 +51,7 @@ def estimate(
 
 
 def method_of(statistic: Statistic) -> str | None:
-    """Return how the interval of a statistic is made: `sampled queries, t`; None where there is none."""
+    """Return the method of the interval of a statistic: `sampled queries, t`; None without an interval."""
     how = REDUCERS[statistic.reducer].method
     if statistic.is_share and statistic.reducer in ("mean", "sum"):
         how = "hypergeometric"

@@ -1,6 +1,6 @@
 """Where is the statistic of all N queries of a set, if n of them were drawn at random, without replacement?
 
-The population is the given set: nothing is said of other items like these. An interval has the width 0 at n = N.
+The population is the given set: an interval does not cover other items like these. Its width is 0 at n = N.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from lossscope.core.intervals import NO_INTERVAL, Floats, Interval, t_quantile
 
 Bools = npt.NDArray[np.bool_]
 
-OTHERS = 50  # values, at least, beside one that most queries have: of fewer a t interval is far too short
+OTHERS = 50  # values, at least, that differ from the value of most queries: with fewer, a t interval is far too short
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnNumbers:
-    """A column of n queries that were drawn from N, and the estimate of a statistic of all N.
+    """A column of n queries drawn from N, and the estimate of a statistic of all N.
 
-    The interval of a mean is NaN where most sampled values are equal and fewer than OTHERS are not: their deviation
-    says little of rare values that were not drawn, and nothing where it is 0. Shares, whose values are 0 or `top`, have
-    one.
+    The interval of a mean is NaN if most sampled values are equal and fewer than OTHERS differ: their deviation says
+    little about rare values outside the sample, and nothing if it is 0. Shares, whose values are 0 or `top`, always
+    have an interval.
     """
 
     value: float  # estimate of the statistic from the sample
-    values: Floats  # (n,) of the queries of the sample; NaN where there is none
+    values: Floats  # (n,) numbers of the sampled queries; NaN if a query has none
     keep: Bools  # (n,) queries that have a number and were not skipped
     population: int  # N
-    top: float  # the one value that is not 0, of a statistic that is a share; 0 of any other
-    level: float  # that the interval holds
+    top: float  # the single value other than 0, for a share; 0 for other statistics
+    level: float  # of the interval
 
     @property
     def _domain(self) -> int:
-        """About how many of the N queries have a number."""
+        """Estimated number of the N queries that have a number."""
         return max(round(self.population * float(self.keep.mean())), int(self.keep.sum()))
 
     def of_true(self) -> Interval:
@@ -50,7 +50,7 @@ class DrawnNumbers:
         return _number_of((self.values == 0) & self.keep, self.population, self.level)
 
     def of_sum(self) -> Interval:
-        """Return the interval of Σ x; how many queries are not left out is random, too."""
+        """Return the interval of Σ x; the number of kept queries is random, too."""
         if self.top:
             low, high = _number_of((self.values != 0) & self.keep, self.population, self.level)
             return Interval(low * self.top, high * self.top)
@@ -73,7 +73,7 @@ class DrawnNumbers:
         return self._of_ratio(self.keep & (self.values > 0))
 
     def _of_ratio(self, keep: Bools) -> Interval:
-        """Return that of Σ x / Σ 1 over the queries that are kept, whose number is random: a linearised ratio."""
+        """Return the interval of Σ x / Σ 1 over kept queries, as a linearised ratio, as their number is random."""
         if not keep.any() or _is_rare(self.values[keep]):
             return NO_INTERVAL
         residuals = np.where(keep, self.values - self.values[keep].mean(), 0.0) / keep.mean()
@@ -81,8 +81,8 @@ class DrawnNumbers:
 
     def of_quantile(self, level: float) -> Interval:
         """Return the interval of a nearest-rank quantile."""
-        place = round(level * (self._domain - 1)) + 1
-        return self._of_ranks(place, place)
+        rank = round(level * (self._domain - 1)) + 1
+        return self._of_ranks(rank, rank)
 
     def of_floor_median(self) -> Interval:
         """Return the interval of the median, rounded down."""
@@ -96,13 +96,13 @@ class DrawnNumbers:
 
 
 def _is_rare(values: Floats) -> bool:
-    """Return whether more than half of the values are equal, and fewer than OTHERS are not."""
+    """Return whether more than half of the values are equal, and fewer than OTHERS differ from them."""
     most = int(np.unique(values, return_counts=True)[1].max())
     return 2 * most > len(values) and len(values) - most < OTHERS
 
 
 def _t_interval(value: float, residuals: Floats, freedom: int, population: int, level: float) -> Interval:
-    """value ± t s / √n · √(1 − n/N), s the deviation of the residuals."""
+    """value ± t s / √n · √(1 − n/N), with s the deviation of the residuals."""
     n = len(residuals)
     if freedom < 1 or not residuals.any():
         return NO_INTERVAL
@@ -112,8 +112,8 @@ def _t_interval(value: float, residuals: Floats, freedom: int, population: int, 
 
 
 def _number_of(true: Bools, population: int, level: float) -> Interval:
-    """Return which numbers K of N the number of true values in the sample does not contradict, by the exact test."""
-    from scipy import stats  # what is as exact for large populations is private in scipy.special
+    """Return the range of K of N that the exact test does not reject, given the number of true values in the sample."""
+    from scipy import stats  # scipy.special has only a private function that is as exact for large populations
 
     n, x, tail = len(true), int(true.sum()), (1 - level) / 2
     least, most = x, population - (n - x)
@@ -130,7 +130,7 @@ def _number_of(true: Bools, population: int, level: float) -> Interval:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Return the first number from which a condition holds, known to hold at `high`."""
+    """Return the first number from which a condition holds; it must hold at `high`."""
     while low < high:
         middle = (low + high) // 2
         if holds(middle):
@@ -140,9 +140,9 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-@lru_cache(maxsize=32)  # quantiles of many statistics have the same ranks; of a billion it takes seconds
+@lru_cache(maxsize=32)  # quantiles of many statistics have the same ranks; for a billion queries it takes seconds
 def _cumulative(population: int, lowest: int, n: int) -> Floats:
-    """Return P(at most j of the `lowest` of the population are among n that are drawn), (n + 1,)."""
+    """Return P(a sample of n has at most j of the `lowest` of the population), (n + 1,)."""
     from scipy import stats
 
     cumulative: Floats = np.cumsum(stats.hypergeom.pmf(np.arange(n + 1), population, lowest, n))
@@ -150,10 +150,10 @@ def _cumulative(population: int, lowest: int, n: int) -> Floats:
 
 
 def _of_order(ordered: Floats, population: int, ranks: tuple[int, int], level: float) -> Interval:
-    """Return two sorted values of the sample between which the values of two ranks of the population are."""
+    """Return two sorted values of the sample that enclose the values of two ranks of the population."""
     n, tail = len(ordered), (1 - level) / 2
-    # of the r lowest of the population a hypergeometric number is in the sample; value j is at most the quantile
-    # where j of them are, and value k at least where fewer than k of the r - 1 lowest are
+    # the sample has a hypergeometric number of the r lowest of the population; value j is at most the quantile if j
+    # of them are in the sample, and value k is at least the quantile if fewer than k of the r - 1 lowest are
     below, above = _cumulative(population, ranks[0], n), _cumulative(population, ranks[1] - 1, n)
     j = int(np.searchsorted(below, tail, "right"))  # the largest j with P(fewer than j) <= tail
     k = int(np.searchsorted(above, 1 - tail, "left")) + 1  # the smallest k with P(fewer than k) >= 1 - tail

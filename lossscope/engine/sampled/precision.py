@@ -1,4 +1,4 @@
-"""How many queries does a number to ± 1 % take? A pilot sample says it; its queries count, too."""
+"""How many queries does a number to ± 1 % take? Estimate it from a pilot sample, whose queries count, too."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lossscope.errors import OptionError
 from .intervals import OTHERS
 
 PILOT = 1000  # queries
-_SAFETY = 1.1  # times as many queries as the deviation of those so far needs, since it is itself estimated
+_SAFETY = 1.1  # factor on the number of queries, as their deviation is an estimate
 
 
 @dataclass(frozen=True)
 class Precision:
-    """Half the width of the interval of a statistic must be at most `share` of the statistic."""
+    """A target: half the width of the interval of a statistic is at most `share` of the statistic."""
 
     statistic: str
     share: float
@@ -38,7 +38,7 @@ class Precision:
         return cls(name, share)
 
     def queries_needed(self, value: float, interval: Interval, sampled: int, population: int) -> int:
-        """Return how many queries an estimate of the statistic needs; 0 where it needs no more than it has.
+        """Return the number of queries that the statistic needs; 0 if the sample is enough.
 
         The squared width goes with 1/n − 1/N, so n' = 1 / (1/N + (share / reached)² (1/n − 1/N)), times 1.1.
 
@@ -49,7 +49,7 @@ class Precision:
             population: N.
 
         Raises:
-            InputError: a pilot cannot say it: the statistic is 0, undefined or has no interval.
+            InputError: the pilot is not enough: the statistic is 0, undefined or has no interval.
         """
         if sampled >= population:
             return 0

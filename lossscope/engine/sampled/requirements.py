@@ -1,4 +1,4 @@
-"""What can be computed of a sample of queries? Numbers of single queries, which need no row of S but their own."""
+"""Which numbers can a sample of queries give? Numbers of single queries that need only their own row of S."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..run_probes import name_of_objective, needs_whole_matrix
 
 
 def require_probes_of_queries(objectives: Sequence[Objective], probes: Sequence[Probe], option: str) -> None:
-    """Raise InputError for objectives and probes that need all queries, or more than their own row of S.
+    """Raise InputError for objectives and probes that need all queries, or more than a query's row of S.
 
     Args:
-        objectives: that probes are run on.
-        probes: all of them.
-        option: what asks for a sample.
+        objectives: of the sweep.
+        probes: of the sweep.
+        option: the option that asks for a sample.
     """
     for probe in probes:
         if probe.axis != "query":

@@ -1,4 +1,4 @@
-"""Run the probes on a random sample of the queries of the one batch, each against all of its candidates."""
+"""Run the probes on a random sample of the queries of a single batch, each against all candidates."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from .precision import PILOT, Precision
 
 @dataclass(frozen=True)
 class SampleRunner:
-    """The probes of a sweep on some queries of each direction."""
+    """Run the probes of a sweep on a sample of the queries of each direction."""
 
-    runner: BatchRunner  # what is computed, of which source
-    file: StripsFile  # where sums of finished strips are kept
+    runner: BatchRunner  # plan, probes and source
+    file: StripsFile  # keeps the sums of finished strips
     key: str  # of the part of the frame
 
     def run(self, batch: Batch) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return rows of the batch, with intervals, and rows of single queries; every process has all of them."""
+        """Return rows of the batch, with intervals, and rows of single queries; every process has all rows."""
         options = self.runner.plan.options
         precision = None if options.precision_of is None else Precision.parse(options.precision_of)
         population = {direction: len(rows) for direction, rows in _queries(batch).items()}
@@ -91,7 +91,7 @@ class SampleRunner:
         return plan.run(rows)
 
     def _run_panels(self, plan: ProbePlan, batch: Batch, direction: Direction, sample: Rows) -> list[ProbeResult]:
-        """Run probes that need whole rows, some queries at a time."""
+        """Run probes that need whole rows, a few queries at a time."""
         runner = self.runner
         options = runner.plan.options
 
@@ -141,8 +141,8 @@ class SampleRunner:
             N = population[direction]
             for result in of_direction:
                 values, intervals = estimates(result, N, self._level)
-                own = {**runner.key_of(result.probe, result.objective, result.direction), "sampling": label}
-                key = {**own, "queries": N, "items": items, "batch_size": size, "sampled": sampled[direction]}
+                keys = {**runner.key_of(result.probe, result.objective, result.direction), "sampling": label}
+                key = {**keys, "queries": N, "items": items, "batch_size": size, "sampled": sampled[direction]}
                 named = {runner.plan.name_of(name): value for name, value in values.items()}
                 rows.append(BatchStatistics(key, 0, 1, named))
                 ends.append({

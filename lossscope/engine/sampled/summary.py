@@ -1,4 +1,4 @@
-"""The interval of every statistic of summary rows, from the wide rows of a sample; and why some have none."""
+"""Add the interval of every statistic to summary rows, from the wide rows of a sample, or say why it has none."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .intervals import OTHERS
 
 
 def with_intervals(summary: pd.DataFrame, rows: pd.DataFrame, plan: SweepPlan) -> pd.DataFrame:
-    """Return summary rows with low, high, level and method; rows without an interval have none of the four.
+    """Return summary rows with low, high, level and method; all four are empty for a row without an interval.
 
-    None has one where the plan says so.
+    If the plan asks for no intervals, the rows are unchanged.
 
     Args:
         summary: a row per statistic.
         rows: wide rows, with the columns `C_q low` and `C_q high`.
-        plan: whose statistics they are.
+        plan: of the statistics.
     """
     level = plan.options.interval
     if level is None:
@@ -43,7 +43,7 @@ def with_intervals(summary: pd.DataFrame, rows: pd.DataFrame, plan: SweepPlan) -
 
 
 def lacking(summary: pd.DataFrame, plan: SweepPlan) -> str | None:
-    """Say which means of a sample have no interval, and why; None where all have one, or none was asked for."""
+    """Return which means of a sample have no interval, and why; None if all have one, or the plan asks for none."""
     if plan.options.interval is None:
         return None
     names = dict[str, None]()

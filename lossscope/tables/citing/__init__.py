@@ -1,1 +1,1 @@
-"""How to cite a number: the sentence that says what was measured, and the papers whose measure and loss it is of."""
+"""How to cite a number: a sentence with its source and settings, and the papers of its measure and its loss."""

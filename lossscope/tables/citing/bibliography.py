@@ -1,4 +1,4 @@
-"""The papers that the `Source:` lines of probes and objectives name, with what is known of them and nothing else."""
+"""The papers that the `Source:` lines of probes and objectives name, with their known fields only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C_neg (i2t) = 11.65 samples, 95 % interval 11.44 to 11.85, of what, counted how: a number that others can repeat."""
+"""`C_neg (i2t) = 11.65 samples, 95 % interval 11.44 to 11.85`, its source and settings: a number others can repeat."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from ..cells import decimals
 from .paper import Paper
 from .sources import papers_of_measure, papers_of_objective
 
-_DIGEST = 16  # digits of a fingerprint that are printed
-_IN_ROW = ("eps", "convention", "unit", "curve")  # fields of probes that rows state, and one that moves no number
+_DIGEST = 16  # printed digits of a fingerprint
+_IN_ROW = ("eps", "convention", "unit", "curve")  # fields of probes that rows state, and `curve`, which has no effect
 _SAME = {"keep": "another positive of the same item counted as a negative", "mask": "other positives left out"}
 _MINED = {"batch": "of the whole batch", "own": "of their own query alone", "none": "left out"}
 
@@ -31,10 +31,10 @@ _MINED = {"batch": "of the whole batch", "own": "of their own query alone", "non
 class Citation:
     """How to cite one number."""
 
-    facts: Mapping[str, str]  # what was measured, of what, and how, name -> text; `number` first
-    measure: tuple[Paper, ...]  # that define the statistic; empty: no paper does
-    objective: tuple[Paper, ...]  # that define the loss
-    versions: tuple[str, ...]  # of lossscope, that computed the number; "" for one that is not known
+    facts: Mapping[str, str]  # number, source and settings: name -> text; `number` first
+    measure: tuple[Paper, ...]  # papers that define the statistic; empty: no paper does
+    objective: tuple[Paper, ...]  # papers that define the loss
+    versions: tuple[str, ...]  # versions of lossscope that computed the number; "" for an unknown version
 
     @property
     def sentence(self) -> str:
@@ -46,9 +46,9 @@ class Citation:
 def citations(
     measured: Measurement, statistics: list[str] | None = None, directions: list[str] | None = None
 ) -> list[Citation]:
-    """Return how to cite each number of a frame, or those of some statistics and directions.
+    """Return how to cite each number of a frame, or only the given statistics and directions.
 
-    Raises InputError, naming what there is, for a statistic or direction that the frame does not have.
+    Raises InputError, which names the known ones, for an unknown statistic or direction.
     """
     rows = measured.rows
     for column, chosen in (("statistic", statistics), ("direction", directions)):
@@ -58,7 +58,7 @@ def citations(
             raise InputError(f"--{column} must be one of {', '.join(known)}; got {', '.join(unknown)}")
         rows = rows[rows[column].isin(chosen)] if chosen else rows
     if rows.empty:
-        raise InputError("--statistic and --direction must leave a number; none has both. Leave one out")
+        raise InputError("--statistic and --direction must leave a number; no number has both. Leave one out")
     return [citation(row, measured) for row in rows.to_dict("records")]
 
 
@@ -67,7 +67,7 @@ def citation(row: Mapping[Any, Any], measured: Measurement) -> Citation:
 
     Args:
         row: one of `measured.rows`.
-        measured: the frame that it is of.
+        measured: the frame of the row.
     """
     probe, statistic = str(row["probe"]), str(row["statistic"])
     spec = _text_or_none(row["objective"])
@@ -103,17 +103,17 @@ def _number(row: Mapping[Any, Any]) -> str:
 
 
 def _probe(label: str, command: Mapping[str, Any]) -> str:
-    """Return the probe with those of its parameters that rows do not state."""
+    """Return the probe with the parameters that rows do not state."""
     name = label.partition(":")[0]
-    specs = [Spec.parse(str(one)) for one in command.get("probes", ())]
-    own = [spec for spec in specs if spec.name.replace("-", "_") == name.replace("-", "_")]
-    if len(own) != 1:
+    specs = [Spec.parse(str(spec)) for spec in command.get("probes", ())]
+    same = [spec for spec in specs if spec.name.replace("-", "_") == name.replace("-", "_")]
+    if len(same) != 1:
         return label
-    return str(Spec(name, {key: value for key, value in own[0].values.items() if key not in _IN_ROW}))
+    return str(Spec(name, {key: value for key, value in same[0].values.items() if key not in _IN_ROW}))
 
 
 def _counting(row: Mapping[Any, Any]) -> dict[str, str]:
-    """Return convention, eps and unit of weights, of probes that have them."""
+    """Return convention, eps and unit of weights, if the probe has them."""
     convention, eps, unit = (row.get(name) for name in ("convention", "eps", "weight_unit"))
     return {
         "convention": "" if pd.isna(convention) else f"convention {convention}",
@@ -130,19 +130,19 @@ def _data(row: Mapping[Any, Any], measured: Measurement) -> dict[str, str]:
     split = command.get("split")
     files = command.get("plugins")
     pairs = files.items() if isinstance(files, dict) else ()
-    own = ", ".join(f"{name} {str(digest)[:_DIGEST]}" for name, digest in pairs)
+    digests = ", ".join(f"{name} {str(digest)[:_DIGEST]}" for name, digest in pairs)
     return {
         "source": f"source {row['source']}",
         "data": f"data {data}" if data else "",
         "split": f"split {split}" if split else "",
         "items": items,
         "fingerprint": f"fingerprint {str(command.get('origin', 'unknown'))[:_DIGEST]}",
-        "files": f"with {own}" if own else "",
+        "files": f"with {digests}" if digests else "",
     }
 
 
 def _batches(row: Mapping[Any, Any], command: Mapping[str, Any]) -> dict[str, str]:
-    """Return how batches were made, and what was left out of them."""
+    """Return how batches were made, and what they leave out."""
     n, defined = int(row["n"]), row.get("n_defined")
     number = f"{n} batch{'' if n == 1 else 'es'} of {format_value(row['batch_size'])}"
     partly = f", defined in {int(defined)}" if not pd.isna(defined) and int(defined) < n else ""
@@ -167,7 +167,7 @@ def _batches(row: Mapping[Any, Any], command: Mapping[str, Any]) -> dict[str, st
 
 
 def _deviation(row: Mapping[Any, Any]) -> str:
-    """Return the deviation over batches under its own name: it is no uncertainty of the number."""
+    """Return the deviation over batches, named as such: it is not the uncertainty of the number."""
     std, n = row.get("std"), row.get("n_spread")
     n = row["n"] if n is None or pd.isna(n) else n
     if std is None or pd.isna(std) or n < 2:

@@ -15,7 +15,7 @@ _BIBTEX = {
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper; fields that are not known are empty and not written."""
+    """A paper; unknown fields are empty and not written."""
 
     key: str  # of BibTeX
     cited: str  # pattern of how `Source:` lines name it
@@ -32,8 +32,8 @@ class Paper:
 
     @property
     def named(self) -> dict[str, str]:
-        """Return BibTeX's fields that are known, as plain text."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        """The known fields of BibTeX as plain text."""
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
         names = ("author", "title", "booktitle", "journal", "publisher", "year", "version", "note")
         return {name: str(values[name]) for name in names if values[name]}
 

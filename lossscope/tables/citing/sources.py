@@ -44,14 +44,14 @@ def named_papers(source: str) -> tuple[Paper, ...]:
     >>> [paper.key for paper in named_papers("Brown et al. 2020; Bleeker & de Rijke 2022, eq. 5-8, 12-13.")]
     ['brown2020', 'bleeker2022']
     """
-    places = ((re.search(paper.cited, source), paper) for paper in PAPERS)
-    matches = sorted(((match.start(), paper.key, paper) for match, paper in places if match))
+    found = ((re.search(paper.cited, source), paper) for paper in PAPERS)
+    matches = sorted(((match.start(), paper.key, paper) for match, paper in found if match))
     return tuple(paper for _, _, paper in matches)
 
 
 @cache
 def _papers_of(objective: str) -> tuple[Paper, ...]:
-    source = {one.name: one.source for one in declarations("objectives")}.get(objective, "")
+    source = {item.name: item.source for item in declarations("objectives")}.get(objective, "")
     return named_papers(source)
 
 

@@ -1,9 +1,9 @@
-"""What the papers printed, and which of it is known to be wrong.
+"""The printed numbers of the papers, and the known errors in them.
 
 One CSV per paper, a row per printed cell: paper, table, row_id (the paper's number, or position), dataset, split,
 method, objective, triplet_weight and pair_weight (of goal), hyperparameters, direction, metric, mean, std, n_runs,
-printed (the text of the cell), note. Recalls are in per cent, mAP@5 is in [0, 1], counts are per query or per batch. An
-empty objective is one that the paper does not name for the row.
+printed (the text of the cell), note. Recalls are in per cent, mAP@5 is in [0, 1], counts are per query or per batch.
+The objective is empty if the paper does not name it for the row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class About:
 
     cite: str  # the paper's authors and year
     what: str  # what the table shows
-    deviation: str  # what its numbers and deviations are
+    deviation: str  # meaning of its numbers and deviations
 
 
 def load(paper: str, table: int | None = None) -> pd.DataFrame:
@@ -53,7 +53,7 @@ def load(paper: str, table: int | None = None) -> pd.DataFrame:
 
 
 def doubts(paper: str, table: int | None = None) -> pd.DataFrame:
-    """Return footnotes on printed numbers that are wrong or misleading; no row where nothing is known.
+    """Return footnotes on printed numbers that are wrong or misleading; no row if none are known.
 
     row_id, dataset, objective, triplet_weight, direction and metric identify the cells; `*` is any. counter: whether
     the fault is in the released counter, so that our numbers of the convention `released` have it too.
