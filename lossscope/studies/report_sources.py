@@ -76,7 +76,8 @@ def report_sources(
         Sweep(objectives=specs, probes=probes).run(source.counted, progress=progress)
         for source, specs in zip(sources, objectives, strict=True)
     ]
-    counted, batches = join(one.summary for one in swept), pd.concat([one.batches for one in swept], ignore_index=True)
+    counted = join(result.summary for result in swept)
+    batches = pd.concat([result.batches for result in swept], ignore_index=True)
     ranked = join(evaluate([source.ranked], progress=progress) for source in sources)
     with style.screen():
         sections = [_retrieval(ranked), _gradient(counted, batches), _similarity(counted), *finding_sections(diagnosis)]

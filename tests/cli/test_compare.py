@@ -98,7 +98,7 @@ def test_dumps_are_systems_of_their_own_names() -> None:
     assert row["note"] == "no common seed, one run each: seed variance unknown"
     for format in ("table", "latex"):
         table = lossscope(f"compare saf.npz sgr.npz --resamples 99 --format {format} --quiet").stdout
-        words = " ".join(table.split())
+        words = " ".join(table.split()).replace("$-$", "−")
         assert "Differences, system − baseline: sgr.npz, saf.npz, rsum;" in words
         assert "one run each, of unknown seed;" in words
         assert "unknown, unknown" not in words

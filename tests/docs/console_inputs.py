@@ -53,7 +53,7 @@ CHECKPOINTS = {
     "triplet-sh-seed0": ("BEST.pt", "sgr.pt"),
     "ntxent-seed0": ("ckpt.pt", "a.pt"),
 }
-DUMPS = ("embeddings.npz", "dump.npz", "coco_5k.npz", "saf.npz", "sgr.npz")
+DUMPS = ("embeddings.npz", "dump.npz", "coco_5k.npz", "saf.npz", "sgr.npz", "a.npz", "b.npz")
 WRITTEN_AFTER = ("--out", "-o", "--curve", ">")
 STUDIES = ("bleeker2022-small", "li2022-small")
 SEVERAL_SEEDS = "li2022-small"  # the study that was run with two seeds, since power needs a spread
