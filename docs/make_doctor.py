@@ -39,7 +39,7 @@ def page(source: str) -> str:
     """Return the page."""
     wall, planted = (pd.read_csv(RESULTS / f"{name}.csv", keep_default_na=True) for name in ("wall", "planted"))
     checks = {name: build("findings", name) for name in names("findings")}
-    checks = dict(sorted(checks.items(), key=lambda item: (_rank(item[1]), item[1].place, item[0])))
+    checks = dict(sorted(checks.items(), key=lambda item: (_rank(item[1]), item[1].order, item[0])))
     parts = {
         "table": table(checks, planted),
         "wall": wall_text(wall),

@@ -1,4 +1,4 @@
-"""What is wrong with a contrastive training, with proof, and what to do: one file a finding.
+"""Find what is wrong with a contrastive training, with proof and advice: one file a finding.
 
 The package is also the function: `lossscope.doctor("ckpt.pt")`, see `examination.examine`.
 """

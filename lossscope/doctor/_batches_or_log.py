@@ -14,7 +14,7 @@ from .parts.patient import Patient
 def of_batches_or_log(
     patient: Patient, of_batches: Callable[[Batches], Finding | None], of_curve: Callable[[Curve], Finding | None]
 ) -> Finding | None:
-    """Return the finding of the batches, else that of the log. Raises Missing where the source has neither."""
+    """Return the finding of the batches, else the finding of the log. Raises Missing where the source has neither."""
     if patient.has(Batches):
         found = of_batches(patient.part(Batches))
         if found is not None or not patient.has(Curve):

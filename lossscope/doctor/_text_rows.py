@@ -1,4 +1,4 @@
-"""Findings of `lossscope data lint` as those of the doctor, alone or beside those of a model's embeddings."""
+"""Turn findings of `lossscope data lint` into findings of the doctor, alone or beside those of embeddings."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .parts.texts import Texts
 
 
 def finding_of_rows(check: Check, patient: Patient, share: float, words: str) -> Finding | None:
-    """Return a finding of `data lint` as one of the doctor.
+    """Return a finding of `data lint` as a finding of the doctor.
 
     Args:
         check: of the same id.
         patient: with rows of text.
-        share: of the rows, above which it is one.
+        share: of the rows; a larger share is a finding.
         words: what such a row has, `no positive`.
 
     Raises:
@@ -36,10 +36,11 @@ def finding_of_rows(check: Check, patient: Patient, share: float, words: str) ->
 
 
 def worst_of(*looks: Callable[[], Finding | None]) -> Finding | None:
-    """Look at each of the parts that may show one fault, and return the finding that is furthest beyond its threshold.
+    """Run each check of one fault, and return the finding furthest beyond its threshold.
 
     Args:
-        looks: return a finding or None, or raise Missing where their part is; the first evidence has a threshold.
+        looks: return a finding or None, or raise Missing where the source lacks their part; the first evidence of each
+            finding has a threshold.
 
     Raises:
         Missing: every part is missing; the reason is that of the first.

@@ -1,4 +1,4 @@
-"""Do a few dimensions carry the variance, and hide the others from retrieval?"""
+"""Do a few dimensions carry the variance and hide the others from retrieval?"""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _WHITE = "both sides whitened together"
 
 @dataclass(frozen=True)
 class Anisotropy(Check):
-    """Does recall return when the vectors are whitened, so that a few wide directions had hidden the others?
+    """Does recall return when the vectors are whitened? Then a few wide directions had hidden the others.
 
-    Whitening lowers the recall of trained models, whose wide directions are those that matter.
+    Whitening lowers the recall of trained models, whose wide directions matter most.
     Source: Mu & Viswanath 2018, all but the top; Su et al. 2021, whitening of sentence embeddings.
     """
 
-    gain: float = 2.0  # recall@1 after whitening over that before; at most 1 in the wall, 1.5 of a model elsewhere
-    points: float = 0.05  # of recall@1 that it adds, at least
+    gain: float = 2.0  # recall@1 after whitening over recall@1 before; at most 1 in the wall, 1.5 in a model elsewhere
+    points: float = 0.05  # of recall@1 that whitening adds, at least
     rank: float = 0.5  # effective rank over its null, up to which directions are few
     collapsed: float = 0.9  # mean cosine of both sides, at the recall of guessing: that is complete-collapse
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 38
+    order: ClassVar[int] = 38
     explains: ClassVar[tuple[str, ...]] = ("hubness", "cone", "dimensional-collapse", "modality-gap", "no-learning")
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -53,9 +53,9 @@ class Anisotropy(Check):
         self, name: str, rank: float, d: int, share: float, low: DirectionAlignment, white: DirectionAlignment
     ) -> Finding:
         return self.finding(
-            f"the {name} spread over {rank:.0f} of {d} directions, and the narrow ones know the pairs",
-            f"Recall@1 {low.label} is {low.recall:.1%}, and {white.recall:.1%} when all directions are made equally "
-            "wide: a few of them decide every cosine.",
+            f"the {name} spread over {rank:.0f} of {d} directions; the narrow directions hold the pairs",
+            f"Recall@1 {low.label} is {low.recall:.1%}, and {white.recall:.1%} when whitening makes all directions "
+            "equally wide: a few wide directions decide every cosine.",
             (
                 Evidence("recall@1 after whitening / before", white.recall / max(low.recall, 1e-3), self.gain, (0, 1)),
                 Evidence("effective rank / that of isotropic vectors", share, None, (0.06, 1)),
@@ -63,7 +63,7 @@ class Anisotropy(Check):
             (
                 Advice("Whiten both sides with one map before retrieval, or subtract the widest directions.",
                        remedy=_WHITE),
-                Advice("Look for a few input features or units of another scale: standardise them before training."),
+                Advice("Look for input features or units on a larger scale, and standardise them before training."),
             ),
         )  # fmt: skip
 

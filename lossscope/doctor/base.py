@@ -1,4 +1,4 @@
-"""What a check is: a file of this package that looks for one finding."""
+"""A check: a file of this package that looks for one finding."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .types import Severity as Severity
 
 @dataclass(frozen=True)
 class Check:
-    """A file of this package: looks for one finding. Its fields are the thresholds, each with its source.
+    """Look for one finding. The fields are the thresholds, each with its source.
 
     The first line of its docstring is the question, the line `Source:` the reference.
     """
 
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 50  # in the order of causes: findings of one severity are listed by it, causes first
-    explains: ClassVar[tuple[str, ...]] = ()  # ids of its symptoms, which are listed under it
+    order: ClassVar[int] = 50  # position among findings of one severity: causes come first
+    explains: ClassVar[tuple[str, ...]] = ()  # ids of its symptoms, which stand under it in a list
 
     def examine(self, patient: Patient) -> Finding | None:
-        """Return the finding, or None. Raises Missing where the source does not have what is needed."""
+        """Return the finding, or None. Raises Missing where the source lacks what the check needs."""
         raise NotImplementedError
 
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
@@ -38,7 +38,7 @@ class Check:
 
     @classmethod
     def id(cls) -> str:
-        """Return its id: the name of its file, with `-`."""
+        """Return the id: the name of the file, with `-`."""
         return cls.__module__.rpartition(".")[2].replace("_", "-")
 
     @classmethod
@@ -63,7 +63,7 @@ class Check:
             why: one sentence.
             evidence: the numbers that prove it, the most telling first.
             advice: what to do, the most promising first.
-            severity: None: that of the check.
+            severity: None: the severity of the check.
             examples: rows or items that show it.
         """
         return Finding(

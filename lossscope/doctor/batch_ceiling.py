@@ -20,7 +20,7 @@ class BatchCeiling(Check):
 
     near: float = 0.1  # nats
     severity: ClassVar[Severity] = "note"
-    place: ClassVar[int] = 81
+    order: ClassVar[int] = 81
 
     def examine(self, patient: Patient) -> Finding | None:
         batches = patient.part(Batches)
@@ -30,8 +30,8 @@ class BatchCeiling(Check):
         size = batches.batch_size
         return self.finding(
             f"in-batch negatives are too easy at batch size {size}",
-            f"The loss is {batches.loss:.3g}: log B − loss is {math.log(size) - batches.loss:.3g} of at most "
-            f"{math.log(size):.3g} nats. Larger batches, or harder negatives, could teach more.",
+            f"The loss is {batches.loss:.3g}, so log B − loss is {math.log(size) - batches.loss:.3g} of at most "
+            f"{math.log(size):.3g} nats. Larger batches or harder negatives could teach more.",
             (Evidence("loss in nats", batches.loss, self.near, (self.near, None)),),
             (Advice(f"Train with larger batches: --batch-size {4 * patient.batch_size}."),),
         )

@@ -1,4 +1,4 @@
-"""Does an embedding depend on the batch that it was encoded in?"""
+"""Does an embedding depend on the batch in which it was encoded?"""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .parts.patient import Patient
 class BatchDependent(Check):
     """Do two encodings of the same items differ by more than rounding, alone and in a batch?
 
-    Of two sources with --same-items, and of a model, which encodes 32 pairs alone and together. Differences of
-    rounding are those of the type that the numbers were computed in; beyond them 1 - cosine counts from 0.001 on, or
-    from a small share of what it is between different items of a narrow cone.
+    The two encodings are two sources with --same-items, or a model encodes 32 pairs alone and together. A difference
+    that the type of the numbers explains is rounding. Beyond it, 1 - cosine counts from 0.001 on, or from a small share
+    of its value between different items of a narrow cone.
     Source: ReProver issue 34, LightRAG pull request 3675 and model2vec pull request 358, where padding is in the mean.
     """
 
@@ -27,7 +27,7 @@ class BatchDependent(Check):
     of_cone: float = 0.02  # of 1 - the mean cosine of different items, where that is less
     share: float = 0.02  # of the items; dropout and batch norm change all, padding all but the longest of a batch
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 10
+    order: ClassVar[int] = 10
     explains: ClassVar[tuple[str, ...]] = (
         "shuffled-share", "hubness", "one-direction", "hard-negatives-too-hard", "temperature-too-low",
     )  # fmt: skip
@@ -44,17 +44,19 @@ class BatchDependent(Check):
         first, second = encodings.names
         mean, limit = float(worst.cosines.mean()), 1 - self._limit(worst)
         recall: tuple[Evidence, ...] = ()
-        why = f"{share:.0%} of the {worst.name} have another embedding {first} than {second}, their mean cosine is "
-        why += f"{mean:.3f}, and should be 1: what an item is to the model depends on what it is encoded with."
+        why = (
+            f"{share:.0%} of the {worst.name} have another embedding {first} than {second}. The mean cosine of both is "
+            f"{mean:.3f} and should be 1: the embedding of an item depends on what is encoded with it."
+        )
         if encodings.recall is not None:
-            one, other = encodings.recall
-            why += f" Recall@1 among {encodings.pairs:,} pairs is {one:.1%} {first} and {other:.1%} {second}."
+            before, after = encodings.recall
+            why += f" Recall@1 among {encodings.pairs:,} pairs is {before:.1%} {first} and {after:.1%} {second}."
             recall = (
-                Evidence(f"recall@1 {first}", one, None, (None, None)),
-                Evidence(f"recall@1 {second}", other, None, (None, None)),
+                Evidence(f"recall@1 {first}", before, None, (None, None)),
+                Evidence(f"recall@1 {second}", after, None, (None, None)),
             )
         return self.finding(
-            f"{share:.0%} of the {worst.name} are encoded otherwise {second} than {first}",
+            f"{share:.0%} of the {worst.name} have another embedding {second} than {first}",
             why,
             (
                 Evidence(f"share of {worst.name} with a cosine below {limit:.4g}", share, self.share, (0, 0.0)),
@@ -69,7 +71,7 @@ class BatchDependent(Check):
         )
 
     def _limit(self, side: SideEncodings) -> float:
-        """Return the 1 - cosine beyond which an item differs."""
+        """Return the 1 - cosine above which the two embeddings of an item differ."""
         return max(min(self.angle, self.of_cone * (1 - side.usual)), side.rounding)
 
     def _differs(self, side: SideEncodings) -> npt.NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Does batch norm tell a query which candidate is its own?"""
+"""Does batch norm show a query which candidate is its positive?"""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .parts.train_mode import TrainMode
 
 @dataclass(frozen=True)
 class BatchNormLeak(Check):
-    """Is recall of a batch far higher with the batch's own statistics than with the running ones?
+    """Is recall in a batch far higher with the batch's own statistics than with the running statistics?
 
-    Statistics of the batch are shared by query and positive, and can tell them apart from the negatives; or the
-    running statistics are not those of the data.
+    Query and positive share the statistics of their batch, which can tell them apart from the negatives; or the running
+    statistics do not fit the data.
     Source: He et al. 2020 (MoCo), section 3.3; Chen et al. 2020 (SimCLR), section 2.1.
     """
 
     gap: float = 0.2  # of recall@1
     ratio: float = 1.5  # of both
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 6
+    order: ClassVar[int] = 6
     explains: ClassVar[tuple[str, ...]] = (
         "overfitting", "no-learning", "hubness", "complete-collapse", "dead-tower", "misaligned-pairs", "one-direction",
         "dimensional-collapse", "shuffled-share", "temperature-too-low", "no-gradient", "cone", "modality-gap",
@@ -30,20 +30,22 @@ class BatchNormLeak(Check):
     )  # fmt: skip
 
     def examine(self, patient: Patient) -> Finding | None:
-        one = patient.part(TrainMode)
-        patient.signals[self.id()] = one.training - one.evaluation
-        if one.training - one.evaluation < self.gap or one.training < self.ratio * one.evaluation:
+        modes = patient.part(TrainMode)
+        patient.signals[self.id()] = modes.training - modes.evaluation
+        if modes.training - modes.evaluation < self.gap or modes.training < self.ratio * modes.evaluation:
             return None
         return self.finding(
-            f"recall in a batch is {one.training:.0%} in training mode and {one.evaluation:.0%} in evaluation mode",
-            f"The {one.layers} batch-norm layers give the same inputs another ranking with the statistics of their "
-            f"batch of {one.batch_size}: the loss sees what retrieval does not.",
+            f"recall in a batch is {modes.training:.0%} in training mode and {modes.evaluation:.0%} in evaluation mode",
+            f"The same inputs rank differently when the {modes.layers} batch-norm layers use the statistics of their "
+            f"batch of {modes.batch_size}: the loss sees what retrieval does not.",
             (
-                Evidence("recall@1 training − evaluation mode", one.training - one.evaluation, self.gap, (-0.1, 0.2)),
-                Evidence("recall@1 in evaluation mode", one.evaluation, None, (None, None)),
+                Evidence(
+                    "recall@1 training − evaluation mode", modes.training - modes.evaluation, self.gap, (-0.1, 0.2)
+                ),
+                Evidence("recall@1 in evaluation mode", modes.evaluation, None, (None, None)),
             ),
             (
-                Advice("Use SyncBatchNorm or shuffle the batch between query and candidate tower; or layer norm."),
-                Advice("Look whether running statistics are updated (momentum, model.train()) and saved."),
+                Advice("Use SyncBatchNorm, shuffle the batch between query and candidate tower, or use layer norm."),
+                Advice("Check that running statistics are updated (momentum, model.train()) and saved."),
             ),
         )

@@ -1,4 +1,4 @@
-"""Is a cached or chunked gradient another than the plain one?"""
+"""Does a cached or chunked gradient differ from the plain one?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .parts.patient import Patient
 
 @dataclass(frozen=True)
 class CachedGradientDiffers(Check):
-    """Is a cached or chunked gradient another than the plain one? A replay of the trainer tells.
+    """Does a cached or chunked gradient differ from the plain one? A replay of the trainer tells.
 
     Source: sentence-transformers pull requests 3862 and 3453.
     """

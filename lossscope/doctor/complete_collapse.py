@@ -15,24 +15,24 @@ from .parts.patient import LEAST_STEPS, Patient
 from .parts.remedies import centred
 from .parts.spectrum import Spectrum
 
-_ADVICE = Advice("Begin again with a tenth of the learning rate, a warm-up of it, and less weight decay.")
+_ADVICE = Advice("Train again with a tenth of the learning rate, a warm-up and less weight decay.")
 
 
 @dataclass(frozen=True)
 class CompleteCollapse(Check):
     """Do different items of both sides have nearly one embedding, so that positives are found no better than by chance?
 
-    An untrained network can have a mean cosine of 0.99 and tell items apart, so recall is looked at, too.
+    An untrained network can have a mean cosine of 0.99 and still tell items apart, so the check reads recall, too.
     Source: Chen & He 2021 (SimSiam), figure 2; Xuan et al. 2020 for triplets with the hardest negative.
     """
 
-    mean_cosine: float = 0.9  # of different items; nothing at chance in the calibration that was trained had 0.6
+    mean_cosine: float = 0.9  # of different items; no trained model at chance in the calibration had 0.6
     auc: float = 0.7  # below which positives are hardly above negatives, as for no-learning; trained models have 0.8
     apart: float = 0.02  # of the mean similarities of positives and hardest negatives of a log, at most
-    counted: float = 0.9  # of the other pairs of a batch, that count as negatives: all of them weigh the same
-    rows: int = 2  # last ones of a log that have these numbers
+    counted: float = 0.9  # share of the other pairs of a batch that count as negatives: all weigh the same
+    rows: int = 2  # last rows of a log that have these numbers
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 10
+    order: ClassVar[int] = 10
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "hubness", "dimensional-collapse", "cone", "modality-gap", "no-gradient", "duplicates",
         "temperature-too-high", "one-direction", "half-precision", "not-finished", "hard-negatives-too-hard", "frozen",
@@ -45,15 +45,15 @@ class CompleteCollapse(Check):
             return self._of_log(patient, patient.part(TrainingLog))
         sides, alignment = patient.part(Spectrum).sides, patient.part(Alignment)
         lowest = min(side.mean_cosine for side in sides)
-        is_told = alignment.best.auc >= self.auc or not alignment.recall_at_chance
-        patient.signals[self.id()] = min(lowest, 0.0) if is_told else lowest
-        if is_told or lowest < self.mean_cosine:
+        is_separated = alignment.best.auc >= self.auc or not alignment.recall_at_chance
+        patient.signals[self.id()] = min(lowest, 0.0) if is_separated else lowest
+        if is_separated or lowest < self.mean_cosine:
             return None
         best = alignment.best
         each = " and ".join(f"{side.mean_cosine:.4f} for {side.name}" for side in sides)
         return self.finding(
             "all items have nearly the same embedding",
-            f"The mean cosine of different items is {each}, and positives are found as by guessing: the model does not "
+            f"The mean cosine of different items is {each}, and positives rank at chance level: the model does not "
             "tell its inputs apart.",
             (
                 *(
@@ -73,7 +73,7 @@ class CompleteCollapse(Check):
         )
 
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
-        """Subtract what all items of a side have in common."""
+        """Subtract the mean of each side."""
         split = patient.part(Items).split
         return () if split.images is None else (Remedy("with the mean of each side subtracted", centred(split)),)
 
@@ -92,7 +92,7 @@ class CompleteCollapse(Check):
             return None
         return self.finding(
             "all items have nearly the same embedding",
-            f"At the end of the log the similarity of positives and of hardest negatives is at least {lowest:.3f}, and "
+            f"At the end of the log, positives and hardest negatives have a similarity of at least {lowest:.3f}, and "
             f"{share:.0%} of the other pairs of a batch count as negatives: the model does not tell its inputs apart.",
             (
                 Evidence("similarity of positives and hardest negatives", lowest, self.mean_cosine, (-0.1, 0.8)),

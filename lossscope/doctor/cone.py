@@ -9,24 +9,24 @@ from .base import Advice, Check, Evidence, Finding, Severity
 from .parts.patient import Patient
 from .parts.spectrum import NARROW, Spectrum
 
-_USUAL = Advice("Nothing needs to be done; thresholds on cosines must be set anew for every model.")
+_USUAL = Advice("Nothing needs to be done. Set thresholds on cosines anew for every model.")
 _COLLAPSES = Advice(
-    "So narrow a cone is that of a model that collapses, or of an encoder that was never trained for cosines: compare "
-    "recall with that of the model before the training (--before)."
+    "A cone this narrow comes from a model that collapses, or from an encoder that was never trained for cosines. "
+    "Compare recall with that of the model before this training (--before)."
 )
 
 
 @dataclass(frozen=True)
 class Cone(Check):
-    """What is the mean cosine of different items of a side?
+    """How high is the mean cosine of different items of a side?
 
-    Untrained and trained networks have 0.4 to 0.6, and more: a cosine has a meaning beside others only.
+    Untrained and trained networks have 0.4 to 0.6 and more: a cosine has a meaning only beside other cosines.
     Source: Liang et al. 2022, section 3 (0.47 to 0.56 in untrained encoders); Ethayarajh 2019.
     """
 
     mean_cosine: float = 0.3  # from which it is worth a line
     severity: ClassVar[Severity] = "note"
-    place: ClassVar[int] = 91
+    order: ClassVar[int] = 91
 
     def examine(self, patient: Patient) -> Finding | None:
         sides = patient.part(Spectrum).sides

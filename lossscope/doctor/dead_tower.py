@@ -14,15 +14,15 @@ from .parts.vectors import Vectors
 
 @dataclass(frozen=True)
 class DeadTower(Check):
-    """Is one side the same for every input, and the other not?
+    """Is one side the same for every input while the other side is not?
 
     Source: a side without a gradient (detached, frozen, or with a dead activation) is a constant plus noise.
     """
 
     mean_cosine: float = 0.9  # of different items of the dead side, as for complete-collapse
-    apart: float = 0.2  # 1 − mean cosine of the dead side over that of the other, at most: a constant, and noise
+    apart: float = 0.2  # 1 − mean cosine of the dead side over that of the other side, at most: a constant and noise
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 11
+    order: ClassVar[int] = 11
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "one-direction", "hubness", "dimensional-collapse", "cone", "modality-gap", "duplicates",
         "temperature-too-high", "no-gradient", "misaligned-pairs", "margin-plateau", "not-finished", "non-finite",
@@ -44,7 +44,7 @@ class DeadTower(Check):
         return self._found(dead.name, dead.mean_cosine, alive.name, alive.mean_cosine)
 
     def _zero(self, patient: Patient) -> Finding | None:
-        """Return the finding of a side of zeros alone."""
+        """Return the finding where one side is all zeros."""
         if not patient.has(Vectors):
             return None
         facts = patient.part(Vectors).facts
@@ -55,20 +55,22 @@ class DeadTower(Check):
         return self._found(zero[0].name, 1.0, other.name, None)
 
     def _found(self, dead: str, cosine: float, alive: str, other: float | None) -> Finding:
-        beside = "" if other is None else f", that of the {alive} {other:.2f}"
+        beside = "" if other is None else f" (different {alive}: {other:.2f})"
         return self.finding(
-            f"the {dead} do not depend on their input",
-            f"The mean cosine of different {dead} is {cosine:.4f}{beside}: one tower gives a constant, and positives "
-            "are found as by guessing.",
+            f"the embeddings of the {dead} do not depend on the input",
+            f"Different {dead} have a mean cosine of {cosine:.4f}{beside}: one tower gives a constant, and positives "
+            "rank at chance level.",
             (
                 Evidence(f"mean cosine of different {dead}", cosine, self.mean_cosine, (-0.1, 0.8)),
                 *([] if other is None else [Evidence(f"mean cosine of different {alive}", other, None, (-0.1, 0.8))]),
             ),
             (
                 Advice(
-                    f"Look whether the tower of the {dead} gets a gradient: requires_grad, detach(), torch.no_grad(), "
-                    "and whether its parameters are in the optimiser."
+                    f"Check that the tower of the {dead} gets a gradient (requires_grad, detach(), torch.no_grad()) "
+                    "and that the optimiser has its parameters."
                 ),
-                Advice("Give it a learning rate of its own; look at activations that are zero for every input."),
+                Advice(
+                    "Give this tower its own learning rate, and look for activations that are zero for every input."
+                ),
             ),
         )

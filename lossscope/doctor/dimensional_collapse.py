@@ -15,9 +15,9 @@ from .parts.spectrum import Spectrum
 
 @dataclass(frozen=True)
 class DimensionalCollapse(Check):
-    """Is the effective rank of the centred embeddings far below that of isotropic ones of the same n and d?
+    """Is the effective rank of the centred embeddings far below that of isotropic vectors of the same n and d?
 
-    Labelled items are compared with the number of classes, to which a good model collapses (neural collapse).
+    For labelled items the bound is the number of classes, to which a good model collapses (neural collapse).
     Source: Jing et al. 2022; Garrido et al. 2023 (RankMe); Papyan et al. 2020 for classes.
     """
 
@@ -25,7 +25,7 @@ class DimensionalCollapse(Check):
     share_of_unused: float = 0.15  # of the null, where most directions carry nothing
     used: float = 0.25  # share of the directions with a thousandth of the widest; trained models have 0.34 and more
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 40
+    order: ClassVar[int] = 40
     explains: ClassVar[tuple[str, ...]] = ("hubness", "cone")
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -38,8 +38,8 @@ class DimensionalCollapse(Check):
         share, used = (self.share, None) if side.share < self.share else (self.share_of_unused, self.used)
         return self.finding(
             f"the {side.name} use {side.rank:.0f} of {side.d} dimensions",
-            f"The effective rank of the centred {side.name} is {side.rank:.1f}; isotropic ones of as many rows have "
-            f"{side.null:.0f}. The other dimensions carry next to nothing.",
+            f"The effective rank of the centred {side.name} is {side.rank:.1f}; isotropic vectors would have "
+            f"{side.null:.0f}. The other dimensions carry almost nothing.",
             (
                 Evidence("effective rank / that of isotropic vectors", side.share, share, (0.06, 1)),
                 Evidence("share of directions with a thousandth of the widest", side.used, used, (0.3, 1)),

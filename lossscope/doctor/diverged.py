@@ -35,7 +35,7 @@ class Diverged(Check):
     near: float = 0.005  # of the loss at the end to that of guessing, where it began below it, as a share
     still: float = 0.002  # noise of it there, as a share: all embeddings are one
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 4
+    order: ClassVar[int] = 4
     explains: ClassVar[tuple[str, ...]] = (
         "loss-spike", "no-learning", "scale-falling", "complete-collapse", "margin-plateau", "overfitting",
         "not-finished",
@@ -62,12 +62,12 @@ class Diverged(Check):
             return None
         jump = build("findings", "seam").jump_of(curve)
         if jump is not None and abs(row - jump.row) <= 2 * window:
-            return None  # the seam says it
+            return None  # that is the finding `seam`
         step = int(curve.steps_of_loss[row])
-        why = f"{lost:.0%} of the way back to its start" if lost < _MANY else f"above {curve.initial:.4g} at its start"
+        why = f", {lost:.0%} of the way back to its start" if lost < _MANY else f"; it began at {curve.initial:.4g}"
         return self.finding(
             f"the loss left its band at step {step:,} and did not come back",
-            f"The loss had reached {low:.4g} and is {last:.4g} at the end, {why}.",
+            f"The loss had reached {low:.4g} and is {last:.4g} at the end{why}.",
             (
                 Evidence("share of the progress that is lost", lost, self.lost, (0, 0.1)),
                 Evidence("loss above its best level, in deviations", float(above), self.noise, (0, 4)),
@@ -79,9 +79,9 @@ class Diverged(Check):
         )
 
     def _had_learnt(self, curve: Curve, smooth: Floats, best: int, last: float) -> bool:
-        """Return whether the best level was reached by learning, or the end is what nothing but a collapse explains.
+        """Return whether the loss reached its best level by learning, or only a collapse explains its end.
 
-        Where a queue of keys fills, as MoCo's, the loss rises from a low start to that of many candidates.
+        While a queue of keys fills, as in MoCo, the loss rises from a low start to that of many candidates.
         """
         low = float(smooth[best])
         fall = max(float(np.median(curve.loss[:3])), float(smooth[: best + 1].max())) - low
@@ -101,12 +101,12 @@ class Diverged(Check):
 
 
 def falls_after_peak(curve: Curve, first: int, rise: float) -> bool:
-    """Return whether the loss still falls, slowly, from the highest level that it has behind a row.
+    """Return whether the loss still falls slowly after its highest level behind a row.
 
     Args:
         curve: the loss.
         first: row where the search for the highest level begins.
-        rise: of the loss, that its fall is compared with.
+        rise: of the loss; its fall is compared with it.
     """
     smooth, window = smoothed(curve.loss[first:])
     if not len(smooth):

@@ -21,14 +21,14 @@ from .parts.texts import Texts
 class Duplicates(Check):
     """Does a query have copies of its positive among its negatives, so that its loss cannot fall below log(1 + m)?
 
-    m is the expected number of copies in a batch. Of text files it is the share of the rows that repeat an earlier one.
+    m is the expected number of copies in a batch; in a text file, the share of rows that repeat an earlier row counts.
     Source: the identity log(1 + m) of a softmax with m copies; sentence-transformers issue 3189.
     """
 
     copies: float = 0.25  # expected in a batch: a floor of log 1.25 = 0.22 nats under the loss
     rows: float = 0.01  # of a text file
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 18
+    order: ClassVar[int] = 18
     explains: ClassVar[tuple[str, ...]] = ("false-negatives",)
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -44,23 +44,24 @@ class Duplicates(Check):
             return None
         size = patient.batch_size
         return self.finding(
-            f"a batch of {size:,} has {m:.2g} copies of each query's positive",
-            f"{worst.copied:.0%} of the pairs have one of the {worst.name} that stands elsewhere under another id with "
-            f"the same {worst.by}; as negatives they are pushed away from their own query, and the loss of a softmax "
-            f"cannot fall below log(1 + {m:.2g}) = {math.log1p(m):.2g}.",
+            f"a batch of {size:,} holds {m:.2g} copies of each query's positive on average",
+            f"In {worst.copied:.0%} of the pairs, {worst.name} under another id have the same {worst.by}. As "
+            "negatives, "
+            "these copies are pushed away from their own query, and a softmax loss cannot fall below "
+            f"log(1 + {m:.2g}) = {math.log1p(m):.2g}.",
             (
                 Evidence("expected copies of the positive in a batch", m, self.copies, (0, self.copies)),
                 Evidence("floor of the loss, log(1 + m)", math.log1p(m), None, (0, math.log1p(self.copies))),
             ),
             (
-                Advice("Keep one of each, with the positives of all."),
+                Advice("Keep one copy of each item, with the positives of all its copies."),
                 Advice("Leave copies out of the negatives of a batch.", patient.train_command("--mask", "same-text")),
             ),
             examples=worst.examples,
         )
 
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
-        """Keep one of each."""
+        """Keep one copy of each item."""
         if not patient.has(Copies):
             return ()
         sides, split = patient.part(Copies).sides, patient.part(Items).split
@@ -77,9 +78,9 @@ class Duplicates(Check):
         if found is None or found.share < self.rows:
             return None
         return self.finding(
-            f"{found.share:.1%} of the rows repeat an earlier one",
-            f"{found.count:,} rows of {texts.target} have the query and the positives of an earlier row: in a batch "
-            "the copy is a negative of its own query.",
+            f"{found.share:.1%} of the rows repeat an earlier row",
+            f"{found.count:,} rows of {texts.target} have the same query and positives as an earlier row: in a "
+            "batch the copy is a negative of its own query.",
             (Evidence("share of rows that repeat another", found.share, self.rows, (0, self.rows)),),
             found.advice,
             examples=found.examples,

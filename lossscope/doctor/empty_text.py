@@ -19,7 +19,7 @@ class EmptyText(Check):
 
     share: float = 0.0  # of the rows
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 15
+    order: ClassVar[int] = 15
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a text that is empty")

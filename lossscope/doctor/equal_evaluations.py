@@ -17,25 +17,25 @@ from .logs.name_parts import is_of_ranks
 from .parts.curve import finite_median
 from .parts.patient import Patient
 
-_BOUNDS = (0.0, 1.0, 100.0)  # of scores, where equal ones say nothing
+_BOUNDS = (0.0, 1.0, 100.0)  # of scores; equal scores there prove nothing
 
 
 @dataclass(frozen=True)
 class EqualEvaluations(Check):
     """Are evaluations in a row equal in every number, to the last digit, while the model is trained?
 
-    An accuracy of few items has few values, and a number that is rounded may come again: these do not count. Where few
-    queries are ranked, a ranking may stay as it is for a while.
-    Source: an update of the weights changes the last digits of every score that is no count of few items.
+    An accuracy over few items has few values, and a rounded number may repeat: these do not count. With few queries, a
+    ranking may stay the same for a while.
+    Source: an update of the weights changes the last digits of every score, unless it counts few items.
     """
 
     least: int = 3  # evaluations in a row, of a number of similarities: a loss, a correlation, a threshold
     of_ranks: int = 5  # of ranks alone, such as nDCG
     digits: int = 9  # significant ones of a number, below which it is rounded
-    items: int = 2000  # of a share k / n, up to which it is one of few values
+    items: int = 2000  # largest n of a share k / n that has few values
     still: float = 0.01  # learning rate there over its highest, below which a trained model hardly moves
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 6
+    order: ClassVar[int] = 6
     explains: ClassVar[tuple[str, ...]] = ("not-finished", "overfitting")
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -56,16 +56,17 @@ class EqualEvaluations(Check):
         steps = log.scores["step"]
         return self.finding(
             f"{number} evaluations in a row are equal to the last digit",
-            f"From step {steps.iloc[first]:,.0f} to {steps.iloc[last]:,.0f} {name} is {value!r}"
-            + (f", and all {len(names)} columns are the same" if len(names) > 1 else "")
-            + ": what is evaluated does not change; its weights are frozen, or another model is evaluated.",
+            f"From step {steps.iloc[first]:,.0f} to {steps.iloc[last]:,.0f}, {name} is {value!r}"
+            + (f", and all {len(names)} columns stay the same" if len(names) > 1 else "")
+            + ". The evaluated model does not change: its weights are frozen, or another model is evaluated.",
             (
                 Evidence("evaluations in a row that are equal", float(number), float(needed), (0, needed - 1)),
                 Evidence("share of all evaluations", number / len(steps), None, (None, None)),
             ),
             (
                 Advice(
-                    "Look which weights the evaluator has: the model that is trained, or a copy or checkpoint of it."
+                    "Check which weights the evaluator reads: those of the trained model, or those of a copy or "
+                    "checkpoint."
                 ),
                 Advice(
                     "Compare a weight of the evaluated model before and after a step; look at requires_grad and lr."
@@ -74,7 +75,7 @@ class EqualEvaluations(Check):
         )
 
     def is_telling(self, value: float) -> bool:
-        """Return whether a value that comes again is no chance: not a bound, not rounded, not a share of few items."""
+        """Return whether a repeated value is no accident: not a bound, not rounded, not a share of few items."""
         if not math.isfinite(value) or value in _BOUNDS:
             return False
         text = repr(abs(value)).partition("e")[0].replace(".", "").strip("0")
@@ -85,7 +86,7 @@ class EqualEvaluations(Check):
         return abs(float(near) - share) > 0.6 * share * 10.0 ** -(len(text) - 1)
 
     def _is_still(self, log: TrainingLog, since: float) -> bool:
-        """Return whether the learning rate is next to nothing since a step, as at the end of a schedule."""
+        """Return whether the learning rate is almost 0 from a step on, as at the end of a schedule."""
         if "lr" not in log.steps:
             return False
         rates, steps = log.steps["lr"].to_numpy(dtype=np.float64), log.steps["step"].to_numpy(dtype=np.float64)
@@ -94,12 +95,12 @@ class EqualEvaluations(Check):
 
 
 def longest_run(scores: pd.DataFrame) -> tuple[int, int]:
-    """Return the first and the last row of the longest run of rows that are equal in every column that they have."""
+    """Return the first and the last row of the longest run of rows that are equal in all their columns."""
     values = scores.to_numpy(dtype=np.float64)
     equal = [
-        bool((np.isfinite(one) & np.isfinite(after)).any())
-        and np.array_equal(one[np.isfinite(one)], after[np.isfinite(one)])
-        for one, after in pairwise(values)
+        bool((np.isfinite(before) & np.isfinite(after)).any())
+        and np.array_equal(before[np.isfinite(before)], after[np.isfinite(before)])
+        for before, after in pairwise(values)
     ]
     best, start = (0, 0), 0
     for row, is_equal in enumerate([*equal, False], 1):

@@ -13,8 +13,10 @@ from .parts.parameters import Parameters
 from .parts.patient import Patient
 
 _ADVICE = (
-    Advice("Look whether the optimiser has the model's parameters, was made after .to(device), and step() is called."),
-    Advice("Look at requires_grad, detach() and torch.no_grad() on the way from the loss to the weights."),
+    Advice(
+        "Check that the optimiser has the model's parameters, was made after .to(device), and that step() is called."
+    ),
+    Advice("Check requires_grad, detach() and torch.no_grad() on the way from the loss to the weights."),
 )
 
 
@@ -22,13 +24,13 @@ _ADVICE = (
 class Frozen(Check):
     """Are the weights of two checkpoints the same, or is the gradient zero while the loss is not?
 
-    Source: an update changes every learnt number, but for those of words and units that no batch uses.
+    Source: an update changes every learnt number, except those of words and units that no batch uses.
     """
 
     share: float = 0.999  # of the learnt numbers that are the same bit for bit
     steps: float = 0.9  # of the steps of the second half with a gradient of 0
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 3
+    order: ClassVar[int] = 3
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "temperature-too-high", "not-finished", "margin-plateau", "complete-collapse", "hubness",
         "dimensional-collapse", "no-gradient", "scale-falling", "one-direction", "misaligned-pairs", "dead-tower",
@@ -54,8 +56,8 @@ class Frozen(Check):
     def _of_parameters(self, parameters: Parameters, unchanged: float) -> Finding:
         before, after = parameters.epochs
         return self.finding(
-            f"the model of epoch {after} is that of epoch {before}",
-            f"{unchanged:.1%} of the learnt numbers are the same, bit for bit, after {after - before} epochs.",
+            f"the model did not change from epoch {before} to epoch {after}",
+            f"{unchanged:.1%} of the learnt numbers are bit-identical after {after - before} epochs.",
             (Evidence("share of learnt numbers that did not change", unchanged, self.share, (0, 0.9)),),
             _ADVICE,
         )
@@ -72,7 +74,8 @@ class Frozen(Check):
             return None
         return self.finding(
             "the gradient is zero",
-            f"The gradient norm is 0 in {share:.0%} of the steps of the second half, and the loss {curve.level:.4g}.",
+            f"In {share:.0%} of the steps of the second half the gradient norm is 0, while the loss is "
+            f"{curve.level:.4g}.",
             (Evidence("share of steps without a gradient", share, self.steps, (0, 0.5)),),
             _ADVICE,
         )

@@ -20,5 +20,5 @@ class GatherWithoutGradient(Check):
 
     def examine(self, patient: Patient) -> Finding | None:
         raise Missing(
-            "the step of the trainer tells: lossscope check --trainer FILE.py:step --processes 2", "your training step"
+            "it needs your training step: lossscope check --trainer FILE.py:step --processes 2", "your training step"
         )

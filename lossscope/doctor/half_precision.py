@@ -22,7 +22,7 @@ _NARROW = (torch.float16, torch.bfloat16)
 class HalfPrecision(Check):
     """Do the loss or counts of similarities in the given half precision differ from those in float32?
 
-    bfloat16 has 8 bits: near 1 its numbers are 0.004 apart, which at tau 0.01 is a factor of 1.5 of a weight.
+    bfloat16 has 8 bits: near 1 its numbers are 0.004 apart, which at tau 0.01 changes a weight by a factor of 1.5.
     Source: the arithmetic of the types; docs/performance.md.
     """
 
@@ -30,7 +30,7 @@ class HalfPrecision(Check):
     smallest: float = 0.01  # nats, or counts, below which a change has no effect
     ties: float = 0.05  # share of the positives that equal a negative after rounding, and did not before
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 36
+    order: ClassVar[int] = 36
 
     def examine(self, patient: Patient) -> Finding | None:
         narrow = {side.precision for side in patient.part(Vectors).facts} & set(_NARROW)
@@ -43,21 +43,21 @@ class HalfPrecision(Check):
         ties = self._ties(rounded, others) - self._ties(S, others)
         evidence = [Evidence("share of positives that tie with a negative after rounding", ties, self.ties, (0, 0.05))]
         means = self._means(patient, dtype)
-        changes = [one for one in means if self._excess(*one[1:]) > 1]
+        changes = [mean for mean in means if self._excess(*mean[1:]) > 1]
         evidence += [self._evidence(dtype, *change) for change in changes]
         # above `change` where one of the three is above its threshold
-        patient.signals[self.id()] = self.change * max([ties / self.ties, *(self._excess(*one[1:]) for one in means)])
+        patient.signals[self.id()] = self.change * max([ties / self.ties, *(self._excess(*mean[1:]) for mean in means)])
         if ties <= self.ties and not changes:
             return None
         return self.finding(
             f"{_name(dtype)} changes what the loss sees",
-            f"Similarities rounded to {_name(dtype)} give {self._words(ties, changes)}.",
+            f"Rounding similarities to {_name(dtype)} {self._words(ties, changes)}.",
             tuple(evidence),
             (Advice("Compute similarities and the softmax in float32: (x.float() @ y.float().T) / tau."),),
         )
 
     def _evidence(self, dtype: torch.dtype, what: str, before: float, after: float) -> Evidence:
-        """Return a change as a share of the number in float32; where that is 0, as a difference."""
+        """Return a change as a share of the number in float32, or as a difference where that number is 0."""
         if before:
             return Evidence(f"{what} in {_name(dtype)} / in float32", after / before, 1 + self.change, (0.99, 1.01))
         return Evidence(f"{what} in {_name(dtype)} (0 in float32)", after, self.smallest, (0, self.smallest))
@@ -72,17 +72,17 @@ class HalfPrecision(Check):
 
     @staticmethod
     def _means(patient: Patient, dtype: torch.dtype) -> list[tuple[str, float, float]]:
-        """Return loss and count: a name, its mean over queries in float32, and that in the narrow type."""
+        """Return (name, mean over queries in float32, mean in the narrow type) of loss and count."""
         if not patient.has(Batches):
             return []
         objective, blocks = patient.objective, []
         for directions in batch_rows(patient):
             for rows in directions:
                 S, numbers = rows.S.float(), np.zeros((2, 2))
-                for place, scores in enumerate((S, S.to(dtype).float())):
+                for row, scores in enumerate((S, S.to(dtype).float())):
                     values, counted = objective(scores, rows.mask).values, replace(rows, S=scores, buffers=None)
                     loss = math.nan if values is None else float(values.double().mean())
-                    numbers[place] = loss, float(counted.counts(objective, EPS).above.double().mean())
+                    numbers[row] = loss, float(counted.counts(objective, EPS).above.double().mean())
                 blocks.append(numbers)
         before, after = np.mean(blocks, axis=0).tolist()
         return list(zip(("loss", "count"), before, after, strict=True))
@@ -90,10 +90,12 @@ class HalfPrecision(Check):
     @staticmethod
     def _words(ties: float, changes: list[tuple[str, float, float]]) -> str:
         each = [
-            f"{after / before:.3g} times the {what}" if before else f"a mean {what} of {after:.3g} in place of 0"
+            f"multiplies the {what} by {after / before:.3g}"
+            if before
+            else f"raises the mean {what} from 0 to {after:.3g}"
             for what, before, after in changes
         ]
-        return " and ".join([*each, f"ties with a negative for {ties:.1%} more of the positives"])
+        return " and ".join([*each, f"makes {ties:.1%} more of the positives tie with a negative"])
 
 
 def _name(dtype: torch.dtype) -> str:

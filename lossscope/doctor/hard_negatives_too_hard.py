@@ -24,18 +24,18 @@ _SHARE = "share of queries with a mined negative above the positive"
 class HardNegativesTooHard(Check):
     """Is a mined negative above the positive for most queries, or are mined negatives distributed as positives are?
 
-    Other captions of the same image, or other answers, are above the positive for a half of the queries where each has
-    one of them. Their similarities have the distribution of the positives, which those of hard negatives do not.
+    If each query has one more caption of its image, or one more answer, as a mined negative, it is above the positive
+    for half of the queries. Its similarities have the distribution of the positives; those of hard negatives do not.
     Source: sentence-transformers issues 2646 and 3279; Qu et al. 2021 (RocketQA), where 70 % of the top ranked
     passages were unlabelled positives.
     """
 
     share: float = 0.5  # of the queries
-    deviations: float = 1.36  # distance of samples of one distribution, over √(2 / m), that 5 % exceed
-    told: float = 0.4  # distance of positives from the positives of other queries, from which on a model tells them
-    least: int = 200  # queries; fewer do not tell the two distributions apart
+    deviations: float = 1.36  # distance that 5 % of samples of one distribution exceed, over √(2 / m)
+    separated: float = 0.4  # distance of positives from those of other queries, from which a model tells them apart
+    least: int = 200  # queries; with fewer the distributions cannot be compared
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 22
+    order: ClassVar[int] = 22
     explains: ClassVar[tuple[str, ...]] = ("temperature-too-low",)
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -49,12 +49,12 @@ class HardNegativesTooHard(Check):
         patient.signals[self.id()] = share
         if share > self.share:
             return self._found(
-                f"a mined negative is above the positive for {share:.0%} of the queries",
-                f"For {share:.0%} of the queries a mined negative is more similar than the positive: most answer the "
-                "query, or the model cannot tell them yet.",
+                f"a mined negative ranks above the positive for {share:.0%} of the queries",
+                f"For {share:.0%} of the queries a mined negative is more similar than the positive: most of these "
+                "negatives answer the query, or the model cannot tell them apart yet.",
                 (Evidence(_SHARE, share, self.share, (0, 0.5)),),
             )
-        if len(scores.positive) < self.least or distance(scores.positive, scores.other) < self.told:
+        if len(scores.positive) < self.least or distance(scores.positive, scores.other) < self.separated:
             return None
         apart = distance(scores.positive, scores.mined)
         by_chance = self.deviations * float(np.sqrt(2 / len(scores.positive)))
@@ -62,8 +62,8 @@ class HardNegativesTooHard(Check):
             return None
         return self._found(
             "mined negatives are as similar to their queries as positives are",
-            "The similarities of mined negatives are distributed as those of positives, which this model tells from "
-            "other candidates: they may be other positives of the same items.",
+            "Similarities of mined negatives and of positives have the same distribution, although the model tells "
+            "positives from other candidates: these negatives may be further positives of the same items.",
             (
                 Evidence("distance of the distributions of positives and mined negatives", apart, by_chance, (0.2, 1)),
                 Evidence(_SHARE, share, None, (0, 0.5)),
@@ -76,9 +76,11 @@ class HardNegativesTooHard(Check):
             why,
             tuple(evidence),
             (
-                Advice("Look at ten queries with their mined negatives: those that answer the query are positives."),
-                Advice("Drop negatives near the positive's score."),
-                Advice("Mine from rank 30 to 100 instead of the top, and mix them with those of the batch."),
+                Advice("Read ten queries with their mined negatives: a negative that answers its query is a positive."),
+                Advice("Drop negatives that score near the positive."),
+                Advice(
+                    "Mine from ranks 30 to 100 instead of the top, and mix mined negatives with in-batch negatives."
+                ),
             ),
         )
 
@@ -86,9 +88,9 @@ class HardNegativesTooHard(Check):
 class Scores(NamedTuple):
     """(m,) similarities of the queries that have a positive, a mined negative and a candidate of another query."""
 
-    positive: Floats  # the best one
+    positive: Floats  # the best positive
     hardest: Floats  # of the mined negatives
-    mined: Floats  # one of them, the first
+    mined: Floats  # the first of them
     other: Floats  # the positive of another query
 
 
@@ -112,6 +114,6 @@ def scores_of(split: SplitEmbeddings) -> Scores:
         if len(mined) and end > first:
             other = positives[end % len(positives)]  # of the next query
             scores = split.similarities(np.array([row]), np.concatenate([positives[first:end], mined, [other]])).i2t[0]
-            own, of_mined = scores[: end - first], scores[end - first : -1]
-            rows.append([float(x) for x in (own.max(), of_mined.max(), of_mined[0], scores[-1])])
+            of_positives, of_mined = scores[: end - first], scores[end - first : -1]
+            rows.append([float(x) for x in (of_positives.max(), of_mined.max(), of_mined[0], scores[-1])])
     return Scores(*np.array(rows, dtype=np.float64).reshape(-1, 4).T)

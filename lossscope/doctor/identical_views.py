@@ -20,17 +20,17 @@ from .parts.vectors import SCORES_PAIRS
 class IdenticalViews(Check):
     """Is nearly every positive its query itself: one array under two names, or an augmentation that is not applied?
 
-    Recall is 100 % then by construction, and nothing is learnt from such pairs. A labelled set that holds some items
-    twice is none of this, nor are items that are all alike. A note where the texts of both sides are equal: data for
-    views by dropout are so, and differ in train mode alone.
+    Recall is then 100 % by construction, and such pairs teach nothing. A labelled set that holds some items twice does
+    not count, nor do items that are all alike. It is a note where the texts of both sides are equal, as in data for
+    views by dropout, which differ in train mode only.
     Source: SimCLR 2020, positives are two augmentations; SimCSE 2021 without dropout.
     """
 
     apart: float = 1e-6  # 1 - cosine of a pair, at most: rounding of the same input, encoded twice in float32
-    share: float = 0.99  # of the pairs; all but a few that were loaded otherwise
+    share: float = 0.99  # of the pairs; a few may have been loaded otherwise
     different: float = 1e-3  # 1 - cosine of different items, at least, else the model has collapsed
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 8
+    order: ClassVar[int] = 8
     explains: ClassVar[tuple[str, ...]] = ("no-gradient", "temperature-too-low", "hard-negatives-too-hard")
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -46,9 +46,9 @@ class IdenticalViews(Check):
         x, y = items.source.images, items.source.captions
         assert x is not None
         assert y is not None
-        own = _cosines(x[items.rows.i2t[first]], y[items.rows.t2i[second]])
+        of_pairs = _cosines(x[items.rows.i2t[first]], y[items.rows.t2i[second]])
         others = _cosines(x[items.rows.i2t[first]], y[items.rows.t2i[np.roll(second, len(second) // 2)]])
-        share, apart = float((1 - own <= self.apart).mean()), 1 - float(others.mean())
+        share, apart = float((1 - of_pairs <= self.apart).mean()), 1 - float(others.mean())
         patient.signals[self.id()] = share
         if share < self.share or apart < self.different:
             return None
@@ -57,15 +57,15 @@ class IdenticalViews(Check):
         is_of_texts = self._equal_texts(items, first, second)
         return self.finding(
             "both sides of a pair are the same",
-            f"In {share:.1%} of the pairs {pair} have a cosine of 1, to rounding: a view is compared with itself, so "
-            "that recall is perfect whatever the model is, and nothing is left to learn.",
+            f"In {share:.1%} of the pairs {pair} have a cosine of 1, up to rounding. A view is compared with "
+            "itself: recall is perfect for any model, and nothing is left to learn.",
             (
                 Evidence("share of pairs with a cosine of 1", share, self.share, (0, 0.1)),
                 Evidence("1 − mean cosine of different items", apart, None, (self.different, None)),
             ),
             (
-                Advice("Look whether one array was saved under two names, or one view was encoded twice."),
-                Advice("Apply the augmentation to each view anew; views by dropout differ in train mode alone."),
+                Advice("Check whether one array was saved under two names, or one view was encoded twice."),
+                Advice("Apply the augmentation anew to each view. Views by dropout differ in train mode only."),
             ),
             severity="note" if is_of_texts else None,
             examples=(f"{split.image_ids[first[0]]} = {split.caption_ids[second[0]]}",),
@@ -73,7 +73,7 @@ class IdenticalViews(Check):
 
     @staticmethod
     def _equal_texts(items: Items, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> bool:
-        """Return whether the texts of both sides are known, and equal: then the data say so, and no mistake does."""
+        """Return whether the texts of both sides are known and equal: then the data are meant so."""
         if items.source.read_texts is None or items.split.sides.is_one_set:
             return False
         texts, split = items.source.read_texts(), items.split
@@ -85,6 +85,6 @@ class IdenticalViews(Check):
 
 
 def _cosines(x: torch.Tensor, y: torch.Tensor) -> npt.NDArray[np.float64]:
-    """Return the cosine of each row of x with that of y, in float64: float32 has none within 1e-7 of 1."""
+    """Return the cosine of each row of x with that of y, in float64: float32 has no number within 1e-7 of 1."""
     cosines: npt.NDArray[np.float64] = torch.nn.functional.cosine_similarity(x.double(), y.double(), dim=1).numpy()
     return cosines

@@ -19,7 +19,7 @@ class LongText(Check):
 
     share: float = 0.01  # of the rows
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 60
+    order: ClassVar[int] = 60
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a text longer than encoders read")

@@ -19,7 +19,7 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class LossSpike(Check):
-    """Are there steps whose loss is far above those around them?
+    """Are there steps whose loss is far above that of the steps around them?
 
     Source: Wortsman et al. 2023, who call 6 deviations above the running mean a spike; open_clip issue 1125.
     """
@@ -27,10 +27,10 @@ class LossSpike(Check):
     deviations: float = 10.0  # above the median of the steps around, in robust deviations
     rise: float = 0.25  # above it, as a share of the loss at the start, or of guessing where that is known and higher
     above: float = 0.6  # above it, as a share of itself
-    huge: float = 1e4  # above the loss around, as a ratio: no unstable training makes such steps and returns
+    huge: float = 1e4  # above the loss around, as a ratio: no unstable training jumps so far and returns
     same: float = 0.5  # spread of such spikes in powers of ten, at most
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 50
+    order: ClassVar[int] = 50
 
     def examine(self, patient: Patient) -> Finding | None:
         curve = patient.part(Curve)
@@ -42,7 +42,8 @@ class LossSpike(Check):
         is_spike &= (height > self.above * np.abs(base)) & (base < unit)
         is_spike[:warm] = False
         if (seam := build("findings", "seam").jump_of(curve)) is not None:
-            is_spike[max(seam.row - _half(curve.loss), 0) : seam.row + _half(curve.loss)] = False  # the seam says it
+            # a jump to another level is the finding `seam`
+            is_spike[max(seam.row - _half(curve.loss), 0) : seam.row + _half(curve.loss)] = False
         patient.signals[self.id()] = float((height / max(unit, 1e-12))[warm:].max(initial=0.0))
         if not is_spike.any():
             return None
@@ -53,7 +54,7 @@ class LossSpike(Check):
             return constant
         return self.finding(
             f"the loss jumps up {number} time{'s' if number > 1 else ''}",
-            f"At step {int(steps[at]):,} it is {curve.loss[at]:.4g}, and {base[at]:.4g} around it.",
+            f"At step {int(steps[at]):,} the loss is {curve.loss[at]:.4g}; the steps around it have {base[at]:.4g}.",
             (
                 Evidence(
                     "height of the largest spike, in deviations", float(height[at] / noise), self.deviations, (0, 6)
@@ -62,12 +63,14 @@ class LossSpike(Check):
             ),
             (
                 Advice("Lower the learning rate or use beta2 = 0.95: the second moment lags behind the gradient."),
-                Advice("Clip the gradient (1.0); look at the batch of that step: LossScope(recorder=100) keeps it."),
+                Advice(
+                    "Clip the gradient (1.0), and look at the batch of that step, which LossScope(recorder=100) keeps."
+                ),
             ),
         )
 
     def _of_division(self, curve: Curve, is_spike: Bools, base: Floats) -> Finding | None:
-        """Return the finding of spikes of one value, orders of magnitude above the others: a division by nearly 0."""
+        """Return the finding of spikes of one value, orders of magnitude above the others: a division by almost 0."""
         ratios = curve.loss[is_spike] / np.maximum(np.abs(base[is_spike]), 1e-12)
         values = np.log10(np.abs(curve.loss[is_spike]))
         ratio, spread = float(np.median(ratios)), float(np.ptp(values))
@@ -75,16 +78,20 @@ class LossSpike(Check):
             return None
         value, number = float(np.median(curve.loss[is_spike])), int(is_spike.sum())
         return self.finding(
-            f"the loss is {value:.3g} in {number} step{'s' if number > 1 else ''} and {np.median(base):.3g} around",
-            "It is larger by many orders of magnitude and nearly the same each time, as a sum that is divided by "
-            "almost 0 where a batch has no active pair or no positive: its mean over steps says nothing.",
+            f"the loss is {value:.3g} in {number} step{'s' if number > 1 else ''} and {np.median(base):.3g} "
+            "around them",
+            "These losses are larger by many orders of magnitude and nearly equal, as a sum that is divided "
+            "by almost 0 "
+            "in a batch without an active pair or a positive. Their mean over steps says nothing.",
             (
                 Evidence("loss of these steps / loss around them", ratio, self.huge, (0, 100)),
                 Evidence("number of these steps", float(number), 0, (0, 0)),
             ),
             (
-                Advice("Divide by max(number of active pairs, 1), and let a batch without any have a loss of 0."),
-                Advice("Log the number of active pairs or of positives of each batch: it is 0 in these steps."),
+                Advice(
+                    "Divide by max(number of active pairs, 1), so that a batch without an active pair has a loss of 0."
+                ),
+                Advice("Log the number of active pairs, or of positives, of each batch: it is 0 in these steps."),
             ),
         )
 
@@ -92,7 +99,7 @@ class LossSpike(Check):
 def _deviation(sizes: Floats) -> float:
     """Return a robust standard deviation, from the median or from nine tenths of the heights, whichever is more.
 
-    Losses of few queries that are nearly solved have long tails, of which the median knows nothing.
+    Losses of few queries that are nearly solved have long tails, which the median does not see.
     """
     return max(1.4826 * float(np.median(sizes)), float(np.quantile(sizes, 0.9)) / 1.6449)
 
@@ -106,5 +113,5 @@ def heights(loss: Floats) -> tuple[Floats, Floats]:
 
 
 def _half(loss: Floats) -> int:
-    """Return how many steps on either side of a step are those around it."""
+    """Return how many steps on either side of a step count as the steps around it."""
     return max(min(len(loss) // 40, 50), 5)

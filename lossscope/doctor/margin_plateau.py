@@ -18,7 +18,7 @@ from .parts.patient import Patient
 
 @dataclass(frozen=True)
 class MarginPlateau(Check):
-    """Is a triplet loss its margin, per negative, because positives and hardest negatives are equally similar?
+    """Is a triplet loss equal to its margin, per negative, as positives and hardest negatives are equally similar?
 
     The soft margin's plateau is log 2, of ln(1 + e⁰).
     Source: triplet-reid issue 30; Xuan et al. 2020, hard negatives; Hermans et al. 2017.
@@ -29,7 +29,7 @@ class MarginPlateau(Check):
     apart: float = 0.02  # of the mean similarities of positives and hardest negatives, at most
     together: float = 0.9  # similarity of both, where the loss is not known: equal ones of a hard task lie below
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 9
+    order: ClassVar[int] = 9
     explains: ClassVar[tuple[str, ...]] = (
         "complete-collapse", "no-learning", "hubness", "dimensional-collapse", "cone", "one-direction", "duplicates",
         "half-precision", "not-finished", "no-gradient", "modality-gap", "hard-negatives-too-hard",
@@ -82,7 +82,7 @@ class MarginPlateau(Check):
         return self.finding(
             f"the loss stays at {name}",
             f"The loss is {loss:.4g}, {loss / plateau:.2f} times {name}: positives and hardest negatives are equally "
-            "similar, from where the hardest negative's gradient pulls everything together.",
+            "similar. From there the gradient of the hardest negatives pulls all items together.",
             (Evidence(f"loss / {name}", loss / plateau, 1 + self.near, (0, 0.95)), *pair),
             (
                 Advice(

@@ -13,20 +13,20 @@ from .base import Advice, Check, Evidence, Finding, Missing, Severity
 from .logs.base import TrainingLog
 from .parts.patient import Patient, build_objective
 
-_PAIRS = 8  # of a batch in which it is seen; it does not depend on their number
+_PAIRS = 8  # of the batch that shows it; the result does not depend on their number
 
 
 @dataclass(frozen=True)
 class MarginUnreachable(Check):
     """Is a margin so wide that no unit vectors satisfy it, so that every triplet or pair is active for ever?
 
-    Positives have cosine 1 and all negatives −1, and the loss is still above 0: easy negatives weigh as much as hard
-    ones, and the loss never reaches 0. A margin of Euclidean distances is above 2, one of cosines above 2, too.
+    With positives at cosine 1 and all negatives at −1 the loss is still above 0: easy negatives weigh as much as hard
+    ones, and the loss never reaches 0. Such a margin is above 2, on Euclidean distances as on cosines.
     Source: distances of unit vectors are at most 2; Schroff et al. 2015 normalise and take 0.2.
     """
 
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 7
+    order: ClassVar[int] = 7
     explains: ClassVar[tuple[str, ...]] = ("no-learning", "margin-plateau", "not-finished")
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -40,16 +40,16 @@ class MarginUnreachable(Check):
         assert levels is not None
         best = levels.apart / levels.guess
         return self.finding(
-            f"no vectors reach the margin {margin:g}",
-            f"With positives at cosine 1 and all negatives at −1 the loss is still {best:.0%} of that of guessing, "
-            "so that all negatives are active for ever, easy ones, too.",
+            f"no unit vectors can satisfy the margin {margin:g}",
+            f"With positives at cosine 1 and all negatives at −1, the loss is still {best:.0%} of that of guessing: "
+            "every negative stays active for ever, even an easy one.",
             (Evidence("loss of the best possible vectors / loss of guessing", best, 0.0, (0, 0)),),
             (
                 Advice(
-                    "Use a margin of 0.2 to 0.5 of cosines, or of 0.5 to 1 of Euclidean distances of unit vectors.",
+                    "Use a margin of 0.2 to 0.5 on cosines, or of 0.5 to 1 on Euclidean distances of unit vectors.",
                     margin_command(patient, objective),
                 ),
-                Advice("Where rows are meant to have any length, watch the loss with distances of your own."),
+                Advice("If rows may have any length, watch the loss with your own distances."),
             ),
         )
 

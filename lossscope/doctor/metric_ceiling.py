@@ -1,4 +1,4 @@
-"""Is a metric at a ceiling that says nothing of quality?"""
+"""Is a metric at a ceiling that says nothing about quality?"""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _BALANCED = math.sqrt(3 * 0.5 * 0.5)  # of Spearman, half of the pairs positive
 
 @dataclass(frozen=True)
 class MetricCeiling(Check):
-    """Is an evaluated metric at the highest value that its data allow, from which on it cannot tell models apart?
+    """Is an evaluated metric at the highest value that its data allow, so that it cannot tell models apart?
 
     Spearman's rho of a gold standard with two values, a share p of it positive, is at most sqrt(3 p (1 - p)), 0.866 at
     p = 0.5. Accuracy or recall of 100 % among few candidates says that the task is easy.
     Source: Spearman's rho with ties, whose ranks of two groups have this correlation with a perfect order.
     """
 
-    least: int = 3  # last evaluations that are there
+    least: int = 3  # last evaluations that have the metric
     near: float = 0.002  # of Spearman to its ceiling, where Pearson is not known
     below: float = 0.02  # of it, where Pearson is above it, as only where the gold standard has few values
     above: float = 0.03  # Pearson over Spearman: with as many values as items they differ by less
-    full: float = 0.9995  # of a share, from which on it is 100 %
+    full: float = 0.9995  # of a share that counts as 100 %
     severity: ClassVar[Severity] = "note"
-    place: ClassVar[int] = 88
+    order: ClassVar[int] = 88
 
     def examine(self, patient: Patient) -> Finding | None:
         log = patient.part(TrainingLog)
@@ -57,12 +57,13 @@ class MetricCeiling(Check):
                 continue
             return self.finding(
                 f"{name} stays at {value:.4g}, the ceiling of a gold standard with two values",
-                f"If half of the pairs are positive and the others negative, Spearman is at most {_BALANCED:.3f}: "
-                "above it no model can be told from another.",
+                f"If half of the pairs are positive and half are negative, Spearman is at most {_BALANCED:.3f}: "
+                "at this "
+                "ceiling it cannot tell models apart.",
                 (Evidence(f"{name} below sqrt(3 p (1 - p)) at p = 0.5", gap, self.near, (None, None)),),
                 (
                     Advice(
-                        "Evaluate binary pairs by average precision or ROC AUC, and retrieval among many candidates."
+                        "Evaluate binary pairs with average precision or ROC AUC, and retrieval among many candidates."
                     ),
                 ),
             )
@@ -75,8 +76,8 @@ class MetricCeiling(Check):
             return None
         return self.finding(
             f"{full[0]} is 100 %",
-            f"The last {self.least} evaluations have {', '.join(full[:3])} at their ceiling: the task is too easy to "
-            "tell models apart, as with few candidates or with random negatives.",
+            f"In the last {self.least} evaluations {', '.join(full[:3])} reached the ceiling: the task is too easy to "
+            "tell models apart, as with few candidates or random negatives.",
             (
                 Evidence(
                     f"{full[0]}, lowest of the last {self.least}", self._lowest(log, full[0]), self.full, (None, 1)

@@ -17,21 +17,21 @@ from .parts.restoration import Order, Restoration, Structure
 
 @dataclass(frozen=True)
 class MisalignedPairs(Check):
-    """Are positives found as by guessing, or worse than in another order, although the sides have structure in common?
+    """Do positives rank at chance level, or worse than in another order, although both sides share structure?
 
-    Proof is an order of the rows that restores the pairs, or best candidates that are closer than between sides
-    reflected in their principal directions, which have nothing in common but the width of these. Where neighbours are
-    alike, as passages of one document, shifted pairs are better than guessing.
+    The proof is an order of the rows that restores the pairs, or best candidates that are closer than those between
+    sides that are reflected in their principal directions, which share nothing but the widths of these directions.
+    Where neighbours are alike, as passages of a document, shifted pairs are better than guessing.
     Source: a permutation keeps every cosine within a side and every best candidate, and destroys recall.
     """
 
     restored: float = 0.35  # mean share of the items above the positive in another order; 0.5 by chance
-    closer: float = 0.5  # that share over the stated one, of pairs better than guessing; 1 where neighbours are alike
+    closer: float = 0.5  # that share over that of the stated order, if better than guessing; 1 if rows are alike
     found: float = 0.5  # their recall@1, above which the stated positives are the right ones
     structure: float = 0.05  # of the best candidates above those of reflected sides, in deviations over queries
     reflections: float = 4.0  # in deviations over reflections; independent sides have at most 2
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 12
+    order: ClassVar[int] = 12
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "shuffled-share", "no-gradient", "temperature-too-low", "hard-negatives-too-hard",
         "one-direction", "hubness", "dimensional-collapse", "margin-plateau", "temperature-too-high", "not-finished",
@@ -47,7 +47,7 @@ class MisalignedPairs(Check):
             return None
         order = patient.part(Restoration).best
         limit = self.restored if alignment.at_chance else self.closer * (1 - best.auc)
-        if order is not None and order.place < limit:
+        if order is not None and order.share_above < limit:
             return self._of_order(alignment, order, limit)
         if not alignment.at_chance:
             return None
@@ -58,13 +58,13 @@ class MisalignedPairs(Check):
 
     def _of_order(self, alignment: Alignment, order: Order, limit: float) -> Finding:
         if alignment.at_chance:
-            why = f"Positives are found as by guessing; with {order.what} they are not: the rows are in another order."
+            why = f"Positives rank at chance level, but not with {order.what}: the rows are in another order."
         else:
-            why = f"With {order.what} far fewer items are above the positive of a query: the rows are in another order."
+            why = f"With {order.what}, far fewer items rank above a query's positive: the rows are in another order."
         return self._found(
             alignment,
             why,
-            Evidence("share of items above the positive in that order", order.place, limit, (0, 0.3)),
+            Evidence("share of items above the positive in that order", order.share_above, limit, (0, 0.3)),
             f"Write the rows in one order: {order.what} restores the pairs.",
         )
 
@@ -72,15 +72,15 @@ class MisalignedPairs(Check):
         above = structure.among_reflections
         return self._found(
             alignment,
-            "Positives are found as by guessing, yet every query has candidates that are closer than items without "
-            "anything in common are: the right partners seem to be there, under other rows.",
+            "Positives rank at chance level, yet the best candidates of a query are closer than unrelated items would "
+            "be: the right partners seem to stand in other rows.",
             Evidence("best candidates above reflected sides, in deviations", above, self.reflections, (None, None)),
-            "Compare the ids of both sides row by row: shuffling, sorting or filtering of one side.",
+            "Compare the ids of both sides row by row: one side may have been shuffled, sorted or filtered alone.",
         )
 
     def _found(self, alignment: Alignment, why: str, proof: Evidence, advice: str) -> Finding:
         best = alignment.best
-        by_chance = best.auc_by_chance if alignment.at_chance else None  # shifted among alike ones they are above it
+        by_chance = best.auc_by_chance if alignment.at_chance else None  # pairs shifted among alike items are above it
         return self.finding(
             "queries are paired with the wrong candidates",
             why,
@@ -89,8 +89,8 @@ class MisalignedPairs(Check):
         )
 
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
-        """Put the rows into the order that restores the pairs, else ask the halves of the dimensions."""
+        """Restore the order of the pairs, else pair by half of the dimensions."""
         order = patient.part(Restoration).best
-        if order is None or order.place >= self.restored:
+        if order is None or order.share_above >= self.restored:
             return partners_restored(patient)
         return (Remedy(f"with {order.what}", paired_again(patient.part(Items).source, order.pairs[:MOST])),)

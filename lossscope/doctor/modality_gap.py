@@ -13,7 +13,7 @@ from .parts.patient import Patient
 
 @dataclass(frozen=True)
 class ModalityGap(Check):
-    """How far apart are the centres of both sides, and what is a usual cosine of a pair?
+    """How far apart are the centres of both sides, and how high is the mean cosine of a pair?
 
     CLIP's gap is 0.8, and its pairs have cosines of 0.2 to 0.35: both are normal, and closing the gap hardly changes
     retrieval.
@@ -22,7 +22,7 @@ class ModalityGap(Check):
 
     gap: float = 0.3  # from which it is worth a line
     severity: ClassVar[Severity] = "note"
-    place: ClassVar[int] = 90
+    order: ClassVar[int] = 90
 
     def examine(self, patient: Patient) -> Finding | None:
         split = patient.part(Items).split

@@ -14,16 +14,16 @@ from .parts.patient import Patient
 class NearCopies(Check):
     """Is a negative the positive of its row with a full stop, a title or a few words more? Rows of text data.
 
-    As `lossscope data lint` counts them: the texts are equal but for marks at their ends, or one ends or begins with
-    the other, which is 90 % of it (half of it behind a title that ends with a colon). Texts of 20 characters or more.
-    A replaced or moved word makes another text, so that contrastive pairs are no copies; a word that is added at an
-    end is not told from a negation at an end.
+    `lossscope data lint` counts them: the texts are equal except for marks at their ends, or one text ends or begins
+    with the other, which is 90 % of it (half of it behind a title that ends with a colon). Texts have 20 characters or
+    more. A replaced or moved word makes another text, so contrastive pairs are no copies. A word added at an end may be
+    a negation, which the check cannot see.
     Source: the corpora of passages that are cut or titled twice; lossscope data lint.
     """
 
     share: float = 0.01  # of the rows: some questions differ in a last word, which is rare in mined negatives
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 17
+    order: ClassVar[int] = 17
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a negative that is nearly a copy of the positive")

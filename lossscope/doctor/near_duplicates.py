@@ -1,4 +1,4 @@
-"""Does a positive stand in another row again, with other punctuation or a title in front?"""
+"""Does a positive come again in another row, with other punctuation or a title in front?"""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .parts.patient import Patient
 class NearDuplicates(Check):
     """Is a positive a near copy of a positive of an earlier row? Rows of text data.
 
-    As `lossscope data lint` counts them: the texts differ in punctuation and white space alone, in a title in front, or
-    in an article or a form of be among 10 words or more. Another name, number or word makes another text, so that
-    instances of a template are no copies. In a batch the copy is a false negative of the other's query.
+    `lossscope data lint` counts them: the texts differ only in punctuation and white space, in a title in front, or in
+    an article or a form of "be" among 10 words or more. Another name, number or word makes another text, so instances
+    of a template are no copies. In a batch the copy is a false negative of the other's query.
     Source: the corpora of passages that are cut or titled twice; lossscope data lint.
     """
 
-    share: float = 0.01  # of the rows, as of exact duplicates; captions of MSR-VTT have 0.0066
+    share: float = 0.01  # of the rows, as for exact duplicates; captions of MSR-VTT have 0.0066
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 18
+    order: ClassVar[int] = 18
     explains: ClassVar[tuple[str, ...]] = ("false-negatives",)
 
     def examine(self, patient: Patient) -> Finding | None:

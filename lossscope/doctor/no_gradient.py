@@ -13,16 +13,16 @@ from .parts.patient import Patient
 
 @dataclass(frozen=True)
 class NoGradient(Check):
-    """Is no negative of most queries counted in its batch, although retrieval over more candidates fails?
+    """Do most queries have no counted negative in their batch, although retrieval over more candidates fails?
 
     A converged model with high recall has no gradient either, and is healthy.
     Source: Bleeker & de Rijke 2022, C_0; facenet issue 124.
     """
 
     share: float = 0.9  # of the queries of a batch without a counted negative
-    recall: float = 0.3  # over all candidates that were compared, below which retrieval fails
+    recall: float = 0.3  # among all compared candidates, below which retrieval fails
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 35
+    order: ClassVar[int] = 35
 
     def examine(self, patient: Patient) -> Finding | None:
         batches, alignment = patient.part(Batches), patient.part(Alignment)
@@ -32,9 +32,9 @@ class NoGradient(Check):
             return None
         return self.finding(
             f"{share:.0%} of the queries have no gradient",
-            f"In batches of {batches.batch_size}, {share:.0%} of the queries have no negative of weight above {EPS}, "
-            f"and among {alignment.pairs} candidates only {best.recall:.0%} of them find their positive: the batches "
-            "are too easy.",
+            f"In batches of {batches.batch_size}, {share:.0%} of the queries have no negative with a weight above "
+            f"{EPS}, yet among {alignment.pairs} candidates only {best.recall:.0%} of the queries find their positive: "
+            "the batches are too easy.",
             (
                 Evidence("share of queries without a counted negative (C_0)", share, self.share, (0, 0.9)),
                 Evidence(f"recall@1 {best.label} among {alignment.pairs}", best.recall, self.recall, (0.3, 1)),

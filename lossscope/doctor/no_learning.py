@@ -17,8 +17,8 @@ from .parts.patient import Patient
 _ADVICE = (
     Advice("Overfit one batch first: if the loss of 32 fixed pairs does not fall, the code is wrong, not the data."),
     Advice(
-        "Look at a few pairs by eye, where a side may be shifted by a row, and at the labels and shapes of the loss: "
-        "logits (B, B), labels arange(B), softmax over the last axis."
+        "Look at a few pairs by eye: a side may be shifted by a row. Check the labels and shapes of the loss: logits "
+        "(B, B), labels arange(B), softmax over the last axis."
     ),
     Advice("Try learning rates a factor of 10 apart, 1e-5 to 1e-3, with a warm-up; begin from a trained encoder."),
 )
@@ -37,9 +37,9 @@ class NoLearning(Check):
     near_two: float = 0.02  # of the loss to log 2, the soft margin's plateau ln(1 + e⁰), likewise
     noise: float = 0.01  # of the loss at log 2 between neighbouring steps, as a share
     near: float = 0.005  # of the loss to log 2, log 4, ..., as a share, where the layout is not known
-    auc: float = 0.7  # of the vectors, below which a log that says so is believed
+    auc: float = 0.7  # of the vectors, below which the check believes the log
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 30
+    order: ClassVar[int] = 30
     explains: ClassVar[tuple[str, ...]] = (
         "temperature-too-high", "dimensional-collapse", "not-finished", "hubness", "one-direction", "no-gradient",
         "temperature-too-low", "hard-negatives-too-hard", "modality-gap", "cone",
@@ -72,13 +72,13 @@ class NoLearning(Check):
             Evidence(f"recall@1 {best.label} among {alignment.pairs} (by chance {best.chance:.2g})", best.recall, None,
                      (None, None)),
         ]  # fmt: skip
-        why = "Positives are found as by guessing."
+        why = "Positives rank at chance level."
         if patient.has(Batches) and (batches := patient.part(Batches)).is_softmax:
             ratio = batches.loss / batches.guess
             evidence.insert(
                 0, Evidence(f"loss / log B at batches of {batches.batch_size}", ratio, self.share, (0, 0.8))
             )
-            why = f"The loss is {ratio:.2f} times log B, and positives are found as by guessing."
+            why = f"The loss is {ratio:.2f} times log B, and positives rank at chance level."
         return self.finding("nothing has been learnt", why, tuple(evidence), _advice(patient))
 
     def _of_curve(self, patient: Patient, curve: Curve) -> Finding | None:
@@ -90,8 +90,8 @@ class NoLearning(Check):
         beside = "" if guess.is_certain else _meaning(guess)
         return self.finding(
             f"the loss stays at {curve.level:.3g}, {guess.name}: nothing is learnt",
-            f"The median loss of the last quarter is {curve.level:.4g}, and guessing gives {guess.value:.4g} "
-            f"({guess.name}){beside}; it has moved by {abs(curve.drift):.2%} since the first third.",
+            f"The median loss of the last quarter is {curve.level:.4g}; guessing gives {guess.value:.4g} "
+            f"({guess.name}){beside}. The loss has moved by {abs(curve.drift):.2%} since the first third.",
             (
                 Evidence(f"loss / {guess.name}", curve.level / guess.value, self.share, (0, 0.8)),
                 Evidence("change of the loss since the first third", curve.drift, -0.01, (None, -0.05)),
@@ -100,7 +100,7 @@ class NoLearning(Check):
         )
 
     def _is_reached(self, curve: Curve, guess: Guess) -> bool:
-        """Return whether the level of the loss is that of guessing, as closely as this is known."""
+        """Return whether the loss is at the level of guessing, as closely as that is known."""
         ratio = curve.level / guess.value
         if guess.is_exact:
             return ratio >= self.share
@@ -109,9 +109,9 @@ class NoLearning(Check):
         return self._is_flat_from_the_start(curve, guess)
 
     def _is_flat_from_the_start(self, curve: Curve, guess: Guess) -> bool:
-        """Return whether the loss is that of guessing in a possible layout, and always was.
+        """Return whether the loss is, and always was, that of guessing in a possible layout.
 
-        At log 2, the plateau ln(1 + e⁰) of a soft margin, a loss without noise says so whatever it was before.
+        At log 2, the plateau ln(1 + e⁰) of a soft margin, a loss without noise is enough, whatever it was before.
         """
         is_two = guess.name == "log 2"
         if abs(curve.level / guess.value - 1) > (self.near_two if is_two else self.near):
@@ -125,9 +125,9 @@ def _advice(patient: Patient) -> tuple[Advice, ...]:
 
 
 def _meaning(guess: Guess) -> str:
-    """Return what a loss of guessing stands for where the layout of the batches does not say it."""
+    """Return what a loss of guessing means where the layout of the batches is unknown."""
     if guess.name == "log 2":
-        return ", of two classes; with a soft margin it is ln(1 + e⁰), where all items have one embedding"
+        return ", between two classes; a soft margin gives it, too, as ln(1 + e⁰), when all items have one embedding"
     if not guess.name.startswith("log ") or "(" in guess.name:
         return ", if that is how your loss is computed"
     return f" if a query has {guess.name.removeprefix('log ')} candidates"

@@ -19,7 +19,7 @@ class NoPositive(Check):
 
     share: float = 0.0  # of the rows
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 16
+    order: ClassVar[int] = 16
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "no positive")

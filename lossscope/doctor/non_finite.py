@@ -18,7 +18,7 @@ from .parts.positive_counts import PositiveCounts
 from .parts.vectors import SideFacts, Vectors
 
 _NO_POSITIVE = Advice(
-    "Leave queries without a positive out of the loss, n = positives.sum(1), loss[n > 0].mean(), or draw at least two "
+    "Leave queries without a positive out of the loss (n = positives.sum(1), loss[n > 0].mean()), or draw at least two "
     "items of each class into a batch."
 )
 _ADVICE = (
@@ -31,13 +31,13 @@ _ADVICE = (
 class NonFinite(Check):
     """Are there NaN or infinite numbers, or rows of zeros, whose cosine is 0 / 0?
 
-    Embeddings, similarities, weights of the model and the log are looked at, every number of them. Of a running loop
-    whose positives are known, the batch before is, too: a query without a positive has a mean over nothing.
+    The check reads every number of the embeddings, similarities, weights of the model and the log. In a running loop
+    with known positives it reads the batch before, too: a query without a positive has a mean over nothing.
     Source: IEEE 754; a row of zeros has no direction.
     """
 
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 1
+    order: ClassVar[int] = 1
     explains: ClassVar[tuple[str, ...]] = (
         "complete-collapse", "dead-tower", "dimensional-collapse", "diverged", "half-precision", "hubness",
         "loss-spike", "no-gradient", "no-learning", "not-normalised", "temperature-too-high", "temperature-too-low",
@@ -61,7 +61,7 @@ class NonFinite(Check):
         return _with_positives(finding, patient.part(PositiveCounts))
 
     def _vectors(self, vectors: Vectors) -> Finding | None:
-        return next((one for one in map(self._side, vectors.facts) if one is not None), None)
+        return next((finding for finding in map(self._side, vectors.facts) if finding is not None), None)
 
     def _side(self, side: SideFacts) -> Finding | None:
         if side.not_finite:
@@ -75,7 +75,7 @@ class NonFinite(Check):
             return None
         return self._found(
             f"{side.zero:,} of {side.n:,} {side.name} are zero",
-            f"Row {side.first_zero} of the {side.name} is the first without any number but 0: its cosine is 0 / 0.",
+            f"Row {side.first_zero} of the {side.name} is the first of zeros only: its cosine is 0 / 0.",
             Evidence(f"share of {side.name} that are zero", side.zero / side.n, 0.0, (0, 0)),
         )
 
@@ -92,7 +92,7 @@ class NonFinite(Check):
         if not parameters.not_finite:
             return None
         return self._found(
-            f"weights of the model are not finite, first {parameters.not_finite[0]}",
+            f"weights of the model are not finite, the first in {parameters.not_finite[0]}",
             f"{len(parameters.not_finite)} tensors of {parameters.path.name} have NaN or infinity: all that the model "
             "computes is NaN.",
             Evidence("tensors that are not finite", float(len(parameters.not_finite)), 0.0, (0, 0)),
@@ -108,7 +108,8 @@ class NonFinite(Check):
         norm = "" if norms is None else f", the gradient norm {norms.iloc[max(bad[0] - 1, 0)]:.3g} just before"
         return self._found(
             f"the loss is not finite from step {step:,}",
-            f"At step {step:,} the loss is {loss[bad[0]]}{norm}; {len(bad):,} of {len(loss):,} steps are so.",
+            f"At step {step:,} the loss is {loss[bad[0]]}{norm}; {len(bad):,} of {len(loss):,} steps have no "
+            "finite loss.",
             Evidence("share of steps without a finite loss", len(bad) / len(loss), 0.0, (0, 0)),
         )
 
@@ -117,28 +118,28 @@ class NonFinite(Check):
 
 
 def _with_positives(finding: Finding, counts: PositiveCounts) -> Finding:
-    """Return the finding with the queries that have no positive, where there are any: a mean over none is 0 / 0."""
+    """Return the finding, with the queries that have no positive, if any: a mean over none is 0 / 0."""
     if not counts.without:
         return finding
     share = counts.without / counts.queries
     return replace(
         finding,
         title=f"{finding.title}; {counts.without:,} of {counts.queries:,} queries had no positive",
-        why=f"{finding.why} Of a query without a positive a loss that divides by their number, as SupCon, is 0 / 0.",
+        why=f"{finding.why} For a query without a positive, a loss that divides by their number, as SupCon, is 0 / 0.",
         evidence=(*finding.evidence, Evidence("share of queries without a positive", share, 0.0, (0, 0))),
         advice=(_NO_POSITIVE, *finding.advice),
     )
 
 
 def _is_empty(patient: Patient, kind: type[Any]) -> bool:
-    """Return whether a part is a log without a loss, as that of an evaluator."""
+    """Return whether a part is a log without a loss, as an evaluator writes it."""
     return kind is TrainingLog and not patient.part(TrainingLog).has_loss
 
 
 def _expected(log: TrainingLog, loss: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
-    """Return which steps should have a loss: not those before the first one, nor those whose gradient is finite.
+    """Return which steps should have a loss: not those before the first loss, nor those with a finite gradient.
 
-    An objective whose gradient is stated directly has no value; the gradient of a loss that is NaN is NaN.
+    An objective that states its gradient directly has no loss; a NaN loss has a NaN gradient.
     """
     finite = np.isfinite(loss)
     expected = np.ones(len(loss), dtype=bool)

@@ -1,4 +1,4 @@
-"""Were columns normalised in place of rows?"""
+"""Were columns normalised instead of rows?"""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _COLUMNS = "All columns"
 
 @dataclass(frozen=True)
 class NormalisedOverWrongAxis(Check):
-    """Are the columns, or the whole matrix, of unit length, and the rows not?
+    """Do the columns, or the whole matrix, have unit length while the rows do not?
 
-    Of batches that were normalised one by one and put together, the square of every column's length is their number.
+    If batches were normalised one by one and joined, the square of every column's length is their number.
     Source: tensorflow/similarity issue 233.
     """
 
@@ -26,7 +26,7 @@ class NormalisedOverWrongAxis(Check):
     exactly: float = 1e-5  # of the squared length of the matrix to a number of batches: float32 adds up to that
     parts: int = 64  # batches, at most: more are near any length
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 2
+    order: ClassVar[int] = 2
     explains: ClassVar[tuple[str, ...]] = (
         "not-normalised", "no-learning", "margin-plateau", "dimensional-collapse", "hubness", "temperature-too-high",
         "no-gradient", "half-precision", "batch-ceiling", "anisotropy",
@@ -38,14 +38,14 @@ class NormalisedOverWrongAxis(Check):
             return None
         side, what, value = sides[0]
         rows = float(np.nanmedian(side.norms))
-        measured = "a column" if what == _COLUMNS else "the whole matrix"
+        what_has_it = "a column" if what == _COLUMNS else "the whole matrix"
         return self.finding(
             f"the {side.name} were normalised over the wrong axis",
             f"{what} of the {side.name} {'have' if what == _COLUMNS else 'has'} length {value:.4g}, and "
-            f"their rows {rows:.3g}: each embedding depends on the others of its batch, and the loss sees dot products "
+            f"the rows {rows:.3g}: each embedding depends on the others of its batch, and the loss sees dot products "
             "of about 1 / n instead of cosines.",
             (
-                Evidence(f"length of {measured}", value, 1 + self.tolerance, (None, None)),
+                Evidence(f"length of {what_has_it}", value, 1 + self.tolerance, (None, None)),
                 Evidence("median length of a row", rows, None, (1 - self.tolerance, 1 + self.tolerance)),
             ),
             (Advice("Normalise over the last axis: torch.nn.functional.normalize(x, dim=-1), l2_normalize(x, -1)."),),

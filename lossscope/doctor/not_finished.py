@@ -22,7 +22,7 @@ class NotFinished(Check):
 
     gain: float = 0.03  # of validation recall in the last quarter, as a share of its best
     severity: ClassVar[Severity] = "note"
-    place: ClassVar[int] = 85
+    order: ClassVar[int] = 85
 
     def examine(self, patient: Patient) -> Finding | None:
         curve = patient.part(Curve)
@@ -37,14 +37,14 @@ class NotFinished(Check):
             return None
         return self.finding(
             f"{name} is still rising, by {gain:.0%} in the last quarter",
-            f"It was {before:.4g} at best before the last quarter, and is {last:.4g}.",
+            f"Its best value before the last quarter was {before:.4g}; at the end it is {last:.4g}.",
             (Evidence("gain of the last quarter", gain, self.gain, (0, self.gain)),),
             (Advice("Train for more epochs.", _more_epochs(patient)),),
         )
 
 
 def _more_epochs(patient: Patient) -> str | None:
-    """Return the command that goes on with a run, for as many epochs again."""
+    """Return the command that resumes a run for as many epochs again."""
     epochs = patient.recipe.get("epochs")
     if patient.run is None or not isinstance(epochs, int):
         return None

@@ -19,18 +19,18 @@ from .types import Cure
 
 @dataclass(frozen=True)
 class NotNormalised(Check):
-    """Are there rows whose length is not 1, where the objective wants cosines?
+    """Are there rows whose length is not 1 although the objective expects cosines?
 
-    Every objective here takes cosines: margins, temperatures and eps are of them. Many trainers normalise in the loss,
-    so that rows of a dump need not be of unit length: a note. It is a warning where some rows of a side are of unit
-    length and others are not, and in a running loop whose loss takes products of the rows as they are.
+    Every objective here takes cosines, and its margin, temperature and eps mean cosines. Many trainers normalise in the
+    loss, so rows of a dump need not have unit length: a note. It is a warning where only some rows of a side have unit
+    length, and in a running loop whose loss takes products of the rows as they are.
     Source: Wang et al. 2017, NormFace; Wang & Isola 2020, section 2.
     """
 
     tolerance: float = 1e-3  # of a length; rounding to bfloat16 moves one by at most 4e-3, which is added there
     mixed: float = 0.9  # share of the rows off 1 below which the others were normalised
     severity: ClassVar[Severity] = "note"
-    place: ClassVar[int] = 8
+    order: ClassVar[int] = 8
     explains: ClassVar[tuple[str, ...]] = ()
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -41,9 +41,10 @@ class NotNormalised(Check):
             return None
         return self.finding(
             f"{round(share * len(norms)):,} of {len(norms):,} {worst.name} are not of unit length",
-            f"Lengths of the {worst.name} are {np.quantile(norms, 0.01):.4g} to {np.quantile(norms, 0.99):.4g} (98 % "
-            "of them): a dot product of such rows is no cosine, so long rows win every ranking and tau means another "
-            "thing for each. The numbers of this page are of the normalised rows.",
+            f"98 % of the {worst.name} have lengths from {np.quantile(norms, 0.01):.4g} to "
+            f"{np.quantile(norms, 0.99):.4g}. "
+            "A dot product of such rows is no cosine: long rows win every ranking, and tau means something else for "
+            "each row. The other numbers here use normalised rows.",
             (
                 Evidence(f"share of {worst.name} off 1 by more than {self._tolerance(worst):g}", share, 0.0, (0, 0)),
                 Evidence("median length", float(np.median(norms)), None, (1 - self.tolerance, 1 + self.tolerance)),
@@ -53,7 +54,7 @@ class NotNormalised(Check):
         )
 
     def remedies(self, patient: Patient) -> Sequence[Remedy]:
-        """Rank by cosines in place of products."""
+        """Rank by cosines instead of products."""
         if not patient.has(Alignment):
             return ()
         vectors, alignment = patient.part(Vectors), patient.part(Alignment)

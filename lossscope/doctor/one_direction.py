@@ -16,7 +16,7 @@ from .parts.patient import Patient
 
 @dataclass(frozen=True)
 class OneDirection(Check):
-    """Is recall of one direction at chance, and that of the other not?
+    """Is recall of one direction at chance while that of the other is not?
 
     Source: a loss of one direction leaves the other without a gradient (Radford et al. 2021 add both).
     """
@@ -24,7 +24,7 @@ class OneDirection(Check):
     ratio: float = 0.15  # recall of the lower direction over that of the higher one
     higher: float = 10.0  # times chance, or per cent in a log, that the higher one is at least
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 25
+    order: ClassVar[int] = 25
     explains: ClassVar[tuple[str, ...]] = ("hubness", "shuffled-share", "no-learning")
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -36,9 +36,9 @@ class OneDirection(Check):
 
     def _of_alignment(self, patient: Patient, alignment: Alignment) -> Finding | None:
         if len(alignment.directions) < 2:
-            raise Missing("one set has one direction")
-        low, high = sorted(alignment.directions, key=lambda one: one.recall)
-        at_chance = low.recall <= low.chance + 3 * np.sqrt(low.chance / len(low.place))
+            raise Missing("a single set has a single direction")
+        low, high = sorted(alignment.directions, key=lambda direction: direction.recall)
+        at_chance = low.recall <= low.chance + 3 * np.sqrt(low.chance / len(low.share_above))
         patient.signals[self.id()] = low.recall / high.recall if high.recall else 1.0
         fails = at_chance or low.recall < self.ratio * high.recall
         if not fails or high.recall < self.higher * high.chance or high.auc < 0.7 or high.recall < 0.05:
@@ -57,8 +57,8 @@ class OneDirection(Check):
 
     def _found(self, low: str, low_recall: float, high: str, high_recall: float, beside: str) -> Finding:
         return self.finding(
-            f"retrieval works in one direction only: {low} does not",
-            f"Recall@1 of {low} is {low_recall:.3g} ({beside}), that of {high} {high_recall:.3g}.",
+            f"retrieval works in one direction only: {low} fails",
+            f"Recall@1 of {low} is {low_recall:.3g} ({beside}); that of {high} is {high_recall:.3g}.",
             (
                 Evidence(f"recall@1 of {low} / of {high}", low_recall / high_recall, self.ratio, (0.5, 2)),
                 Evidence(f"recall@1 of {high}", high_recall, None, (None, None)),

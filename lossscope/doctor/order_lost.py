@@ -18,24 +18,23 @@ from .parts.row_maxima import RowMaxima
 
 @dataclass(frozen=True)
 class OrderLost(Check):
-    """Are the right partners of queries there, under other rows than the stated ones?
+    """Do the right partners of queries stand in other rows than the stated positives?
 
-    The candidate that is nearest by half of the dimensions is the nearest by the other half, too, and it is not the
-    stated positive: pairs were shuffled within topics, files or batches. Where vectors know no more than the topic, and
-    where hubs win, halves agree as often between a query and the most similar other one. In a matrix alone, the highest
-    similarity of a row stands apart from its second one, which by chance is only twice as far from it as the second
-    from the third.
+    Both halves of the dimensions name the same nearest candidate, which is not the stated positive: pairs were
+    shuffled within topics, files or batches. Where vectors know only the topic, or where hubs win, the halves agree as
+    often between a query and its most similar other query. In a matrix alone, the highest similarity of a row is far
+    above the second. By chance the first gap is only twice the gap from the second to the third.
     Source: a permutation keeps every cosine; gaps of extremes of a normal sample are 1 to 1/2 (Weissman 1978).
     """
 
     agreement: float = 0.1  # of the nearest candidates by both halves
-    groups: float = 2.0  # times that between a query and its most similar one, which topics and hubs give, at least
-    stated: float = 0.25  # of the queries whose halves agree: those for which they name a stated positive, at most
+    groups: float = 2.0  # times the agreement that topics and hubs give, between a query and its most similar query
+    stated: float = 0.25  # share of the agreeing queries whose partner is the stated positive, at most
     found: float = 0.5  # recall@1 among all items, above which the stated positives are the right ones
-    gap: float = 4.0  # from the first to the second of a row over that to the third; 2 by chance, 3 in trained models
-    mutual: float = 0.8  # share of the rows whose nearest has them as its nearest; 0.5 by chance
+    gap: float = 4.0  # from first to second of a row over second to third; 2 by chance, 3 in trained models
+    mutual: float = 0.8  # share of the rows that are the nearest of their nearest column; 0.5 by chance
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 12
+    order: ClassVar[int] = 12
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "shuffled-share", "no-gradient", "temperature-too-low", "hard-negatives-too-hard", "hubness",
         "one-direction", "temperature-too-high", "not-finished", "overfitting",
@@ -47,18 +46,18 @@ class OrderLost(Check):
         if patient.has(RowMaxima):
             return self._of_matrix(patient, alignment, patient.part(RowMaxima))
         if not patient.part(Items).is_sample and alignment.best.recall > self.found:
-            return None  # among all candidates most stated positives are the nearest
+            return None  # most stated positives are the nearest of all candidates
         partners = patient.part(HalfSpaces).best
         patient.signals[self.id()] = 1 - partners.stated if self._is_known(partners) else 0.0
         if alignment.at_chance or not self._is_lost(partners):
-            return None  # where all is at chance, a shift or a sort is looked for: misaligned-pairs
+            return None  # where all is at chance, misaligned-pairs looks for a shift or a sort
         split = patient.part(Items).source
         ids = (split.image_ids, split.caption_ids)
         ids = ids if partners.direction == split.relations.sides.labels[0] else ids[::-1]
         rows = np.flatnonzero(partners.agree & ~partners.paired)[:5]
         return self._found(
-            f"{partners.agreement:.0%} of the queries have a partner that both halves of the dimensions name, and of "
-            f"these {partners.stated:.0%} have it as their stated positive: pairs were shuffled within groups.",
+            f"For {partners.agreement:.0%} of the queries both halves of the dimensions name the same "
+            f"partner, the stated positive of {partners.stated:.0%} of these: pairs were shuffled within groups.",
             (
                 Evidence("nearest candidates that both halves name", partners.agreement, self._least(partners),
                          (None, None)),
@@ -88,8 +87,8 @@ class OrderLost(Check):
         if maxima.gap < self.gap or maxima.mutual < self.mutual or best.recall > self.stated * maxima.mutual:
             return None
         return self._found(
-            f"In {maxima.mutual:.0%} of the rows the highest similarity is that of its column, too, and stands apart "
-            f"from the second one, yet recall@1 is {best.recall:.1%}: the columns are in another order than the rows.",
+            f"In {maxima.mutual:.0%} of the rows the highest similarity is also the highest of its column, "
+            f"far above the second, yet recall@1 is {best.recall:.1%}: the columns are in another order than the rows.",
             (
                 Evidence("gap to the second similarity over that to the third", maxima.gap, self.gap, (0.5, 3.5)),
                 Evidence(f"recall@1 {best.label}", best.recall, self.stated * maxima.mutual, (0.3, 1)),
@@ -99,12 +98,12 @@ class OrderLost(Check):
 
     def _found(self, why: str, evidence: tuple[Evidence, ...], examples: tuple[str, ...]) -> Finding:
         return self.finding(
-            "the right partners are there, under other rows",
+            "the right partners stand in other rows",
             why,
             evidence,
             (
                 Advice("Keep both sides of a pair in one record when you sort, shuffle or group; look at ids by eye."),
-                Advice("Look at samplers that draw queries and positives of a topic on their own."),
+                Advice("Check samplers that draw the queries and the positives of a topic separately."),
             ),
             examples=examples,
         )

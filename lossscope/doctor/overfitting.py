@@ -18,7 +18,7 @@ def _advice(patient: Patient, score: str = "validation recall") -> tuple[Advice,
     best = f"Stop at the best {score}"
     return (
         Advice(f"{best}: `best.pt` of the run is that epoch." if patient.run is not None else f"{best}."),
-        Advice("Augment, use more data, a smaller learning rate or weight decay."),
+        Advice("Use augmentation, more data, a smaller learning rate or weight decay."),
     )
 
 
@@ -36,13 +36,13 @@ class Overfitting(Check):
     loss: float = 0.1  # rise of the validation loss from its best, as a share, where no recall is logged
     trained: float = 0.2  # recall@1 on the training data, where it is known, below which nothing is fitted
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 48
+    order: ClassVar[int] = 48
     explains: ClassVar[tuple[str, ...]] = ("not-finished",)
 
     def examine(self, patient: Patient) -> Finding | None:
         is_known = not patient.is_held_out and patient.has(Alignment)
         if is_known and patient.part(Alignment).best.recall < self.trained:
-            return None  # who does not fit the training data does not overfit
+            return None  # a model that does not fit the training data does not overfit
         looked = patient.has(Generalisation)
         if looked:
             found = self._of_recall(patient.part(Generalisation), patient)
@@ -54,23 +54,23 @@ class Overfitting(Check):
             raise Missing("it has neither training and held-out data nor a log of both", "a training log (--log)")
         return None
 
-    def _of_recall(self, one: Generalisation, patient: Patient) -> Finding | None:
-        patient.signals[self.id()] = one.gap
-        if one.earlier_gap is None or one.earlier_held_out is None:
-            return None  # one model does not say whether held-out recall still rises
-        grown = one.gap - one.earlier_gap >= self.growth
-        falls = one.held_out < one.earlier_held_out * (1 - self.fall)
-        if one.gap < self.gap or one.held_out > 0.5 * one.train or not (grown or falls):
+    def _of_recall(self, recalls: Generalisation, patient: Patient) -> Finding | None:
+        patient.signals[self.id()] = recalls.gap
+        if recalls.earlier_gap is None or recalls.earlier_held_out is None:
+            return None  # a single model does not show whether held-out recall still rises
+        grown = recalls.gap - recalls.earlier_gap >= self.growth
+        falls = recalls.held_out < recalls.earlier_held_out * (1 - self.fall)
+        if recalls.gap < self.gap or recalls.held_out > 0.5 * recalls.train or not (grown or falls):
             return None
-        if one.held_out > one.earlier_held_out:
+        if recalls.held_out > recalls.earlier_held_out:
             return None
         return self.finding(
-            f"recall is {one.train:.0%} on the training data and {one.held_out:.0%} on held-out data",
-            f"Among {one.pairs} candidates, {one.train:.0%} of the training queries find their positive and "
-            f"{one.held_out:.0%} of the held-out ones.",
+            f"recall is {recalls.train:.0%} on the training data and {recalls.held_out:.0%} on held-out data",
+            f"Among {recalls.pairs} candidates, {recalls.train:.0%} of the training queries find their positive and "
+            f"{recalls.held_out:.0%} of the held-out ones.",
             (
-                Evidence("recall@1 train − held-out", one.gap, self.gap, (-0.1, 0.3)),
-                Evidence("recall@1 held-out", one.held_out, None, (None, None)),
+                Evidence("recall@1 train − held-out", recalls.gap, self.gap, (-0.1, 0.3)),
+                Evidence("recall@1 held-out", recalls.held_out, None, (None, None)),
             ),
             _advice(patient),
         )
@@ -91,7 +91,8 @@ class Overfitting(Check):
             return None
         return self.finding(
             f"the validation loss has risen by {rise:.0%} from its best while the training loss falls",
-            f"The validation loss was {best:.4g} and is {last:.4g}; the log has no recall, which may still rise.",
+            f"The best validation loss was {best:.4g}; at the end it is {last:.4g}. The log has no recall, "
+            "which may still rise.",
             (Evidence("rise of the validation loss from its best", rise, self.loss, (0, 0.1)),),
             _advice(patient, "validation loss"),
         )

@@ -28,7 +28,7 @@ class PositiveAsNegative(Check):
 
     share: float = 0.001  # of the queries; one row in a thousand is a slip, more is a procedure
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 13
+    order: ClassVar[int] = 13
     explains: ClassVar[tuple[str, ...]] = ("false-negatives", "hard-negatives-too-hard")
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -59,10 +59,11 @@ class PositiveAsNegative(Check):
     def _found(self, share: float, what: str, count: str, examples: tuple[str, ...]) -> Finding:
         return self.finding(
             f"in {share:.1%} of the {what} a negative is also a positive",
-            f"{count} have a negative that is a positive of the same query: the loss pushes it away from its answer.",
+            f"{count} have a negative that is a positive of the same query: the loss pushes the query away "
+            "from its answer.",
             (Evidence(f"share of {what} with a positive as a negative", share, self.share, (0, self.share)),),
             (
-                Advice("Leave these negatives out: mine again with the positives excluded, by id and by text."),
+                Advice("Leave these negatives out: mine again, and exclude the positives by id and by text."),
                 Advice("Mask them in training."),
             ),
             examples=examples,
@@ -70,7 +71,7 @@ class PositiveAsNegative(Check):
 
 
 def own_positives(split: SplitEmbeddings) -> npt.NDArray[np.bool_]:
-    """Return (N, k) which mined negatives are positives of their query, by id, or by text where that is known."""
+    """Return (N, k) bool: which mined negatives are positives of their query, by id, or by text where it is known."""
     relations = split.relations
     negatives = relations.negatives
     assert negatives is not None

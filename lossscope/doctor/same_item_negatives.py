@@ -16,20 +16,20 @@ from .parts.patient import Patient
 
 @dataclass(frozen=True)
 class SameItemNegatives(Check):
-    """How many captions of a query's own image stand among its negatives in a batch of pairs?
+    """How many captions of a query's own image are among its negatives in a batch of pairs?
 
     Source: Bleeker & de Rijke 2022; every published loader keeps them (docs/errata.md, E7).
     """
 
     expected: float = 0.02  # in a batch: one in 50 queries
     severity: ClassVar[Severity] = "note"
-    place: ClassVar[int] = 70
+    order: ClassVar[int] = 70
 
     def examine(self, patient: Patient) -> Finding | None:
         items = patient.part(Items)
         relations = items.split.relations
         if relations.one_set:
-            raise Missing("items of one class are positives of each other")
+            raise Missing("items of a class are positives of each other")
         if patient.recipe.get("same_image") == "mask":
             return None
         sizes = np.bincount(relations.positives[:, 0]).astype(np.float64)
@@ -39,15 +39,16 @@ class SameItemNegatives(Check):
         expected = (patient.batch_size - 1) * probability if probability else 0.0
         if expected < self.expected:
             return None
-        first, second = plural(relations.sides.first), plural(str(relations.sides.second))
+        second = plural(str(relations.sides.second))
         if expected < 0.5:  # then hardly a query has two
             title = f"1 query in {1 / expected:.0f} has another of its {second} among its negatives"
         else:
             title = f"a query has {expected:.2g} of its other {second} among its negatives"
         return self.finding(
             title,
-            f"Pairs are shuffled one by one, so that further {second} of the {first} of a batch are negatives of each "
-            "other, as in every published loader.",
+            f"Pairs are shuffled one by one, so several {second} of one {relations.sides.first} may meet in a "
+            "batch, as "
+            "negatives of each other. Every published loader does so.",
             (Evidence("expected in a batch", expected, self.expected, (None, None)),),
             (Advice("Mask them, to see whether it matters.", patient.train_command("--same-image", "mask")),),
         )

@@ -17,15 +17,15 @@ from .parts.patient import Patient
 class ScaleFalling(Check):
     """Does the learnt scale fall for good, with a loss that stays where it is?
 
-    Lowering the scale is what a model does that cannot rank: it makes its mistakes cheaper. A scale that dips and
-    returns is normal when a trained model is trained further.
+    A model that cannot rank lowers its scale, which makes its mistakes cheaper. A scale that dips and returns is normal
+    when a trained model is trained further.
     Source: open_clip issue 815; CLIP issue 46.
     """
 
-    ratio: float = 0.6  # of the scale at the end over that at the start
+    ratio: float = 0.6  # of the scale at the end over the scale at the start
     fall: float = 0.03  # of the loss since the first third, at most
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 28
+    order: ClassVar[int] = 28
     explains: ClassVar[tuple[str, ...]] = ("no-learning", "temperature-too-high", "not-finished")
 
     def examine(self, patient: Patient) -> Finding | None:

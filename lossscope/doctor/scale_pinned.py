@@ -22,7 +22,7 @@ class ScalePinned(Check):
     clamp: float = 100.0  # of CLIP
     near: float = 0.01  # of the clamp, as a share
     severity: ClassVar[Severity] = "note"
-    place: ClassVar[int] = 80
+    order: ClassVar[int] = 80
 
     def examine(self, patient: Patient) -> Finding | None:
         scale = patient.part(LearntScale).scale

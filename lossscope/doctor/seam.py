@@ -1,4 +1,4 @@
-"""Does the loss jump to another level at one step, as where a training is resumed?"""
+"""Does the loss jump to another level at one step, as when a training is resumed?"""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _STATE = (
         "Resume with the state of the optimizer and of the scheduler, not with the weights alone: "
         "trainer.train(resume_from_checkpoint=...), or load_state_dict of model, optimizer and scheduler."
     ),
-    Advice("Compare the loss of the first resumed batch with that before it: where it differs, the weights do."),
-    Advice("Resume the order of the data, too, and leave the schedule's length as it was: warm-up begins anew else."),
+    Advice("Compare the loss of the first resumed batch with the loss before it: if they differ, the weights differ."),
+    Advice("Resume the order of the data, too, and keep the schedule's length: otherwise warm-up begins anew."),
 )
 
 
@@ -27,19 +27,19 @@ _STATE = (
 class Seam(Check):
     """Does the loss jump up at one step and stay on another level from there, with the learning rate or without it?
 
-    A spike returns at once; a diverged loss does not fall again. A rate that is raised without a jump of the loss, as
-    by cyclic schedules and warm restarts, is none, nor are jumps at every restart.
+    A spike returns at once; a diverged loss does not fall again. A rate that rises without a jump of the loss, as in
+    cyclic schedules and warm restarts, does not count, nor do jumps at every restart.
     Source: sentence-transformers issue 3756; Loshchilov & Hutter 2017, warm restarts.
     """
 
-    lost: float = 0.2  # of the progress since the start, that the jump loses; restarts of a rate lose less
+    lost: float = 0.2  # share of the progress since the start that the jump loses; restarts of a rate lose less
     deviations: float = 10.0  # of the loss between neighbouring steps, see loss-spike
-    lasts: float = 0.4  # of the jump, that is left one window later; of a spike it is nothing
-    returns: float = 0.3  # of the progress, that is lost at the end without a jump of the rate; see diverged
-    rate: float = 1.5  # learning rate after it over that before it, which no schedule but a restart raises at once
-    restarts: int = 2  # rises of the learning rate, from which on they are a schedule
+    lasts: float = 0.4  # share of the jump that is left one window later; nothing of a spike
+    returns: float = 0.3  # share of the progress that is lost at the end without a jump of the rate; see diverged
+    rate: float = 1.5  # learning rate after the jump over the rate before; only a restart raises it at once
+    restarts: int = 2  # rises of the learning rate that make a schedule
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 18
+    order: ClassVar[int] = 18
     explains: ClassVar[tuple[str, ...]] = ("not-finished",)
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -49,7 +49,7 @@ class Seam(Check):
         return None if jump is None else self._found(curve, jump)
 
     def jump_of(self, curve: Curve) -> Jump | None:
-        """Return the jump that is a finding; None without any."""
+        """Return the jump that is a finding; None where there is none."""
         jump = find_seam(curve, max(self.deviations * curve.noise, self.lost * 0.05 * abs(curve.initial)))
         if jump is None or jump.lasts < self.lasts or self._lost(curve, jump) < self.lost:
             return None
@@ -89,8 +89,9 @@ class Seam(Check):
             )
         return self.finding(
             f"the loss jumps from {jump.before:.3g} to {jump.after:.3g} at step {jump.step:,}",
-            f"Before step {jump.step:,} the loss is {jump.before:.4g} and from there {jump.after:.4g}{with_rate}: as "
-            "where a training is resumed without its state, or where its data or its loss change.",
+            f"Before step {jump.step:,} the loss is {jump.before:.4g}, from there "
+            f"{jump.after:.4g}{with_rate}. This happens "
+            "when a training resumes without its state, or when its data or its loss change.",
             tuple(evidence),
             _STATE,
         )

@@ -14,13 +14,13 @@ from .parts.patient import Patient
 class ShortText(Check):
     """Are negatives single characters or far shorter than positives? Rows of text data, as `data lint` counts them.
 
-    A miner that reads a text as a list gets its characters; a model tells them from answers by their length alone.
+    A miner that reads a text as a list gets its characters, which a model tells from answers by length alone.
     Source: FlagEmbedding issue 1388; lossscope data lint.
     """
 
     share: float = 0.001  # of the rows; one row in a thousand is a slip, more is a procedure
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 14
+    order: ClassVar[int] = 14
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a text that is a character, or far shorter than positives")

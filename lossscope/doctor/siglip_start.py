@@ -14,14 +14,14 @@ from .parts.patient import Patient, build_objective
 
 @dataclass(frozen=True)
 class SiglipStart(Check):
-    """Is the initial bias far from log(p / (1 − p)), p = 1 / B the share of positives?
+    """Is the initial bias far from log(p / (1 − p)), where p = 1 / B is the share of positives?
 
-    Source: Zhai et al. 2023 (SigLIP), section 3.2, whose −10 is that of B = 22,000; open_clip issue 650.
+    Source: Zhai et al. 2023 (SigLIP), section 3.2, whose −10 fits B = 22,000; open_clip issue 650.
     """
 
     apart: float = 3.0  # of the bias, in logits: the first loss is then off by more than a factor of 20 per pair
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 34
+    order: ClassVar[int] = 34
     explains: ClassVar[tuple[str, ...]] = ("loss-spike",)
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -31,9 +31,10 @@ class SiglipStart(Check):
         if abs(bias - prior) <= self.apart:
             return None
         return self.finding(
-            f"the bias begins at {bias:g}, and the prior of batches of {size:,} is {prior:.1f}",
-            f"Of the pairs of a batch 1 in {size:,} is positive, whose logit is {prior:.2f}; from {bias:g} the first "
-            f"steps only learn the bias.",
+            f"the bias begins at {bias:g}; the prior of batches of {size:,} is {prior:.1f}",
+            f"1 in {size:,} pairs of a batch is positive, which is a logit of {prior:.2f}. From {bias:g} the "
+            "first steps "
+            "only learn the bias.",
             (Evidence("initial bias", bias, prior + math.copysign(self.apart, bias - prior),
                       (prior - self.apart, prior + self.apart)),),
             (Advice(f"Begin at the prior: bias = −log(B − 1) = {prior:.2f}.",
@@ -42,7 +43,7 @@ class SiglipStart(Check):
 
     @staticmethod
     def _bias(patient: Patient) -> float:
-        """Return the bias at the start of training, of a log of its first steps or of its recipe."""
+        """Return the bias at the start of training, from a log of its first steps or from its recipe."""
         if patient.has(LearntScale) and len(bias := patient.part(LearntScale).bias):
             if patient.part(LearntScale).is_start:
                 return float(bias[0])
@@ -52,7 +53,7 @@ class SiglipStart(Check):
             spec = patient.part(TrainingLog).objective
         if not spec:
             raise Missing(
-                "it has neither a recipe nor a log of the bias: that at the start is not known",
+                "it has neither a recipe nor a log of the bias, so its initial bias is unknown",
                 "a log of the learnt bias",
             )
         objective = build_objective(str(spec))

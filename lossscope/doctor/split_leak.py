@@ -23,9 +23,9 @@ class SplitLeak(Check):
     """
 
     share: float = 0.005  # of the held-out items
-    usual: float = 2.0  # times the share of training items that are as near to another one, which is added
+    usual: float = 2.0  # times the share of training items as near to another training item, which is added
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 14
+    order: ClassVar[int] = 14
 
     def examine(self, patient: Patient) -> Finding | None:
         if not patient.has(Splits) and not patient.has(Texts):
@@ -37,7 +37,7 @@ class SplitLeak(Check):
         )
 
     def _of_items(self, patient: Patient, splits: Splits) -> Finding | None:
-        worst = max(splits.shared, key=lambda one: one.share - self._threshold(one))
+        worst = max(splits.shared, key=lambda items: items.share - self._threshold(items))
         share, threshold, name = worst.share, self._threshold(worst), plural(worst.name)
         patient.signals[self.id()] = share
         if share <= threshold:
@@ -46,15 +46,15 @@ class SplitLeak(Check):
         return self.finding(
             f"{share:.1%} of the {worst.held_out} {name} are in the training data",
             f"{len(worst.rows):,} of {worst.total:,} {name} of {worst.held_out} have {what} as one of "
-            f"{worst.train}: what is measured on them was trained on.",
+            f"{worst.train}: the model is evaluated on items that it was trained on.",
             (Evidence(f"share of {name} that are in both", share, threshold, (0, threshold)),),
-            (Advice("Take them out of one of the splits."),),
+            (Advice("Remove these items from one of the splits."),),
             examples=tuple(f"{worst.name} {worst.ids[row]}" for row in worst.rows[:5]),
         )
 
-    def _threshold(self, one: SharedItems) -> float:
-        """Return the share above which items are shared, where as many of the training data are near to each other."""
-        return self.share + self.usual * one.usual
+    def _threshold(self, items: SharedItems) -> float:
+        """Return the threshold of the share, given how many training items are as near to each other."""
+        return self.share + self.usual * items.usual
 
     def _of_texts(self, texts: Texts) -> Finding | None:
         if self.id() not in texts.report.checked:
@@ -64,8 +64,8 @@ class SplitLeak(Check):
             return None
         return self.finding(
             f"{found.share:.1%} of the rows share a text with an earlier split",
-            f"{found.count:,} rows of {texts.target} have a query or a positive of an earlier split, which was trained "
-            "on.",
+            f"{found.count:,} rows of {texts.target} share a query or a positive with an earlier split, on which the "
+            "model was trained.",
             (Evidence("share of rows that are in both", found.share, self.share, (0, self.share)),),
             found.advice,
             examples=found.examples,

@@ -17,7 +17,7 @@ from .parts.other_temperatures import weighed_again
 from .parts.patient import Patient
 from .parts.vectors import largest_product
 
-_PAIRS = 2048  # of perfect embeddings, from which larger batches follow
+_PAIRS = 2048  # pairs of perfect embeddings; larger batches follow from them
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class TemperatureTooHigh(Check):
     """Does the softmax weigh all negatives alike, and would it even if every positive had cosine 1?
 
     The loss of perfect embeddings (cosine 1 with the positive, 0 with all others) is log(1 + (B − 1) e^(−1 / tau)).
-    Of rows of any length the loss may take products, whose length is a temperature, too.
+    If the loss takes products of rows of any length, that length is a temperature, too.
     Source: Wang & Liu 2021, the temperature as a choice between uniformity and tolerance.
     """
 
     effective: float = 0.5  # N_eff over the number of negatives
     floor: float = 0.5  # loss of perfect embeddings over log B
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 32
+    order: ClassVar[int] = 32
     explains: ClassVar[tuple[str, ...]] = ("not-finished",)
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -47,7 +47,7 @@ class TemperatureTooHigh(Check):
         return self.finding(
             "the temperature is too high: all negatives weigh the same",
             f"{share:.0%} of the negatives carry the weight of a query, and even perfect embeddings would have "
-            f"{floor:.0%} of the loss of guessing: hard negatives are not told from easy ones.",
+            f"{floor:.0%} of the loss of guessing: hard and easy negatives weigh the same.",
             (
                 Evidence("N_eff / number of negatives", share, self.effective, (0, 0.5)),
                 Evidence("loss of perfect embeddings / log B", floor, self.floor, (0, 0.5)),
@@ -67,7 +67,7 @@ class TemperatureTooHigh(Check):
 
     @staticmethod
     def _floor(objective: Objective, size: int, similarity: float = 1.0) -> float:
-        """Return the loss of perfect embeddings over log B; e^loss − 1 is a sum over negatives, all alike.
+        """Return the loss of perfect embeddings over log B; e^loss − 1 is a sum over equal negatives.
 
         Args:
             objective: of the training.

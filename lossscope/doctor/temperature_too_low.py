@@ -21,11 +21,11 @@ class TemperatureTooLow(Check):
     Source: Wang & Liu 2021, the temperature as a choice between uniformity and tolerance.
     """
 
-    effective: float = 2.0  # number of negatives that carry the weight, N_eff, below it
+    effective: float = 2.0  # N_eff, number of negatives that carry the weight, below which it is one
     top: float = 0.9  # mean share of the heaviest negative
-    recall: float = 0.5  # in the batch, below which it is far from done; above it the loss is beyond that of guessing
+    recall: float = 0.5  # in the batch, below which it is far from done; above it, the loss is above that of guessing
     severity: ClassVar[Severity] = "warning"
-    place: ClassVar[int] = 31
+    order: ClassVar[int] = 31
     explains: ClassVar[tuple[str, ...]] = ("no-gradient", "half-precision")
 
     def examine(self, patient: Patient) -> Finding | None:
@@ -41,8 +41,8 @@ class TemperatureTooLow(Check):
         return self.finding(
             "the temperature is too low: one negative carries the weight of a query",
             f"The heaviest negative has {top:.0%} of a query's weight, and {batches.recall:.0%} of the queries find "
-            f"their positive in a batch of {batches.batch_size}: the loss acts as a hardest-negative loss would, and "
-            "noise in single negatives becomes its gradient.",
+            f"their positive in a batch of {batches.batch_size}. The loss acts like a hardest-negative loss: noise in "
+            "single negatives becomes its gradient.",
             (
                 Evidence("N_eff, negatives that carry the weight (median)", effective, self.effective, (2, None)),
                 Evidence("share of the heaviest negative", top, self.top, (0, 0.9)),
@@ -67,4 +67,4 @@ def _fitting(patient: Patient) -> tuple[Advice, ...]:
     if not patient.has(OtherTemperatures):
         return ()
     best = patient.part(OtherTemperatures).best
-    return (Advice(f"Train at tau = {best:.2g}, at which the loss of these batches is lowest."),)
+    return (Advice(f"Train at tau = {best:.2g}, where the loss of these batches is lowest."),)

@@ -12,15 +12,15 @@ from .parts.patient import Patient
 
 @dataclass(frozen=True)
 class TemperatureTwice(Check):
-    """Are there similarities outside [−1, 1], as logits divided by tau or multiplied by a learnt scale are?
+    """Are there similarities outside [−1, 1], as in logits that are divided by tau or multiplied by a learnt scale?
 
-    Of an objective that is not known they may be products of rows of any length, and it is a note.
+    Under an unknown objective they may be products of rows of any length: then it is a note.
     Source: a cosine is at most 1; every objective here scales cosines itself.
     """
 
     share: float = 0.01  # of the entries; more than rounding makes
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 5
+    order: ClassVar[int] = 5
     explains: ClassVar[tuple[str, ...]] = (
         "temperature-too-low", "half-precision", "no-gradient", "batch-ceiling", "hard-negatives-too-hard",
     )  # fmt: skip
@@ -40,7 +40,10 @@ class TemperatureTwice(Check):
             ),
             (
                 Advice("Pass cosines: the product of normalised embeddings, without logit_scale and without / tau."),
-                Advice(f"If that was one scale, divide by it: with {matrix.largest:.3g} this matrix is at most 1."),
+                Advice(
+                    f"If it was a single scale, divide by it: divided by {matrix.largest:.3g}, this matrix is at most "
+                    "1."
+                ),
             ),
             None if patient.objective_spec is not None else "note",
         )

@@ -1,4 +1,4 @@
-"""What a finding is: a fault with its id, the numbers that prove it, and what to do about it."""
+"""A finding: a fault with its id, the numbers that prove it, and advice."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Bound = float | None  # None: without a limit
 class Evidence:
     """A number that proves a finding, its threshold, and where it lies in healthy trainings."""
 
-    statistic: str  # what it is, in the reader's words
+    statistic: str  # name of the number, in the reader's words
     value: float
-    threshold: float | None  # beyond which it is a finding
+    threshold: float | None  # a value beyond it is a finding
     healthy: tuple[Bound, Bound]  # of trainings that work
     low: float | None = None  # of its 95 % interval, where it is an estimate
     high: float | None = None
@@ -24,22 +24,22 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Advice:
-    """What to do: a sentence, and a command where there is one."""
+    """A sentence of advice, with a command where there is one."""
 
     text: str
     command: str | None = None
-    remedy: str = ""  # what must restore something, word for word as in `Remedy.what`; empty: it is given in any case
+    remedy: str = ""  # `Remedy.what` of a cure that must restore something; empty: always advise it
 
 
 @dataclass(frozen=True)
 class Cure:
-    """The fault undone on the frozen vectors: what was done, and a statistic before and after it."""
+    """A fault undone on the frozen vectors: the change, and a statistic before and after it."""
 
     what: str  # `without the 3 candidates that win most rankings`
     statistic: str  # `recall@1 i2t`
     before: float
     after: float
-    possible: float  # what the same vectors could do at best, as far as it is known
+    possible: float  # the best that the same vectors can reach, as far as it is known
 
     @property
     def restored(self) -> float:
@@ -50,7 +50,7 @@ class Cure:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong, why, the proof, and what to do."""
+    """A fault, its reason, its proof, and advice."""
 
     id: str
     severity: Severity
@@ -60,9 +60,9 @@ class Finding:
     advice: tuple[Advice, ...]
     reference: str
     can_explain: tuple[str, ...] = ()  # ids of its symptoms
-    explains: tuple[str, ...] = ()  # those of them that there are, and that are not listed beside it
+    explains: tuple[str, ...] = ()  # the symptoms that were found; they stand under this finding
     examples: tuple[str, ...] = field(default=())  # rows or items that show it
-    cure: Cure | None = None  # None: nothing was undone
+    cure: Cure | None = None  # None: no cure was tried
 
     @property
     def is_alarm(self) -> bool:

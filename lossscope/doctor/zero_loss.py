@@ -14,12 +14,13 @@ from .parts.curve import Curve
 from .parts.patient import Patient
 
 _ADVICE = (
-    Advice("Count the positives of a batch: labels that are all different leave none, and classes must come twice."),
+    Advice("Count the positives of a batch: if all labels differ there is none, so each class must come twice."),
     Advice(
-        "Look at the margins: of cosines, a contrastive loss needs pos_margin = 1 and neg_margin = 0; the defaults 0 "
-        "and 1 are those of distances."
+        "Check the margins: on cosines a contrastive loss needs pos_margin = 1 and neg_margin = 0; the "
+        "defaults 0 and 1 "
+        "are for distances."
     ),
-    Advice("Look whether both views are the same tensor, and whether the distance is one that the loss means."),
+    Advice("Check whether both views are the same tensor, and whether the loss expects this distance."),
 )
 
 
@@ -27,17 +28,17 @@ _ADVICE = (
 class ZeroLoss(Check):
     """Is the loss exactly 0 in most steps, although nothing is learnt? Such steps have no gradient.
 
-    A loss with a margin that falls to 0 step by step has converged, and is not found.
+    A loss with a margin that falls to 0 step by step has converged and does not count.
     Source: pytorch-metric-learning issues 504 and 549.
     """
 
     share: float = 0.5  # of the steps
-    early: float = 0.05  # of the log, within which it is 0 in as many steps: no training converges as fast
+    early: float = 0.05  # of the log, at its start, that has as many zeros: no training converges so fast
     least: int = 20  # steps of that
-    recall: float = 0.9  # that is logged, from which on there is nothing left to learn
+    recall: float = 0.9  # logged recall at which nothing is left to learn
     perfect: float = 0.99  # recall in the batches of a dump, likewise
     severity: ClassVar[Severity] = "error"
-    place: ClassVar[int] = 8
+    order: ClassVar[int] = 8
     explains: ClassVar[tuple[str, ...]] = (
         "no-gradient", "frozen", "no-learning", "not-finished", "margin-plateau", "hard-negatives-too-hard",
         "loss-spike",
@@ -72,14 +73,14 @@ class ZeroLoss(Check):
         return self.finding(
             f"the loss is exactly 0 in {is_zero.mean():.0%} of the steps, from the beginning",
             f"{int(is_zero.sum()):,} of {len(is_zero):,} steps have a loss of 0, and {int(first.sum())} of the first "
-            f"{len(first)}: they have no gradient, as without a positive in the batch, or with margins that every "
-            "pair meets.",
+            f"{len(first)}. Such steps have no gradient, as when a batch has no positive, or every pair meets "
+            "the margins.",
             (Evidence("share of steps whose loss is 0", float(is_zero.mean()), self.share, (0, self.share)),),
             _ADVICE,
         )
 
     def _is_done(self, curve: Curve) -> bool:
-        """Return whether a recall that is logged says that there is nothing left to learn."""
+        """Return whether the logged recall is so high that nothing is left to learn."""
         for values in (curve.evaluations("val_recall"), curve.column("train_recall")):
             finite = values[np.isfinite(values)]
             if len(finite) and float(np.median(finite[-5:])) >= self.recall * (100 if finite.max() > 1 else 1):

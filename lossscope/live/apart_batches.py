@@ -85,14 +85,16 @@ def _exchange(
             if len(batch.rows) < size:
                 continue
             patience -= size
-            opposed = [place for place, one in enumerate(batch.rows) if not excluded.isdisjoint(keys_of(one))]
+            opposed = [
+                position for position, member in enumerate(batch.rows) if not excluded.isdisjoint(keys_of(member))
+            ]
             if len(opposed) > 1:
                 continue
-            for place in opposed or range(size):
-                other = batch.rows[place]
+            for position in opposed or range(size):
+                other = batch.rows[position]
                 target = _first_with_place(unfilled, keys_of(other))
                 if target is not None:
-                    batch.rows[place] = row
+                    batch.rows[position] = row
                     target.add(other, excluded_by(other))
                     placed = True
                     break

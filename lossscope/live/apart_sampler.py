@@ -61,7 +61,7 @@ class ApartBatches:
     unknown: Unknown = "warn"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {item.name: getattr(self, item.name) for item in fields(self)}
 
     def __call__(
         self,
@@ -81,11 +81,12 @@ class ApartBatches:
                 in each other's columns.
         """
         rows = self._rows(dataset, valid_label_columns or ())
-        own = rows.own_negatives
-        if len(own):
+        conflicts = rows.own_negatives
+        if len(conflicts):
             warnings.warn(
-                f"{len(own)} of {len(dataset)} rows have a mined negative that is a suspect of their own anchor, such "
-                f"as row {own[0]}; no order of rows parts them. `own_negatives(dataset)` returns these rows",
+                f"{len(conflicts)} of {len(dataset)} rows have a mined negative that is a suspect of their own "
+                "anchor, such "
+                f"as row {conflicts[0]}; no order of rows parts them. `own_negatives(dataset)` returns these rows",
                 stacklevel=2,
             )
         sampler = type("ApartBatchSampler", (ApartSampling, _default_sampler()), {})(
@@ -116,12 +117,14 @@ class ApartBatches:
         columns = [require_texts(dataset[name][:], f"column {name}") for name in names]
         different: dict[str, int] = {}
         values = np.array(
-            [[different.setdefault(one, len(different)) for one in column] for column in columns], np.int64
+            [[different.setdefault(text, len(different)) for text in column] for column in columns], np.int64
         )
         digests = digest_texts(different).tolist()
         texts = self.texts
-        left, right = (np.array([side.get(one, -1) for one in digests], np.int64) for side in (texts.left, texts.right))
-        numbers = np.stack([left[values[0]], *(right[one] for one in values[1:])], 1)
+        left, right = (
+            np.array([side.get(digest, -1) for digest in digests], np.int64) for side in (texts.left, texts.right)
+        )
+        numbers = np.stack([left[values[0]], *(right[value] for value in values[1:])], 1)
         if (numbers < 0).all() and (right[values[0]] >= 0).any() and (left[values[1]] >= 0).any():
             raise InputError(
                 f"column {names[0]} must have texts of the first side of {self.audit}, and {names[1]} of the second; "

@@ -40,8 +40,8 @@ class BatchRows:
         second = None if self.is_transposed or not others else others[0].take()
         return replace(self.batch, rows=first.take(), second=second)
 
-    def places(self, direction: int, queries: int, step: int) -> Tensor:
-        """(n,) places of the queries that are drawn, in increasing order, on the device of S.
+    def draw(self, direction: int, queries: int, step: int) -> Tensor:
+        """Return the rows (n,) of the queries that are drawn, in increasing order, on the device of S.
 
         Of rows of one process those are taken that are in the sample of the whole batch, which all processes draw.
 

@@ -108,8 +108,8 @@ def uses_lengths(patient: Patient, rows: DirectionRows) -> bool:
 
 def _is_near(S: Tensor, first: Tensor, second: Tensor) -> bool:
     """Return whether S is a product of rows, as far as a few of its rows tell."""
-    product, own = first[:_LOOKED_AT].float() @ second.float().T, S[:_LOOKED_AT].float()
-    return bool(((product - own).abs() <= _NEAR + 0.01 * own.abs()).all())
+    product, similarity = first[:_LOOKED_AT].float() @ second.float().T, S[:_LOOKED_AT].float()
+    return bool(((product - similarity).abs() <= _NEAR + 0.01 * similarity.abs()).all())
 
 
 def _batches(observed: Observed, objective: Objective) -> Batches:

@@ -83,7 +83,7 @@ class BatchStatistics:
         S, pairs = observed.first.S, observed.pairs_at is not None
         if not pairs or S.numel() <= LARGE_ENTRIES or S.device.type != "cpu":
             return False
-        return all(needs_one_pass(objective if one.needs_objective else None, one) for one in self.probes)
+        return all(needs_one_pass(objective if probe.needs_objective else None, probe) for probe in self.probes)
 
     def _require_rows_alone(self, objective: Objective) -> None:
         """Raise InputError where rows influence each other, unless their weights were computed of the whole batch."""
@@ -138,10 +138,10 @@ class BatchStatistics:
         with plain_mode(inputs.rows[0].device):
             for index, rows in enumerate(inputs.rows):
                 flags += _finite(rows.queries, rows.candidates)
-                places = inputs.places(index, queries, step)
-                chunks = torch.split(places, max(_ENTRIES // rows.columns, 1))
+                drawn = inputs.draw(index, queries, step)
+                chunks = torch.split(drawn, max(_ENTRIES // rows.columns, 1))
                 parts = (rows.take(chunk, plan.needs_embeddings) for chunk in chunks)
-                finite, share = plan.share(index, parts, len(places), rows.number)
+                finite, share = plan.share(index, parts, len(drawn), rows.number)
                 shares.append(share)
                 flags.append(finite)
             all_finite = torch.stack(flags).all()
@@ -170,7 +170,11 @@ class BatchStatistics:
 def _rows_of(observed: Observed, plan: OneBatch) -> list[DirectionRows]:
     """Return the rows of both directions, or of the first where S transposed is the second, as the probes need them."""
     rows = [of_direction for of_direction in (observed.rows, observed.second) if of_direction is not None]
-    return rows if observed.has_unit_vectors else [_with_unit_vectors(one, plan.needs_embeddings) for one in rows]
+    return (
+        rows
+        if observed.has_unit_vectors
+        else [_with_unit_vectors(of_direction, plan.needs_embeddings) for of_direction in rows]
+    )
 
 
 def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> BatchPart:

@@ -225,7 +225,7 @@ class SentenceTransformersHooks(TrainerLogs):
             if self._step is None or not torch.is_grad_enabled():
                 return forward(*args, **kwargs)
             value, observed = watched.call(forward, args, kwargs)
-            self._observed = [replace(one, name="/".join(filter(None, (name, one.name)))) for one in observed]
+            self._observed = [replace(batch, name="/".join(filter(None, (name, batch.name)))) for batch in observed]
             return value
 
         self._stack.enter_context(replace_function(loss, "forward", watched_forward))
@@ -345,7 +345,7 @@ def _by_name(losses: Any) -> list[tuple[str, nn.Module]]:
     unique: dict[int, nn.Module] = {id(loss): loss for loss in losses.values()}
     if len(unique) == 1:
         return [("", next(iter(unique.values())))]
-    return [("+".join(n for n, loss in losses.items() if loss is one), one) for one in unique.values()]
+    return [("+".join(name for name, loss in losses.items() if loss is module), module) for module in unique.values()]
 
 
 def _known_numbers(logs: Mapping[str, Any] | None) -> Row:

@@ -73,10 +73,10 @@ class CalledLoss:
         if _SCALARS[0] not in given:
             raise InputError(f"{name} must be called with a logit_scale to be watched; got none. Give it the scale")
         values = {key: float(x.detach() if isinstance(x, Tensor) else x) for key, x in given.items()}
-        own = self._with_bias(name) if self._lacks_bias(values) else self._own
+        objective = self._with_bias(name) if self._lacks_bias(values) else self._own
         with unchanged_random_state():
-            fields = {key: x for key, x in values.items() if hasattr(own, key)}
-            scaled: Objective = replace(own, **fields)  # type: ignore[type-var]
+            fields = {key: x for key, x in values.items() if hasattr(objective, key)}
+            scaled: Objective = replace(objective, **fields)  # type: ignore[type-var]
         return scaled
 
     def _lacks_bias(self, values: Mapping[str, float]) -> bool:

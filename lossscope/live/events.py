@@ -33,10 +33,10 @@ class Event:
 
     def details(self) -> dict[str, Any]:
         """Return plain values by name, for a line of JSON."""
-        one = self.finding
+        finding = self.finding
         return {
-            "step": self.step, "id": self.id, "kind": self.kind, "severity": one.severity, "title": one.title,
-            "why": one.why, "advice": [advice.text for advice in one.advice],
+            "step": self.step, "id": self.id, "kind": self.kind, "severity": finding.severity, "title": finding.title,
+            "why": finding.why, "advice": [advice.text for advice in finding.advice],
         }  # fmt: skip
 
 

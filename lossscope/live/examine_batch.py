@@ -176,7 +176,7 @@ def _confirmed(kind: BatchKind, collapse: frozenset[str], found: list[Finding], 
 
 def _fold(found: list[Finding], result: Result) -> Result:
     """Add the findings that no other one explains; those that one does stay as they are."""
-    tops, symptoms = fold(found, {finding.id: _check(finding.id).place for finding in found})
+    tops, symptoms = fold(found, {finding.id: _check(finding.id).order for finding in found})
     result.found |= {finding.id: finding for finding in tops}
     result.untold |= {finding.id for finding in symptoms}
     return result

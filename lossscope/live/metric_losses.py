@@ -72,7 +72,7 @@ class MetricLoss:
     """
 
     loss: Any  # that computes distances
-    own: bool = True  # whether W is that of the loss itself; else an objective is given
+    is_objective: bool = True  # whether W is that of the loss itself; else an objective is given
     sides: Sides | None = None
     _averages: bool = field(default=True, init=False)
     _objective: GivenWeights = field(default=GivenWeights(), init=False)
@@ -82,7 +82,7 @@ class MetricLoss:
     _is_checked: bool = field(default=False, init=False)  # whether all of the gradient was seen to pass through S
 
     def __post_init__(self) -> None:
-        if self.own:
+        if self.is_objective:
             self._averages, self._objective, self._measured = _measure(self.loss)
             self._has_scale, self._numbers = self._measured is not None, _numbers_of(self.loss)
 
@@ -133,7 +133,7 @@ class MetricLoss:
         label = sides.label("i2t")
         if given.indices_tuple is not None:
             numbers = {f"{label}/mined_pos": mask.positives.sum(), f"{label}/mined_neg": mask.negatives.sum()}
-        if self.own:
+        if self.is_objective:
             mask = replace(mask, info={WEIGHTS: W})
             numbers |= {f"{label}/W_skipped": W.abs()[mask.skipped].sum() / W.abs().sum()}
         rows = DirectionRows(S, mask, given.embeddings.detach(), given.references.detach())
@@ -146,8 +146,10 @@ class MetricLoss:
     ) -> tuple[Tensor, Tensor]:
         """Return S (n, m) and W = dL/dS, of the sum over rows, or over the triplets, where the loss averages."""
         with torch.inference_mode(False):
-            gradients = gradients_of(value, calls) if self.own else [torch.zeros_like(call.result) for call in calls]
-            if self.own and not self._is_checked:
+            gradients = (
+                gradients_of(value, calls) if self.is_objective else [torch.zeros_like(call.result) for call in calls]
+            )
+            if self.is_objective and not self._is_checked:
                 self._require_all_through_distances(given, value, calls, gradients)
             if not calls:  # there were no pairs, so that nothing was computed
                 S = cosine(*(normalise(x.detach().float()) for x in (given.embeddings, given.references)))

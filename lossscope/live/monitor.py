@@ -107,7 +107,7 @@ class LossScope:
         if not isinstance(self.probes, list | tuple) or not self.probes:
             raise InputError(f'probes must be specs, as ("cocos:eps=0.1",); got {self.probes!r}')
         self.named_sides, self._layout = as_sides(self.sides), BatchLayout(self.across_processes, self.queries)
-        typed = [one for one in (self.objective, *self.probes) if isinstance(one, str)]
+        typed = [spec for spec in (self.objective, *self.probes) if isinstance(spec, str)]
         with trust(typed):
             self._objective = None if self.objective is None else as_objective(self.objective)
             probes = tuple(dict.fromkeys(build("probes", spec) for spec in self.probes))
@@ -308,12 +308,12 @@ class LossScope:
         observed, said = observe(), _said(log)
         row: Row = {"finite": 1.0}
         examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite
-        for one in observed:
-            finite, statistics = self._statistics.of(one, self._objective)
-            if one.rows is not None and (examined is None or (not finite and not is_broken)):
-                examined, is_broken = one, not finite
+        for batch in observed:
+            finite, statistics = self._statistics.of(batch, self._objective)
+            if batch.rows is not None and (examined is None or (not finite and not is_broken)):
+                examined, is_broken = batch, not finite
             row["finite"] = min(row["finite"], float(finite))
-            prefix = f"{one.name}/" if one.name else ""
+            prefix = f"{batch.name}/" if batch.name else ""
             row |= {f"{prefix}{name}": value if finite else _NAN for name, value in statistics.items()}
         return self._keep(row, examined, step, ids, said)
 

@@ -87,11 +87,11 @@ class Observed:
         """
         if self.rows is None or self.rows.S.numel() <= MOST_ENTRIES:
             return self
-        every = self.of_directions()
-        drawn = [_random_rows(one, way) for one, way in zip(every, self.directions, strict=True)]
+        rows = self.of_directions()
+        drawn = [_random_rows(of_direction, way) for of_direction, way in zip(rows, self.directions, strict=True)]
         return replace(
             self, rows=drawn[0], second=drawn[1] if len(drawn) > 1 else None, embeddings=None, value=None,
-            drawn_from=tuple(len(one.S) for one in every),
+            drawn_from=tuple(len(of_direction.S) for of_direction in rows),
         )  # fmt: skip
 
     def of_first_rows(self) -> Observed:
@@ -103,9 +103,9 @@ class Observed:
 def _random_rows(rows: DirectionRows, direction: Direction) -> DirectionRows:
     """Return as many rows as have at most MOST_ENTRIES similarities, at least one."""
     number = min(max(MOST_ENTRIES // rows.S.shape[1], 1), len(rows.S))
-    places = torch.from_numpy(draw_queries(len(rows.S), 0, number, 0, direction)).to(rows.S.device)
-    queries = None if rows.queries is None else rows.queries[places]
-    return DirectionRows(rows.S[places], rows.mask.rows(places), queries, rows.candidates)
+    drawn = torch.from_numpy(draw_queries(len(rows.S), 0, number, 0, direction)).to(rows.S.device)
+    queries = None if rows.queries is None else rows.queries[drawn]
+    return DirectionRows(rows.S[drawn], rows.mask.rows(drawn), queries, rows.candidates)
 
 
 def labels_of(match: Tensor) -> Rows:

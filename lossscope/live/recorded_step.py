@@ -163,7 +163,7 @@ def names_of(observed: Observed, ids: BothIds) -> Names:
     """Return ids of both sides as texts. Raises InputError unless there is one an item."""
     sides = (observed.sides.first, observed.sides.second)
     first, second = (
-        _ids(one, n, plural(str(side))) for one, n, side in zip(ids, observed.shape, sides, strict=True)
+        _ids(of_side, n, plural(str(side))) for of_side, n, side in zip(ids, observed.shape, sides, strict=True)
     )  # fmt: skip
     return first, second
 
@@ -175,4 +175,4 @@ def _ids(ids: Ids | None, n: int, name: str) -> tuple[str, ...] | None:
     plain = ids.tolist() if hasattr(ids, "tolist") else list(ids)
     if len(plain) != n:
         raise InputError(f"ids of {name} must be one an item, {n}; got {len(plain)}")
-    return tuple(str(one) for one in plain)
+    return tuple(str(id) for id in plain)

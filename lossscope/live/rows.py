@@ -14,7 +14,7 @@ from lossscope.engine.batch_masks import offset_mask
 from lossscope.engine.direction_rows import DirectionRows
 from lossscope.engine.one_batch import plain_mode
 
-MaskOf = Callable[[Tensor | None], Mask]  # (n,) places of queries, None: all -> the mask of their rows
+MaskOf = Callable[[Tensor | None], Mask]  # (n,) rows of queries, None: all -> the mask of their rows
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class Rows:
     queries: Tensor | None = None  # (number, d) of unit length
     candidates: Tensor | None = None  # (columns, d)
 
-    def take(self, places: Tensor | None = None, with_embeddings: bool = True) -> DirectionRows:
+    def take(self, chosen: Tensor | None = None, with_embeddings: bool = True) -> DirectionRows:
         """Return the rows of some queries.
 
         Args:
-            places: (n,) of the queries, on the device of S; None: all of them.
+            chosen: (n,) rows of the queries, on the device of S; None: all of them.
             with_embeddings: for probes that read them.
         """
-        queries = self.queries if self.queries is None or places is None else self.queries[places]
+        queries = self.queries if self.queries is None or chosen is None else self.queries[chosen]
         if self.S is not None:
-            S = self.S if places is None else self.S.detach()[places]
+            S = self.S if chosen is None else self.S.detach()[chosen]
         else:
             assert queries is not None and self.candidates is not None, "rows have similarities or embeddings"
             with plain_mode(queries.device):
                 S = cosine(queries, self.candidates)
-        mask = self.mask_of(places)
+        mask = self.mask_of(chosen)
         return DirectionRows(S, mask, queries, self.candidates) if with_embeddings else DirectionRows(S, mask)
 
     @property
@@ -56,10 +56,10 @@ class Rows:
 def pairs_at(number: int, columns: int, device: torch.device, offset: int = 0, direction: Direction = "i2t") -> MaskOf:
     """Return the masks of rows whose query i matches column offset + i, every entry valid."""
 
-    def mask(places: Tensor | None) -> Mask:
-        if places is None:  # the same in every batch of one shape
+    def mask(queries: Tensor | None) -> Mask:
+        if queries is None:  # the same in every batch of one shape
             return offset_mask(number, columns, offset, device, direction)
-        match = _entries(places + offset, columns)
+        match = _entries(queries + offset, columns)
         return Mask(match, torch.ones_like(match), direction=direction)
 
     return mask
@@ -67,19 +67,19 @@ def pairs_at(number: int, columns: int, device: torch.device, offset: int = 0, d
 
 def rows_of(mask: Mask) -> MaskOf:
     """Return the masks of rows of a mask."""
-    return lambda places: mask if places is None else mask.rows(places)
+    return lambda queries: mask if queries is None else mask.rows(queries)
 
 
 def columns_of(mask: Mask) -> MaskOf:
     """Return the masks of columns of a mask, as rows of the other direction."""
-    return lambda places: mask.t() if places is None else mask.columns(places).t()
+    return lambda queries: mask.t() if queries is None else mask.columns(queries).t()
 
 
 def of_labels(labels: Tensor) -> MaskOf:
     """Return the masks of items of one set: items of one label match, and none is a candidate of itself."""
 
-    def mask(places: Tensor | None) -> Mask:
-        chosen = torch.arange(len(labels), device=labels.device) if places is None else places
+    def mask(queries: Tensor | None) -> Mask:
+        chosen = torch.arange(len(labels), device=labels.device) if queries is None else queries
         other = ~_entries(chosen, len(labels))
         return Mask((labels[chosen][:, None] == labels[None, :]) & other, other)
 

@@ -77,10 +77,10 @@ def merge_processes(
         InputError: processes that do not watch the same, or one that raised an error.
     """
     try:
-        own = part()
-        means = [mean.detach().double().to(own.finite.device)[None] for mean in own.means.values()]
-        numbers = torch.cat([own.finite.double()[None], *means, *(share.numbers() for share in own.shares)])
-        head = torch.tensor(astuple(_head(step, own)), dtype=torch.float64, device=numbers.device)
+        computed = part()
+        means = [mean.detach().double().to(computed.finite.device)[None] for mean in computed.means.values()]
+        numbers = torch.cat([computed.finite.double()[None], *means, *(share.numbers() for share in computed.shares)])
+        head = torch.tensor(astuple(_head(step, computed)), dtype=torch.float64, device=numbers.device)
     except Exception:
         exchange(processes, torch.tensor(astuple(_Head(1, step, 0, 0)), dtype=torch.float64))
         raise
@@ -88,16 +88,16 @@ def merge_processes(
     heads = [_Head(*message[:_LENGTH].tolist()) for message in messages]
     _require_agreement(heads)
     finite = all(bool(message[_LENGTH]) for message in messages)
-    end = _LENGTH + 1 + len(own.means)
-    values = _merge(own, heads, [message[end:] for message in messages])
+    end = _LENGTH + 1 + len(computed.means)
+    values = _merge(computed, heads, [message[end:] for message in messages])
     of_rows = _means(heads, torch.stack([message[_LENGTH + 1 : end] for message in messages]))
-    return finite, dict(zip([*own.names, *own.means], [*values, *of_rows], strict=True)), own.seen
+    return finite, dict(zip([*computed.names, *computed.means], [*values, *of_rows], strict=True)), computed.seen
 
 
-def _merge(own: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:
+def _merge(part: BatchPart, heads: Sequence[_Head], numbers: Sequence[Tensor]) -> list[float]:
     """Return the statistics of both directions, in the order of the plan."""
     values = []
-    for share, of_second in zip(own.shares, ("", "second_"), strict=False):
+    for share, of_second in zip(part.shares, ("", "second_"), strict=False):
         rows, queries = ([int(getattr(head, of_second + name)) for head in heads] for name in ("rows", "queries"))
         merged, numbers = share.merge(rows, queries, numbers)
         values += merged
@@ -111,12 +111,12 @@ def _means(heads: Sequence[_Head], means: Tensor) -> list[float]:
     return merged
 
 
-def _head(step: int, own: BatchPart) -> _Head:
-    sizes = [(share.rows, c, share.queries) for share, c in zip(own.shares, own.candidates, strict=True)]
-    names = "\n".join([own.plan.sides.text, *own.plan.directions, *own.names, *own.means, *own.plan.probe_specs])
+def _head(step: int, part: BatchPart) -> _Head:
+    sizes = [(share.rows, c, share.queries) for share, c in zip(part.shares, part.candidates, strict=True)]
+    names = "\n".join([part.plan.sides.text, *part.plan.directions, *part.names, *part.means, *part.plan.probe_specs])
     return _Head(
-        0, step, _digest(name_of_objective(own.plan.objective)), _digest(names),
-        _NONE if own.offset is None else own.offset, *(size for of_direction in sizes for size in of_direction),
+        0, step, _digest(name_of_objective(part.plan.objective)), _digest(names),
+        _NONE if part.offset is None else part.offset, *(size for of_direction in sizes for size in of_direction),
     )  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def _require_agreement(heads: Sequence[_Head]) -> None:
     for what in ("objective", "statistics"):
         digests = [getattr(head, what) for head in heads]
         if len(set(digests)) > 1:
-            rank = next(i for i, one in enumerate(digests) if one != digests[0])
+            rank = next(i for i, digest in enumerate(digests) if digest != digests[0])
             words = {"objective": "objective", "statistics": "probes, sides and directions"}
             raise InputError(
                 f"all processes must have the same {words[what]}; those of process rank {rank} differ from those of "

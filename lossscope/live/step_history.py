@@ -83,16 +83,16 @@ class StepHistory:
         if not with_middle:
             steps = [*self._first, *self._newest]
         columns = self._columns(steps)
-        said = {name for one in steps for name in one.said}
+        said = {name for step in steps for name in step.said}
         frame = {
-            "step": np.array([one.step for one in steps], float),
+            "step": np.array([step.step for step in steps], float),
             **{name: columns[name] for name in _OF_BATCH[:4]},
         }
         frame["train_recall"] = _running_mean(frame["train_recall"])
         for name in said & set(STEP_COLUMNS) - {"loss"}:
             frame[name] = _said(steps, name)
-        losses = np.array([one.said.get("loss", 0.0) for one in steps])
-        broken = np.array([one.of_batch is None for one in steps], bool) | ~np.isfinite(losses)
+        losses = np.array([step.said.get("loss", 0.0) for step in steps])
+        broken = np.array([step.of_batch is None for step in steps], bool) | ~np.isfinite(losses)
         loss = pd.Series(frame["loss"]).where(~broken, np.inf).ffill().bfill()  # unknown ones are those before them
         frame["loss"] = loss.replace(np.inf, np.nan).to_numpy()
         table = pd.DataFrame(frame)
@@ -131,12 +131,12 @@ class StepHistory:
     def _read(self) -> list[_Step]:
         """Return all steps, their numbers on the host: one transfer for all new ones."""
         steps = [*self._first, *self._middle, *self._newest]
-        new = [one for one in steps if isinstance(one.of_batch, Tensor)]
+        new = [step for step in steps if isinstance(step.of_batch, Tensor)]
         if new:
             device = new[-1].of_batch.device  # type: ignore[union-attr]
-            rows = torch.stack([one.of_batch.to(device) for one in new]).tolist()  # type: ignore[union-attr]
-            for one, row in zip(new, rows, strict=True):
-                one.of_batch = tuple(row)
+            rows = torch.stack([step.of_batch.to(device) for step in new]).tolist()  # type: ignore[union-attr]
+            for step, row in zip(new, rows, strict=True):
+                step.of_batch = tuple(row)
         return steps
 
     def _columns(self, steps: list[_Step]) -> dict[str, npt.NDArray[np.float64]]:
@@ -148,7 +148,7 @@ class StepHistory:
     @staticmethod
     def _of_batches(steps: list[_Step]) -> dict[str, npt.NDArray[np.float64]]:
         none = (np.nan,) * len(_OF_BATCH)
-        rows = np.array([one.of_batch if isinstance(one.of_batch, tuple) else none for one in steps], float)
+        rows = np.array([step.of_batch if isinstance(step.of_batch, tuple) else none for step in steps], float)
         return dict(zip(_OF_BATCH, rows.reshape(-1, len(_OF_BATCH)).T, strict=True))
 
 

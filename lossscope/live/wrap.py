@@ -82,8 +82,8 @@ class WatchedLoss(nn.Module):
 
     def _is_of_loss(self, name: str) -> bool:
         """Whether an attribute is one of the loss: all but those of this module, and of every module."""
-        own = name in _OWN or name in vars(self) or hasattr(nn.Module, name) or name.startswith("_")
-        return not own and "_recorder" in vars(self)  # which is set last
+        is_of_module = name in _OWN or name in vars(self) or hasattr(nn.Module, name) or name.startswith("_")
+        return not is_of_module and "_recorder" in vars(self)  # which is set last
 
 
 _OWN = ("loss", "scope")
@@ -105,11 +105,11 @@ def _restore(attributes: dict[str, Any]) -> WatchedLoss:
 
 
 def _recorder_of(loss: Any, objective: Objective | None, sides: Sides | None) -> Recorder:
-    own = objective is None
+    is_objective = objective is None
     if class_names(loss):
-        return SentenceLoss(loss, own, sides)
+        return SentenceLoss(loss, is_objective, sides)
     if (metric := innermost(loss)) is not None:
-        return MetricLoss(metric, own, sides)
+        return MetricLoss(metric, is_objective, sides)
     if is_clip_loss(loss):
         return ClipLoss(loss, sides)
     return CalledLoss(loss, objective, sides)

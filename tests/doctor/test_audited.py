@@ -98,7 +98,7 @@ def test_a_mask_is_advised_with_a_training_without_one(tmp_path: Path) -> None:
     (finding,) = (one for one in result.examinations[0].findings if one.id == "false-negatives")
     assert "of the negatives probably match their query" in finding.why
     for advice in finding.advice:
-        assert "--mask" not in advice.text or "compare with a training without a mask" in advice.text
+        assert "--mask" not in advice.text or "compare with a training without the mask" in advice.text
 
 
 def test_an_audit_of_other_items_is_refused(tmp_path: Path) -> None:

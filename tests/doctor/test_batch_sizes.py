@@ -25,8 +25,8 @@ def test_the_batch_size_is_the_one_reached(n: int, batch: int, reached: int, tmp
     (one,) = lossscope.doctor(path, objective="ntxent:tau=0.07", batch_size=batch, cache=False).examinations
     assert one.patient is not None and one.patient.part(Batches).batch_size == reached
     said = [notice for notice in one.notices if "batches of" in notice]
-    assert said == ([] if reached == batch else ["loss and weights are those of batches of 300: what is examined has "
-                                                 "none of 4,096"])  # fmt: skip
+    assert said == ([] if reached == batch else ["loss and weights are those of batches of 300: the source is too "
+                                                 "small for batches of 4,096"])  # fmt: skip
 
 
 def test_a_ceiling_is_that_of_the_batches_that_were_looked_at(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.planted import complete_collapse, non_finite, one_direction, scale_fa
 from tests.planted.base import SIZES, Plant, aligned, pairs, unit
 
 CHECKS = {check.id(): check for check in all_checks()}
-PLACES = {id: check.place for id, check in CHECKS.items()}
+PLACES = {id: check.order for id, check in CHECKS.items()}
 
 
 def finding(id: str, *explains: str, severity: str = "warning") -> Finding:

@@ -50,13 +50,13 @@ def test_a_row_with_nan_leaves_the_order_that_restores_the_pairs(plant: Any, dam
     whole = _path(plant, SIZES[0], tmp_path)
     without, damaged = _best(whole), _best(_damaged(whole, damage, tmp_path))
     assert damaged.what == without.what
-    assert damaged.place == pytest.approx(without.place, abs=0.05)
+    assert damaged.share_above == pytest.approx(without.share_above, abs=0.05)
 
 
 @pytest.mark.parametrize("plant", [by_id, _reversed])
 def test_an_image_without_caption_leaves_the_order_that_restores_the_pairs(plant: Any, tmp_path: Path) -> None:
     whole = _path(plant, SIZES[0], tmp_path)
-    assert _best(_damaged(whole, "an image without caption", tmp_path)).place < 0.05
+    assert _best(_damaged(whole, "an image without caption", tmp_path)).share_above < 0.05
 
 
 def test_orders_by_id_are_tried_of_more_rows_than_a_sample_has(tmp_path: Path) -> None:

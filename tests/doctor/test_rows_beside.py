@@ -104,7 +104,7 @@ def test_rows_that_are_gone_are_said(model: Path, tmp_path: Path, monkeypatch: p
     spec = f"texts:file={rows_file(tmp_path, 0)}"
     found = examine(model, data=spec)
     assert found.reasons["no-positive"].endswith("cannot be read: line 3 of rows must be whole JSON")
-    assert f"the rows of {spec} were not looked at: line 3 of rows must be whole JSON" in found.notices
+    assert f"the rows of {spec} were not checked: line 3 of rows must be whole JSON" in found.notices
 
 
 def of_value(value: float, threshold: float) -> Finding:

@@ -359,7 +359,7 @@ def test_rows_of_a_scope_have_the_loss_and_how_far_ours_is_from_it() -> None:
 def test_an_objective_of_ones_own_looks_at_the_rows_of_queries() -> None:
     loss = losses.MultipleNegativesRankingLoss(Given(), **OPTIONS["gte"])
     columns = columns_of(3)
-    _, observed = SentenceLoss(loss, own=False).call(loss, (features(columns), None), {})
+    _, observed = SentenceLoss(loss, is_objective=False).call(loss, (features(columns), None), {})
     row = LossScope("triplet", probes=("cocos",)).record(observed, 1)
     same = LossScope("triplet", probes=("cocos",)).watch(queries=columns[0], documents=torch.cat(columns[1:]))
     assert same is not None and "loss" not in row
@@ -372,7 +372,7 @@ def test_a_loss_without_similarities_is_refused_and_looked_at_with_an_objective(
     loss, columns = losses.TripletLoss(Given()), columns_of(3)
     with pytest.raises(InputError, match=r"TripletLoss has no weights on similarities .* LossScope\('ntxent"):
         SentenceLoss(loss)
-    _, observed = SentenceLoss(loss, own=False).call(loss, (features(columns), None), {})
+    _, observed = SentenceLoss(loss, is_objective=False).call(loss, (features(columns), None), {})
     row = LossScope("triplet", probes=("similarity",)).record(observed, 1)
     assert row["q2d/s_pos"] == pytest.approx(float(cosines(columns[:2]).mean()), rel=1e-5)
 

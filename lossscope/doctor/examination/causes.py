@@ -10,27 +10,26 @@ from .proof import Proofs
 
 
 def fold(
-    found: Sequence[Finding], places: Mapping[str, int], proofs: Proofs | None = None
+    found: Sequence[Finding], order: Mapping[str, int], proofs: Proofs | None = None
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Return the findings that no other one explains, the most likely cause first, and the others.
+    """Return the findings that no other finding explains, the most likely cause first, and the others.
 
     Where a cure was tried, it decides: what is gone with a finding is its symptom, and what stays has another cause.
-    Elsewhere a check says what it can explain. A cause is as severe in the order as the worst of its symptoms; causes
-    that are equally severe have the order of their places, in which those that were undone are sorted by what it
-    restored.
+    Elsewhere a check says what it can explain. A cause ranks as high as the worst of its symptoms. Causes of one
+    severity follow `order`; among these positions, findings that were undone are sorted by what the cure restored.
 
     Args:
         found: in any order.
-        places: id -> place among the causes.
-        proofs: what went and stayed with each of them; None: nothing was tried.
+        order: id -> its position among the causes, see `Check.order`.
+        proofs: which ids went and which stayed with each cure; None: no cure was tried.
     """
     proofs = proofs or Proofs(tuple(found))
     by_id = {finding.id: finding for finding in proofs.findings}
 
-    ordered = _order(proofs, places)
+    ordered = _sort(proofs, order)
     rank = {finding.id: position for position, finding in enumerate(ordered)}
     under: dict[str, str] = {}
-    claims = [(cause.id, sorted(proofs.gone.get(cause.id, ()))) for cause in ordered]  # what is proven, before the rest
+    claims = [(cause.id, sorted(proofs.gone.get(cause.id, ()))) for cause in ordered]  # proven claims first
     claims += [(cause.id, _can_explain(cause, proofs)) for cause in ordered]
     for cause_id, claimed in claims:
         for symptom in claimed:
@@ -51,14 +50,14 @@ def fold(
 
 
 def _can_explain(cause: Finding, proofs: Proofs) -> list[str]:
-    """Return what a check says that it can explain, without what stayed when it was undone."""
+    """Return the ids that a check claims to explain, without those that stayed when the cause was undone."""
     stayed = proofs.stayed.get(cause.id, frozenset())
     return [id for id in cause.can_explain if id not in stayed]
 
 
-def _order(proofs: Proofs, places: Mapping[str, int]) -> list[Finding]:
-    """Return findings by their places; those that were undone take each other's places by what it restored."""
-    ordered = sorted(proofs.findings, key=lambda finding: (places.get(finding.id, 50), finding.id))
+def _sort(proofs: Proofs, order: Mapping[str, int]) -> list[Finding]:
+    """Return findings by their order; those that were undone swap positions, the largest restoration first."""
+    ordered = sorted(proofs.findings, key=lambda finding: (order.get(finding.id, 50), finding.id))
     undone = sorted(
         (f for f in ordered if f.id in proofs.gone), key=lambda f: -round(f.cure.restored, 1) if f.cure else 0
     )
@@ -67,7 +66,7 @@ def _order(proofs: Proofs, places: Mapping[str, int]) -> list[Finding]:
 
 
 def _root(id: str, under: Mapping[str, str]) -> str:
-    """Return the cause that stands at the top of a finding; a circle ends where it began."""
+    """Return the topmost cause of a finding; a circle ends where it began."""
     seen = {id}
     while id in under and under[id] not in seen:
         id = under[id]

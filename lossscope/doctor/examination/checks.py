@@ -1,4 +1,4 @@
-"""All checks, in the order in which their files are found, and one examination of one source."""
+"""Run all checks, in the order of their files, on one source."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .verdict import Judgement, NotChecked, judge
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found in one source, what was looked for in vain, and what could not be looked for."""
+    """The findings of one source, the checks that ran, and the checks that could not run."""
 
     source: str
     objective: str | None
@@ -29,22 +29,24 @@ class Examination:
     checked: tuple[str, ...]  # ids
     not_checked: tuple[NotChecked, ...]
     notices: tuple[str, ...] = ()
-    signals: Mapping[str, float] = field(default_factory=dict)  # id -> the number that is compared with a threshold
-    patient: Patient | None = field(default=None, repr=False)  # what was examined, for pictures
-    state: Mapping[str, Quantity] = field(default_factory=dict)  # what is, before any verdict
+    signals: Mapping[str, float] = field(
+        default_factory=dict
+    )  # id -> the number that the check compares with a threshold
+    patient: Patient | None = field(default=None, repr=False)  # the examined source, for pictures
+    state: Mapping[str, Quantity] = field(default_factory=dict)  # what is known before any verdict
     judgement: Judgement = field(default_factory=lambda: Judgement("no problem found"))
 
     @property
     def reasons(self) -> Mapping[str, str]:
-        """Why findings were not looked for, by their ids."""
+        """Why checks did not run, by the ids of their findings."""
         return {missed.id: missed.reason for missed in self.not_checked}
 
     def reaches(self, severity: str) -> bool:
-        """Return whether a finding is at least that severe; what cannot be explained is a warning."""
-        order = [str(one) for one in SEVERITIES]
+        """Return whether a finding is at least that severe; a state that no check explains counts as a warning."""
+        order = [str(name) for name in SEVERITIES]
         if self.judgement.verdict == "cannot explain" and order.index(severity) <= order.index("warning"):
             return True
-        return any(order.index(one.severity) >= order.index(severity) for one in self.findings)
+        return any(order.index(finding.severity) >= order.index(severity) for finding in self.findings)
 
 
 def all_checks() -> tuple[Check, ...]:
@@ -53,18 +55,18 @@ def all_checks() -> tuple[Check, ...]:
 
 
 def _sampled(patient: Patient) -> list[str]:
-    """Return a sentence where a sample stands for all items."""
+    """Return a notice where the checks read a sample of the items."""
     items = patient.known(Items)
     if items is None or not items.is_sample:
         return []
     relations, (first, second) = items.split.relations, items.whole
-    one = relations.sides.is_one_set
-    compared = f"{relations.first:,} of {first:,}" + ("" if one else f" and {relations.second:,} of {second:,}")
-    return [f"{compared} items are compared with each other; lengths, NaN and zeros are of all"]
+    is_one_set = relations.sides.is_one_set
+    compared = f"{relations.first:,} of {first:,}" + ("" if is_one_set else f" and {relations.second:,} of {second:,}")
+    return [f"{compared} items are compared with each other; lengths, NaN and zeros are counted in all items"]
 
 
 def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Examination:
-    """Look for every finding in one source.
+    """Run checks on one source.
 
     Args:
         patient: the source.
@@ -83,7 +85,7 @@ def run_checks(patient: Patient, checks: Sequence[Check] | None = None) -> Exami
         checked.append(id)
         if finding is not None:
             found.append(finding)
-    top, folded = fold(found, {id: check.place for id, check in by_id.items()}, prove(patient, found, by_id))
+    top, folded = fold(found, {id: check.order for id, check in by_id.items()}, prove(patient, found, by_id))
     state = state_of(patient)
     return Examination(
         patient.name,

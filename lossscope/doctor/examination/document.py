@@ -14,17 +14,19 @@ SCHEMA = "lossscope.doctor/1"
 
 
 def document_of(examinations: Sequence[Examination]) -> dict[str, Any]:
-    """Return one document; of several sources each finding names its own."""
+    """Return one document; with several sources, each finding names its source."""
     several = len(examinations) > 1
-    objectives = list(dict.fromkeys(one.objective for one in examinations if one.objective))
-    sources = [one.source for one in examinations]
-    checked = [id for one in examinations for id in one.checked]
+    objectives = list(dict.fromkeys(examination.objective for examination in examinations if examination.objective))
+    sources = [examination.source for examination in examinations]
+    checked = [id for examination in examinations for id in examination.checked]
     return {
         "schema": SCHEMA,
         "source": sources if several else sources[0],
         "objective": objectives[0] if len(objectives) == 1 else objectives or None,
         "findings": [
-            _finding(finding, one.source if several else None) for one in examinations for finding in one.findings
+            _finding(finding, examination.source if several else None)
+            for examination in examinations
+            for finding in examination.findings
         ],
         **(
             {"state": _state(examinations[0].state), "verdict": examinations[0].judgement.verdict}
@@ -35,43 +37,47 @@ def document_of(examinations: Sequence[Examination]) -> dict[str, Any]:
             }
         ),
         "unexplained": [
-            {"text": text, "bring": list(one.judgement.bring), **({"source": one.source} if several else {})}
-            for one in examinations
-            for text in one.judgement.unexplained
+            {
+                "text": text,
+                "bring": list(examination.judgement.bring),
+                **({"source": examination.source} if several else {}),
+            }
+            for examination in examinations
+            for text in examination.judgement.unexplained
         ],
         "checked": list(dict.fromkeys(checked)),
         "not_checked": [
-            {"id": missed.id, "reason": missed.reason, **({"source": one.source} if several else {})}
-            for one in examinations
-            for missed in one.not_checked
+            {"id": missed.id, "reason": missed.reason, **({"source": examination.source} if several else {})}
+            for examination in examinations
+            for missed in examination.not_checked
         ],
     }
 
 
-def _finding(one: Finding, source: str | None) -> dict[str, Any]:
+def _finding(finding: Finding, source: str | None) -> dict[str, Any]:
     return {
-        "id": one.id,
-        "severity": one.severity,
-        "title": one.title,
-        "why": one.why,
-        "evidence": [_evidence(evidence) for evidence in one.evidence],
-        "advice": [{"text": advice.text, "command": advice.command} for advice in one.advice],
-        "reference": one.reference,
-        "explains": list(one.explains),
-        "cure": None if one.cure is None else _cure(one.cure),
-        **({"examples": list(one.examples)} if one.examples else {}),
+        "id": finding.id,
+        "severity": finding.severity,
+        "title": finding.title,
+        "why": finding.why,
+        "evidence": [_evidence(evidence) for evidence in finding.evidence],
+        "advice": [{"text": advice.text, "command": advice.command} for advice in finding.advice],
+        "reference": finding.reference,
+        "explains": list(finding.explains),
+        "cure": None if finding.cure is None else _cure(finding.cure),
+        **({"examples": list(finding.examples)} if finding.examples else {}),
         **({"source": source} if source is not None else {}),
     }
 
 
-def _evidence(one: Evidence) -> dict[str, Any]:
+def _evidence(evidence: Evidence) -> dict[str, Any]:
     return {
-        "statistic": one.statistic,
-        "value": _number(one.value),
-        "low": _number(one.low),
-        "high": _number(one.high),
-        "threshold": _number(one.threshold),
-        "healthy": [_number(bound) for bound in one.healthy],
+        "statistic": evidence.statistic,
+        "value": _number(evidence.value),
+        "low": _number(evidence.low),
+        "high": _number(evidence.high),
+        "threshold": _number(evidence.threshold),
+        "healthy": [_number(bound) for bound in evidence.healthy],
     }
 
 
@@ -93,5 +99,5 @@ def _state(state: Mapping[str, Quantity]) -> dict[str, Any]:
 
 
 def _number(value: float | None) -> float | None:
-    """Return a number that JSON has; null in place of NaN and infinity."""
+    """Return a number that JSON has, and None for NaN and infinity."""
     return None if value is None or not math.isfinite(value) else float(value)

@@ -21,23 +21,23 @@ from .same_items import compare_patients
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found in several sources."""
+    """The examinations of several sources."""
 
     examinations: tuple[Examination, ...]
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """All findings, those of the first source first."""
-        return tuple(one for examination in self.examinations for one in examination.findings)
+        return tuple(finding for examination in self.examinations for finding in examination.findings)
 
     @property
     def ids(self) -> tuple[str, ...]:
         """Ids of the findings."""
-        return tuple(one.id for one in self.findings)
+        return tuple(finding.id for finding in self.findings)
 
     def reaches(self, severity: str) -> bool:
         """Return whether a finding is at least that severe: `error` or `warning`."""
-        return any(one.reaches(severity) for one in self.examinations)
+        return any(examination.reaches(severity) for examination in self.examinations)
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document, `lossscope.doctor/1`."""
@@ -45,12 +45,12 @@ class Diagnosis:
 
     def __repr__(self) -> str:
         """Return a line for each finding."""
-        lines = [f"{one.severity}: {one.id}: {one.title}" for one in self.findings]
+        lines = [f"{finding.severity}: {finding.id}: {finding.title}" for finding in self.findings]
         return "\n".join(lines) or "nothing found"
 
 
 def examine_run(path: Path, name: str, options: Options) -> Diagnosis:
-    """Examine a run folder under a name, whatever its path: its files say the same wherever it stands.
+    """Examine a run folder under a name, so that its files say the same at any path.
 
     Args:
         path: of the run folder.
@@ -63,18 +63,18 @@ def examine_run(path: Path, name: str, options: Options) -> Diagnosis:
 
 
 def examine(*sources: Any, log: Path | str | None = None, **options: Any) -> Diagnosis:
-    """Say what is wrong with trainings, with proof, and what to do.
+    """Return what is wrong with trainings, with proof and advice.
 
     Args:
         sources: paths of checkpoints, run folders, dumps, text data and other sources; embeddings (first, second), or
-            arrays by name. With none of them the log is examined alone.
+            arrays by name. Without a source only the log is examined.
         log: of the training: CSV, TensorBoard events, trainer_state.json, or a folder of them.
         options: fields of `examination.options.Options`, as objective="ntxent:tau=0.05", batch_size=256, split="test",
             against="train.jsonl", columns={"loss": "train/contrastive"}, sides="user/item", trust_code=True, or
-            same_items=True of two sources that are two encodings of the same items.
+            same_items=True for two encodings of the same items.
 
     Raises:
-        InputError: there is nothing to examine, a source cannot be read, or an option that there is none of.
+        InputError: nothing to examine, a source that cannot be read, or an unknown option.
     """
     size = options.get("batch_size")
     if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
@@ -93,12 +93,14 @@ def examine_sources(sources: Sequence[Any], options: Options, log: Path | str | 
         options.objective,
         options.source.data,
         *options.against,
-        *(one for one in sources if isinstance(one, str)),
+        *(source for source in sources if isinstance(source, str)),
     ]
     with trust(typed, any_file=options.source.trust_code):
-        if options.objective is not None:  # a typing error is one, and no reason why something is not looked for
+        if options.objective is not None:  # a mistyped objective is an error, not a reason to skip checks
             build("objectives", options.objective)
-        targets: list[tuple[Any, Path | str | None]] = [(one, log if len(sources) == 1 else None) for one in sources]
+        targets: list[tuple[Any, Path | str | None]] = [
+            (source, log if len(sources) == 1 else None) for source in sources
+        ]
         if len(sources) != 1 and log is not None:
             targets.append((None, log))
         if not options.same_items:

@@ -1,7 +1,7 @@
-"""From what the user names to what there is to examine: dumps, models, runs, text data and logs.
+"""Open what the user names: dumps, models, runs, text data and logs.
 
-What is in a source is decided here: its embeddings as they are stored, the model that was trained, its rows of text,
-its log. All other parts follow from these.
+This file decides what a source has: its embeddings as stored, its trained model, its rows of text, its log. All other
+parts follow from these.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .rows_beside import add_rows
 
 
 def open_patient(target: Any, options: Options, log: Path | str | None = None) -> Patient:
-    """Return what there is to examine of a source.
+    """Return the patient of a source.
 
     Args:
         target: path or name of a source, a data file or its spec; embeddings, or arrays by name; None: the log alone.
@@ -46,7 +46,7 @@ def open_patient(target: Any, options: Options, log: Path | str | None = None) -
         log: of the training that made it.
 
     Raises:
-        InputError: nothing is there, or what is there cannot be read.
+        InputError: the source does not exist, or cannot be read.
     """
     patient = _open(target, options)
     if options.objective is not None:
@@ -57,7 +57,7 @@ def open_patient(target: Any, options: Options, log: Path | str | None = None) -
         patient.given[TrainingLog] = lambda: read_log(Path(log), dict(options.columns))
         if target is None:
             patient.name = show_path(log)
-            patient.part(TrainingLog)  # so that a log that cannot be read is an error
+            patient.part(TrainingLog)  # an unreadable log is an error at once
     return patient
 
 
@@ -79,7 +79,7 @@ def _open(target: Any, options: Options) -> Patient:
 
 
 def _of_captions(arrays: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return arrays of images and captions as those of any two sides, and what these are called."""
+    """Return arrays of images and captions as queries and documents, and the names of the sides."""
     by_name = dict(arrays)
     owner = by_name.pop("caption_image", None)
     if owner is not None and "positives" not in by_name:
@@ -112,7 +112,7 @@ def _open_path(target: str, options: Options) -> Patient:
 
 
 def _open_run(target: str, path: Path, options: Options) -> Patient:
-    """Return a patient of a run folder, its log and all its checkpoints."""
+    """Return the patient of a run folder, with its log and all its checkpoints."""
     run, patient = Run(path), Patient(target, options, run=path)
     recipe = read_recipe(run.config)
     patient.stated_batch_size, patient.objective_spec = recipe.batch_size, recipe.objective or None
@@ -127,12 +127,12 @@ def _open_run(target: str, path: Path, options: Options) -> Patient:
 
 
 def _add_model(patient: Patient, file: Path, path: Path) -> Patient:
-    """Add a checkpoint that lossscope wrote, and its embeddings.
+    """Add a checkpoint of lossscope and its embeddings.
 
     Args:
         patient: new, or that of a run.
         file: of the checkpoint.
-        path: that the user named: the file, or the run folder.
+        path: the file or run folder that the user named.
 
     Raises:
         InputError: a damaged file, or data that cannot be read.
@@ -155,12 +155,12 @@ def _add_model(patient: Patient, file: Path, path: Path) -> Patient:
 
 
 def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None = None) -> Patient:
-    """Return a patient of the embeddings or similarities of a split, as they are stored.
+    """Return a patient of the stored embeddings or similarities of a split.
 
     Args:
         split: read with `raw`.
         options: of the user.
-        patient: that they are added to; None: a new one.
+        patient: the patient to add them to; None: a new patient.
     """
     patient = patient or Patient(split.name, options)
     patient.given[SplitEmbeddings] = split
@@ -172,7 +172,7 @@ def of_split(split: SplitEmbeddings, options: Options, patient: Patient | None =
 
 
 def _open_texts(target: str, options: Options) -> Patient:
-    """Return a patient of rows of text, which need no model."""
+    """Return a patient of rows of text, without a model."""
     is_named = ":" in target or target.replace("-", "_").lower() in names("datasets")
     if not (location_exists(target) or is_url(target) or is_named):
         raise InputError(

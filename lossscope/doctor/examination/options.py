@@ -1,4 +1,4 @@
-"""What the user says of the sources that are examined."""
+"""What the user states about the examined sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lossscope.core.choices import SOURCE, Choice, require_choices
 from lossscope.core.request import Request
 from lossscope.errors import InputError, OptionError
 
-_OF_ENGINE = ("sharded", "mode", "mode_seed", "raw")  # how sources are read for other purposes
+_OF_ENGINE = ("sharded", "mode", "mode_seed", "raw")  # options of other readers
 
 
 def _read_columns(typed: tuple[str, ...]) -> dict[str, str]:
@@ -25,7 +25,7 @@ def _read_columns(typed: tuple[str, ...]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Options:
-    """Options of an examination; those that are given override what a source says of itself.
+    """Options of an examination; they override what a source says of itself.
 
     Raises OptionError for values out of range.
     """
@@ -34,7 +34,7 @@ class Options:
     objective: Annotated[
         str | None, Choice(None, "What it was trained with, where it does not say so.", names="objectives")
     ] = None
-    # None: that of the training, else 128
+    # None: the batch size of the training, else 128
     batch_size: Annotated[
         int | None, Choice(None, "Pairs of a batch.", shown="that of the training, else 128", low=1)
     ] = None
@@ -42,7 +42,7 @@ class Options:
         tuple[str, ...],
         Choice(None, "Training data, or a dump of it, that may not share an item with a source; repeat."),
     ] = ()
-    # the same items as the model before this training has them
+    # the same items, encoded by the model before this training
     before: Annotated[
         str | None,
         Choice(None, "Dump of the same items from the model before this training, whose recall is compared."),
@@ -83,19 +83,19 @@ class Options:
 
         Raises InputError for a name that neither has.
         """
-        own = [item.name for item in fields(cls) if item.name != "source"]
-        known = [*own, *(item.name for item in fields(Request) if item.name not in (*own, *_OF_ENGINE))]
+        names = [item.name for item in fields(cls) if item.name != "source"]
+        known = [*names, *(item.name for item in fields(Request) if item.name not in (*names, *_OF_ENGINE))]
         unknown = next((name for name in options if name not in known), None)
         if unknown is not None:
             raise InputError(f"options of doctor must be of {', '.join(known)}; got {unknown!r}")
-        source = Request(**{name: value for name, value in options.items() if name not in own})
-        return cls(**{name: value for name, value in options.items() if name in own}, source=source)
+        source = Request(**{name: value for name, value in options.items() if name not in names})
+        return cls(**{name: value for name, value in options.items() if name in names}, source=source)
 
     def request(self, split: str | None = None) -> Request:
         """Return how a source is read: rows as they are stored.
 
         Args:
-            split: None: the one of the options.
+            split: None: the split of the options.
         """
-        cache = self.source.cache and not self.same_items  # a cache has one encoding of an item
+        cache = self.source.cache and not self.same_items  # a cache holds a single encoding of an item
         return replace(self.source, split=split or self.source.split, raw=True, cache=cache)

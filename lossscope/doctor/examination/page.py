@@ -25,11 +25,11 @@ def write(result: Diagnosis, out: Path) -> Path:
 
     Args:
         result: of an examination.
-        out: folder, new or that of an earlier page.
+        out: a new folder, or the folder of an earlier page.
     """
     with style.screen():
         sections = [*finding_sections(result), _looked_for(result)]
-    names = ", ".join(one.source for one in result.examinations)
+    names = ", ".join(examination.source for examination in result.examinations)
     lead = (
         f"{states_of(result)} What is wrong, with proof, and what to do: the likeliest cause first, its symptoms under "
         "it."
@@ -39,29 +39,42 @@ def write(result: Diagnosis, out: Path) -> Path:
 
 
 def finding_sections(result: Diagnosis) -> list[Section]:
-    """Return a section for each finding; its picture is drawn in the style that is set."""
+    """Return a section for each finding; pictures use the current style."""
     return [
-        _section(finding, one, _title(finding, one, result), f"-{place}" if len(result.examinations) > 1 else "")
-        for place, one in enumerate(result.examinations, start=1)
-        for finding in one.findings
+        _section(
+            finding,
+            examination,
+            _title(finding, examination, result),
+            f"-{number}" if len(result.examinations) > 1 else "",
+        )
+        for number, examination in enumerate(result.examinations, start=1)
+        for finding in examination.findings
     ]
 
 
 def sentences_of(result: Diagnosis) -> tuple[Sentence, ...]:
     """Return each finding in a sentence, and the verdict on each source that has none."""
     findings = (
-        Sentence(f"{finding.severity.capitalize()}{_of(one, result)}: {finding.title}.", _title(finding, one, result))
-        for one in result.examinations
-        for finding in one.findings
+        Sentence(
+            f"{finding.severity.capitalize()}{_of(examination, result)}: {finding.title}.",
+            _title(finding, examination, result),
+        )
+        for examination in result.examinations
+        for finding in examination.findings
     )
-    verdicts = (Sentence(f"{one.source}: {verdict_of(one)}", "") for one in result.examinations if not one.findings)
+    verdicts = (
+        Sentence(f"{examination.source}: {verdict_of(examination)}", "")
+        for examination in result.examinations
+        if not examination.findings
+    )
     return (*findings, *verdicts)
 
 
 def states_of(result: Diagnosis) -> str:
-    """Return a sentence on what is known of each source."""
+    """Return a sentence about the state of each source."""
     return " ".join(
-        f"{one.source}: {state_line(one.state) or 'nothing of its state is known'}." for one in result.examinations
+        f"{examination.source}: {state_line(examination.state) or 'lossscope could not read its state'}."
+        for examination in result.examinations
     )
 
 
@@ -83,8 +96,8 @@ def _section(finding: Finding, examination: Examination, title: str, suffix: str
         paragraphs.append(f"It explains: {', '.join(finding.explains)}.")
     if finding.examples:
         paragraphs.append(f"Such as: {'; '.join(finding.examples)}.")
-    advice = (f"{one.text}{f' {one.command}' if one.command else ''}" for one in finding.advice)
-    paragraphs += [f"What to do: {text}" for text in advice]
+    for advice in finding.advice:
+        paragraphs.append(f"What to do: {advice.text}{f' {advice.command}' if advice.command else ''}")
     paragraphs.append(f"Source: {finding.reference}.")
     picture = draw(finding, examination.patient, suffix) if examination.patient is not None else None
     items: tuple[Item, ...] = (
@@ -96,12 +109,12 @@ def _section(finding: Finding, examination: Examination, title: str, suffix: str
 def _evidence(finding: Finding, suffix: str) -> Table:
     rows = tuple(
         (
-            Cell(text=one.statistic),
-            Cell(text=f"{one.value:.4g}"),
-            Cell(text="" if one.threshold is None else f"{one.threshold:.4g}"),
-            Cell(text=_healthy(one.healthy)),
+            Cell(text=evidence.statistic),
+            Cell(text=f"{evidence.value:.4g}"),
+            Cell(text="" if evidence.threshold is None else f"{evidence.threshold:.4g}"),
+            Cell(text=_healthy(evidence.healthy)),
         )
-        for one in finding.evidence
+        for evidence in finding.evidence
     )
     columns = (("", "number"), ("", "value"), ("", "threshold"), ("", "healthy"))
     return Table(f"evidence-{finding.id}{suffix}", f"The numbers that prove {finding.id}.", columns, rows)
@@ -114,14 +127,14 @@ def _healthy(bounds: tuple[float | None, float | None]) -> str:
 
 def _looked_for(result: Diagnosis) -> Section:
     rows = [
-        (Cell(text=one.source), Cell(text=id), Cell(text=reason or "checked"))
-        for one in result.examinations
+        (Cell(text=examination.source), Cell(text=id), Cell(text=reason or "checked"))
+        for examination in result.examinations
         for id, reason in [
-            *((id, "") for id in one.checked),
-            *((missed.id, missed.reason) for missed in one.not_checked),
+            *((id, "") for id in examination.checked),
+            *((missed.id, missed.reason) for missed in examination.not_checked),
         ]
     ]
     columns = (("", "source"), ("", "id"), ("", "what was done"))
     table = Table("looked-for", "What was checked, and what could not be.", columns, tuple(rows))
-    number = sum(len(one.checked) for one in result.examinations)
+    number = sum(len(examination.checked) for examination in result.examinations)
     return Section("What was checked", f"{number} checks ran.", (), (table,))

@@ -1,4 +1,4 @@
-"""The picture that proves a finding: the curve beside guessing, the spectrum beside its null, the hubs, the pairs."""
+"""Draw the picture that proves a finding: the curve and guessing, the spectrum and its null, the hubs, the pairs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from ..parts.patient import Patient
 from ..parts.spectrum import Spectrum, null_values
 from ..types import Finding
 
-_NEGATIVES = 20_000  # that are drawn
+_NEGATIVES = 20_000  # drawn at most
 
 
 def draw(finding: Finding, patient: Patient, suffix: str = "") -> Picture | None:
-    """Return the picture that proves a finding; None for those that numbers alone prove.
+    """Return the picture that proves a finding; None where numbers alone prove it.
 
     Args:
         finding: of the patient.
@@ -52,7 +52,7 @@ def _curve(finding: Finding, patient: Patient) -> Picture:
         guess = curve.nearest_guess(0.5)
         if guess is not None and (guess.is_certain or finding.id == "no-learning"):
             rows = rows.assign(guess=guess.value, guess_name=guess.name)
-    caption = "Loss against steps; dashed, where it is known, what equal similarities cost."
+    caption = "Loss against steps; the dashed line, where known, is the loss of equal similarities."
     return _picture(finding, "curve", caption, loss_guess, rows)
 
 
@@ -66,14 +66,15 @@ def _spectrum(finding: Finding, patient: Patient) -> Picture:
     parts.append(
         pd.DataFrame({"side": "isotropic", "index": np.arange(len(null)), "value": null / np.sqrt(sides[0].n)})
     )
-    caption = f"Spread of {sides[0].n:,} centred embeddings over {sides[0].d} dimensions, beside isotropic ones."
+    caption = f"Spread of {sides[0].n:,} centred embeddings over {sides[0].d} dimensions, beside isotropic vectors."
     return _picture(finding, "spectrum", caption, spectrum, pd.concat(parts, ignore_index=True))
 
 
 def _hubs(finding: Finding, patient: Patient) -> Picture:
     hubs = patient.part(Hubs).directions
     rows = pd.concat(
-        [pd.DataFrame({"label": one.label, "count": one.firsts.astype(np.float64)}) for one in hubs], ignore_index=True
+        [pd.DataFrame({"label": direction.label, "count": direction.firsts.astype(np.float64)}) for direction in hubs],
+        ignore_index=True,
     )
     return _picture(finding, "hubs", "How many queries have each candidate as their nearest.", hubness, rows)
 
@@ -89,7 +90,7 @@ def _pairs(finding: Finding, patient: Patient) -> Picture:
     rows = pd.concat(
         [pd.DataFrame({"kind": kind, "cosine": values}) for kind, values in kinds.items()], ignore_index=True
     )
-    caption = f"Cosines of {alignment.pairs:,} pairs, of their hardest negatives, and of all others."
+    caption = f"Cosines of {alignment.pairs:,} pairs, of their hardest negatives, and of all other negatives."
     return _picture(finding, "pairs", caption, cosines, rows[np.isfinite(rows["cosine"])])
 
 

@@ -1,4 +1,4 @@
-"""Proof by cure: each finding is undone on the frozen vectors, and what is still found then has another cause."""
+"""Prove by cure: undo each finding on the frozen vectors; what is still found then has another cause."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ from ..types import Cure, Finding
 from .open_source import of_split
 
 _RECALL = "recall@1"
-_SMALL = 0.02  # of recall@1: what a cure restores below it is nothing
+_SMALL = 0.02  # of recall@1: a cure that restores less restores nothing
 
 
 @dataclass(frozen=True)
 class Proofs:
-    """Findings with their cures, and which others went and stayed with them."""
+    """Findings with their cures, and which other findings went or stayed with each cure."""
 
     findings: tuple[Finding, ...]
-    gone: Mapping[str, frozenset[str]] = field(default_factory=dict)  # id of the cause -> ids that are not found then
-    stayed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # -> ids that still are
+    gone: Mapping[str, frozenset[str]] = field(
+        default_factory=dict
+    )  # id of the cause -> ids that are not found after its cure
+    stayed: Mapping[str, frozenset[str]] = field(default_factory=dict)  # id of the cause -> ids that are still found
 
 
 def prove(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check]) -> Proofs:
-    """Undo each finding that can be undone, and look for the others again.
+    """Undo each finding that can be undone, and look for the other findings again.
 
     Args:
-        patient: that was examined.
-        found: in it.
-        checks: id -> check that found it.
+        patient: the examined source.
+        found: its findings.
+        checks: id -> check.
     """
     proven: list[Finding] = []
     gone, stayed = dict[str, frozenset[str]](), dict[str, frozenset[str]]()
-    shown: Sequence[str] | None = None  # computed where a cure has restored something
+    shown: Sequence[str] | None = None  # computed once a cure restores something
     for finding in found:
         tried = [_try(patient, remedy) for remedy in _remedies(checks[finding.id], patient)]
         tried = [trial for trial in tried if trial.cure is not None]
@@ -58,7 +60,7 @@ def prove(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check
 
 
 def _remedies(check: Check, patient: Patient) -> Sequence[Remedy]:
-    """Return ways to undo a finding; none where the source has no vectors, as of a log."""
+    """Return ways to undo a finding; none where the source has no vectors, such as a log."""
     try:
         return check.remedies(patient)
     except Missing:
@@ -67,7 +69,7 @@ def _remedies(check: Check, patient: Patient) -> Sequence[Remedy]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """A remedy that was tried."""
+    """A remedy and its result."""
 
     what: str
     cure: Cure | None
@@ -75,7 +77,7 @@ class _Trial:
 
     @property
     def gain(self) -> float:
-        """Share that it restores; of recall@1 the gain itself."""
+        """Share that the remedy restores; for recall@1 the gain itself."""
         if self.cure is None:
             return 0.0
         return self.cure.after - self.cure.before if self.cure.statistic.startswith(_RECALL) else self.cure.restored
@@ -90,7 +92,7 @@ def _try(patient: Patient, remedy: Remedy) -> _Trial:
 
 
 def patient_after(patient: Patient, split: SplitEmbeddings) -> Patient:
-    """Return a patient of other vectors or pairs that was trained in the same way."""
+    """Return a patient with other vectors or pairs and the same training."""
     cured = Patient(
         patient.name, patient.options, patient.objective_spec, patient.stated_batch_size, patient.sides,
         patient.recipe, is_held_out=patient.is_held_out, epoch=patient.epoch, steps=patient.steps,
@@ -99,7 +101,7 @@ def patient_after(patient: Patient, split: SplitEmbeddings) -> Patient:
 
 
 def _shown_by_sample(patient: Patient, found: Sequence[Finding], checks: Mapping[str, Check]) -> Sequence[str]:
-    """Return the ids that the sample shows on which cures are tried: its rows are finite, and of unit length."""
+    """Return the ids found in the sample for cures, whose rows are finite and of unit length."""
     if not patient.has(Items):
         return ()
     sample = patient_after(patient, patient.part(Items).split)
@@ -107,7 +109,7 @@ def _shown_by_sample(patient: Patient, found: Sequence[Finding], checks: Mapping
 
 
 def _is_found(check: Check, patient: Patient) -> bool | None:
-    """Return whether a check finds it; None where it cannot look."""
+    """Return whether a check has a finding; None where it cannot run."""
     try:
         return check.examine(patient) is not None
     except Missing:
@@ -115,7 +117,7 @@ def _is_found(check: Check, patient: Patient) -> bool | None:
 
 
 def _recall_restored(patient: Patient, cured: Patient, what: str) -> Cure | None:
-    """Return recall@1 before and after, of the direction that gains most; None where either is not known."""
+    """Return recall@1 before and after, in the direction that gains most; None where either is unknown."""
     if not patient.has(Alignment) or not cured.has(Alignment):
         return None
     pairs = zip(patient.part(Alignment).directions, cured.part(Alignment).directions, strict=True)
@@ -128,7 +130,7 @@ def _possible(direction: DirectionAlignment, after: float) -> float:
 
 
 def _with_possible(finding: Finding, best: float) -> Finding:
-    """Return a finding whose cure is compared with the best of all cures of the same statistic."""
+    """Return a finding whose cure knows the best value that any cure of the same statistic reached."""
     cure = finding.cure
     if cure is None or not cure.statistic.startswith(_RECALL):
         return finding

@@ -1,4 +1,4 @@
-"""Rows of text beside a model: those of its data set, as they are in their files and not as a reader cleaned them."""
+"""Read the rows of text of a model's data set, as they are in their files and not as a reader cleaned them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..parts.patient import Patient
 from ..parts.texts import Texts
 
 _NONE = "its data set has no text rows"
-_WHOLE = "all"  # the split of a file that is cut by a hash: its rows are looked at together, as they are in the file
+_WHOLE = "all"  # for a file whose splits follow from a hash: all rows, as they are in the file
 
 
 def add_rows(patient: Patient, spec: str | None) -> None:
-    """Add the rows of the data set of a model, which are read when they are first needed.
+    """Add the rows of a model's data set; they are read when first needed.
 
     Args:
         patient: with a model.
@@ -35,7 +35,7 @@ def add_rows(patient: Patient, spec: str | None) -> None:
 
 
 def _read(patient: Patient, spec: str) -> Texts:
-    """Return what the rows have of each fault. Raises Missing where they are no texts, or cannot be read."""
+    """Return the faults of the rows. Raises Missing where they are not texts, or cannot be read."""
     if not is_trusted(spec):
         raise Missing("its data set is Python code that is not trusted; --trust-code reads it")
     options = patient.options
@@ -47,12 +47,12 @@ def _read(patient: Patient, spec: str) -> Texts:
         patient.notices += report.notes
         return Texts(spec, report)
     except InputError as error:
-        patient.notices.append(f"the rows of {spec} were not looked at: {error}")
+        patient.notices.append(f"the rows of {spec} were not checked: {error}")
         raise Missing(f"the rows of its data set cannot be read: {error}") from None
 
 
 def _rows_of(dataset: Any, name: str) -> RowSource:
-    """Return the rows of a split; of a file that is cut all of them. Raises Missing where they are no texts."""
+    """Return the rows of a split, or all rows of a file with hashed splits. Raises Missing where they are not texts."""
     if isinstance(dataset, RowDataset):
         return dataset.row_source(_WHOLE if _WHOLE in dataset.splits() else name)  # type: ignore[attr-defined]
     split = dataset.split(name)

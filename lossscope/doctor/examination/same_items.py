@@ -1,4 +1,4 @@
-"""Two sources as two encodings of the same items: `lossscope doctor a.npz b.npz --same-items`."""
+"""Compare two encodings of the same items: `lossscope doctor a.npz b.npz --same-items`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..parts.alignment import LEAST, choose_pairs
 from ..parts.encodings import Encodings, SideEncodings, compare
 from ..parts.patient import Patient
 
-_BY_CHANCE = 0.05  # of the AUC above 0.5, or three standard errors, below which encodings have nothing in common
+_BY_CHANCE = 0.05  # AUC above 0.5, or three standard errors, below which encodings have nothing in common
 
 
 def compare_patients(patients: Sequence[Patient]) -> None:
-    """Add to the first of two patients what the encoding of the second shows beside its own.
+    """Add to the first of two patients the encodings of both.
 
-    Raises InputError for another number of sources, and where they are not of the same items.
+    Raises InputError for another number of sources, and where their items differ.
     """
     if len(patients) != 2:
         raise InputError(
@@ -33,15 +33,15 @@ def compare_patients(patients: Sequence[Patient]) -> None:
     _require_same(first, second, names)
     sides = (first.images, second.images), (first.captions, second.captions)
     found = []
-    for side, (one, other) in enumerate(sides[: 1 if first.relations.one_set else 2]):
-        assert one is not None
-        assert other is not None
+    for side, (vectors, other_vectors) in enumerate(sides[: 1 if first.relations.one_set else 2]):
+        assert vectors is not None
+        assert other_vectors is not None
         name, ids = (first.sides.first, first.image_ids) if side == 0 else (str(first.sides.second), first.caption_ids)
-        found.append(SideEncodings(plural(name), ids, one, other))
+        found.append(SideEncodings(plural(name), ids, vectors, other_vectors))
         _require_alike(found[-1], names)
     stated = names.map(lambda name: f"in {name}")
     patients[0].given[Encodings] = Encodings(stated, tuple(found), *_recall(first, second, stated))
-    patients[1].missing[Encodings] = f"it is compared with {names.i2t}, where the finding stands"
+    patients[1].missing[Encodings] = f"it is compared with {names.i2t}, which has the finding"
 
 
 def _embeddings(patient: Patient) -> SplitEmbeddings:
@@ -63,11 +63,13 @@ def _require_same(first: SplitEmbeddings, second: SplitEmbeddings, names: Pair[s
         (first.sides.first, first.images, second.images, first.image_ids, second.image_ids),
         (str(first.sides.second), first.captions, second.captions, first.caption_ids, second.caption_ids),
     )
-    for side, one, other, ids, other_ids in pairs[: 1 if first.sides.is_one_set else 2]:
-        assert one is not None
-        assert other is not None
-        if one.shape != other.shape:
-            shapes = " and ".join(f"{tuple(x.shape)} of {name}" for x, name in zip((one, other), names, strict=True))
+    for side, vectors, other_vectors, ids, other_ids in pairs[: 1 if first.sides.is_one_set else 2]:
+        assert vectors is not None
+        assert other_vectors is not None
+        if vectors.shape != other_vectors.shape:
+            shapes = " and ".join(
+                f"{tuple(x.shape)} of {name}" for x, name in zip((vectors, other_vectors), names, strict=True)
+            )
             raise InputError(f"--same-items needs as many {plural(side)} of one width in both sources; got {shapes}")
         row = next((row for row, (a, b) in enumerate(zip(ids, other_ids, strict=True)) if a != b), None)
         if row is not None:
@@ -78,11 +80,11 @@ def _require_same(first: SplitEmbeddings, second: SplitEmbeddings, names: Pair[s
 
 
 def _require_alike(side: SideEncodings, names: Pair[str]) -> None:
-    """Raise InputError where an item is no more like itself than like others: they are others, or of another model."""
+    """Raise InputError where an item is as near to others as to itself: the items or the models differ."""
     if 1 - side.usual > side.rounding and side.auc < 0.5 + max(_BY_CHANCE, 3 / math.sqrt(12 * len(side.ids))):
         raise InputError(
             f"--same-items needs two encodings of the same {side.name} by one model; of {names.i2t} and {names.t2i} an "
-            f"item is nearer to itself than to another one with probability {side.auc:.2f}, as by guessing: their "
+            f"item is nearer to itself than to another item with probability {side.auc:.2f}, as by guessing: their "
             "order differs, or their model"
         )
 

@@ -1,4 +1,4 @@
-"""What can be said of a source: findings, no problem found, cannot explain, or too little to judge."""
+"""Judge a source: findings, no problem found, cannot explain, or too little to judge."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from ..parts.texts import Texts
 from ..types import Finding
 
 Verdict = Literal["findings", "no problem found", "cannot explain", "too little to judge"]
-_TIMES_CHANCE = 5.0  # of recall@1, up to which a model has learnt next to nothing
+_TIMES_CHANCE = 5.0  # of recall@1, up to which a model has learnt almost nothing
 _AUC = 0.7  # below which positives are hardly above negatives; trained models of the wall have 0.8 and more
 _BELOW_START = 0.9  # of a validation recall to its first one
 _UNMOVED = 0.98  # of the loss at the end to that at the start
 _FALLS = -0.01  # of the loss in its last third, above which it no longer falls
-_HALF_WAY = 0.5  # from guessing to perfect pairs; healthy trainings of the wall that are not there still fall
+_HALF_WAY = 0.5  # from guessing to perfect pairs; healthy trainings of the wall below it still fall
 _FOUND = 0.5  # recall@1
 
 
 class NotChecked(NamedTuple):
-    """A finding that could not be looked for."""
+    """A finding whose check could not run."""
 
     id: str
     reason: str
-    need: str = ""  # what would have it, in a few words; empty where nothing would
-    is_too_little: bool = False  # whether the source has it, and too little of it
+    need: str = ""  # what the check needs, in a few words; empty where nothing helps
+    is_too_little: bool = False  # whether the source has it, but too little
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict, what is bad without an explanation, and what could explain it."""
+    """A verdict, faults without an explanation, and what could explain them."""
 
     verdict: Verdict
     unexplained: tuple[str, ...] = ()
@@ -50,14 +50,14 @@ def judge(
     not_checked: Sequence[NotChecked],
     is_state_known: bool,
 ) -> Judgement:
-    """Return what can be said of a source.
+    """Return the judgement of a source.
 
     Args:
         patient: that was examined.
-        findings: those that are listed.
-        checked: ids that were looked for.
-        not_checked: those that were not.
-        is_state_known: whether anything can be said before a verdict: recall, a loss, rows.
+        findings: the listed findings.
+        checked: ids of the checks that ran.
+        not_checked: those of the checks that could not run.
+        is_state_known: whether a recall, a loss or rows are known.
     """
     if any(finding.is_alarm for finding in findings):
         return Judgement("findings")
@@ -80,12 +80,12 @@ def _unexplained(patient: Patient) -> Iterator[str]:
         elif best.is_far_below_auc:
             yield (
                 f"recall@1 {best.label} is {best.recall:.1%}, and an AUC of {best.auc:.3f} usually comes with "
-                f"{best.implied_recall:.0%}: items are told from most others, and not from those near them"
+                f"{best.implied_recall:.0%}: the model separates an item from most others, but not from those near it"
             )
         if best.recall < _FOUND and patient.has(Spectrum):
             narrowest = min(side.mean_cosine for side in patient.part(Spectrum).sides)
             if narrowest >= NARROW:
-                yield f"different items have a mean cosine of {narrowest:.2f} and more, as of a model that collapses"
+                yield f"different items have a mean cosine of {narrowest:.2f} and more, as in a model that collapses"
     if patient.has(Start):
         starts = patient.part(Start).recalls
         for direction in patient.part(Alignment).directions:
@@ -119,7 +119,7 @@ def _of_curve(curve: Curve, has_pairs: bool, is_found: bool) -> Iterator[str]:
 
 
 def _bring(patient: Patient) -> Iterator[str]:
-    """Yield what could explain it, as far as the source lacks it."""
+    """Yield what the source lacks that could explain its state."""
     if not patient.has(TrainingLog):
         yield "the log of its training (--log)"
     if not patient.has(TrainedWith):

@@ -1,4 +1,4 @@
-"""The verdict of an examination in words, and what further checks need."""
+"""Write the verdict of an examination in words, and what further checks need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _NEEDS = 4  # of further checks that are named
 
 
 def verdict_of(examination: Examination) -> str:
-    """Return what can be said of a source, and what would tell more."""
+    """Return the verdict on a source, and what would tell more."""
     checks, judgement = f"in {len(examination.checked)} checks", examination.judgement
     more = f"; {rest}" if (rest := needs_of(examination)) else ""
     if judgement.verdict == "too little to judge":
@@ -28,7 +28,7 @@ def verdict_of(examination: Examination) -> str:
 
 
 def counted(examination: Examination) -> str:
-    """Return how many findings there are of each severity; empty without any."""
+    """Return the number of findings of each severity; empty without findings."""
     counts = [
         (severity, sum(f.severity == severity for f in examination.findings))
         for severity in ("error", "warning", "note")
@@ -37,7 +37,7 @@ def counted(examination: Examination) -> str:
 
 
 def needs_of(examination: Examination) -> str:
-    """Return what further checks need, that of most of them first."""
+    """Return what further checks need, the commonest need first."""
     needs = Counter(missed.need for missed in examination.not_checked if missed.need)
     if not needs:
         return ""

@@ -76,11 +76,11 @@ def step_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
         return pd.DataFrame({"step": np.empty(0, np.float64), "loss": np.empty(0, np.float64)})
     steps, losses = curves["loss"]
     frame = pd.DataFrame({"step": steps, "loss": losses})
-    for field, (own, values) in curves.items():
+    for field, (logged_at, values) in curves.items():
         if field != "loss":
-            rows = (np.searchsorted(steps, own, side="right") - 1).clip(0)
+            rows = (np.searchsorted(steps, logged_at, side="right") - 1).clip(0)
             placed = np.full(len(steps), np.nan)
-            is_exact = steps[rows] == own
+            is_exact = steps[rows] == logged_at
             placed[rows[~is_exact]] = values[~is_exact]
             placed[rows[is_exact]] = values[is_exact]
             frame[field] = placed

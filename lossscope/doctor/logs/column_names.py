@@ -58,13 +58,13 @@ class ColumnNames:
         """Return how good a name is, the smaller the better; None: it means something else."""
         if parts.split not in self.splits or (self.direction is not None and parts.direction != self.direction):
             return None
-        for place, quantity in enumerate(self.quantities):
+        for position, quantity in enumerate(self.quantities):
             match = re.fullmatch(rf"(?:(?P<prefix>\w+)_)?(?:{quantity})", parts.quantity)
             prefix = match["prefix"] if match else None
             words = prefix.split("_") if prefix else []
             if match and (self.with_prefix or not words) and _OTHER_TASKS.isdisjoint(words):
                 is_one_of_many = bool(words) and "mean" not in words
-                return (int(is_one_of_many), place, int(parts.direction == "second"), len(words), *parts.preference)
+                return (int(is_one_of_many), position, int(parts.direction == "second"), len(words), *parts.preference)
         return None
 
 

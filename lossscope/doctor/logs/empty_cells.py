@@ -28,7 +28,7 @@ def with_nan_losses(table: LogTable, loss: str) -> tuple[LogTable, tuple[str, ..
     rows = np.concatenate([cells.rows, empty])
     values = [*cells.values, *(["nan"] * len(empty))]
     order = np.argsort(rows, kind="stable")
-    filled = Cells(rows[order], [values[place] for place in order])
+    filled = Cells(rows[order], [values[index] for index in order])
     notice = f"{loss} is empty in {len(empty)} rows that log a step, as pandas writes NaN: they count as NaN"
     return replace(table, cells={**table.cells, loss: filled}), (notice,)
 

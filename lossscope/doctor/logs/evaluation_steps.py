@@ -19,14 +19,14 @@ def epochs_to_steps(evaluations: pd.DataFrame, steps: pd.DataFrame) -> tuple[pd.
         evaluations: with a column `step`.
         steps: of the training.
     """
-    places = evaluations["step"].to_numpy(dtype=np.float64)
-    first = places[0] if len(places) else 0.0
-    last, of_training = places.max(initial=0.0), float(steps["step"].max())
-    consecutive = np.array_equal(places, np.arange(len(places)) + first) and first in (0, 1) and last > 0
-    if not consecutive or of_training < 2 * last or len(steps) < len(places):
+    evaluated = evaluations["step"].to_numpy(dtype=np.float64)
+    first = evaluated[0] if len(evaluated) else 0.0
+    last, of_training = evaluated.max(initial=0.0), float(steps["step"].max())
+    consecutive = np.array_equal(evaluated, np.arange(len(evaluated)) + first) and first in (0, 1) and last > 0
+    if not consecutive or of_training < 2 * last or len(steps) < len(evaluated):
         return evaluations, ()
     notice = f"evaluations are at 1, 2, 3, ... while training has {of_training:g} steps: they are taken to be at epochs"
-    return evaluations.assign(step=places * of_training / last), (notice,)
+    return evaluations.assign(step=evaluated * of_training / last), (notice,)
 
 
 def average_directions(evaluations: pd.DataFrame) -> tuple[pd.DataFrame, Sequence[str]]:
@@ -34,7 +34,7 @@ def average_directions(evaluations: pd.DataFrame) -> tuple[pd.DataFrame, Sequenc
     if "val_recall" in evaluations or not {*_DIRECTIONS} <= {*evaluations.columns}:
         return evaluations, ()
     mean = (evaluations[_DIRECTIONS[0]] + evaluations[_DIRECTIONS[1]]) / 2
-    place = evaluations.columns.get_loc(_DIRECTIONS[0])
+    position = evaluations.columns.get_loc(_DIRECTIONS[0])
     filled = evaluations.copy()
-    filled.insert(int(str(place)), "val_recall", mean)
+    filled.insert(int(str(position)), "val_recall", mean)
     return filled, ("val_recall is the mean of both directions",)

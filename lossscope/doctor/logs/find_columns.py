@@ -90,7 +90,7 @@ def _best(field: str, names: Sequence[str], file: str) -> str | None:
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:
-    normal = {normal_name(one): one for one in reversed(words)}
+    normal = {normal_name(known): known for known in reversed(words)}
     near = difflib.get_close_matches(normal_name(word), normal, n=1, cutoff=0.5)
     return f"; did you mean {normal[near[0]]!r}?" if near else ""
 

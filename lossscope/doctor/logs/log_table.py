@@ -39,7 +39,7 @@ class LogTable:
     name: str  # of the file, for messages
     length: int  # number of rows
     cells: Mapping[str, Cells]  # name in the file -> cells, of columns that are not empty
-    place: Callable[[int], str]  # of a row, for messages: `line 7`
+    where: Callable[[int], str]  # of a row, for messages: `line 7`
     has_empty_cells: bool = (
         False  # whether the file has a cell for each row and column, so that NaN may be an empty one
     )
@@ -62,20 +62,20 @@ class LogTable:
             except (ValueError, OverflowError):
                 pass
         raise InputError(
-            f"{name} in {self.place(row)} of {self.name} must be a number, nan, inf or empty; got {shorten(cell)}. "
+            f"{name} in {self.where(row)} of {self.name} must be a number, nan, inf or empty; got {shorten(cell)}. "
             "Correct the log there, or choose another column with --column"
         )
 
 
 def table_of_records(
-    records: Iterable[Mapping[str, object]], name: str, place: Callable[[int], str] = lambda row: f"row {row + 1}"
+    records: Iterable[Mapping[str, object]], name: str, where: Callable[[int], str] = lambda row: f"row {row + 1}"
 ) -> LogTable:
     """Return the table of records: a row each, with a cell for each key whose value is not absent.
 
     Args:
         records: name in the file -> text or number.
         name: of the file.
-        place: of a row, for messages.
+        where: of a row, for messages.
     """
     rows: dict[str, list[int]] = {}
     values: dict[str, list[object]] = {}
@@ -86,7 +86,7 @@ def table_of_records(
                 rows.setdefault(key, []).append(length - 1)
                 values.setdefault(key, []).append(value)
     cells = {key: Cells(np.array(rows[key], np.int64), values[key]) for key in rows}
-    return LogTable(name, length, cells, place)
+    return LogTable(name, length, cells, where)
 
 
 def is_absent(cell: object) -> bool:

@@ -56,8 +56,8 @@ def read_open_clip_log(path: Path, columns: Mapping[str, str] | None = None) -> 
 def _record(line: str) -> dict[str, float] | None:
     """Return the numbers of a line by their names; None for any other line."""
     if match := _TRAIN.search(line):
-        place = {"epochs": float(match[1]), "samples": float(match[2]), "per epoch": float(match[3])}
-        return {**{name: float(value) for name, value in _TRAINED.findall(match[4])}, **place}
+        progress = {"epochs": float(match[1]), "samples": float(match[2]), "per epoch": float(match[3])}
+        return {**{name: float(value) for name, value in _TRAINED.findall(match[4])}, **progress}
     if match := _EVALUATION.search(line):
         numbers = {f"val/{name}": float(value) for name, value in _EVALUATED.findall(match[2])}
         return {**numbers, "epochs": float(match[1])}

@@ -47,19 +47,19 @@ def read_printed_log(path: Path, columns: Mapping[str, str] | None = None) -> Tr
 
 def read_records(text: str) -> list[tuple[int, Record]]:
     """Return number of the line and pairs, of each line that has any; its place is in `batch` and `epoch`."""
-    places, records = LinePlaces(), list[tuple[int, Record]]()
+    positions, records = LinePlaces(), list[tuple[int, Record]]()
     for number, line in enumerate(text.splitlines(), 1):
         line = plain(line)
         if not line.strip():
             continue
         of_validation = is_validation(line)
         if not of_validation:
-            places.see(line)
+            positions.see(line)
         pairs = read_pairs(line, takes_mean=of_validation)
         if of_validation:
             pairs = {name if parse_name(name).split else f"val/{name}": value for name, value in pairs.items()}
         if pairs.keys() - {name for name in pairs if _is_place(name)}:
-            of_line = {_EPOCH: places.epoch, _BATCH: places.step}
+            of_line = {_EPOCH: positions.epoch, _BATCH: positions.step}
             records.append((number, {**{key: x for key, x in of_line.items() if x is not None}, **pairs}))
     return records
 
@@ -86,9 +86,9 @@ def _of_training(records: Sequence[tuple[int, Record]]) -> tuple[list[tuple[int,
     return counted, (f"the lines do not tell their steps apart: those with {commonest} are counted from 0",)
 
 
-def _tells_apart(rows: Sequence[Record], place: str) -> bool:
+def _tells_apart(rows: Sequence[Record], column: str) -> bool:
     """Return whether a place differs in at least half of the lines."""
-    return len({row.get(place) for row in rows} - {None}) >= max(len(rows) / 2, 1)
+    return len({row.get(column) for row in rows} - {None}) >= max(len(rows) / 2, 1)
 
 
 def _is_place(name: str) -> bool:

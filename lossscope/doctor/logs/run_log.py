@@ -93,8 +93,8 @@ def _read_table(path: Path, required: tuple[str, ...]) -> pd.DataFrame:
     if rows.empty:
         raise InputError(f"{show_path(path)} must have rows; it has none. Train for some steps")
     require_types(rows, types_of(rows.columns, {"objective"}), show_path(path))
-    places = rows[[name for name in required if name in _PLACES]]
-    if bool((places.isna() | ~np.isfinite(places) | (places % 1 != 0) | (places < 0)).any(axis=None)):
+    positions = rows[[name for name in required if name in _PLACES]]
+    if bool((positions.isna() | ~np.isfinite(positions) | (positions % 1 != 0) | (positions < 0)).any(axis=None)):
         raise InputError(f"epochs and steps of {show_path(path)} must be whole numbers in every row; they are not")
     return rows
 

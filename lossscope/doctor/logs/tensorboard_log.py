@@ -47,15 +47,15 @@ def event_files(path: Path) -> Sequence[tuple[Path, str]]:
     """
     if not path.is_dir():
         return [(path, "")]
-    own = [file for file in sorted(path.iterdir()) if is_event_file(file)]
-    if own:
-        return [(file, "") for file in own]
+    files = [file for file in sorted(path.iterdir()) if is_event_file(file)]
+    if files:
+        return [(file, "") for file in files]
     folders = sorted({file.parent for file in path.glob("**/*tfevents*") if is_event_file(file)})
     if not folders:
         raise InputError(f"{show_path(path)} must hold files events.out.tfevents.*; it has none. Give another folder")
     if len(folders) > 1 and not _are_splits(folders):
-        some = ", ".join(show_path(folder.relative_to(path)) for folder in folders[:5])
-        raise InputError(f"{show_path(path)} must hold one training; it has {len(folders)}: {some}. Give one of them")
+        names = ", ".join(show_path(folder.relative_to(path)) for folder in folders[:5])
+        raise InputError(f"{show_path(path)} must hold one training; it has {len(folders)}: {names}. Give one of them")
     prefixes = {folder: f"{folder.name}/" if len(folders) > 1 else "" for folder in folders}
     return [
         (file, prefix)
@@ -67,15 +67,18 @@ def event_files(path: Path) -> Sequence[tuple[Path, str]]:
 
 def _are_splits(folders: Sequence[Path]) -> bool:
     """Return whether folders beside each other are named after one split each."""
-    splits = [parse_name(f"{folder.name}/loss") for folder in folders]
-    named = all(one.split in ("train", "val") and one.quantity == "loss" for one in splits)
-    return named and len({one.split for one in splits}) == len(splits) and len({one.parent for one in folders}) == 1
+    names = [parse_name(f"{folder.name}/loss") for folder in folders]
+    is_named = all(parts.split in ("train", "val") and parts.quantity == "loss" for parts in names)
+    splits, parents = {parts.split for parts in names}, {folder.parent for folder in folders}
+    return is_named and len(splits) == len(names) and len(parents) == 1
 
 
 def _table(events: Sequence[ScalarEvent], name: str) -> LogTable:
     rows: dict[str, list[int]] = {}
     for row, event in enumerate(events):
         rows.setdefault(event.tag, []).append(row)
-    cells = {tag: Cells(np.array(own, np.int64), [events[row].value for row in own]) for tag, own in rows.items()}
+    cells = {
+        tag: Cells(np.array(of_tag, np.int64), [events[row].value for row in of_tag]) for tag, of_tag in rows.items()
+    }
     steps = Cells(np.arange(len(events), dtype=np.int64), [event.step for event in events])
     return LogTable(name, len(events), {**cells, _STEP: steps}, lambda row: f"event {row + 1}")

@@ -1,4 +1,4 @@
-"""How far above chance are positives? A sample of pairs, each query against the positives of all others."""
+"""How far above chance do positives rank? In a sample of pairs, each query meets the positives of all others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .patient import Patient
 from .vectors import draw_rows
 
 MOST = 2048  # pairs
-LEAST = 16  # pairs, below which chance cannot be told from learning
+LEAST = 16  # pairs; with fewer, learning cannot be told from chance
 _FAR_BELOW = 0.25  # of the recall that the AUC implies; trainings of the wall end with 0.35 and more
 _LEAST_FALL = 0.05  # of recall@1
 _NODES = 80  # of the quadrature over the positive
@@ -36,17 +36,17 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DirectionAlignment:
-    """Where positives stand among the candidates of one direction."""
+    """The ranks of positives among the candidates of one direction."""
 
     label: str  # of the direction, `i2t`
-    place: Floats  # (m,) share of the negatives above the positive, ties by half: uniform in [0, 1] by chance
-    first: Floats  # (m,) probability that the positive is ranked first, ties broken by lot
+    share_above: Floats  # (m,) share of the negatives above the positive, ties by half: uniform in [0, 1] by chance
+    first: Floats  # (m,) probability that the positive is ranked first, ties broken at random
     negatives: Floats  # (m,) number of negatives of each query
 
     @cached_property
     def auc(self) -> float:
         """Probability that a positive is above a negative; 0.5 by chance."""
-        return float(1 - self.place.mean())
+        return float(1 - self.share_above.mean())
 
     @cached_property
     def recall(self) -> float:
@@ -65,34 +65,34 @@ class DirectionAlignment:
 
     @property
     def is_far_below_auc(self) -> bool:
-        """Whether recall is below a quarter of what the AUC implies, by more than an error of it and a twentieth.
+        """Whether recall is below a quarter of what the AUC implies, by more than its error and by a twentieth.
 
-        Models at the end of the wall's trainings have 0.35 times it and more; in a first plateau, which knows groups
-        and not items, they have less.
+        Models at the end of the wall's trainings have 0.35 times it and more. In a first plateau, where a model knows
+        groups and not items, they have less.
         """
-        implied, m = self.implied_recall, len(self.place)
+        implied, m = self.implied_recall, len(self.share_above)
         error = 3 * float(np.sqrt(max(self.recall, 1 / m) / m))
         return self.recall + error < _FAR_BELOW * implied and implied - self.recall > _LEAST_FALL
 
     @property
     def error(self) -> float:
         """Standard error of `auc` under guessing."""
-        return float(1 / np.sqrt(12 * len(self.place)))
+        return float(1 / np.sqrt(12 * len(self.share_above)))
 
     @property
     def auc_by_chance(self) -> float:
-        """The AUC below which guessing explains it."""
+        """The AUC that guessing may reach."""
         return 0.5 + max(0.05, 3 * self.error)
 
     @property
     def at_chance(self) -> bool:
-        """Whether positives are not told from negatives, by their order or by recall."""
+        """Whether neither the AUC nor recall separates positives from negatives."""
         return self.auc < self.auc_by_chance and self.recall_at_chance
 
     @property
     def recall_at_chance(self) -> bool:
-        """Whether no more positives are found than by guessing."""
-        m = len(self.place)
+        """Whether recall is no higher than that of guessing."""
+        m = len(self.share_above)
         most = self.chance + 3 * np.sqrt(self.chance / m) + 2 / m
         return bool(self.recall <= max(most, 3 * self.chance))
 
@@ -109,12 +109,12 @@ class Alignment:
 
     @classmethod
     def of(cls, _: Patient, items: Items) -> Alignment:
-        """Compare a sample of pairs. Raises Missing where there are too few."""
+        """Compare a sample of pairs. Raises TooLittle for too few pairs."""
         split = items.split
         relations = split.relations
         first, second = choose_pairs(relations)
         if len(first) < LEAST:
-            raise TooLittle(f"it has {len(first)} pairs; chance is told from learning with {LEAST} or more")
+            raise TooLittle(f"it has {len(first)} pairs; {LEAST} or more are needed")
         S = split.similarities(first, second).map(lambda x: x.detach().float().cpu())
         eye = np.eye(len(first), dtype=bool)
         valid = torch.from_numpy(~relations.is_positive(first, second) & ~_same(first, second, relations) | eye)
@@ -127,7 +127,7 @@ class Alignment:
 
     @cached_property
     def directions(self) -> tuple[DirectionAlignment, ...]:
-        """Where positives stand in each direction."""
+        """The ranks of positives in each direction."""
         return tuple(align(S, valid, label) for label, S, valid in self.rows_of_directions)
 
     @property
@@ -142,17 +142,17 @@ class Alignment:
 
     @property
     def at_chance(self) -> bool:
-        """Whether positives are not told from negatives in any direction."""
+        """Whether no direction separates positives from negatives."""
         return all(direction.at_chance for direction in self.directions)
 
     @property
     def recall_at_chance(self) -> bool:
-        """Whether no more positives are found than by guessing in any direction."""
+        """Whether recall is that of guessing in every direction."""
         return all(direction.recall_at_chance for direction in self.directions)
 
     @property
     def best(self) -> DirectionAlignment:
-        """The direction in which positives stand highest."""
+        """The direction with the highest AUC."""
         return max(self.directions, key=lambda direction: direction.auc)
 
 
@@ -169,22 +169,22 @@ def normal_recall(auc: float, negatives: float) -> float:
 
 
 def align(S: Tensor, valid: Tensor, label: str) -> DirectionAlignment:
-    """Return where the positives, on the diagonal, stand among the valid candidates of each row."""
+    """Return the ranks of the positives, on the diagonal, among the valid candidates of each row."""
     mask = Mask(torch.eye(len(S), dtype=torch.bool), valid)
     extremes = dense_rows(DirectionRows(S.where(valid, 0.0), mask), "i2t").extremes
     above, equal = extremes.above.double(), extremes.ties.double()
     negatives = mask.number_of_negatives.double().clamp(min=1)
-    place = (above + 0.5 * equal) / negatives
-    return DirectionAlignment(label, place.numpy(), probability_of_first(extremes).numpy(), negatives.numpy())
+    share_above = (above + 0.5 * equal) / negatives
+    return DirectionAlignment(label, share_above.numpy(), probability_of_first(extremes).numpy(), negatives.numpy())
 
 
 def probability_of_first(extremes: Extremes) -> Tensor:
-    """Return the probability that the best positive of each query is ranked first, ties broken by lot, float64."""
+    """Return the probability that the best positive of each query is ranked first, ties broken at random, float64."""
     return torch.where(extremes.above == 0, 1 / (1 + extremes.ties.double()), 0.0)
 
 
 def mean_recall(S: Pair[Tensor], first: Rows, second: Rows, relations: Relations) -> float:
-    """Return the mean recall@1 of both directions, of pairs whose other positives are no candidates.
+    """Return the mean recall@1 of both directions; further positives of a query are no candidates.
 
     Args:
         S: (m, m) of each direction, queries as rows.
@@ -198,9 +198,9 @@ def mean_recall(S: Pair[Tensor], first: Rows, second: Rows, relations: Relations
 
 
 def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
-    """Return pairs of different items of both sides, at most MOST; of one set an item and its next of the class.
+    """Return at most MOST pairs of different items of both sides; in one set, an item and the next of its class.
 
-    An item of the second side that many of the first belong to stands once: its copies would tie.
+    An item of the second side that belongs to many of the first comes once: its copies would tie.
     """
     if relations.labels is not None:
         order = np.argsort(relations.labels, kind="stable")
@@ -219,19 +219,19 @@ def choose_pairs(relations: Relations, seed: int = 0) -> tuple[Rows, Rows]:
 
 
 def _each_once(pairs: Rows) -> tuple[Rows, Rows]:
-    """Return pairs in which an item of either side stands once; the first of each query where few would be left.
+    """Return pairs with each item of either side once, or the first pair of each query where few would be left.
 
-    A query whose first positive is taken gets its next one: of users who all bought one item many are left so.
+    A query whose first positive is taken gets its next positive, which keeps users who all bought one item.
     """
-    every = _firsts(pairs, 0)
-    taken = [_firsts(every, 1)]
+    firsts = _firsts(pairs, 0)
+    taken = [_firsts(firsts, 1)]
     left = pairs
     while len(taken[-1]):
         is_free = ~np.isin(left[:, 0], taken[-1][:, 0]) & ~np.isin(left[:, 1], taken[-1][:, 1])
         left = left[is_free]
         taken.append(_firsts(_firsts(left, 0), 1))
     once = np.concatenate(taken)
-    once = once if len(once) >= 4 * LEAST else every
+    once = once if len(once) >= 4 * LEAST else firsts
     once = once[np.argsort(once[:, 0], kind="stable")] if len(taken) > 2 else once
     return once[:, 0], once[:, 1]
 
@@ -243,7 +243,7 @@ def _firsts(pairs: Rows, side: int) -> Rows:
 
 
 def _same(first: Rows, second: Rows, relations: Relations) -> npt.NDArray[np.bool_]:
-    """(m, m) whether a candidate is the query itself, of one set."""
+    """Return (m, m) bool: whether a candidate is the query itself, in one set."""
     if not relations.one_set:
         return np.zeros((len(first), len(second)), dtype=bool)
     same: npt.NDArray[np.bool_] = first[:, None] == second[None, :]

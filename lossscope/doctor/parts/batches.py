@@ -1,4 +1,4 @@
-"""What the objective does in batches of the training's size: loss, weights, recall, and what guessing would give."""
+"""What does the objective do in batches of the training's size? Loss, weights, recall, and those of guessing."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from .alignment import probability_of_first
 from .items import Items
 from .patient import Patient, TrainedWith
 
-_ENTRIES = 1 << 23  # of S in all batches that are looked at
+_ENTRIES = 1 << 23  # of S in all sampled batches
 _MOST, _LEAST = 32, 4  # batches
-_QUERIES = 2048  # that are looked at in small batches
+_QUERIES = 2048  # sampled in small batches
 EPS = 0.01  # of a counted weight, as in the COCOS paper
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class QueryStatistics:
-    """Numbers of each query of one direction, over all batches that were looked at."""
+    """Numbers of each query of one direction, over all sampled batches."""
 
-    loss: Floats  # NaN of a gradient that is stated directly
+    loss: Floats  # NaN for a gradient that is stated directly
     guess: Floats  # loss where all similarities are equal
     candidates: Floats  # number of valid ones
     effective: Floats  # N_eff = (Σ w)² / Σ w² over the counted weights of negatives, as in cocos; NaN without any
     top: Floats  # share of the heaviest negative in their weight; NaN without any
     without: Floats  # 1 where no negative is counted
-    first: Floats  # probability that the positive is ranked first, ties broken by lot
+    first: Floats  # probability that the positive is ranked first, ties broken at random
     positive: Floats  # similarity of the best positive
     hardest: Floats  # of the hardest negative
 
@@ -58,13 +58,13 @@ class Batches:
     """Statistics of single queries in batches of one size, both directions together."""
 
     objective: Objective
-    batch_size: int  # pairs of the largest one: fewer than training's where the source has fewer
+    batch_size: int  # pairs of the largest batch: fewer than in training where the source has fewer
     queries: QueryStatistics
     needs: ClassVar[tuple[type, ...]] = (TrainedWith, Items)
 
     @classmethod
     def of(cls, patient: Patient, trained: TrainedWith, _: Items) -> Batches:
-        """Compute them on a sample. Raises Missing where the objective does not take the batches."""
+        """Compute them on a sample. Raises Missing where the objective does not fit the batches."""
         objective = trained.objective
         if patient.batch_size < 2:
             raise TooLittle("a batch of one pair has no negatives")
@@ -81,13 +81,13 @@ class Batches:
         batches = cls.joined(objective, size, parts, "no query of its batches has a positive and a negative")
         if size < (wanted := patient.batch_size):
             patient.notices.append(
-                f"loss and weights are those of batches of {size:,}: what is examined has none of {wanted:,}"
+                f"loss and weights are those of batches of {size:,}: the source is too small for batches of {wanted:,}"
             )
         return batches
 
     @classmethod
     def joined(cls, objective: Objective, size: int, parts: Sequence[QueryStatistics], missing: str) -> Batches:
-        """Put the queries of batches together. Raises Missing, for the reason `missing`, where there are none."""
+        """Join the queries of batches. Raises Missing, for the reason `missing`, without a query."""
         names = QueryStatistics.__dataclass_fields__
         queries = QueryStatistics(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
         if not len(queries.positive):
@@ -100,13 +100,13 @@ class Batches:
         return is_logarithm(self.objective)
 
     def require_softmax(self, spec: str | None) -> None:
-        """Raise Missing for an objective that is no softmax, by its spec."""
+        """Raise Missing, with its spec, for an objective that is no softmax."""
         if not self.is_softmax:
             raise Missing(f"{spec} is no softmax over candidates")
 
     @cached_property
     def loss(self) -> float:
-        """Mean loss of a query; NaN of a gradient that is stated directly."""
+        """Mean loss of a query; NaN for a gradient that is stated directly."""
         return float(np.mean(self.queries.loss))
 
     @cached_property
@@ -137,7 +137,7 @@ def finite_mean(values: Floats) -> float:
 
 
 def batch_rows(patient: Patient) -> Iterator[tuple[DenseRows, ...]]:
-    """Yield the rows of both directions of random batches of a sample, made and masked as in training."""
+    """Yield the rows of both directions of random batches of a sample, drawn and masked as in training."""
     split, objective = patient.part(Items).split, patient.objective
     size, recipe = patient.batch_size, patient.recipe
     options = trained_options(recipe, patient.name)
@@ -162,7 +162,7 @@ def batch_rows(patient: Patient) -> Iterator[tuple[DenseRows, ...]]:
 
 
 def query_statistics(objective: Objective, rows: DenseRows) -> QueryStatistics:
-    """Return the numbers of each usable query of one direction of a batch, from what probes read of its rows."""
+    """Return the numbers of each usable query of one direction of a batch, with the rules of the probes."""
     S, mask, extremes = rows.S.detach(), rows.mask, rows.extremes
     weights, counts, concentration = objective(S, mask), rows.counts(objective, EPS), rows.concentration(objective)
     values = torch.full((len(S),), torch.nan) if weights.values is None else weights.values

@@ -1,4 +1,4 @@
-"""Which items are the same input under other ids?"""
+"""Which items have the same input under different ids?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SideCopies:
     """How often two pairs of different items have the same item of one side."""
 
     name: str  # of the side, plural
-    probability: float  # that two random pairs of other items have it
+    probability: float  # that two random pairs of different items share it
     copied: float  # share of the pairs whose item has a copy
     examples: tuple[str, ...]  # ids of copies
     by: str  # what is equal: inputs or embeddings
@@ -45,17 +45,19 @@ class Copies:
         split = items.split
         relations = split.relations
         if relations.one_set:
-            raise Missing("items of a labelled set that are equal share a label")
+            raise Missing("equal items of a labelled set share a label")
         keys, found = split.input_keys, []
-        for side, (own, vectors) in enumerate(((keys.i2t, split.images), (keys.t2i, split.captions))):
-            if own is None and vectors is None:
+        for side, (input_keys, vectors) in enumerate(((keys.i2t, split.images), (keys.t2i, split.captions))):
+            if input_keys is None and vectors is None:
                 continue
-            numbers = own if vectors is None else copies_of(vectors, own)
+            numbers = input_keys if vectors is None else copies_of(vectors, input_keys)
             assert numbers is not None
             name = plural(relations.sides.first if side == 0 else str(relations.sides.second))
             ids = split.image_ids if side == 0 else split.caption_ids
             found.append(
-                side_copies(numbers, relations.positives, side, name, ids, "embedding" if own is None else "input")
+                side_copies(
+                    numbers, relations.positives, side, name, ids, "embedding" if input_keys is None else "input"
+                )
             )
         if not found:
             raise Missing("neither its inputs nor its embeddings are known", "embeddings")
@@ -71,13 +73,13 @@ def side_copies(numbers: Rows, pairs: Rows, side: int, name: str, ids: list[str]
         side: 0 or 1.
         name: of the side, plural.
         ids: of its items.
-        by: what is equal.
+        by: what is equal, inputs or embeddings.
     """
-    own, other, key = pairs[:, side], pairs[:, 1 - side], numbers[pairs[:, side]]
+    rows, other, key = pairs[:, side], pairs[:, 1 - side], numbers[pairs[:, side]]
     n = len(pairs)
-    # pairs of pairs with one key, without those that are one item, or belong to one item of the other side, or both
-    twins = _equal(key) - _equal(own) - _equal(key, other) + _equal(own, other)
-    unique_items = np.unique(own)
+    # pairs of pairs with equal keys, without those of one item, of one item of the other side, or both
+    twins = _equal(key) - _equal(rows) - _equal(key, other) + _equal(rows, other)
+    unique_items = np.unique(rows)
     counts = np.unique(numbers[unique_items], return_counts=True)
     repeated = counts[0][counts[1] > 1]
     copied = float(np.isin(key, repeated).mean())

@@ -1,4 +1,4 @@
-"""The loss of a training, step by step, beside what guessing would cost."""
+"""The loss of a training, step by step, beside the loss of guessing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ..logs.base import TrainingLog
 from .guesses import Guess, guesses_of
 from .patient import Patient, build_objective
 
-_AT = 0.03  # of the first losses to that of guessing, as a share
+_AT = 0.03  # distance of the first losses from guessing, as a share
 _PAIRS = 2048  # of a batch, up to which the loss of perfect pairs is computed
-_LEFT = 0.9  # of the loss of guessing, below which a training has left it
+_LEFT = 0.9  # of the loss of guessing; a training below it has left guessing
 LEAST = 20  # steps with a loss, below which a curve says nothing
 Floats = npt.NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class Curve:
 
     @classmethod
     def of(cls, patient: Patient, log: TrainingLog) -> Curve:
-        """Take the log. Raises Missing where it is short."""
+        """Take the log. Raises Missing without a loss, TooLittle for a short log."""
         spec = patient.objective_spec or log.objective
         objective = build_objective(spec) if spec else None
         known = patient.stated_batch_size or log.candidates
@@ -46,14 +46,14 @@ class Curve:
         guesses = guesses_of(objective, size, patient.recipe, counts_candidates=known is not None)
         curve = cls(log, objective, size, tuple(guesses))
         if not log.has_loss:
-            raise Missing("its log has evaluations alone, and no loss of training")
+            raise Missing("its log has evaluations only, and no training loss")
         if len(curve.loss) < LEAST:
             raise TooLittle(f"its log has {len(curve.loss)} steps with a loss; {LEAST} are needed")
         return curve
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """The rows of the objective that it trained with last."""
+        """The rows of the last objective of the training."""
         steps = self.log.steps
         if "objective" not in steps or not len(steps):
             return steps
@@ -88,7 +88,7 @@ class Curve:
 
     @property
     def name_of_recall(self) -> str:
-        """What val_recall is called: by its column in a foreign log, whatever score that is."""
+        """The name of val_recall: in a foreign log its column, whatever score that is."""
         return self.log.columns.get("val_recall", "validation recall")
 
     @cached_property
@@ -120,7 +120,7 @@ class Curve:
 
     @property
     def tail_noise(self) -> float:
-        """That of the last quarter."""
+        """The noise of the last quarter."""
         return noise_of(self.loss[-max(len(self.loss) // 4, 5) :])
 
     @property
@@ -145,9 +145,9 @@ class Curve:
         return False
 
     def nearest_guess(self, tolerance: float) -> Guess | None:
-        """Return the loss of guessing that the level is within a tolerance of, or above it; None without any.
+        """Return the loss of guessing that the level is near, or above; None where there is none.
 
-        Above it means something of runs of lossscope alone: others may add losses, or have further candidates.
+        A level above it counts only for runs of lossscope: others may add losses, or have further candidates.
 
         Args:
             tolerance: as a share of the guess.
@@ -160,23 +160,23 @@ class Curve:
         return min(near, key=self.rank_of_guess, default=None)
 
     def rank_of_guess(self, guess: Guess) -> tuple[bool, float]:
-        """Return what guesses are ordered by: known ones, the nearest first; then possible ones, the usual first."""
+        """Return the key of a guess: certain guesses by distance, then possible guesses in their order."""
         distance = abs(self.level / guess.value - 1)
         return not guess.is_certain, distance if guess.is_certain else self.guesses.index(guess)
 
     @property
     def level_of_guessing(self) -> Guess | None:
-        """The loss of guessing that is known; of several the one at the end or the start, else the usual one."""
+        """The certain loss of guessing; of several, that at the end or the start, else the usual."""
         certain = [guess for guess in self.guesses if guess.is_certain]
         at = [guess for loss in (self.level, self.initial) for guess in certain if abs(loss / guess.value - 1) <= _AT]
         return next(iter([*at, *certain]), None)
 
     @cached_property
     def progress(self) -> float | None:
-        """Share of the way from guessing to perfect pairs that the loss has come; None where either is not known.
+        """Share of the way from guessing to perfect pairs that the loss has gone; None where either is unknown.
 
-        What perfect pairs cost a loss of many positives follows from their number; a foreign log that begins above
-        guessing has another layout, or reduction, than is stated.
+        With many positives, the loss of perfect pairs depends on their number. A foreign log that begins above
+        guessing has another layout or reduction than stated.
         """
         guess, size, objective = self.level_of_guessing, self.batch_size, self.objective
         if objective is None or guess is None or size is None or size > _PAIRS:
@@ -190,7 +190,7 @@ class Curve:
         return (1 - self.level / guess.value) / (1 - levels.perfection / levels.guess)
 
     def has_learnt_from(self) -> Guess | None:
-        """Return a loss of guessing that the training began at, and has left downwards for good; None without any."""
+        """Return a loss of guessing at which the training began and which it left for good; None without any."""
         begun = [
             guess
             for guess in self.guesses
@@ -206,6 +206,6 @@ def finite_median(values: Floats) -> float | None:
 
 
 def noise_of(loss: Floats) -> float:
-    """Return the robust standard deviation of losses between neighbouring ones."""
+    """Return the robust standard deviation of the loss between neighbouring steps."""
     steps = np.diff(loss)
     return float(1.4826 * np.median(np.abs(steps - np.median(steps))) / math.sqrt(2))

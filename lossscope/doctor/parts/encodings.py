@@ -23,8 +23,8 @@ from .patient import Patient
 from .vectors import precision_of
 
 MOST = 32  # pairs that a model encodes alone and in one batch
-GROWTH = 32  # times its last digit that a rounding error is after all layers, at most
-_WITHIN = 1024  # items whose mean cosine is that of different ones
+GROWTH = 32  # largest rounding error after all layers, in units of the last digit
+_WITHIN = 1024  # items for the mean cosine of different items
 _BLOCK = 1 << 14
 Floats = npt.NDArray[np.float64]
 
@@ -40,10 +40,10 @@ class SideEncodings:
 
     @cached_property
     def cosines(self) -> Floats:
-        """(n,) cosine of an item in both encodings; 1 where neither has a direction, 0 where only one has."""
+        """(n,) cosine of an item in both encodings; 1 where both are zero, 0 where only one is."""
         parts = []
-        for one, other in zip(*(torch.split(rows, _BLOCK) for rows in (self.first, self.second)), strict=True):
-            x, y = (rows.double().nan_to_num(0.0, 0.0, 0.0) for rows in (one, other))
+        for first, second in zip(*(torch.split(rows, _BLOCK) for rows in (self.first, self.second)), strict=True):
+            x, y = (rows.double().nan_to_num(0.0, 0.0, 0.0) for rows in (first, second))
             lengths = x.norm(dim=1) * y.norm(dim=1)
             both_zero = (x.norm(dim=1) == 0) & (y.norm(dim=1) == 0)
             parts.append(torch.where(both_zero, 1.0, (x * y).sum(1) / lengths.clamp(min=1e-300)))
@@ -58,22 +58,22 @@ class SideEncodings:
 
     @cached_property
     def auc(self) -> float:
-        """Probability that an item is nearer to itself than to another one of the other encoding; 0.5 by chance."""
+        """Probability that an item is nearer to itself than to another item in the other encoding; 0.5 by chance."""
         x, y = (_unit(rows[:_WITHIN]) for rows in (self.first, self.second))
         S = (x - x.mean(0)) @ (y - y.mean(0)).T
-        own = S.diagonal()[:, None]
-        above = (own < S).double() + 0.5 * (own == S).double()
+        positive = S.diagonal()[:, None]
+        above = (positive < S).double() + 0.5 * (positive == S).double()
         return float(1 - (above.sum() - 0.5 * len(S)) / max(len(S) * (len(S) - 1), 1))
 
     @property
     def rounding(self) -> float:
-        """1 - cosine that rounding explains, at most: in bfloat16 0.008, in float16 0.0001."""
+        """Largest 1 - cosine that rounding explains: 0.008 in bfloat16, 0.0001 in float16."""
         digits = max(float(torch.finfo(precision_of(rows)).eps) / 2 for rows in (self.first, self.second))
         return max((GROWTH * digits) ** 2 / 2, 1e-6)
 
 
 def _unit(rows: Tensor) -> Tensor:
-    """Return rows of unit length in float64; what is not finite is 0."""
+    """Return rows of unit length in float64; entries that are not finite become 0."""
     return torch.nn.functional.normalize(rows.double().nan_to_num(0.0, 0.0, 0.0), dim=1)
 
 
@@ -82,9 +82,9 @@ class Encodings:
     """The same items of both sides in two encodings."""
 
     names: Pair[str]  # of the encodings: `a.npz` and `b.npz`, `alone` and `in batches of 32`
-    sides: tuple[SideEncodings, ...]  # one of a labelled set
-    recall: Pair[float] | None  # mean recall@1 of both directions in each; None of too few pairs
-    pairs: int  # among which recall is
+    sides: tuple[SideEncodings, ...]  # a labelled set has one
+    recall: Pair[float] | None  # mean recall@1 of both directions in each encoding; None for too few pairs
+    pairs: int  # of the recall
     needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
 
     @classmethod
@@ -96,16 +96,16 @@ class Encodings:
             )
         rows = Pair(*(rows[:: max(len(rows) // MOST, 1)][:MOST] for rows in choose_pairs(stored.relations)))
         if len(rows.i2t) < LEAST:
-            raise TooLittle(f"it has {len(rows.i2t)} pairs to encode twice, of {LEAST}")
+            raise TooLittle(f"it has {len(rows.i2t)} pairs to encode twice; {LEAST} are needed")
         alone, together = (
-            Pair(*(encode(batches(own)) for encode, own in zip(stored.encode_rows, rows, strict=True)))
+            Pair(*(encode(batches(numbers)) for encode, numbers in zip(stored.encode_rows, rows, strict=True)))
             for batches in (_one_by_one, _together)
         )
         return compare(Pair("alone", f"in batches of {len(rows.i2t)}"), stored, rows, alone, together)
 
 
 def _one_by_one(rows: Rows) -> list[Rows]:
-    return [rows[place : place + 1] for place in range(len(rows))]
+    return [rows[row : row + 1] for row in range(len(rows))]
 
 
 def _together(rows: Rows) -> list[Rows]:
@@ -122,15 +122,15 @@ def compare(
         stored: split of the items.
         rows: (m,) of the pairs, of each side.
         first: (m, d) vectors of these rows in one encoding, of each side.
-        second: the same in the other one.
+        second: (m, d) vectors in the other encoding.
     """
     relations = stored.relations
     recalls = [_recall(vectors, rows, stored) for vectors in (first, second)]
     sides = (relations.sides.first, relations.sides.second or relations.sides.first)
     ids = (stored.image_ids, stored.caption_ids)
     found = [
-        SideEncodings(plural(name), [own[row] for row in numbers], one, other)
-        for name, own, numbers, one, other in zip(sides, ids, rows, first, second, strict=True)
+        SideEncodings(plural(name), [side_ids[row] for row in numbers], x, y)
+        for name, side_ids, numbers, x, y in zip(sides, ids, rows, first, second, strict=True)
     ]
     return Encodings(names, tuple(found[: 1 if relations.one_set else 2]), Pair(*recalls), len(rows.i2t))
 

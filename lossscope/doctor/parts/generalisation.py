@@ -1,4 +1,4 @@
-"""Recall on the training data beside recall on held-out data, among equally many candidates."""
+"""Compare recall on the training data with recall on held-out data, among equally many candidates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_PAIRS = 1000
 
 @dataclass(frozen=True)
 class Generalisation:
-    """Mean recall@1 of both directions, among as many candidates in both splits."""
+    """Mean recall@1 of both directions, among equally many candidates in both splits."""
 
     pairs: int  # that were compared in each split
     train: float
@@ -29,7 +29,7 @@ class Generalisation:
 
     @classmethod
     def of(cls, patient: Patient, stored: SplitEmbeddings, model: TrainedModel) -> Generalisation:
-        """Compare the training data with held-out data, and where they differ an earlier checkpoint's, too."""
+        """Compare training data with held-out data; where they differ, also at an earlier checkpoint."""
         held_out, options = model.held_out, patient.options
         pairs = pairs_of_both(stored, held_out)
         recalls = recall_of_pairs(stored, pairs), recall_of_pairs(held_out, pairs)
@@ -48,7 +48,7 @@ class Generalisation:
 
 
 def recall_of_pairs(split: SplitEmbeddings, pairs: int) -> float:
-    """Return the mean recall@1 of both directions among some pairs of a split."""
+    """Return the mean recall@1 of both directions among the first pairs of a split."""
     first, second = choose_pairs(split.relations)
     first, second = first[:pairs], second[:pairs]
     return mean_recall(split.similarities(first, second), first, second, split.relations)

@@ -1,4 +1,4 @@
-"""Which losses can guessing give a training, of which objective, in which layout of its batches?"""
+"""Which losses can guessing give, under an objective and a layout of the batches?"""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from lossscope.objectives.base import Objective
 _POWERS = range(1, 18)  # batch sizes 2 to 131,072, where the batch size is not known
 _QUEUES = range(8, 18)  # powers of two of a queue
 _MINED = range(1, 16)  # negatives of each query
-_BASE = 0.07  # temperature that SupContrast's code divides its loss by: its loss is T / 0.07 times the mean of logs
-_TAUS = (0.05, 0.1, 0.2, 0.5)  # T of that code where none is known; 0.07 changes nothing
+_BASE = 0.07  # SupContrast's base temperature: its loss is T / 0.07 times the mean of logs
+_TAUS = (0.05, 0.1, 0.2, 0.5)  # T of that code where it is unknown; 0.07 changes nothing
 Trust = Literal["exact", "certain", "possible"]
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A loss that guessing gives, what it is called, and how far it can be trusted.
+    """A loss that guessing gives, its name, and how far it can be trusted.
 
-    `exact` is of a run of lossscope, whose reduction is known, too; `certain` follows from an objective or a batch
-    size that the user or the source states; `possible` from a layout that others train with.
+    `exact`: a run of lossscope, whose reduction is known, too. `certain`: from an objective or a batch size that the
+    user or the source states. `possible`: from a layout that others train with.
     """
 
     value: float
@@ -47,7 +47,7 @@ def guesses_of(
     recipe: Mapping[str, Any] | None = None,
     counts_candidates: bool = True,
 ) -> Iterator[Guess]:
-    """Yield the losses that guessing can give, the ones to trust first.
+    """Yield the losses that guessing can give, the most trusted first.
 
     Args:
         objective: None where it is not known.
@@ -83,7 +83,7 @@ def guesses_of(
 
 
 def _of_margin(objective: Objective, size: int | None, recipe: Mapping[str, Any] | None) -> Iterator[Guess]:
-    """Yield the margin, of one direction or both, of each negative or of the hardest, as a mean or a sum."""
+    """Yield the margin: of one direction or both, of each negative or the hardest, as a mean or a sum."""
     if size is not None and recipe:
         value = guess_of_run(objective, size, recipe.get("reduction"))
         if value is not None:
@@ -102,7 +102,7 @@ def _of_margin(objective: Objective, size: int | None, recipe: Mapping[str, Any]
 
 
 def _of_layouts(objective: Objective | None, size: int) -> Iterator[Guess]:
-    """Yield the log of the candidates of batches that have others than their pairs, which guessing gives a softmax."""
+    """Yield the log of the candidates, the softmax loss of guessing, in layouts with more candidates than pairs."""
     views = Layout(size, views=True)
     trust: Trust = "certain" if objective is not None and objective.traits.positives == "many" else "possible"
     yield Guess(math.log(views.candidates), views.name, trust)

@@ -1,4 +1,4 @@
-"""Are the right partners there, under other rows? Candidates nearest by half of the dimensions, and by the others."""
+"""Do the right partners stand in other rows? Compare the nearest candidates by each half of the dimensions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .patient import Patient
 from .remedies import Remedy, embeddings_of, paired_again
 from .vectors import Vectors, draw_rows, unit_rows_of
 
-_QUERIES, _FEW = 512, 128  # that look for their partner among all candidates; among many, fewer
+_QUERIES, _FEW = 512, 128  # queries compared with all candidates; fewer where there are many
 _TILE = 1 << 14  # candidates at a time
 _LEAST_DIMENSIONS = 8
-_MANY, _WIDEST = 1 << 15, 128  # of more candidates, only so many of the widest directions are compared
+_MANY, _WIDEST = 1 << 15, 128  # with more candidates, only the widest directions are compared
 _ROUNDING = 1e-5  # of a similarity
 _USED = 1e-6  # of the variance of the widest direction; a thousandth of its width
 LEAST = 16  # queries
@@ -34,18 +34,18 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Partners:
-    """Of a sample of queries: which candidate is the nearest by either half of the dimensions.
+    """The nearest candidate of sampled queries by either half of the dimensions.
 
-    Halves are every other principal direction of both sides together, so that neither knows the other: of vectors
-    without pairs they agree by chance.
+    A half is every other principal direction of both sides together. Neither half knows the other: in vectors without
+    pairs they agree only by chance.
     """
 
     direction: str
     queries: Rows  # (q,) rows
     nearest: Rows  # (q,) row of the nearest candidate by the first half
-    agree: Flags  # (q,) whether it is the nearest by the second half, too
-    paired: Flags  # (q,) whether a stated positive is the nearest by the second half, or a copy of it is
-    beside: Flags  # (q,) whether the nearest by the first half is that of the most similar other query by the second
+    agree: Flags  # (q,) whether the second half names the same
+    paired: Flags  # (q,) whether the second half names a stated positive, or a copy of it
+    beside: Flags  # (q,) whether it is the nearest of the most similar other query by the second half
 
     @property
     def agreement(self) -> float:
@@ -54,20 +54,20 @@ class Partners:
 
     @property
     def agreement_of_groups(self) -> float:
-        """The agreement that groups of similar items, and hubs, give alone: of each query with its neighbour.
+        """The agreement of each query with its neighbour, which groups of similar items and hubs give alone.
 
-        Vectors that know the topic and not the item agree with any query of the topic as often as with themselves.
+        Vectors that know only the topic agree with any query of the topic as often as with themselves.
         """
         return float(self.beside.mean())
 
     @property
     def stated(self) -> float:
-        """Share of the queries whose halves agree for which they name a stated positive; 0 without any."""
+        """Share of the agreeing queries whose partner is a stated positive; 0 where none agrees."""
         return float((self.agree & self.paired).sum() / max(self.agree.sum(), 1))
 
     @property
     def recall(self) -> float:
-        """Share of the queries whose stated positive is the nearest, by the same half."""
+        """Share of the queries whose stated positive is the nearest by the second half."""
         return float(self.paired.mean())
 
     @property
@@ -107,7 +107,7 @@ class HalfSpaces:
 
     @property
     def best(self) -> Partners:
-        """The direction whose halves agree more often: of several captions of an image that of the captions."""
+        """The direction whose halves agree more often; with several captions of an image, that of the captions."""
         return max(self.directions, key=lambda partners: partners.agreement)
 
 
@@ -117,11 +117,11 @@ def partners_of(sides: tuple[Tensor, ...], pairs: Rows, directions: Tensor, labe
     Args:
         sides: (N, d) queries, (M, d) candidates.
         pairs: (n, 2) stated positives, whose rows are finite and not zero.
-        directions: (d, k) principal ones, the widest first.
-        label: from queries to candidates.
+        directions: (d, k) principal directions, the widest first.
+        label: of the direction from queries to candidates.
     """
     rng = np.random.default_rng(0)
-    candidates = np.unique(pairs[:, 1])  # a permutation is one of stated positives, not of mined negatives
+    candidates = np.unique(pairs[:, 1])  # pairs permute stated positives, not mined negatives
     queries = draw_rows(np.unique(pairs[:, 0]), _FEW if len(candidates) > _MANY else _QUERIES, rng)
     halves = directions[:, ::2], directions[:, 1::2]
     of_queries = _unit(sides[0], queries)
@@ -140,7 +140,7 @@ def partners_of(sides: tuple[Tensor, ...], pairs: Rows, directions: Tensor, labe
 
 
 def _best_of_stated(sides: tuple[Tensor, ...], pairs: Rows, queries: Rows, half: Tensor) -> npt.NDArray[np.float32]:
-    """Return (q,) the highest similarity of each query with a stated positive, by half of the dimensions."""
+    """Return (q,): the highest similarity of each query with a stated positive, by half of the dimensions."""
     pairs = pairs[np.isin(pairs[:, 0], queries)]
     candidates = torch.nn.functional.normalize(_unit(sides[1], pairs[:, 1]) @ half, dim=1)
     similarity = ((_unit(sides[0], pairs[:, 0]) @ half) * candidates).sum(1).numpy()
@@ -165,7 +165,7 @@ class _Nearest:
 
 
 def _directions(items: Items) -> Tensor:
-    """Return the principal directions (d, k) of both sides of the sample together, without those that are not used."""
+    """Return the used principal directions (d, k) of both sides of the sample together."""
     first, second = embeddings_of(items.split)
     both = torch.cat([first - first.mean(0), second - second.mean(0)]).double()
     values, directions = torch.linalg.eigh(both.T @ both)
@@ -179,7 +179,7 @@ def _unit(side: Tensor, rows: Rows) -> Tensor:
 
 
 def partners_restored(patient: Patient) -> Sequence[Remedy]:
-    """Return the source with the partners that half of the dimensions names; none without embeddings of two sides."""
+    """Return the source with the partners that half of the dimensions names; none without two embedded sides."""
     if not patient.has(HalfSpaces):
         return ()
     partners, split = patient.part(HalfSpaces).best, patient.part(Items).source

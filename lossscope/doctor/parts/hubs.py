@@ -24,11 +24,11 @@ class DirectionHubs:
 
     label: str
     k: int  # neighbours of a query that are counted
-    skewness: float  # of how many queries have a candidate among their k nearest
-    null: float  # 99th percentile of the skewness where neighbours are drawn by lot
-    firsts: npt.NDArray[np.int64]  # (m,) for how many queries a candidate is the nearest
-    share_of_hubs: float  # of the queries, whose nearest is one of 1 % of the candidates
-    null_first: float  # 99th percentile of the largest of these, as a share, where the nearest is drawn by lot
+    skewness: float  # of the number of queries that have a candidate among their k nearest
+    null: float  # 99th percentile of the skewness if neighbours are random
+    firsts: npt.NDArray[np.int64]  # (m,) number of queries whose nearest is the candidate
+    share_of_hubs: float  # share of the queries whose nearest is among 1 % of the candidates
+    null_first: float  # 99th percentile of the largest of these, as a share, if the nearest is random
 
     @property
     def candidates(self) -> npt.NDArray[np.int64]:
@@ -37,7 +37,7 @@ class DirectionHubs:
 
     @property
     def largest_share(self) -> float:
-        """Share of the queries whose nearest is one and the same candidate."""
+        """Largest share of the queries with the same nearest candidate."""
         return float(self.firsts.max() / len(self.firsts))
 
 
@@ -66,13 +66,13 @@ class Hubs:
 
 
 def null_skewness(m: int, k: int) -> float:
-    """Return the 99th percentile of the skewness where each of m queries draws k of m candidates by lot."""
+    """Return the 99th percentile of the skewness if each of m queries draws k of m candidates at random."""
     rng = np.random.default_rng(0)
     draws = torch.from_numpy(np.stack([rng.binomial(m, k / m, m) for _ in range(_DRAWS)])).double()
     return float(np.quantile(skewness(draws).nan_to_num(0.0).numpy(), 0.99))
 
 
 def null_first(m: int) -> float:
-    """Return the 99th percentile of the share of queries with one nearest where it is drawn by lot."""
+    """Return the 99th percentile of the largest share of queries with one nearest, if the nearest is random."""
     rng = np.random.default_rng(0)
     return float(np.quantile([rng.multinomial(m, np.full(m, 1 / m)).max() for _ in range(_DRAWS)], 0.99) / m)

@@ -18,23 +18,23 @@ from lossscope.core.types import Rows
 from .patient import Patient
 from .vectors import Vectors, draw_rows, unit_rows_of
 
-MOST = 4096  # items of the first side; shares of them are within 1.6 points at 95 % (docs/doctor.md)
+MOST = 4096  # items of the first side; their shares are within 1.6 points at 95 % (docs/doctor.md)
 Flags = npt.NDArray[np.bool_]
 _PER_ITEM = 8  # items of the second side of each, on average
 
 
 @dataclass(frozen=True)
 class Items:
-    """Items of both sides with their relations, and how many there are in all."""
+    """A sample of the items of both sides with their relations, and its source."""
 
     split: SplitEmbeddings  # the sample
-    source: SplitEmbeddings  # that it is of, as it is stored
+    source: SplitEmbeddings  # of the sample, as it is stored
     rows: Pair[Rows]  # of the sample in the source
     needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
 
     @classmethod
     def of(cls, patient: Patient, stored: SplitEmbeddings) -> Items:
-        """Draw the sample. Raises Missing where most rows of a side are not finite, or zero."""
+        """Draw the sample. Raises TooLittle where most rows of a side are zero or not finite."""
         usable = _usable(patient, stored)
         if any(int(flags.sum()) < max(2, 0.5 * min(map(len, usable))) for flags in usable):
             raise TooLittle("too few of its rows are finite")
@@ -48,7 +48,7 @@ class Items:
 
     @property
     def is_sample(self) -> bool:
-        """Whether there are more."""
+        """Whether the source has more items."""
         return self.whole != (self.split.relations.first, self.split.relations.second)
 
 
@@ -66,11 +66,11 @@ def _usable(patient: Patient, stored: SplitEmbeddings) -> Pair[Flags]:
 def sample_rows(relations: Relations, usable: Pair[Flags], seed: int = 0, most: int = MOST) -> Pair[Rows]:
     """Return rows of both sides: up to `most` items of the first side with their positives and mined negatives.
 
-    Of one labelled set whole classes are taken.
+    From a labelled set whole classes are taken.
 
     Args:
         relations: of all items.
-        usable: bool of each side, which may be taken.
+        usable: bool of each side: which rows may be taken.
         seed: of the choice.
         most: items of the first side.
     """
@@ -104,7 +104,7 @@ def _sample_classes(labels: Rows, usable: Flags, rng: np.random.Generator, most:
 
 
 def subset_relations(relations: Relations, rows: Pair[Rows]) -> Relations:
-    """Return the relations between some items, whose rows are numbered anew."""
+    """Return the relations between the given rows, numbered anew."""
     if relations.labels is not None:
         return Relations.of_labels(relations.labels[rows.i2t], relations.sides.first)
     numbers = [np.full(size, NONE, np.int64) for size in (relations.first, relations.second)]
@@ -119,7 +119,7 @@ def subset_relations(relations: Relations, rows: Pair[Rows]) -> Relations:
 
 
 def subset(split: SplitEmbeddings, rows: Pair[Rows]) -> SplitEmbeddings:
-    """Return a split of some items, its embeddings of unit length.
+    """Return a split of the given rows, with embeddings of unit length.
 
     Args:
         split: with embeddings or similarities.

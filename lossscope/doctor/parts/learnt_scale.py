@@ -1,4 +1,4 @@
-"""The scale and bias that a training learns, over its steps or epochs."""
+"""Read the scale and bias that a training learns, over its steps or epochs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class LearntScale:
 
     scale: npt.NDArray[np.float64]  # the factor on cosines
     bias: npt.NDArray[np.float64]
-    is_start: bool  # whether the first bias is that at which training began, not that of a log which begins later
+    is_start: bool  # whether the first bias is the initial bias; a log may begin later
 
     @classmethod
     def of(cls, patient: Patient) -> LearntScale:
-        """Take those of the checkpoints of an own model, else of the log. Raises Missing where it has none."""
+        """Read them from the checkpoints of a lossscope model, else from the log. Raises Missing without either."""
         if patient.has(SplitEmbeddings) and patient.has(TrainedModel):
             model = patient.part(TrainedModel)
             start = model.checkpoint.training.get("objective")
@@ -54,7 +54,7 @@ class LearntScale:
 
     @classmethod
     def of_checkpoints(cls, path: Path, start: str, checkpoint: Checkpoint) -> LearntScale:
-        """Take those at the start and after epochs; of a long run after some of them, evenly spread.
+        """Read them at the start and after epochs; in a long run after some epochs, evenly spread.
 
         Args:
             path: of a run folder, or of a checkpoint alone.

@@ -1,4 +1,4 @@
-"""The similarities of a source that has nothing else, as they are stored."""
+"""The stored similarities of a source without embeddings."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from lossscope.core.similarity import LARGEST_COSINE
 from .patient import Patient
 from .vectors import SCORES_PAIRS
 
-_BLOCK = 1 << 12  # rows that are looked at together
+_BLOCK = 1 << 12  # rows read together
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """S (N, M), before anything refuses it."""
+    """S (N, M), before any check of its values."""
 
     S: Tensor
     needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
 
     @classmethod
     def of(cls, _: Patient, stored: SplitEmbeddings) -> Matrix:
-        """Take that of the source. Raises Missing where it has embeddings, or scores pairs."""
+        """Take S of the source. Raises Missing where it has embeddings, or scores pairs."""
         if stored.images is not None and stored.captions is not None:
             raise Missing("it has embeddings, whose similarities are cosines")
         if stored.similarity is None:

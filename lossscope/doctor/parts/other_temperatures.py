@@ -23,7 +23,7 @@ _BATCHES = 4
 
 @dataclass(frozen=True)
 class OtherTemperatures:
-    """N_eff at the objective's own temperature and at that with the lowest loss of the same batches."""
+    """N_eff at the objective's temperature, and at the temperature with the lowest loss on the same batches."""
 
     tau: float
     best: float  # of a grid from 0.005 to 1
@@ -33,7 +33,7 @@ class OtherTemperatures:
 
     @classmethod
     def of(cls, patient: Patient, batches: Batches) -> OtherTemperatures:
-        """Weigh some batches at other temperatures. Raises Missing for an objective without `tau`."""
+        """Weigh a few batches at other temperatures. Raises Missing for an objective without `tau`."""
         objective: Any = batches.objective
         if "tau" not in {item.name for item in fields(objective)} or not isinstance(objective.tau, float):
             raise Missing("its objective has no temperature")

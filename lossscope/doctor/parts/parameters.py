@@ -1,4 +1,4 @@
-"""The weights of a model: of one checkpoint, or of the first and the last one of a run."""
+"""Read the weights of a model: of one checkpoint, or of the first and last checkpoint of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .trained_model import TrainedModel
 class Parameters:
     """Weights by name."""
 
-    path: Path  # of the file with the last ones
+    path: Path  # of the file with the last weights
     last: Mapping[str, Tensor]
     first: Mapping[str, Tensor] | None = None  # of an earlier epoch, where there is a checkpoint
     epochs: tuple[int, int] = (0, 0)  # of both
@@ -29,7 +29,7 @@ class Parameters:
 
     @classmethod
     def of(cls, patient: Patient, model: TrainedModel) -> Parameters:
-        """Take those of a checkpoint, and of a run those of its first epoch beside them."""
+        """Take the weights of a checkpoint, and in a run those of its first epoch, too."""
         weights, checkpoints = model.checkpoint.weights, list_checkpoints(model.path)
         if len(checkpoints) < 2 or checkpoints[-1][1] != model.file:  # a checkpoint alone, or a run of one epoch
             return cls(model.file, weights)
@@ -43,7 +43,7 @@ class Parameters:
 
     @cached_property
     def unchanged(self) -> float | None:
-        """Share of the learnt numbers that are the same bit for bit in both checkpoints; None without an earlier one.
+        """Share of the learnt numbers that are bit-identical in both checkpoints; None without an earlier checkpoint.
 
         Buffers that training does not learn, such as running means, are left out by their names.
         """

@@ -28,57 +28,57 @@ class Patient(Facts):
 
     name: str  # of the source
     options: Options = field(default_factory=Options)  # of the user
-    objective_spec: str | None = None  # that it was, or shall be, trained with
+    objective_spec: str | None = None  # of the training, past or planned
     stated_batch_size: int | None = None
     sides: Sides = IMAGE_TEXT
-    recipe: Mapping[str, Any] = field(default_factory=dict)  # how it was trained, of an own checkpoint or run
-    run: Path | None = None  # folder of an own run, whose recipe a command can train again
-    is_held_out: bool = False  # whether its items are known not to be those that it was trained on
-    takes_products: bool = False  # whether its loss is known to take products of the rows, whatever their length
-    epoch: int | None = None  # of training, where it is known: 0 is a model that was not trained
-    steps: int | None = None  # of training, where they are known
+    recipe: Mapping[str, Any] = field(default_factory=dict)  # of the training, for a lossscope checkpoint or run
+    run: Path | None = None  # folder of a lossscope run, which a command can train again
+    is_held_out: bool = False  # whether its items are known to be outside the training data
+    takes_products: bool = False  # whether its loss is known to take products of rows of any length
+    epoch: int | None = None  # of training, where known; 0 is an untrained model
+    steps: int | None = None  # of training, where known
     notices: list[str] = field(default_factory=list)  # what was assumed
     signals: dict[str, float] = field(default_factory=dict)  # id -> the number that its check compares with a threshold
 
     @property
     def objective(self) -> Objective:
-        """What it was trained with. Raises Missing where neither the source nor the user says it."""
+        """The training objective. Raises Missing where neither the source nor the user names it."""
         return self.part(TrainedWith).objective
 
     @property
     def batch_size(self) -> int:
-        """Pairs of a batch; a notice says where they are assumed."""
+        """Pairs of a batch; a notice says if the number is assumed."""
         if self.stated_batch_size is None and _ASSUMED not in self.notices:
             self.notices.append(_ASSUMED)
         return self.stated_batch_size or BATCH_SIZE
 
     def require_trained(self) -> None:
-        """Raise Missing for a model whose training has hardly begun: its state is that of its initial weights."""
+        """Raise TooLittle for a model whose training has hardly begun: its state is that of its initial weights."""
         if self.epoch == 0 or (self.steps is not None and self.steps < LEAST_STEPS):
             raise TooLittle(
                 f"it was trained for {self.steps or 0} steps; its state says something from {LEAST_STEPS} on"
             )
 
     def masks(self, *names: str) -> bool:
-        """Return whether it was trained with a rule of one of these names that leaves out negatives."""
+        """Return whether the training masked negatives by a rule with one of these names."""
         rules = (
             rule.partition(":")[0].strip().replace("-", "_") for rule in str(self.recipe.get("mask") or "").split(";")
         )
         return not set(rules).isdisjoint(names)
 
     def train_command(self, *changes: object) -> str | None:
-        """Return the command that trains the run again with other choices; None where it is no run of lossscope.
+        """Return the command that trains the run again with other choices; None unless it is a run of lossscope.
 
         Args:
             changes: options and their values, `"--lr", 1e-4`.
         """
         if self.run is None:
             return None
-        own = ("--config", self.run / "config.toml", *changes, "--out", f"{self.run}-again")
-        return "lossscope train " + shlex.join(str(part) for part in own)
+        options = ("--config", self.run / "config.toml", *changes, "--out", f"{self.run}-again")
+        return "lossscope train " + shlex.join(str(part) for part in options)
 
     def source_command(self, verb: str, *options: object) -> str | None:
-        """Return a command of lossscope on the source; None where it is no file that can be named, as a running loop.
+        """Return a command of lossscope on the source; None where the source is no file, such as a running loop.
 
         Args:
             verb: `cocos`, ...
@@ -96,20 +96,20 @@ class Patient(Facts):
 
 @dataclass(frozen=True)
 class TrainedWith:
-    """What a source was, or shall be, trained with."""
+    """The training objective of a source."""
 
     objective: Objective
 
     @classmethod
     def of(cls, patient: Patient) -> TrainedWith:
-        """Build it. Raises Missing where neither the source nor the user says it."""
+        """Build it. Raises Missing where neither the source nor the user names it."""
         if patient.objective_spec is None:
             raise Missing("its training objective is unknown; name it with --objective", "the objective (--objective)")
         return cls(build_objective(patient.objective_spec))
 
 
 def build_objective(spec: str) -> Objective:
-    """Return the objective of a spec. Raises Missing where it cannot be built, as one of a file without trust."""
+    """Return the objective of a spec. Raises Missing where it cannot be built, such as an untrusted file."""
     try:
         objective: Objective = build("objectives", spec)
     except InputError as error:

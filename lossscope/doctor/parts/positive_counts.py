@@ -11,9 +11,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class PositiveCounts:
-    """Queries of the last batch of a running loop that was finite: it made the numbers that are not."""
+    """Queries of the last finite batch of a running loop, after which its numbers were not finite."""
 
-    absent: ClassVar[str] = "it is no batch of a running loop"
+    absent: ClassVar[str] = "it is not a batch of a running loop"
     need: ClassVar[str] = "a running loop, whose labels, mask or pairs are watched"
     without: int  # queries that have no positive
     queries: int

@@ -17,12 +17,12 @@ from lossscope.core.types import Rows
 from ..types import Cure
 from .items import subset
 
-_FLOOR = 0.01  # of the mean variance, added to that of each direction: what is below it is rounding
+_FLOOR = 0.01  # of the mean variance, added to each direction: variance below it is rounding
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """What was done, and the source after it; where the numbers follow from batches, the cure itself."""
+    """A change that undoes a fault, and the source after it, or the cure itself."""
 
     what: str
     split: SplitEmbeddings | None = None  # a sample of the source with the fault undone
@@ -30,7 +30,7 @@ class Remedy:
 
 
 def without(split: SplitEmbeddings, first: Rows, second: Rows) -> SplitEmbeddings:
-    """Return a split without rows of either side, and without items of the other side that have no pair then.
+    """Return a split without the given rows, and without items of the other side that lose their last pair.
 
     Raises TooLittle where fewer than two of a side are left.
     """
@@ -40,7 +40,7 @@ def without(split: SplitEmbeddings, first: Rows, second: Rows) -> SplitEmbedding
     pairs = pairs[keep.i2t[pairs[:, 0]] & keep.t2i[pairs[:, 1]]]
     rows = Pair(np.unique(pairs[:, 0]), np.unique(pairs[:, 1]))
     if min(map(len, rows)) < 2:
-        raise TooLittle("fewer than two items of a side are left without them")
+        raise TooLittle("fewer than two items of a side are left")
     return subset(split, rows)
 
 
@@ -62,7 +62,7 @@ def centred(split: SplitEmbeddings) -> SplitEmbeddings:
 
 
 def paired_again(split: SplitEmbeddings, pairs: Rows) -> SplitEmbeddings:
-    """Return a split with other positives, and the items that have them.
+    """Return a split with other positives and their items.
 
     Args:
         split: of two sides.
@@ -75,7 +75,7 @@ def paired_again(split: SplitEmbeddings, pairs: Rows) -> SplitEmbeddings:
 
 
 def embeddings_of(split: SplitEmbeddings) -> tuple[Tensor, Tensor]:
-    """Return both sides. Raises ValueError where there are none."""
+    """Return the embeddings of both sides. Raises ValueError where there are none."""
     if split.images is None or split.captions is None:
         raise ValueError("embeddings are needed")
     return split.images.float(), split.captions.float()

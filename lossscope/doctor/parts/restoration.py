@@ -1,4 +1,4 @@
-"""Can another order of the rows restore misaligned pairs, and have the sides anything in common?"""
+"""Can another order of the rows restore misaligned pairs, and do both sides share anything?"""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .patient import Patient
 from .vectors import Vectors, unit_rows_of
 
 _MOST = 4096  # pairs and candidates of a shift
-_MANY = 1 << 15  # items of a side, up to which orders other than shifts are tried
-_STRUCTURED = 1024  # queries and candidates whose structure is looked at
+_MANY = 1 << 15  # items of a side; with more, only shifts are tried
+_STRUCTURED = 1024  # queries and candidates of `Structure`
 _REFLECTIONS = 24
-_QUERIES, _FEW_REFLECTIONS = 128, 6  # where all candidates of a large source are looked at
-_TILE = 1 << 14  # of these at a time
-_PROBES = 512  # queries that are compared with their would-be positives
+_QUERIES, _FEW_REFLECTIONS = 128, 6  # for all candidates of a large source
+_TILE = 1 << 14  # candidates at a time
+_PROBES = 512  # queries compared with their positives in an order
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Order:
     """An order of the second side, and how far it brings positives above other items."""
 
     what: str  # `the second side shifted by 1 row`
-    place: float  # mean share of the items above the positive; 0.5 by chance
-    pairs: Rows = field(repr=False)  # (n, 2) positives in that order, perhaps of the first items alone
+    share_above: float  # mean share of the items above the positive; 0.5 by chance
+    pairs: Rows = field(repr=False)  # (n, 2) positives in that order, perhaps only of the first items
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Structure:
 
     @classmethod
     def of(cls, patient: Patient, items: Items) -> Structure:
-        """Look at both sides. Raises Missing without embeddings."""
+        """Compare both sides. Raises Missing without embeddings."""
         return cross_structure(_two_sides(patient, items), items.is_sample and max(items.whole) > MOST)
 
 
@@ -63,15 +63,15 @@ class Restoration:
         source, relations = items.source, items.source.relations
         vectors = _two_sides(patient, items)
         tried = list(best_shift(vectors, _usable(vectors, relations.positives)))
-        if max(items.whole) <= _MANY:  # orders are of all rows: the others move where one is left out
+        if max(items.whole) <= _MANY:  # an order is one of all rows: leaving a row out would move the others
             orders = _orders(relations.positives, *items.whole, source.image_ids, source.caption_ids)
             usable = [(what, _usable(vectors, pairs)) for what, pairs in orders]
-            tried += [Order(what, _place(vectors, pairs), pairs) for what, pairs in usable if len(pairs) >= LEAST]
-        return cls(min(tried, key=lambda one: one.place, default=None))
+            tried += [Order(what, _share_above(vectors, pairs), pairs) for what, pairs in usable if len(pairs) >= LEAST]
+        return cls(min(tried, key=lambda order: order.share_above, default=None))
 
 
 def _two_sides(patient: Patient, items: Items) -> Vectors:
-    """Return the vectors of two sides. Raises Missing without."""
+    """Return the vectors of two sides. Raises Missing without embeddings of two sides."""
     source = items.source
     if source.images is None or source.captions is None or source.relations.one_set:
         raise Missing("it has no two sides of embeddings", "embeddings")
@@ -79,15 +79,15 @@ def _two_sides(patient: Patient, items: Items) -> Vectors:
 
 
 def cross_structure(vectors: Vectors, is_large: bool) -> Structure:
-    """Return how far above chance the best candidates of queries are, against those of reflected queries.
+    """Return how far the best candidates of queries are above those of reflected queries.
 
-    Both sides are centred. Queries are reflected in some of the principal directions of both sides together, drawn by
-    lot: each direction is as wide as it was, on either side, and no query knows its partner. Sides that share wide
-    directions and nothing else are near each other after that, too, which a rotation would not leave.
+    Both sides are centred. Queries are reflected in random principal directions of both sides together: each direction
+    stays as wide as it was, on either side, and no query knows its partner. Sides that share only wide directions stay
+    near each other under reflections; a rotation would part them.
 
     Args:
         vectors: of both sides.
-        is_large: whether some queries meet all candidates, as the right partner of a query may be anywhere.
+        is_large: whether a few queries meet all candidates, as the right partner may be anywhere.
     """
     first, second = map(np.flatnonzero, vectors.finite_rows())
     if is_large:
@@ -95,19 +95,19 @@ def cross_structure(vectors: Vectors, is_large: bool) -> Structure:
     else:
         first, second = first[:_STRUCTURED], second[:_STRUCTURED]
     queries, generator = _centred(_unit(vectors.first, first)), torch.Generator().manual_seed(0)
-    directions, every = _principal(queries, _centred(_unit(vectors.second, second[:_STRUCTURED]))), [queries]
+    directions, query_sets = _principal(queries, _centred(_unit(vectors.second, second[:_STRUCTURED]))), [queries]
     for _ in range(_FEW_REFLECTIONS if is_large else _REFLECTIONS):
         signs = torch.randint(0, 2, (len(directions),), generator=generator) * 2.0 - 1
-        every.append((queries @ directions * signs) @ directions.T)
+        query_sets.append((queries @ directions * signs) @ directions.T)
     centre = _unit(vectors.second, second[:_TILE]).mean(0)
-    best = torch.full((len(queries) * len(every),), -torch.inf)
+    best = torch.full((len(queries) * len(query_sets),), -torch.inf)
     for start in range(0, len(second), _TILE):
         candidates = _unit(vectors.second, second[start : start + _TILE]) - centre
         candidates = torch.nn.functional.normalize(candidates, dim=1)
-        best = torch.maximum(best, (torch.cat(every) @ candidates.T).amax(1))
-    own, *reflected = best.view(len(every), -1)
+        best = torch.maximum(best, (torch.cat(query_sets) @ candidates.T).amax(1))
+    as_given, *reflected = best.view(len(query_sets), -1)
     means = torch.stack([x.mean() for x in reflected])
-    above = float(own.mean() - means.mean())
+    above = float(as_given.mean() - means.mean())
     return Structure(above / max(float(reflected[0].std()), 1e-6), above / max(float(means.std()), 1e-6))
 
 
@@ -119,7 +119,7 @@ def _principal(first: Tensor, second: Tensor) -> Tensor:
 
 
 def best_shift(vectors: Vectors, pairs: Rows) -> Iterator[Order]:
-    """Yield the shift of the pairs' order that brings both sides together best.
+    """Yield the shift of the pairs that brings both sides closest together.
 
     Args:
         vectors: of both sides.
@@ -134,7 +134,9 @@ def best_shift(vectors: Vectors, pairs: Rows) -> Iterator[Order]:
     shift = int(product.argmax())
     moved = np.stack([pairs[:n, 0], np.roll(pairs[:n, 1], -shift)], 1)
     shown = shift if shift <= n // 2 else shift - n
-    yield Order(f"the second side shifted by {shown} row{'s' if abs(shown) > 1 else ''}", _place(vectors, moved), moved)
+    yield Order(
+        f"the second side shifted by {shown} row{'s' if abs(shown) > 1 else ''}", _share_above(vectors, moved), moved
+    )
 
 
 def _orders(positives: Rows, n: int, m: int, first_ids: list[str], second_ids: list[str]) -> Iterator[tuple[str, Rows]]:
@@ -155,19 +157,19 @@ def _orders(positives: Rows, n: int, m: int, first_ids: list[str], second_ids: l
 
 
 def _usable(vectors: Vectors, pairs: Rows) -> Rows:
-    """Return the pairs of which both rows are finite and not zero."""
+    """Return the pairs whose rows are both finite and not zero."""
     first, second = vectors.finite_rows()
     return pairs[first[pairs[:, 0]] & second[pairs[:, 1]]]
 
 
-def _place(vectors: Vectors, pairs: Rows) -> float:
-    """Return the mean share of the items above the positive, over some queries."""
+def _share_above(vectors: Vectors, pairs: Rows) -> float:
+    """Return the mean share of the items above the positive, over a sample of queries."""
     chosen = pairs[:: max(len(pairs) // _PROBES, 1)]
     candidates = _unit(vectors.second, np.flatnonzero(vectors.finite_rows()[1])[:_MOST])
     queries, positive = _unit(vectors.first, chosen[:, 0]), _unit(vectors.second, chosen[:, 1])
-    own = (queries * positive).sum(1, keepdim=True)
+    stated = (queries * positive).sum(1, keepdim=True)
     S = queries @ candidates.T
-    return float(((own < S).float().mean(1) + 0.5 * (own == S).float().mean(1)).mean())
+    return float(((stated < S).float().mean(1) + 0.5 * (stated == S).float().mean(1)).mean())
 
 
 def _unit(side: Tensor, rows: Rows) -> Tensor:

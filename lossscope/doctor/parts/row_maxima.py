@@ -15,7 +15,7 @@ from .matrix import Matrix
 from .patient import Patient
 from .vectors import draw_rows
 
-_ROWS = 2048  # that are looked at
+_ROWS = 2048  # sampled
 _LEAST = 16  # rows and columns
 
 
@@ -23,13 +23,13 @@ _LEAST = 16  # rows and columns
 class RowMaxima:
     """The three highest similarities of rows and of columns."""
 
-    gap: float  # mean gap from the first to the second over that from the second to the third; 2 of a normal sample
-    mutual: float  # share of the rows whose highest similarity is that of its column, too
+    gap: float  # mean gap from first to second over that from second to third; 2 in a normal sample
+    mutual: float  # share of the rows whose highest similarity is also the highest of its column
     needs: ClassVar[tuple[type, ...]] = (Matrix,)
 
     @classmethod
     def of(cls, _: Patient, matrix: Matrix) -> RowMaxima:
-        """Look at a sample of rows, and of columns. Raises TooLittle of few."""
+        """Read a sample of rows and columns. Raises TooLittle for a small matrix."""
         S = matrix.S
         if min(S.shape) < _LEAST:
             raise TooLittle(f"it has {len(S)} × {S.shape[1]} similarities; {_LEAST} × {_LEAST} are needed")

@@ -1,4 +1,4 @@
-"""Steps at which the loss jumps to another level, as where a training is resumed without its optimizer's state."""
+"""At which step does the loss jump to another level, as when a training resumes without its optimizer's state?"""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from .curve import Curve, Floats, finite_median, noise_of
 
 _NEAR = 3  # logged rows beside a jump that have its levels
-_SUDDEN = 0.6  # of the change of level, that happens from one row to the next
+_SUDDEN = 0.6  # share of the change of level from one row to the next
 
 
 @dataclass(frozen=True)
 class Seam:
     """A jump of the loss, and what the learning rate did there."""
 
-    row: int  # of the losses, the first on the new level
+    row: int  # the first row of the losses on the new level
     step: int
     before: float  # median loss of the rows before it
-    after: float  # and of those from it on
+    after: float  # median loss from this row on
     lr: tuple[float, float] | None  # before and after; None: it is not logged
-    lasts: float  # of the jump, the share that is left after as many rows again
-    falls: bool  # whether the loss falls again afterwards, as that of a training that goes on
+    lasts: float  # share of the jump that is left after as many rows again
+    falls: bool  # whether the loss falls again afterwards, as in a training that continues
 
     def has_lr_jump(self, ratio: float) -> bool:
         """Return whether the learning rate rises there by a ratio."""
@@ -30,7 +30,7 @@ class Seam:
 
 
 def find_seam(curve: Curve, least: float) -> Seam | None:
-    """Return the largest sudden rise of the loss behind the first tenth of its rows; None without any.
+    """Return the largest sudden rise of the loss after the first tenth of its rows; None where there is none.
 
     Args:
         curve: the loss.
@@ -57,11 +57,11 @@ def find_seam(curve: Curve, least: float) -> Seam | None:
 
 
 def falls_again(loss: Floats, rise: float) -> bool:
-    """Return whether losses behind a rise still fall in their last two thirds, by a twentieth of it, and not by noise.
+    """Return whether the loss falls again in the last two thirds after a rise, by a twentieth of it and beyond noise.
 
     Args:
         loss: from the highest level on.
-        rise: of the loss, that it is compared with.
+        rise: of the loss.
     """
     third = len(loss) // 3
     if third < 2:

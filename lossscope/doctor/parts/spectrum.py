@@ -19,22 +19,22 @@ from .items import Items
 from .patient import Patient
 from .vectors import draw_rows
 
-_ROWS = 4096  # of a side that are looked at
+_ROWS = 4096  # sampled rows of a side
 LEAST = 16  # rows
 NARROW = 0.95  # mean cosine of different items; models of the wall have at most 0.86
 
 
 @dataclass(frozen=True)
 class SideSpectrum:
-    """The distribution of one side's unit vectors; singular values are computed where they are asked for."""
+    """The distribution of one side's unit vectors; singular values are computed on demand."""
 
     name: str  # of the side, plural
-    X: Tensor  # (n, d) float64, the rows that are looked at
+    X: Tensor  # (n, d) float64, the sampled rows
     classes: int  # labels; 0: none
 
     @property
     def n(self) -> int:
-        """Rows that are looked at."""
+        """Number of sampled rows."""
         return len(self.X)
 
     @property
@@ -44,7 +44,7 @@ class SideSpectrum:
 
     @property
     def largest(self) -> int:
-        """min(n − 1, d), and for labels the number of classes − 1 where that is less."""
+        """min(n − 1, d), or the number of classes − 1 where that is less."""
         return min(self.n - 1, self.d, self.classes - 1 if self.classes > 1 else self.d)
 
     @cached_property
@@ -55,7 +55,7 @@ class SideSpectrum:
 
     @cached_property
     def spread(self) -> float:
-        """√d times the standard deviation of a coordinate, averaged: 1 of isotropic unit vectors."""
+        """√d times the mean standard deviation of a coordinate: 1 for isotropic unit vectors."""
         return float(np.sqrt(self.d) * (self.X - self.X.mean(0)).std(0, unbiased=False).mean())
 
     @cached_property
@@ -76,18 +76,18 @@ class SideSpectrum:
 
     @property
     def used(self) -> float:
-        """Share of the directions along which the rows spread by at least a thousandth of the widest one."""
+        """Share of the directions that are at least a thousandth as wide as the widest."""
         return float((self.values > 1e-3 * self.values[0]).mean()) if self.values[0] > 0 else 0.0
 
     @property
     def share(self) -> float:
-        """Effective rank over its null; where there are fewer classes than directions, over their number."""
+        """Effective rank over its null, or over the largest possible rank where that is less."""
         return self.rank / min(self.null, self.largest)
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The spectra of both sides; one of one set."""
+    """The spectra of both sides; a single set has one."""
 
     sides: tuple[SideSpectrum, ...]
     needs: ClassVar[tuple[type, ...]] = (Items,)
@@ -122,7 +122,7 @@ def side_spectrum(X: Tensor, name: str, classes: int = 0) -> SideSpectrum:
 
 
 def _singular_values(X: Tensor) -> Tensor:
-    """(min(n, d),) singular values of (n, d), falling."""
+    """Return the singular values of (n, d), (min(n, d),), falling."""
     products = X @ X.T if len(X) < X.shape[1] else X.T @ X
     return singular_values(products[None])[0].flip(0)
 

@@ -1,4 +1,4 @@
-"""Items of the training data and of held-out data, to see whether they share any."""
+"""Do training data and held-out data share items?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .patient import Patient
 from .trained_model import TrainedModel
 from .vectors import draw_rows, unit_rows_of
 
-NEAR = 0.01  # of the usual distance between neighbours: an input that is encoded twice has 1e-5 of it
+NEAR = 0.01  # of the usual distance between neighbours; an input encoded twice has 1e-5 of it
 _MOST = 8192  # held-out items that are compared
 _TILE, _WITHIN = 1 << 14, 2048
 _RESOLUTION = 5e-4  # of a distance from a cosine in float32
@@ -36,9 +36,9 @@ class SharedItems:
     train: str  # name of the split
     held_out: str
     total: int  # held-out items that were compared
-    equal: Rows  # held-out rows of those whose input is in the training data
-    near: Rows  # held-out rows of those whose embedding nearly equals one there
-    usual: float = 0.0  # share of the training items whose embedding nearly equals that of another one
+    equal: Rows  # held-out rows whose input is in the training data
+    near: Rows  # held-out rows whose embedding nearly equals that of a training item
+    usual: float = 0.0  # share of the training items whose embedding nearly equals that of another training item
     ids: Sequence[str] = field(default=(), repr=False)  # of all held-out items
 
     @property
@@ -54,16 +54,16 @@ class SharedItems:
 
 @dataclass(frozen=True)
 class Splits:
-    """What training and held-out data share, side by side."""
+    """What training and held-out data share, for each side."""
 
     shared: tuple[SharedItems, ...]
     needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings, Items)
 
     @classmethod
     def of(cls, patient: Patient, stored: SplitEmbeddings, _: Items) -> Splits:
-        """Compare embeddings with those of `--against`, else with held-out ones. Raises Missing without any."""
+        """Compare embeddings with those of `--against`, else with held-out data. Raises Missing without either."""
         options, shared = patient.options, []
-        for target in (target for target in options.against if not is_rows(target)):  # rows of text are a part apart
+        for target in (target for target in options.against if not is_rows(target)):  # rows of text are another part
             shared += shared_by_embedding(read_source(target, options.request("train")), stored, target)
         if options.against and not shared:
             raise Missing("the other sources have no embeddings to compare", "embeddings")
@@ -77,8 +77,8 @@ class Splits:
 def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name: str) -> list[SharedItems]:
     """Return which held-out items of the first side have nearly the embedding of a training item.
 
-    The second side is left out: equal captions of different images, and documents that answer several queries, are in
-    both splits of sound data.
+    The second side is left out: in sound data, too, both splits hold equal captions of different images, and documents
+    that answer several queries.
     """
     first, second = held_out.images, train.images
     if first is None or second is None or first.shape[1] != second.shape[1]:
@@ -92,7 +92,7 @@ def shared_by_embedding(train: SplitEmbeddings, held_out: SplitEmbeddings, name:
 
 
 def _unit(vectors: Tensor, most: int | None) -> tuple[Tensor, Rows]:
-    """Return the finite vectors that are not zero, of unit length, and their rows; of more than `most` a sample."""
+    """Return the finite vectors that are not zero, at unit length, and their rows; at most `most`, at random."""
     rows = np.flatnonzero((vectors.isfinite().all(1) & vectors.any(1)).numpy())
     if most is not None:
         rows = draw_rows(rows, most, np.random.default_rng(0))
@@ -100,43 +100,42 @@ def _unit(vectors: Tensor, most: int | None) -> tuple[Tensor, Rows]:
 
 
 def near_rows(held_out: Tensor, train: Tensor, share: float = NEAR) -> tuple[Rows, float]:
-    """Return the rows (n, d) whose distance to the nearest row of (m, d) is a small share of that within (m, d).
+    """Return the held-out rows that nearly equal a training row, and the share of training rows that do so.
 
-    Beside them stands the share of (m, d) that is as near to another row there.
-
-    Of a model that has collapsed all distances are small, so they are compared with those of its own items.
+    A row nearly equals another where their distance is a small share of the usual distance between training rows. In a
+    collapsed model all distances are small, so an absolute threshold would not do.
 
     Args:
-        held_out: unit rows.
-        train: unit rows.
-        share: of the median distance of a training item to its nearest other one.
+        held_out: (n, d) unit rows.
+        train: (m, d) unit rows.
+        share: of the median distance of a training row to its nearest other row.
     """
     nearest, _ = _nearest(held_out, train)
     distances = (held_out.double() - train[nearest].double()).norm(dim=1)
-    some = train[:_WITHIN]
-    _, cosines = _nearest(some, train, skip_self=True)
-    own = (2 - 2 * cosines.double()).clamp(min=0).sqrt()
-    limit = share * float(own.median())
+    sample = train[:_WITHIN]
+    _, cosines = _nearest(sample, train, skip_self=True)
+    train_distances = (2 - 2 * cosines.double()).clamp(min=0).sqrt()
+    limit = share * float(train_distances.median())
     rows: Rows = (distances <= limit).nonzero()[:, 0].numpy()
-    return rows, float((own <= max(limit, _RESOLUTION)).double().mean())
+    return rows, float((train_distances <= max(limit, _RESOLUTION)).double().mean())
 
 
 def _nearest(rows: Tensor, among: Tensor, skip_self: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the nearest row of each, and its cosine; not itself where `rows` are the first rows of `among`."""
-    places, best = [], []
+    """Return the nearest row of each row, and its cosine. `skip_self`: `rows` are the first rows of `among`."""
+    nearest, best = [], []
     for start in range(0, len(rows), 1024):
         block = rows[start : start + 1024].float()
         top = torch.full((len(block),), -torch.inf)
-        place = torch.zeros(len(block), dtype=torch.int64)
+        nearest_row = torch.zeros(len(block), dtype=torch.int64)
         for offset in range(0, len(among), _TILE):
             S = block @ among[offset : offset + _TILE].float().T
             if skip_self:
-                own = torch.arange(start, start + len(block)) - offset
-                inside = (own >= 0) & (own < S.shape[1])
-                S[inside.nonzero()[:, 0], own[inside]] = -torch.inf
+                itself = torch.arange(start, start + len(block)) - offset
+                inside = (itself >= 0) & (itself < S.shape[1])
+                S[inside.nonzero()[:, 0], itself[inside]] = -torch.inf
             values, columns = S.max(1)
-            place = torch.where(values > top, columns + offset, place)
+            nearest_row = torch.where(values > top, columns + offset, nearest_row)
             top = torch.maximum(top, values)
-        places.append(place)
+        nearest.append(nearest_row)
         best.append(top)
-    return torch.cat(places), torch.cat(best)
+    return torch.cat(nearest), torch.cat(best)

@@ -1,4 +1,4 @@
-"""What could the model do before this training? The same items, encoded by it."""
+"""What could the model do before this training, on the same items?"""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .patient import Patient
 
 @dataclass(frozen=True)
 class Start:
-    """Recall@1 of the model before this training, of the same pairs."""
+    """Recall@1 of the same pairs under the model before this training."""
 
     recalls: dict[str, float]  # of each direction
     needs: ClassVar[tuple[type, ...]] = (Alignment, Items)
 
     @classmethod
     def of(cls, patient: Patient, alignment: Alignment, items: Items) -> Start:
-        """Read it. Raises Missing where none is named, InputError for one of other items."""
+        """Read the dump. Raises Missing where none is named, InputError for other items."""
         if patient.options.before is None:
             raise Missing("the model before this training is not known; --before names a dump of it", "--before")
         split = read_source(Path(patient.options.before), patient.options.request())

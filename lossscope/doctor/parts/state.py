@@ -1,4 +1,4 @@
-"""What is, before any verdict: recall, ranks, loss, gradient, effective ranks, beside chance and what is possible."""
+"""Describe a source before any verdict: recall, ranks, loss, gradient, effective ranks, with chance and the best."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from .texts import Texts
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of the state, beside chance and what the same vectors could do, and its words."""
+    """A number of the state with its words, beside chance and the best that the same vectors can reach."""
 
     value: float
     name: str  # `recall@1`
     figure: str  # `64.6%`
-    which: str = ""  # direction or side, `i2t`
+    which: str = ""  # direction or side, as `i2t`
     beside: str = ""  # `among 1,000 (chance 0.10%)`
     chance: float | None = None
     possible: float | None = None  # None: not known
@@ -40,7 +40,7 @@ State = dict[str, Quantity]
 
 
 def state_of(patient: Patient) -> State:
-    """Return what is known of a source before it is judged: statistic -> number, those that people ask for first."""
+    """Return what is known of a source before a verdict, statistic -> number, the most asked for first."""
     quantities: list[Quantity] = []
     if patient.has(Alignment):
         start = patient.part(Start).recalls if patient.has(Start) else {}
@@ -55,13 +55,13 @@ def state_of(patient: Patient) -> State:
         quantities += _ranks(patient.part(Spectrum))
     if patient.has(Texts):
         report = patient.part(Texts).report
-        beside = f"with {report.queries:,} queries and {report.documents:,} positives"
+        beside = f"({report.queries:,} distinct queries, {report.documents:,} distinct positives)"
         quantities.append(Quantity(report.rows, "rows", f"{report.rows:,}", beside=beside))
     return {" ".join(filter(None, (quantity.name, quantity.which))): quantity for quantity in quantities}
 
 
 def state_line(state: Mapping[str, Quantity]) -> str:
-    """Return all of it in one line, both directions and both sides together."""
+    """Return the state in one line, both directions and both sides together."""
     parts = []
     for (name, beside), group in groupby(state.values(), lambda quantity: (quantity.name, quantity.beside)):
         figures = ", ".join(" ".join(filter(None, (quantity.which, quantity.figure))) for quantity in group)
@@ -73,7 +73,7 @@ def _recalls(alignment: Alignment, start: Mapping[str, float]) -> Iterator[Quant
     for direction in alignment.directions:
         yield _recall(direction, alignment.pairs, start.get(direction.label))
     for direction in alignment.directions:
-        rank = float(np.median(1 + direction.place * direction.negatives))
+        rank = float(np.median(1 + direction.share_above * direction.negatives))
         middle = float(np.median(1 + 0.5 * direction.negatives))
         yield Quantity(rank, "median rank", f"{rank:,.0f}", direction.label, chance=middle, possible=1.0)
 
@@ -103,23 +103,28 @@ def _batches(batches: Batches) -> Iterator[Quantity]:
 
 def _curve(curve: Curve) -> Iterator[Quantity]:
     guess = curve.level_of_guessing
-    known = "its guessing level is not known" if guess is None else f"guessing {guess.value:.3g}, {guess.name}"
-    figure = f"{curve.start:.4g} at the start, {curve.level:.4g} at the end"
+    known = "level of guessing unknown" if guess is None else f"guessing {guess.value:.3g}, {guess.name}"
+    figure = f"{_loss(curve.start)} at the start, {_loss(curve.level)} at the end"
     yield Quantity(
         curve.level, "logged loss", figure, beside=f"({known})", chance=None if guess is None else guess.value
     )
     recall = curve.evaluations("val_recall")
     if len(recall):
         name = curve.log.columns.get("val_recall", "validation recall")
-        figure = f"{recall[0]:.4g} at first, {recall[-1]:.4g} at the end, {recall.max():.4g} at best"
+        figure = f"{recall[0]:.4g} at the start, {recall[-1]:.4g} at the end, {recall.max():.4g} at best"
         yield Quantity(float(recall[-1]), name, figure, possible=float(recall.max()))
 
 
 def _short_log(log: TrainingLog) -> Iterator[Quantity]:
     losses = log.steps["loss"].dropna().to_numpy(dtype=np.float64) if "loss" in log.steps else np.zeros(0)
     if len(losses):
-        figure = f"{losses[0]:.4g} at first, {losses[-1]:.4g} after {len(losses)} logged steps"
-        yield Quantity(float(losses[-1]), "logged loss", figure)
+        figure = f"{_loss(losses[0])} at the start, {_loss(losses[-1])} at the end"
+        yield Quantity(float(losses[-1]), "logged loss", figure, beside=f"({len(losses)} logged steps)")
+
+
+def _loss(value: float) -> str:
+    """Return a loss with four digits, without an exponent up to a million: `19,000`, not `1.9e+04`."""
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e6 else f"{value:.4g}"
 
 
 def _ranks(spectrum: Spectrum) -> Iterator[Quantity]:

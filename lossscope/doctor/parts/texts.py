@@ -1,4 +1,4 @@
-"""Rows of text data, as `lossscope data lint` sees them."""
+"""Rows of text data, as `lossscope data lint` reads them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..types import Advice
 
 @dataclass(frozen=True)
 class Texts:
-    """What rows of text data have of each fault, without any model."""
+    """The faults of rows of text data, without a model."""
 
     absent: ClassVar[str] = "it has no rows of text"
     need: ClassVar[str] = "rows of text"
@@ -20,7 +20,7 @@ class Texts:
     report: LintReport
 
     def fault(self, id: str) -> Fault | None:
-        """Return what the rows have of a fault; None where none has it."""
+        """Return a fault of the rows; None where no row has it."""
         found = next((found for found in self.report.findings if found.id == id), None)
         if found is None:
             return None

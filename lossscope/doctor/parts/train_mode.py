@@ -1,4 +1,4 @@
-"""Recall of the same batches with batch norm in training mode, and in evaluation mode."""
+"""Compare recall of the same batches with batch norm in training mode and in evaluation mode."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class TrainMode:
 
     @classmethod
     def of(cls, patient: Patient, _: SplitEmbeddings) -> TrainMode:
-        """Run the model in both modes. Raises Missing where there is none, or it has no batch norm."""
+        """Run the model in both modes. Raises Missing without a model, or without batch norm."""
         if not patient.has(TrainedModel):
-            raise Missing("it has no model that could be run in both modes", "a checkpoint or run of lossscope")
+            raise Missing("it has no model to run in both modes", "a checkpoint or run of lossscope")
         trained = patient.part(TrainedModel)
         model = trained.checkpoint.model(patient.options.source.trust_code)
         layers = [layer for layer in model.modules() if isinstance(layer, _BATCH_NORM)]
@@ -79,7 +79,7 @@ def recall_in_modes(
 
 @contextlib.contextmanager
 def _training(layers: Sequence[nn.Module]) -> Iterator[None]:
-    """Let batch norm use the statistics of the batch, and leave its running ones alone."""
+    """Let batch norm use the statistics of the batch, and restore its running statistics at the end."""
     momenta: list[Any] = [layer.momentum for layer in layers]
     kept = [{name: x.clone() for name, x in layer.named_buffers()} for layer in layers]
     try:

@@ -1,4 +1,4 @@
-"""A model that lossscope trained, and the data that it reads."""
+"""A model that lossscope trained, and its data."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ _HELD_OUT = ("val", "test")
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A checkpoint that lossscope wrote, alone or as the newest of a run."""
+    """A checkpoint of lossscope, alone or as the newest of a run."""
 
     absent: ClassVar[str] = "it has no weights of a model"
     need: ClassVar[str] = "a checkpoint or run of lossscope"
     checkpoint: Checkpoint
     file: Path  # of the checkpoint
-    path: Path  # that the user named: the file, or the run folder
+    path: Path  # the file or run folder that the user named
     options: Options
 
     @cached_property
     def data(self) -> Split:
-        """The split of the data set itself, which the embeddings do not hold."""
+        """The split of the data set, with its inputs."""
         spec, _ = complete_data(self.options.source.data or self.checkpoint.data, self.checkpoint.reading)
         split: Split = build("datasets", spec).split(self.options.source.split)
         return split
 
     @cached_property
     def held_out(self) -> SplitEmbeddings:
-        """Embeddings of a split that training did not see. Raises Missing where its own data are not examined."""
+        """Embeddings of a held-out split. Raises Missing where the training data are not examined."""
         options, spec = self.options, self.options.source.data or self.checkpoint.data
         if options.source.split != "train":
-            raise Missing(f"its {options.source.split} data are examined, not those that it was trained on")
+            raise Missing(f"its {options.source.split} data are examined, not the training data")
         if options.against or not spec or not is_trusted(spec):
             raise Missing("it has no held-out data", "held-out data")
         splits = build("datasets", complete_data(spec, self.checkpoint.reading)[0]).splits()

@@ -1,4 +1,4 @@
-"""Which items match, whatever the pairs say: exactly, where the data set knows it, or as an audit judged it."""
+"""Which items match, whatever the pairs say? The data set knows it exactly, or an audit judged it."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class Truth:
     """How probable it is that items match."""
 
     probability: Callable[[Rows, Rows], Probabilities]  # rows (q,) and (c,) of the sample -> (q, c)
-    is_exact: bool  # whether probabilities are 0 or 1, of a data set that knows
+    is_exact: bool  # whether probabilities are 0 or 1, from the data set
     status: str = ""  # of an audit: where its probabilities come from, in words
     needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
 
     @classmethod
     def of(cls, patient: Patient, stored: SplitEmbeddings) -> Truth:
-        """Read the audit that the user names, else ask the data. Raises Missing where neither knows."""
+        """Read the audit that the user names, else the data. Raises Missing where neither knows."""
         if patient.options.audit is not None and patient.has(Items):
             known = read_known_pairs(patient.options.audit)
             known.require_items(stored.image_ids, stored.caption_ids, stored.read_texts)
             return cls.audited(known, stored, patient.part(Items).rows)
         if not patient.has(TrainedModel):
-            raise Missing("its data do not know the truth; --audit names an audit", "an audit (--audit)")
+            raise Missing("its data do not say which items match; --audit names an audit", "an audit (--audit)")
         split: Any = patient.part(TrainedModel).data
         if not hasattr(split, "truth"):
-            raise Missing("its data do not know the truth", "an audit (--audit)")
+            raise Missing("its data do not say which items match", "an audit (--audit)")
         relations, rows = split.relations, patient.part(Items).rows
         if relations.first * relations.second > _MOST_PAIRS:
             raise Missing("there are too many items to compare all with all")
@@ -62,7 +62,7 @@ class Truth:
 
         Args:
             known: pairs of the audit.
-            split: all items: where ids are numbers of rows, those of a sample are none of the audit's.
+            split: all items; ids that are row numbers would not fit in a sample.
             rows: of the sample in the split.
         """
         ids = split.image_ids, split.caption_ids

@@ -1,4 +1,4 @@
-"""The embeddings of both sides as they are stored, before anything normalises or refuses them."""
+"""The embeddings of both sides as they are stored, neither normalised nor checked."""
 
 from __future__ import annotations
 
@@ -22,39 +22,42 @@ from lossscope.core.unit_vectors import unit_rows
 from .patient import Patient
 
 SCORES_PAIRS = "it scores pairs and has no embeddings"
-_BLOCK = 1 << 16  # rows that are looked at together
-_MANTISSA = {torch.float32: (16, 13), torch.float64: (45, 42)}  # zero bits of a number that was bfloat16, or float16
+_BLOCK = 1 << 16  # rows read together
+_MANTISSA = {
+    torch.float32: (16, 13),
+    torch.float64: (45, 42),
+}  # trailing zero bits of a number that was bfloat16 or float16
 
 
 @dataclass(frozen=True)
 class SideFacts:
-    """What one pass over the rows of a side shows."""
+    """Facts from one pass over the rows of a side."""
 
     name: str  # of the side, plural
     n: int
     d: int
-    precision: torch.dtype  # that the numbers were computed in, as far as their digits tell
+    precision: torch.dtype  # type in which the numbers were computed, as far as their digits show
     not_finite: int  # rows with NaN or infinity
     first_not_finite: int | None
     zero: int  # rows of zeros
     first_zero: int | None
-    norms: npt.NDArray[np.float64]  # (n,) length of each row; NaN of rows that are not finite
+    norms: npt.NDArray[np.float64]  # (n,) length of each row; NaN for rows that are not finite
     column_norms: npt.NDArray[np.float64]  # (d,) length of each column, over finite rows
 
 
 @dataclass(frozen=True)
 class Vectors:
-    """Embeddings (N, d) and (M, d) as they are stored; of one set both are the same."""
+    """Embeddings (N, d) and (M, d) as they are stored; both are the same in one set."""
 
     first: Tensor
     second: Tensor
     relations: Relations
-    progress: Progress | None = None  # called with (label, done, of) rows that were read
+    progress: Progress | None = None  # called with (label, rows read, rows in all)
     needs: ClassVar[tuple[type, ...]] = (SplitEmbeddings,)
 
     @classmethod
     def of(cls, patient: Patient, stored: SplitEmbeddings) -> Vectors:
-        """Take those of the source. Raises Missing where it has none."""
+        """Take the embeddings of the source. Raises Missing where it has none."""
         if stored.images is None or stored.captions is None:
             raise Missing(
                 SCORES_PAIRS if stored.similarity is None else "it has similarities and no embeddings", "embeddings"
@@ -63,7 +66,7 @@ class Vectors:
 
     @cached_property
     def facts(self) -> tuple[SideFacts, ...]:
-        """Facts of the first side, and of the second where it is another."""
+        """Facts of the first side, and of the second where it differs."""
         sides = self.relations.sides
         facts = (side_facts(self.first, plural(sides.first), self.progress),)
         if self.second is self.first:
@@ -72,12 +75,12 @@ class Vectors:
 
     def finite_rows(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return which rows of each side are finite and not zero."""
-        usable = [np.nan_to_num(one.norms, nan=0.0) > 0 for one in self.facts]
+        usable = [np.nan_to_num(side.norms, nan=0.0) > 0 for side in self.facts]
         return usable[0], usable[-1]
 
 
 def largest_product(patient: Patient) -> float:
-    """Return the product of the median lengths of both sides, rounded; 1 of unit rows, and where there are no rows."""
+    """Return the rounded product of the median lengths of both sides; 1 for unit rows, or without rows."""
     if not patient.has(Vectors):
         return 1.0
     facts = patient.part(Vectors).facts
@@ -86,7 +89,7 @@ def largest_product(patient: Patient) -> float:
 
 
 def side_facts(rows: Tensor, name: str, progress: Progress | None = None) -> SideFacts:
-    """Return what one pass over the rows shows.
+    """Return the facts from one pass over the rows.
 
     Args:
         rows: (n, d).
@@ -111,7 +114,7 @@ def side_facts(rows: Tensor, name: str, progress: Progress | None = None) -> Sid
 
 
 def precision_of(rows: Tensor) -> torch.dtype:
-    """Return the type that numbers were computed in: that of the array, or a narrower one that holds every digit."""
+    """Return the type in which numbers were computed: that of the array, or a narrower type that holds every digit."""
     if rows.dtype not in _MANTISSA:
         return rows.dtype
     head = rows[:256].contiguous()
@@ -133,17 +136,17 @@ def _blocks(rows: Tensor) -> Iterator[Tensor]:
 
 
 def unit_rows_of(side: Tensor, rows: Rows) -> Tensor:
-    """Return some rows of a side, of unit length; they must be finite and not zero."""
+    """Return the given rows of a side at unit length; they must be finite and not zero."""
     return unit_rows(side[torch.from_numpy(rows)], "a side")[0]
 
 
 def draw_rows(rows: Rows, most: int, rng: np.random.Generator) -> Rows:
-    """Return the rows, of more than `most` that many of them, drawn by lot, ascending."""
+    """Return the rows, or `most` of them at random, ascending."""
     return rows if len(rows) <= most else np.sort(rng.choice(rows, most, replace=False))
 
 
 def copies_of(rows: Tensor, keys: Rows | None = None) -> Rows:
-    """Return numbers (n,), equal where inputs are: their keys where these are known, else the rows themselves.
+    """Return numbers (n,), equal for equal inputs: the keys where known, else from the rows themselves.
 
     Args:
         rows: (n, d) embeddings.

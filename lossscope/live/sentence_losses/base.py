@@ -27,7 +27,7 @@ class LossCall:
     calls: Sequence[Call]  # of its similarity
     is_cached: bool = False  # whether it was called with embeddings in chunks, and was backpropagated at once
     sides: Sides = QUERY_DOCUMENT  # names of both sides
-    own: bool = True  # whether W is that of the loss itself; else the rows are for another objective
+    is_objective: bool = True  # whether W is that of the loss itself; else the rows are for another objective
 
     @property
     def features(self) -> Sequence[Any]:

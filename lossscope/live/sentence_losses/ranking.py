@@ -66,9 +66,9 @@ class _Form:
         calls = {term: list(call.calls[index :: len(terms)]) for index, term in enumerate(terms)}
         blocks = {term: _block_of(term, [recorded.result.detach() for recorded in calls[term]]) for term in terms}
         pairs = len(blocks["query_to_doc"]) if call.pairs is None else call.pairs
-        weights = self._weights(call.value, calls, pairs) if call.own and self.weighs_hardness else {}
+        weights = self._weights(call.value, calls, pairs) if call.is_objective and self.weighs_hardness else {}
         offset = process_group().rank * pairs if getattr(self.owner, "gather_across_devices", False) else 0
-        if call.own and self.is_joint and len(blocks) > 1:
+        if call.is_objective and self.is_joint and len(blocks) > 1:
             W = torch.cat(list(weights.values()), 1) if weights else None
             mask = _with_weights(_joint_mask(blocks, offset), W)
             rows = [DirectionRows(torch.cat(list(blocks.values()), 1), mask)]

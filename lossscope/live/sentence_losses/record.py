@@ -44,7 +44,7 @@ class SentenceLoss:
     """
 
     loss: Any
-    own: bool = True  # whether W is that of the loss itself; else an objective is given
+    is_objective: bool = True  # whether W is that of the loss itself; else an objective is given
     sides: Sides | None = None  # None: query and document
 
     def __post_init__(self) -> None:
@@ -61,7 +61,7 @@ class SentenceLoss:
         for name, reader in READERS.items():
             if name in names:
                 return reader(self._inner)
-        if not self.own and hasattr(self._inner, "compute_loss_from_embeddings"):
+        if not self.is_objective and hasattr(self._inner, "compute_loss_from_embeddings"):
             return columns_loss(self._inner)
         raise InputError(
             f"{type(self._inner).__name__} has no weights on similarities that could be read. Losses that have: "
@@ -83,7 +83,9 @@ class SentenceLoss:
         observed: list[Observed] = []
 
         def on_loss(args: Arguments, kwargs: Mapping[str, Any], value: Any) -> None:
-            call = LossCall(args, kwargs, value, tuple(calls.calls), is_cached, self.sides or QUERY_DOCUMENT, self.own)
+            call = LossCall(
+                args, kwargs, value, tuple(calls.calls), is_cached, self.sides or QUERY_DOCUMENT, self.is_objective
+            )
             batch = replace(reader.observed(call), name=self._name(call))
             observed.append(batch.of_first_rows() if calls.is_full else batch.limited())
             calls.clear()

@@ -35,7 +35,7 @@ def test_every_form_and_every_way_to_count_is_read(
     assert log.evaluations["val_recall"].tolist() == [0.5, 0.6] and log.evaluations["step"].is_monotonic_increasing
     assert log.scores.columns.tolist() == ["step", *names] and len(log.scores) == 2
     reasons = lossscope.doctor(log=path).examinations[0].reasons
-    assert reasons["diverged"] == reasons["loss-spike"] == "its log has evaluations alone, and no loss of training"
+    assert reasons["diverged"] == reasons["loss-spike"] == "its log has evaluations only, and no training loss"
     assert "with a loss" in reasons["non-finite"]
 
 
