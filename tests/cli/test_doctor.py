@@ -171,7 +171,7 @@ def test_a_page_names_each_finding_and_has_its_pictures(plant: Words, tmp_path: 
     figures = {file.stem for file in (tmp_path / "sick" / "figures").glob("*.png")}
     proofs = {"no-learning-pairs-1", "dimensional-collapse-spectrum-2", "modality-gap-pairs-3", "diverged-curve-4"}
     assert proofs <= figures
-    assert (tmp_path / "sick" / "csv" / "looked-for.csv").is_file()
+    assert (tmp_path / "sick" / "csv" / "checks.csv").is_file()
 
 
 @pytest.mark.usefixtures("blank_pictures")

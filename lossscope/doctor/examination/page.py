@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lossscope.declarations import Declaration, declarations
 from lossscope.io.versions import versions
 from lossscope.plots import style
 from lossscope.report.page import write_page
@@ -28,7 +29,7 @@ def write(result: Diagnosis, out: Path) -> Path:
         out: a new folder, or the folder of an earlier page.
     """
     with style.screen():
-        sections = [*finding_sections(result), _looked_for(result)]
+        sections = [*finding_sections(result), _checks(result)]
     names = ", ".join(examination.source for examination in result.examinations)
     lead = (
         f"{states_of(result)} What is wrong, with proof, and what to do: the likeliest cause first, its symptoms under "
@@ -125,16 +126,30 @@ def _healthy(bounds: tuple[float | None, float | None]) -> str:
     return f"{low} to {high}".strip() if low or high else ""
 
 
-def _looked_for(result: Diagnosis) -> Section:
+def _checks(result: Diagnosis) -> Section:
+    """Return every check: its question, the number that it compared, its thresholds, and why it did not run."""
+    declared = {item.name.replace("_", "-"): item for item in declarations("findings")}
     rows = [
-        (Cell(text=examination.source), Cell(text=id), Cell(text=reason or "checked"))
+        _check(examination, id, reason, declared[id])
         for examination in result.examinations
         for id, reason in [
             *((id, "") for id in examination.checked),
             *((missed.id, missed.reason) for missed in examination.not_checked),
         ]
     ]
-    columns = (("", "source"), ("", "id"), ("", "what was done"))
-    table = Table("looked-for", "What was checked, and what could not be.", columns, tuple(rows))
+    columns = tuple(("", name) for name in ("source", "id", "question", "value", "thresholds", "state"))
+    caption = (
+        "Every check: what it asks, the number that it compared, and its thresholds. A check that compares several "
+        "numbers has no single value; a finding shows all of its numbers, with the range of healthy trainings."
+    )
     number = sum(len(examination.checked) for examination in result.examinations)
-    return Section("What was checked", f"{number} checks ran.", (), (table,))
+    return Section("What was checked", f"{number} checks ran.", more=(Table("checks", caption, columns, tuple(rows)),))
+
+
+def _check(examination: Examination, id: str, reason: str, declared: Declaration) -> tuple[Cell, ...]:
+    value = examination.signals.get(id)
+    found = id in {finding.id for finding in (*examination.findings, *examination.folded)}
+    thresholds = ", ".join(f"{field.name.replace('_', ' ')} {field.default}" for field in declared.fields)
+    state = reason or ("finding" if found else "no finding")
+    texts = (examination.source, id, declared.question, "" if value is None else f"{value:.4g}", thresholds, state)
+    return tuple(Cell(text=text) for text in texts)
