@@ -157,7 +157,10 @@ def _summary(examination: Examination) -> list[str]:
     from lossscope.doctor.parts.state import state_line
 
     state = state_line(examination.state)
-    return [fold(f"{examination.source}: {state or 'nothing of its state is known'}."), fold(verdict_of(examination))]
+    return [
+        fold(f"{examination.source}: {state or 'lossscope could not read its state'}."),
+        fold(verdict_of(examination)),
+    ]
 
 
 def _short(examination: Examination) -> list[str]:

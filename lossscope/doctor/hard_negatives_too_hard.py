@@ -32,7 +32,7 @@ class HardNegativesTooHard(Check):
 
     share: float = 0.5  # of the queries
     deviations: float = 1.36  # distance that 5 % of samples of one distribution exceed, over √(2 / m)
-    separated: float = 0.4  # distance of positives from those of other queries, from which a model tells them apart
+    told: float = 0.4  # distance of positives from those of other queries, from which a model tells them apart
     least: int = 200  # queries; with fewer the distributions cannot be compared
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 22
@@ -54,7 +54,7 @@ class HardNegativesTooHard(Check):
                 "negatives answer the query, or the model cannot tell them apart yet.",
                 (Evidence(_SHARE, share, self.share, (0, 0.5)),),
             )
-        if len(scores.positive) < self.least or distance(scores.positive, scores.other) < self.separated:
+        if len(scores.positive) < self.least or distance(scores.positive, scores.other) < self.told:
             return None
         apart = distance(scores.positive, scores.mined)
         by_chance = self.deviations * float(np.sqrt(2 / len(scores.positive)))

@@ -1,11 +1,11 @@
-"""Batches in which no two rows exclude each other: which row goes into which batch."""
+"""Make batches in which no two rows exclude each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-_PATIENCE = 50  # pairs of rows that are compared to place what is left over, for each row of the data
+_PATIENCE = 50  # pairs of rows compared to place the leftover rows, for each row of the data
 
 Keys = Callable[[int], Sequence[int]]  # row -> its keys
 Excluded = Callable[[int], set[int]]  # row -> the keys that no other row of its batch may have
@@ -26,15 +26,14 @@ class _OpenBatch:
 def apart_batches(
     order: Sequence[int], keys_of: Keys, excluded_by: Excluded, size: int, expected: int
 ) -> list[list[int]]:
-    """Return batches of at most `size` rows, each row in one: a row goes into the first batch that has place for it.
+    """Return batches of at most `size` rows: a row goes into the first batch that has room for it.
 
-    Rows that only a batch behind the expected ones has place for are then exchanged with rows of earlier batches, so
-    that there are more batches than expected only where rows exclude too many others.
+    Rows that fit only into a batch after the expected batches are exchanged with rows of earlier batches. So there are
+    more batches than expected only if rows exclude too many others.
 
     Args:
-        order: rows, in the order in which they are placed.
-        keys_of: row -> its keys; rows a and b exclude each other where a key of a is excluded by b, and so the other
-            way round.
+        order: rows, in the order of their placement.
+        keys_of: row -> its keys. Rows a and b exclude each other if b excludes a key of a, or a excludes a key of b.
         excluded_by: row -> the keys that no other row of its batch may have.
         size: of a batch.
         expected: number of batches.
@@ -51,7 +50,7 @@ def _first_fit(order: Sequence[int], keys_of: Keys, excluded_by: Excluded, size:
     unfilled: list[_OpenBatch] = []
     for row in order:
         keys = keys_of(row)
-        batch = _first_with_place(unfilled, keys)
+        batch = _first_with_room(unfilled, keys)
         if batch is None:
             batch = _OpenBatch()
             batches.append(batch)
@@ -59,22 +58,22 @@ def _first_fit(order: Sequence[int], keys_of: Keys, excluded_by: Excluded, size:
         batch.add(row, excluded_by(row))
         if len(batch.rows) == size:
             unfilled.remove(batch)
-            batch.excluded = set()  # is not asked again
+            batch.excluded = set()  # never read again
     return batches
 
 
 def _exchange(
     batches: list[_OpenBatch], late: list[int], keys_of: Keys, excluded_by: Excluded, size: int, patience: int
 ) -> list[int]:
-    """Place rows by exchanges with rows of full batches; return those that find no place.
+    """Place rows by exchanges with rows of full batches; return the rows that find no room.
 
-    A row that a full batch takes in for one of its own is placed where that one fits into a batch that is not full.
+    A row enters a full batch if the row that leaves it fits into a batch that is not full.
     """
     unplaced = []
     for row in late:
         unfilled = [batch for batch in batches if len(batch.rows) < size]
         keys, excluded = keys_of(row), excluded_by(row)
-        direct = _first_with_place(unfilled, keys)
+        direct = _first_with_room(unfilled, keys)
         if direct is not None:
             direct.add(row, excluded)
             continue
@@ -92,7 +91,7 @@ def _exchange(
                 continue
             for position in opposed or range(size):
                 other = batch.rows[position]
-                target = _first_with_place(unfilled, keys_of(other))
+                target = _first_with_room(unfilled, keys_of(other))
                 if target is not None:
                     batch.rows[position] = row
                     target.add(other, excluded_by(other))
@@ -103,6 +102,6 @@ def _exchange(
     return unplaced
 
 
-def _first_with_place(batches: Sequence[_OpenBatch], keys: Sequence[int]) -> _OpenBatch | None:
+def _first_with_room(batches: Sequence[_OpenBatch], keys: Sequence[int]) -> _OpenBatch | None:
     """Return the first batch none of whose rows excludes a row of these keys."""
     return next((batch for batch in batches if batch.excluded.isdisjoint(keys)), None)

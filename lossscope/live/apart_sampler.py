@@ -1,4 +1,4 @@
-"""Keep the suspects of an audit apart in the batches of a SentenceTransformerTrainer; it is imported when it trains."""
+"""Keep the suspects of an audit apart in batches of a SentenceTransformerTrainer; imported only when it trains."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ Unknown = Literal["warn", "error", "ignore"]
 _UNKNOWN: tuple[Unknown, ...] = ("warn", "error", "ignore")
 _LABELS = ("label", "labels", "score", "scores")  # columns that sentence-transformers takes for labels
 _NO_TEXTS = {"dataset_name"}
-_PASSES = 2  # further passes over the data where one gives too few full batches
+_PASSES = 2  # further passes over the data where a pass gives too few full batches
 
 
 def apart(
     audit: Path | str, threshold: float = HIDDEN_FROM, no_duplicates: bool = True, unknown: Unknown = "warn"
 ) -> ApartBatches:
-    """Return what `SentenceTransformerTrainingArguments(batch_sampler=...)` takes: suspects are in different batches.
+    """Return a value for `SentenceTransformerTrainingArguments(batch_sampler=...)` that parts suspects.
 
     Args:
         audit: folder of `lossscope audit`, or its mask.npz, of data whose two sides are texts.
         threshold: probability from which two texts are kept apart; from 0.05, or the audit's own, to 1.
         no_duplicates: whether rows that share a text are kept apart too, as by the trainer's `no_duplicates`.
-        unknown: what a text is that no audited item has: `warn` that nothing is known of it, an `error`, or `ignore`d.
+        unknown: for texts outside the audit: `warn`, raise an `error`, or `ignore` them.
 
     Raises:
-        InputError: a file that is none of an audit, one without the texts of both sides, or a value out of range.
+        InputError: a file that is no audit, an audit without the texts of both sides, or a value out of range.
     """
     if unknown not in _UNKNOWN:
         raise InputError(f"unknown must be one of {', '.join(_UNKNOWN)}; got {unknown!r:.60}")
     batches = ApartBatches(str(audit), threshold, no_duplicates, unknown)
-    _ = batches.texts  # read at once, so that a file that is none of an audit is refused here
+    _ = batches.texts  # read at once, to refuse a file that is no audit
     return batches
 
 
 @dataclass(frozen=True)
 class ApartBatches:
-    """Builds batch samplers; it is pickled with the arguments of a training, without what it reads."""
+    """Build batch samplers. It is pickled with the arguments of a training, without the audit that it reads."""
 
     audit: str
     threshold: float = HIDDEN_FROM
@@ -74,11 +74,10 @@ class ApartBatches:
     ) -> Any:
         """Return a batch sampler of a data set, as the trainer calls it.
 
-        Warns of rows whose mined negative is a suspect of their own anchor, which no sampler can part.
+        Warns of rows whose mined negative is a suspect of their own anchor: no sampler can part these.
 
         Raises:
-            InputError: sentence-transformers is not installed, columns that are no texts, or the two sides of the audit
-                in each other's columns.
+            InputError: sentence-transformers is not installed, columns without texts, or swapped sides of the audit.
         """
         rows = self._rows(dataset, valid_label_columns or ())
         conflicts = rows.own_negatives
@@ -97,7 +96,7 @@ class ApartBatches:
         return sampler
 
     def own_negatives(self, dataset: Any, label_columns: Sequence[str] = _LABELS) -> Rows:
-        """Return the rows of a data set that have a mined negative that is a suspect of their own anchor.
+        """Return the rows of a data set whose mined negative is a suspect of their own anchor.
 
         Args:
             dataset: of columns anchor, positive, and negatives.
@@ -107,7 +106,7 @@ class ApartBatches:
 
     @cached_property
     def texts(self) -> TextPairs:
-        """What is read of the audit. Raises InputError where it is none, or has not the texts of both sides."""
+        """The texts of the audit. Raises InputError for a file that is no audit, or lacks the texts of both sides."""
         return suspects(self.audit, self.threshold).text_pairs
 
     def _rows(self, dataset: Any, label_columns: Sequence[str]) -> TextRows:
@@ -136,7 +135,7 @@ class ApartBatches:
     def _report_unknown(
         self, unknown: npt.NDArray[np.bool_], names: Sequence[str], columns: Sequence[Sequence[str]]
     ) -> None:
-        """Say that nothing is known of some texts, in one of the three ways."""
+        """Report texts outside the audit, as `unknown` says."""
         if not unknown.any() or self.unknown == "ignore":
             return
         row, column = np.argwhere(unknown)[0].tolist()
@@ -151,14 +150,18 @@ class ApartBatches:
 
 @dataclass(eq=False)
 class TextRows:
-    """Rows exclude each other where the anchor of one and a candidate of the other are suspects, or they share a text.
+    """Exclude rows where the anchor of one and a candidate of the other are suspects, or that share a text.
 
-    The keys of a row are numbers of its texts: as an anchor, as candidates, and as what they say.
+    The keys of a row number its texts: as an anchor, as candidates, and by their words.
     """
 
-    numbers: Rows  # (n, 1 + k) of each row's anchor on the first side, and of its candidates on the second; −1: of none
+    numbers: (
+        Rows  # (n, 1 + k) numbers of the anchor (first side) and the candidates (second side); −1: not in the audit
+    )
     texts: TextPairs
-    values: Rows | None  # (n, 1 + k) numbers of its texts, equal where they are; None where these may be there twice
+    values: (
+        Rows | None
+    )  # (n, 1 + k) numbers of the texts, equal for equal texts; None where texts may repeat in a batch
 
     def keys(self, row: int) -> list[int]:
         """Return the keys of a row."""
@@ -167,7 +170,7 @@ class TextRows:
     def excluded(self, row: int) -> set[int]:
         """Return the keys that no other row of its batch may have."""
         anchor, *candidates = self.numbers[row].tolist()
-        start = len(self.texts.left) + len(self.texts.right)  # of keys of what texts say
+        start = len(self.texts.left) + len(self.texts.right)  # first key of the words of texts
         excluded = {key for key in self._keys[row] if key >= start}
         if anchor >= 0:
             excluded.update((_of_row(self._candidates_of, anchor) + len(self.texts.left)).tolist())
@@ -178,7 +181,7 @@ class TextRows:
 
     @cached_property
     def own_negatives(self) -> Rows:
-        """Rows that have a mined negative that is a suspect of their own anchor."""
+        """Rows whose mined negative is a suspect of their own anchor."""
         anchors, negatives = self.numbers[:, :1], self.numbers[:, 2:]
         width = len(self.texts.right)
         listed = self.texts.pairs[:, 0] * width + self.texts.pairs[:, 1]
@@ -187,7 +190,7 @@ class TextRows:
 
     @cached_property
     def _keys(self) -> list[list[int]]:
-        """Those of each row: of anchors from 0 on, of candidates behind them, of what texts say behind these."""
+        """The keys of each row: anchors from 0 on, then candidates, then the words of texts."""
         left, right = len(self.texts.left), len(self.texts.right)
         starts = np.r_[0, np.full(self.numbers.shape[1] - 1, left)]
         keys = [np.where(self.numbers < 0, -1, self.numbers + starts)]
@@ -197,7 +200,7 @@ class TextRows:
 
     @cached_property
     def _candidates_of(self) -> Any:
-        """(L, R) sparse: the candidates of the data that are suspects of each anchor."""
+        """(L, R) sparse bool: which candidates of the data are suspects of an anchor."""
         left, right = self.texts.pairs.T
         here = np.isin(left, self.numbers[:, 0]) & np.isin(right, self.numbers[:, 1:])
         shape = len(self.texts.left), len(self.texts.right)
@@ -209,10 +212,10 @@ class TextRows:
 
 
 class ApartSampling:
-    """Batches of an epoch, drawn from seed and epoch: a row is put off to a later batch where it is a suspect.
+    """Draw the batches of an epoch from seed and epoch; a suspect waits for a later batch.
 
-    Each row comes once; with `drop_last` the rows of batches that are not full do not come, and where that leaves fewer
-    batches than the trainer counts on, which a warning says, those of further passes follow and repeat rows.
+    Each row comes once. With `drop_last` the rows of batches that are not full are dropped. If that leaves fewer
+    batches than the trainer expects, a warning says so, and batches of further passes repeat rows.
     """
 
     texts: TextRows
@@ -225,7 +228,7 @@ class ApartSampling:
     _has_warned = False
 
     def __len__(self) -> int:
-        """Return the number of batches that the trainer counts on: the rows divided by the batch size."""
+        """Return the number of batches that the trainer expects: the rows divided by the batch size."""
         return (self.number_of_rows + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -252,7 +255,7 @@ class ApartSampling:
         return [rows for rows in batches if not self.drop_last or len(rows) == self.batch_size]
 
     def _warn(self, batches: list[list[int]]) -> None:
-        """Say, once, that the batches are more or fewer than the trainer counts on."""
+        """Warn once that the batches are more or fewer than the trainer expects."""
         expected = len(self)
         if len(batches) == expected or self._has_warned:
             return

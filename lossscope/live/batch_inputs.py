@@ -1,4 +1,4 @@
-"""The arguments of `watch` -> rows of S and their mask."""
+"""Turn the arguments of `watch` into rows of S and their mask."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from .rows import Rows, columns_of, of_labels, pairs_at, rows_of, without_itself
 
 @dataclass(frozen=True)
 class BatchRows:
-    """Rows of each direction of a batch; S of embeddings is never whole, unless all of them are taken."""
+    """Rows of each direction of a batch; S of embeddings is whole only if all rows are taken."""
 
     rows: Sequence[Rows]  # of each direction
-    batch: Observed  # what is known of it beside its rows
+    batch: Observed  # what is known of the batch beside its rows
     is_transposed: bool = False  # whether the rows of the second direction are the columns of the first
-    is_share: bool = False  # whether they are those of one process of several, with the candidates of all
+    is_share: bool = False  # whether they are the rows of one of several processes, with the candidates of all
 
     def observed(self) -> Observed:
         """Return the batch with all rows."""
@@ -43,7 +43,7 @@ class BatchRows:
     def draw(self, direction: int, queries: int, step: int) -> Tensor:
         """Return the rows (n,) of the queries that are drawn, in increasing order, on the device of S.
 
-        Of rows of one process those are taken that are in the sample of the whole batch, which all processes draw.
+        All processes draw the same sample of the whole batch; a process takes its own rows of it.
 
         Args:
             direction: 0 or 1.
@@ -51,12 +51,12 @@ class BatchRows:
             step: seed of the sample.
 
         Raises:
-            InputError: of one process of several, where the offset of its rows is not known.
+            InputError: several processes, and no offset of the rows of this process.
         """
         if self.is_share and self.batch.offset is None:
             raise InputError("with across_processes, a sample of queries needs offset in place of a mask")
         rows, start = self.rows[direction], self.batch.offset or 0
-        of = rows.columns if self.is_share else rows.number  # each query of the batch has a column of its own
+        of = rows.columns if self.is_share else rows.number  # each query of the batch has its own column
         drawn = torch.from_numpy(draw_queries(of, 0, min(queries, of), step, DIRECTIONS[direction]))
         if self.is_share:
             drawn = drawn[(drawn >= start) & (drawn < start + rows.number)] - start
@@ -64,7 +64,7 @@ class BatchRows:
 
 
 class WatchedBatch(TypedDict, total=False):
-    """A batch that is watched, by what its items are."""
+    """The arguments of `watch` for a batch, by the kind of its items."""
 
     # (n, d) embeddings, in place of S, whose cosine is then used; or beside S, for probes that read them
     images: Tensor
@@ -84,7 +84,7 @@ class WatchedBatch(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class BatchInputs:
-    """What `watch` was given, see `WatchedBatch`."""
+    """The arguments of `watch`, see `WatchedBatch`."""
 
     S: Any = None
     mask: Mask | None = None
@@ -97,11 +97,11 @@ class BatchInputs:
     labels: Any = None
     S_second: Any = None
     offset: int | None = None
-    is_share: bool = False  # whether rows are those of one process of several, with the candidates of all
+    is_share: bool = False  # whether the rows belong to one of several processes, with the candidates of all
 
     @classmethod
     def of(cls, S: Any, mask: Mask | None, batch: WatchedBatch, is_share: bool) -> BatchInputs:
-        """Return what `watch` was given. Raises TypeError for an argument that it does not have, as Python does."""
+        """Return the arguments of `watch`. Raises TypeError for an unknown argument, as Python does."""
         known = WatchedBatch.__annotations__
         for name in batch:
             if name not in known:
@@ -111,7 +111,7 @@ class BatchInputs:
         return cls(S, mask, **batch, is_share=is_share)
 
     def beyond_cosines(self) -> float | None:
-        """Return the largest |s| of the valid entries where S has entries that are no cosines; None elsewhere."""
+        """Return the largest |s| of the valid entries if S is not all cosines, else None."""
         S = _as_tensor(self.S, "S")
         if S is None or not S.is_floating_point():
             return None
@@ -140,7 +140,7 @@ class BatchInputs:
         return self._of_two_sides(sides or (QUERY_DOCUMENT if is_named else IMAGE_TEXT), is_named)
 
     def _has_mined(self, first: Tensor | None, second: Tensor | None, named: bool) -> bool:
-        """Return whether mined negatives stand behind the positives. Raises InputError unless each query has as many.
+        """Return whether mined negatives follow the positives. Raises InputError unless all queries have equally many.
 
         Args:
             first: embeddings of the first side.
@@ -169,7 +169,7 @@ class BatchInputs:
             raise InputError("one set of items is watched as S, or embeddings, with labels or a mask; got two sides")
 
     def _of_one_set(self, sides: Sides) -> BatchRows:
-        """Items of one label match; an item is no candidate of itself."""
+        """Return rows in which items of one label match, and an item is no candidate of itself."""
         self._require_one_set(sides)
         S, labels = _as_tensor(self.S, "S"), _as_labels(self.labels)
         E = _as_tensor(self.embeddings, "embeddings")
@@ -246,7 +246,7 @@ class BatchInputs:
         return Rows(n, m, pairs_at(n, m, S.device, offset or 0, "t2i"), S)
 
     def _require_share(self, is_one_set: bool) -> None:
-        """Raise InputError for a layout in which it is not known which rows of the batch are those of this process."""
+        """Raise InputError for a layout that does not say which rows of the batch belong to this process."""
         if is_one_set:
             raise InputError(
                 "one set of items is no batch of rows that processes share, as an item is query and candidate. Watch "
@@ -264,7 +264,7 @@ class BatchInputs:
             )
 
     def _both_sides(self, sides: Sides, named: bool) -> tuple[Tensor | None, Tensor | None, str]:
-        """Return the embeddings of both sides, mined negatives behind the second's, and what they are called."""
+        """Return the embeddings of both sides, the second with its mined negatives, and their names."""
         a, b = (QUERY_DOCUMENT if named else IMAGE_TEXT).keys
         first, second = _as_tensor(getattr(self, a), a), _as_tensor(getattr(self, b), b)
         if first is None or second is None:
@@ -286,9 +286,9 @@ class BatchInputs:
 
 
 def _template(S: Tensor | None, V: Tensor | None, T: Tensor | None, names: str) -> Tensor:
-    """Return a tensor of the shape and type of S, one that holds one number where S is not given.
+    """Return S, or a tensor of its shape and type that holds a single number.
 
-    Raises InputError where neither S nor embeddings are given, or S has another shape than they.
+    Raises InputError where neither S nor embeddings are given, or their shapes differ.
     """
     if S is None:
         if V is None or T is None:
@@ -301,7 +301,7 @@ def _template(S: Tensor | None, V: Tensor | None, T: Tensor | None, names: str) 
 
 
 def _join_views(E: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
-    """(b, views, d) and (b,) -> (views b, d) and (views b,), view by view; without labels views of an item match.
+    """Return (views b, d) and (views b,) from (b, views, d) and (b,), view by view; without labels views match.
 
     Raises InputError for labels of another number than b.
     """
@@ -315,7 +315,7 @@ def _join_views(E: Tensor, labels: Tensor | None) -> tuple[Tensor, Tensor]:
 
 
 def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor:
-    """(b, d) and (b, k, d) -> (b (1 + k), d), the positives first. Raises InputError for other shapes."""
+    """Return (b (1 + k), d) from (b, d) and (b, k, d), the positives first. Raises InputError for other shapes."""
     shapes = [None if x is None else tuple(x.shape) for x in (second, negatives)]
     if second is None or negatives is None or negatives.ndim != 3 or second.shape != negatives[:, 0].shape:
         raise InputError(f"negatives must be (b, k, d) of documents (b, d); got {shapes[1]} and {shapes[0]}")
@@ -323,9 +323,9 @@ def _append_negatives(second: Tensor | None, negatives: Tensor | None) -> Tensor
 
 
 def _as_tensor(x: Any, what: str) -> Tensor | None:
-    """Return a tensor as it is, and an array of numpy or any other sequence of numbers as a tensor.
+    """Return a tensor as it is, and any other sequence of numbers as a tensor.
 
-    Raises InputError for texts and anything else that is no matrix of numbers.
+    Raises InputError for anything that is no matrix of numbers, such as texts.
     """
     if x is None or isinstance(x, Tensor):
         return x
@@ -340,7 +340,7 @@ def _as_tensor(x: Any, what: str) -> Tensor | None:
 
 
 def _as_labels(labels: Any) -> Tensor | None:
-    """Return labels as numbers: texts as the places of their classes, anything else as it is."""
+    """Return labels as numbers: texts become class numbers, anything else stays as it is."""
     if labels is None or isinstance(labels, Tensor):
         return labels
     array = np.asarray(labels)
@@ -350,7 +350,7 @@ def _as_labels(labels: Any) -> Tensor | None:
 
 
 def _require_floats(x: Tensor, what: str) -> None:
-    """Raise InputError for embeddings of whole numbers, which token ids are."""
+    """Raise InputError for embeddings of whole numbers, such as token ids."""
     if not x.is_floating_point():
         raise InputError(
             f"{what} must be of floating point, embeddings and not ids of tokens; got {tuple(x.shape)} of {x.dtype}. "
@@ -359,7 +359,7 @@ def _require_floats(x: Tensor, what: str) -> None:
 
 
 def _unit_rows(first: Tensor, second: Tensor) -> tuple[Tensor, Tensor]:
-    """Return detached rows of unit length, of one type, float32 or wider."""
+    """Return detached rows of unit length, in one type of at least float32."""
     with plain_mode(first.device):
         wide = [x.float() if x.dtype in HALF_TYPES else x for x in (first.detach(), second.detach())]
         dtype = torch.promote_types(wide[0].dtype, wide[1].dtype)

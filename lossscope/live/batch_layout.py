@@ -1,4 +1,4 @@
-"""What `watch` is given of a batch: all of it, the rows of one process, or rows that a sample is drawn from."""
+"""Does `watch` get a whole batch, the rows of one process, or rows to sample?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .observed import MOST_ENTRIES, Observed
 
 @dataclass(frozen=True)
 class BatchLayout:
-    """The options of a LossScope that say so. Raises InputError for other values."""
+    """The options of a LossScope for the layout. Raises InputError for other values."""
 
     across_processes: bool | dist.ProcessGroup
     queries: int | None
@@ -35,16 +35,16 @@ class BatchLayout:
 
     @property
     def is_shared(self) -> bool:
-        """Whether each process has its rows of one batch."""
+        """Whether each process has its own rows of one batch."""
         return self.across_processes is not False
 
     def require(self, objective: Objective | None, probes: Sequence[Probe], has_doctor: bool) -> None:
-        """Raise InputError for what needs whole batches.
+        """Raise InputError for an objective or probe that needs whole batches.
 
         Args:
-            objective: to look with; None: the loss itself, which is not known yet.
+            objective: of the watch; None: the loss itself, which is not known yet.
             probes: all of them.
-            has_doctor: whether the doctor or the recorder looks at the batches, too.
+            has_doctor: whether the doctor or the recorder reads the batches, too.
         """
         if self.is_shared and objective is not None:
             from lossscope.engine.shares import require_shares
@@ -63,7 +63,7 @@ class BatchLayout:
             )
 
     def require_all_queries(self) -> None:
-        """Raise InputError where queries are drawn, which is not done of what a loss has seen."""
+        """Raise InputError where queries are drawn: only `watch` draws them, not a wrapped loss."""
         if self.queries is not None:
             raise InputError(
                 "queries are drawn from what watch is given; of a loss that is wrapped, or of a trainer's callback, "
@@ -71,15 +71,15 @@ class BatchLayout:
             )
 
     def require_whole_batches(self, option: str) -> None:
-        """Raise InputError for an option that needs all rows, where a process has some or queries are drawn."""
+        """Raise InputError for an option that needs all rows, where a process has a share or queries are drawn."""
         if self.is_shared or self.queries is not None:
             got = "across_processes" if self.is_shared else "queries"
             raise InputError(f"{option} keeps whole batches of one process; got {got}. Leave one of the two out")
 
     def require_share(self, observed: Sequence[Observed]) -> Sequence[Observed]:
-        """Return what losses have seen; across processes that of one, whose rows are those of a process.
+        """Return what losses have seen; across processes, a single loss with the rows of this process.
 
-        Raises InputError where that is not known.
+        Raises InputError where these rows are not known.
         """
         if not self.is_shared:
             return observed

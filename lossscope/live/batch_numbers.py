@@ -1,4 +1,4 @@
-"""What the doctor keeps of every watched step: loss, recall and similarities, of some rows and without waiting."""
+"""Compute what the doctor keeps of every watched step: loss, recall and similarities of a few rows, without waiting."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from lossscope.objectives.counting.rows import WholeRows
 
 from .observed import Observed
 
-MOST = 128  # rows of a batch that are looked at: queries stand in it in random order
-EVERY = 10  # a loss whose rows influence each other is computed on the whole of every so many batches
+MOST = 128  # first rows of a batch; its queries are in random order
+EVERY = 10  # batches from one loss of a whole batch to the next, where rows influence each other
 
 
 @dataclass
 class BatchNumbers:
     """(loss, recall, positive, hardest negative, chance): means over queries of the first direction, (5,).
 
-    The loss is NaN where it is not computed; recall is that of the batch, ties by lot; chance is that of
-    guessing. Nothing waits for the device where every row has a positive and a negative.
+    The loss is NaN where it is not computed. Recall is that of the batch, ties broken at random; chance is the
+    recall of guessing. Nothing waits for the device if every row has a positive and a negative.
     """
 
     _calls: int = field(default=0, init=False)
     _mask: Mask | None = field(default=None, init=False)  # of the last batch, whole
-    _rows: tuple[Mask, Tensor] | None = field(default=None, init=False)  # of the rows that are looked at, with chance
+    _rows: tuple[Mask, Tensor] | None = field(default=None, init=False)  # of the first rows, with chance
 
     def of(self, observed: Observed, objective: Objective | None) -> Tensor:
         """Return the numbers of a batch whose similarities are finite.
 
         Args:
             observed: with rows.
-            objective: whose loss is meant; None: the value that was observed, if any.
+            objective: of the loss; None: take the observed value, if any.
         """
         with plain_mode(observed.first.S.device):
             rows = observed.first.detach()
             mask, chance = self._first_rows(rows.mask)
             S = rows.S[: len(mask.match)]
-            if not (rows.mask.all_usable or mask.all_usable):  # that of the whole is known, as objectives ask for it
+            if not (rows.mask.all_usable or mask.all_usable):  # that of the whole batch is known, as objectives read it
                 S, mask = S[mask.usable], mask.rows(mask.usable)
-            # the hardest negative and ties as probes have them; the best positive is known without waiting
+            # the hardest negative and ties follow the probes; the best positive needs no waiting
             positive, whole = S.masked_fill(~mask.positives, -torch.inf).amax(1), WholeRows.from_rows(S, mask)
             hardest, ties = whole.hardest, whole.equal_to(positive).sum(1).long()
             first = (hardest <= positive) / (1 + ties)
@@ -58,7 +58,7 @@ class BatchNumbers:
         return self._mask
 
     def _first_rows(self, mask: Mask) -> tuple[Mask, Tensor]:
-        """Return the mask of the rows that are looked at, and chance; masks of pairs are the same in every batch."""
+        """Return the mask of the first rows, and chance; masks of pairs are the same in every batch."""
         if self._rows is None or self._mask is not mask:
             rows = mask.rows(torch.arange(min(len(mask.match), MOST), device=mask.match.device))
             share = (rows.positives.sum(1) / rows.valid.sum(1)).double()
@@ -66,13 +66,13 @@ class BatchNumbers:
         return self._rows
 
     def _loss(self, observed: Observed, objective: Objective | None, S: Tensor, mask: Mask) -> Tensor | None:
-        """() mean loss of a query; None where it is not computed."""
+        """Return the mean loss of a query, (); None where it is not computed."""
         if objective is None or isinstance(objective, Gradient):
             return None if observed.value is None else observed.value.detach()
         if not (objective.coupled or objective.traits.square or objective.traits.needs_embeddings):
             if "both" in objective.counted_directions or not isinstance(objective, Loss):
                 return None if observed.value is None else observed.value.detach()
-            # a batch in which no query has a positive and a negative trains nothing, and costs exactly 0
+            # without a query that has a positive and a negative, a batch trains nothing: its loss is exactly 0
             return objective.values(S, mask).mean() if len(S) else S.new_zeros(())
         if (self._calls - 1) % EVERY:
             return None

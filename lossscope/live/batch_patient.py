@@ -1,4 +1,4 @@
-"""The newest batch of a running loop, and its log, as the doctor examines them."""
+"""Turn the newest batch of a running loop and its log into a patient of the doctor."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from lossscope.registry import spec_of
 
 from .observed import Observed
 
-_NEAR = 1e-3  # of similarities that are the same but for rounding, half precision included
-_LOOKED_AT = 16  # rows of S that are compared
+_NEAR = 1e-3  # of similarities that differ by rounding only, half precision included
+_LOOKED_AT = 16  # compared rows of S
 _OBJECTIVES = "lossscope.objectives"  # the package of the registry's entries
 _PRODUCTS = "its similarities are products of its rows"
 
 
 def patient_of(observed: Observed, objective: Objective | None, log: TrainingLog) -> Patient:
-    """Return a batch and the log as what the doctor examines.
+    """Return a batch and the log as a patient of the doctor.
 
     Args:
         observed: the batch.
-        objective: that it trains with; None: it is not known as a function of S.
+        objective: of the training; None: it is not known as a function of S.
         log: of the steps so far.
     """
     S = _on_host(observed.first.detach().S)
@@ -60,13 +60,13 @@ def patient_of(observed: Observed, objective: Objective | None, log: TrainingLog
 
 
 def is_known(objective: Objective) -> bool:
-    """Return whether an objective is one of the registry, which takes cosines, and none of the user."""
+    """Return whether an objective comes from the registry, so that it takes cosines, and not from the user."""
     package, _, name = type(objective).__module__.rpartition(".")
     return package == _OBJECTIVES and name != "base"
 
 
 def _embeddings(observed: Observed) -> tuple[Tensor, Tensor] | None:
-    """Return the embeddings of both sides as they were given; one tensor of one set."""
+    """Return the embeddings of both sides as given; the same tensor twice for one set."""
     vectors = observed.vectors
     if vectors is None or vectors[0].ndim != 2 or vectors[1].ndim != 2:
         return None
@@ -81,9 +81,9 @@ def _embeddings(observed: Observed) -> tuple[Tensor, Tensor] | None:
 def _add_similarities(
     patient: Patient, S: Tensor, vectors: tuple[Tensor, Tensor] | None, objective: Objective | None
 ) -> None:
-    """Add S where it is neither the cosines nor the products of the rows, and leave Vectors as rows where it is not.
+    """Add S as a Matrix where it is neither the cosines nor the products of the rows.
 
-    Losses of the user may take similarities of any scale, so S is looked at under objectives of the registry alone.
+    Losses of the user may take similarities of any scale, so the check reads S only under objectives of the registry.
     """
     is_cosine_objective = objective is not None and is_known(objective)
     if vectors is None:
@@ -99,7 +99,7 @@ def _add_similarities(
 
 
 def uses_lengths(patient: Patient, rows: DirectionRows) -> bool:
-    """Return whether S of rows is the product of its rows, so that their lengths matter."""
+    """Return whether S is the product of its rows, so that their lengths matter."""
     if not patient.has(Vectors):
         return False
     vectors = patient.part(Vectors)
@@ -107,13 +107,13 @@ def uses_lengths(patient: Patient, rows: DirectionRows) -> bool:
 
 
 def _is_near(S: Tensor, first: Tensor, second: Tensor) -> bool:
-    """Return whether S is a product of rows, as far as a few of its rows tell."""
+    """Return whether S is a product of rows, judged by its first rows."""
     product, similarity = first[:_LOOKED_AT].float() @ second.float().T, S[:_LOOKED_AT].float()
     return bool(((product - similarity).abs() <= _NEAR + 0.01 * similarity.abs()).all())
 
 
 def _batches(observed: Observed, objective: Objective) -> Batches:
-    """Return the statistics of the queries of this very batch. Raises Missing where they cannot be computed."""
+    """Return the statistics of the queries of this batch. Raises Missing where they cannot be computed."""
     directions = observed.of_directions()
     try:
         rows = zip(map(_on_cpu, directions), DIRECTIONS, strict=False)
@@ -129,5 +129,5 @@ def _on_cpu(rows: DirectionRows) -> DirectionRows:
 
 
 def _on_host(x: Tensor) -> Tensor:
-    """Return a tensor that graphs may be made of, also where it was computed in inference mode."""
+    """Return a tensor that may enter a graph, even if it was computed in inference mode."""
     return x.clone() if x.device.type == "cpu" and x.is_inference() else x.cpu()

@@ -1,4 +1,4 @@
-"""From what a loss saw in a batch to statistics by their names."""
+"""Compute statistics by name from what a loss saw in a batch."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .given_weights import GivenWeights
 from .observed import MOST_ENTRIES, Observed
 from .shared_batch import BatchPart, merge_processes
 
-_ENTRIES = 1 << 21  # of S, of sampled rows that are in memory at a time
-_OBJECTIVE_LOSS = "objective_loss"  # its name until it is compared with the loss
-_KEPT = 16  # plans of batches that are kept, one for each objective, sides and directions
+_ENTRIES = 1 << 21  # of S, for sampled rows in memory at a time
+_OBJECTIVE_LOSS = "objective_loss"  # its name until the comparison with the loss
+_KEPT = 16  # kept plans, one for each objective, sides and directions
 
 
 @dataclass(frozen=True)
 class BatchStatistics:
-    """Runs the probes, with a plan for each kind of batch."""
+    """Run the probes, with a plan for each kind of batch."""
 
     probes: tuple[Probe, ...]
     _plans: dict[tuple[Objective, Sides, tuple[Direction, ...]], OneBatch] = field(default_factory=dict, init=False)
@@ -46,7 +46,7 @@ class BatchStatistics:
 
         Args:
             observed: what the loss saw.
-            objective: to look with; None: the loss itself.
+            objective: of the probes; None: the loss itself.
         """
         if observed.rows is None:
             values = _numbers(observed.numbers)
@@ -63,30 +63,30 @@ class BatchStatistics:
         return finite, {**statistics, **with_loss_gap(means)}
 
     def weighed(self, observed: Observed, objective: Objective | None) -> dict[str, WeighedQueries]:
-        """Return name of each direction -> the weights of its queries.
+        """Return direction -> the weights of its queries.
 
         Args:
             observed: what the loss saw, of a whole batch.
-            objective: to look with; None: the loss itself.
+            objective: of the probes; None: the loss itself.
         """
         _, plan = self._plan_of(observed, objective)
         return plan.weighed(_rows_of(observed, plan))
 
     def _plan_of(self, observed: Observed, objective: Objective | None) -> tuple[Objective, OneBatch]:
-        """Return the objective that a batch is looked at with, its own where none is given, and the plan of both."""
+        """Return the objective of the probes, that of the batch where none is given, and the plan."""
         chosen = objective or observed.objective
-        assert chosen is not None, "what is watched without an objective has its own"
+        assert chosen is not None, "a batch watched without an objective has its own"
         return chosen, self.plan(chosen, observed.sides, observed.directions)
 
     def _is_tiled(self, observed: Observed, objective: Objective) -> bool:
-        """Whether a batch is read tile by tile: a large one on the CPU, of pairs, of which the probes need no more."""
+        """Return whether to read a batch tile by tile: a large batch of pairs on the CPU, if one pass is enough."""
         S, pairs = observed.first.S, observed.pairs_at is not None
         if not pairs or S.numel() <= LARGE_ENTRIES or S.device.type != "cpu":
             return False
         return all(needs_one_pass(objective if probe.needs_objective else None, probe) for probe in self.probes)
 
     def _require_rows_alone(self, objective: Objective) -> None:
-        """Raise InputError where rows influence each other, unless their weights were computed of the whole batch."""
+        """Raise InputError where rows influence each other, unless their weights come from the whole batch."""
         for probe in self.probes:
             mixes = probe.needs_objective and needs_whole_matrix(objective, probe)
             if mixes and not isinstance(objective, GivenWeights):
@@ -97,11 +97,11 @@ class BatchStatistics:
                 )
 
     def part(self, observed: Observed, objective: Objective | None) -> BatchPart:
-        """Return what the probes compute of the rows of one process of several.
+        """Return the results of the probes on the rows of one of several processes.
 
         Args:
             observed: with rows that have the candidates of all processes.
-            objective: to look with; None: the loss itself.
+            objective: of the probes; None: the loss itself.
 
         Raises:
             InputError: rows influence each other.
@@ -111,7 +111,7 @@ class BatchStatistics:
         return replace(self._part(plan, observed), seen=observed, means=_losses(observed, chosen, objective))
 
     def _part(self, plan: OneBatch, observed: Observed) -> BatchPart:
-        """Return what the probes compute of rows that are added up: of a process, of a sample, in tiles."""
+        """Return the results of the probes on rows to add up: of a process, of a sample, in tiles."""
         rows = _rows_of(observed, plan)
         if observed.drawn_from is None and self._is_tiled(observed, plan.objective):
             return _in_tiles(plan, rows, observed)
@@ -126,11 +126,11 @@ class BatchStatistics:
             return BatchPart(plan, shares, candidates, torch.stack(flags).all(), observed.offset)
 
     def sampled_part(self, inputs: BatchRows, objective: Objective, queries: int, step: int) -> BatchPart:
-        """Return what the probes compute of a sample of the queries of each direction, some rows at a time.
+        """Return the results of the probes on a sample of the queries of each direction, a few rows at a time.
 
         Args:
             inputs: rows of this process.
-            objective: to look with.
+            objective: of the probes.
             queries: to draw of each direction, at most.
             step: seed of the sample.
         """
@@ -151,9 +151,9 @@ class BatchStatistics:
         """Return the plan of a kind of batch.
 
         Args:
-            objective: whose weights are analysed.
+            objective: of the weights.
             sides: names of the sides.
-            directions: that are computed; None: all that the sides have.
+            directions: to compute; None: all directions of the sides.
 
         Raises:
             InputError: a probe does not support the objective.
@@ -168,7 +168,7 @@ class BatchStatistics:
 
 
 def _rows_of(observed: Observed, plan: OneBatch) -> list[DirectionRows]:
-    """Return the rows of both directions, or of the first where S transposed is the second, as the probes need them."""
+    """Return the rows that the probes need: of both directions, or of the first if S transposed is the second."""
     rows = [of_direction for of_direction in (observed.rows, observed.second) if of_direction is not None]
     return (
         rows
@@ -178,7 +178,7 @@ def _rows_of(observed: Observed, plan: OneBatch) -> list[DirectionRows]:
 
 
 def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed) -> BatchPart:
-    """Return what one pass over the tiles of S of pairs gives of each direction."""
+    """Return the results of one pass over the tiles of S of pairs, for each direction."""
     from lossscope.engine.ring_rows import RingRows
 
     matrices = [of_direction.S for of_direction in rows]
@@ -195,12 +195,12 @@ def _in_tiles(plan: OneBatch, rows: Sequence[DirectionRows], observed: Observed)
 
 
 def _finite(*embeddings: Tensor | None) -> list[Tensor]:
-    """() whether all numbers of each side are finite, of those that are given."""
+    """Return () bool for each given side: whether all its numbers are finite."""
     return [x.isfinite().all() for x in embeddings if x is not None]
 
 
 def _with_unit_vectors(rows: DirectionRows, needed: bool) -> DirectionRows:
-    """Return the rows with embeddings of unit length; without any where no probe reads them."""
+    """Return the rows with embeddings of unit length, or without embeddings where no probe reads them."""
     if not needed or rows.queries is None or rows.candidates is None:
         return replace(rows, queries=None, candidates=None)
     return replace(rows, queries=normalise(rows.queries.float()), candidates=normalise(rows.candidates.float()))
@@ -216,7 +216,7 @@ def _numbers(numbers: Mapping[str, Tensor]) -> dict[str, float]:
 
 
 def _losses(observed: Observed, chosen: Objective, given: Objective | None) -> dict[str, Tensor]:
-    """Return () what the code of a watched loss gave, and L' of the objective that it is, where this has a loss.
+    """Return () the loss L of the watched code, and L' of its objective, where that has a loss.
 
     L' is the mean over directions of the mean over all rows; a row without a negative has the loss 0 in both.
     """
@@ -231,14 +231,14 @@ def _losses(observed: Observed, chosen: Objective, given: Objective | None) -> d
 
 
 def _mean_loss(rows: DirectionRows, objective: Objective) -> Tensor:
-    """Mean loss of all rows, of zeros where an entry is not finite; NaN where the objective has no loss."""
+    """Return the mean loss of all rows, with 0 for entries that are not finite; NaN where the objective has no loss."""
     entries, finite = rows.finite_entries()
     values = objective(rows.zero_unless(finite, entries).S, rows.mask).values
     return torch.tensor(torch.nan, dtype=torch.float64) if values is None else values.double().sum() / len(rows.S)
 
 
 def with_loss_gap(statistics: dict[str, float]) -> dict[str, float]:
-    """Return statistics with |L − L'| / max(1, |L|) in place of L', which says whether the objective is the loss."""
+    """Return statistics with |L − L'| / max(1, |L|) instead of L'; it is near 0 if the objective is the loss."""
     if _OBJECTIVE_LOSS in statistics:
         value, ours = statistics["loss"], statistics.pop(_OBJECTIVE_LOSS)
         statistics["loss_gap"] = abs(ours - value) / max(abs(value), 1.0)

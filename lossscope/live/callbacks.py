@@ -1,4 +1,4 @@
-"""Callbacks for the trainers of Lightning, Hugging Face and sentence-transformers; none of them is imported here."""
+"""Build callbacks for trainers of Lightning, Hugging Face and sentence-transformers; no trainer is imported here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .sentence_losses.record import SentenceLoss
 
 PREFIX = "lossscope/"
 _NAMES = {"learning_rate": "lr", "grad_norm": "grad_norm"}  # in the logs of a Trainer -> of the field
-# names in outputs -> arguments of `watch`, the first that are all there
+# names in outputs -> arguments of `watch`; the first complete set wins
 _OF_OUTPUTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ("image_embeds", "text_embeds"): ("images", "captions"),
     ("query_embeds", "document_embeds"): ("queries", "documents"),
@@ -35,15 +35,15 @@ _OF_OUTPUTS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 
 
 class LightningHooks:
-    """Watch what `training_step` returned, or left on the module, and log the row through `pl_module.log_dict`.
+    """Watch what `training_step` returned, or left on the module, and log the row by `pl_module.log_dict`.
 
     `lightning(scope)` builds a callback with these hooks.
 
     Args:
         scope: computes the rows.
         name: key or attribute of S; None: see `watch_arguments`.
-        prefix: of the names that are logged.
-        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
+        prefix: of the logged names.
+        columns: to log, `main` or `all`, see `LoggedColumns`; `scope.history` has all columns.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class LightningHooks:
         self._last_step: int | None = None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Say how many optimiser steps the training has, where the trainer knows it."""
+        """Tell the scope how many optimiser steps the training has, where the trainer knows it."""
         self.scope.begin(_steps_of(trainer), int(trainer.global_step))
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Watch once per optimiser step, also where several batches are accumulated to one step."""
+        """Watch once per optimiser step, also if a step accumulates several batches."""
         step = int(trainer.global_step)
         if step == self._last_step:
             return
@@ -71,42 +71,42 @@ class LightningHooks:
             pl_module.log_dict(self.logged.of(row))
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        """Write the flight recorder where training died."""
+        """Write the flight recorder when training dies."""
         self.scope.write_after(exception)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        """Let the flight recorder know that what fails later is not the training, and say what the training was."""
+        """Close the scope, so that later errors are not those of the training, and log its summary."""
         self.scope.close()
         if getattr(trainer, "is_global_zero", True):
             _report(self.scope)
 
 
 class TrainerLogs:
-    """Adds to the logs of a Hugging Face Trainer what was computed since the last ones: of each statistic the newest.
+    """Add to the logs of a Hugging Face Trainer the newest value of each statistic since the last logs.
 
     Args:
         scope: computes the rows.
-        prefix: of the names that are logged.
-        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
+        prefix: of the logged names.
+        columns: to log, `main` or `all`, see `LoggedColumns`; `scope.history` has all columns.
     """
 
     def __init__(self, scope: LossScope, prefix: str, columns: Columns = "main") -> None:
         self.scope, self.logged = scope, LoggedColumns(prefix, columns, bool(scope.doctor))
         self._pending: Row = {}  # for the next logs
         self._rate: Row = {}  # of the present step, `lr`, where it is known
-        self._stack = ExitStack()  # takes away what looks at a training
+        self._stack = ExitStack()  # removes the hooks of a training
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Say how many steps the training has, and how many of them were done before it was resumed."""
+        """Tell the scope how many steps the training has, and how many were done before it was resumed."""
         steps = int(getattr(state, "max_steps", 0) or getattr(args, "max_steps", 0) or 0)
         self.scope.begin(steps if steps > 0 else None, int(getattr(state, "global_step", 0)))
 
     def on_step_begin(self, args: Any, state: Any, control: Any, **objects: Any) -> None:
-        """Note the learning rate of the step, which logs have of few steps: while it warms up, no guessing is ill."""
+        """Note the learning rate of the step: logs have it for few steps, and during warm-up guessing is normal."""
         self._rate = _rate_of([objects.get("optimizer")])
 
     def on_log(self, args: Any, state: Any, control: Any, *, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """Add what is pending to the logs of training and to `state.log_history`; tell the doctor what is in them."""
+        """Add the pending row to the logs of training and to `state.log_history`; pass their numbers to the doctor."""
         self.scope.log(**_known_numbers(logs))
         if not self._pending or logs is None or any(name.startswith("eval_") for name in logs):
             return
@@ -116,7 +116,7 @@ class TrainerLogs:
             state.log_history[-1].update(values)
 
     def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Leave the model and its losses alone again, and say what the training was."""
+        """Remove the hooks from the model and its losses, and log the summary of the training."""
         self.scope.close()
         self._stack.close()
         if getattr(state, "is_world_process_zero", True):
@@ -126,14 +126,14 @@ class TrainerLogs:
 class TrainerHooks(TrainerLogs):
     """Watch what the model returned in the last forward pass of a step, and add the row to the next logs.
 
-    The row is in `state.log_history`, and in the `logs` of callbacks that come later; `attach` puts this one first.
+    The row is in `state.log_history`, and in the `logs` of later callbacks; `attach` puts this callback first.
     `hugging_face(scope)` builds a callback with these hooks.
 
     Args:
         scope: computes the rows.
         name: key or attribute of S; None: see `watch_arguments`.
-        prefix: of the names that are logged.
-        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
+        prefix: of the logged names.
+        columns: to log, `main` or `all`, see `LoggedColumns`; `scope.history` has all columns.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class TrainerHooks(TrainerLogs):
         self._arguments: dict[str, Any] | None = None  # of `watch`, from the last forward pass
 
     def on_train_begin(self, args: Any, state: Any, control: Any, *, model: nn.Module | None = None, **_: Any) -> None:
-        """Register a forward hook on the model, which a Trainer always gives."""
+        """Register a forward hook on the model, which a Trainer always passes."""
         assert model is not None
         super().on_train_begin(args, state, control)
         self._stack.close()
@@ -169,17 +169,17 @@ class TrainerHooks(TrainerLogs):
 
 
 class SentenceTransformersHooks(TrainerLogs):
-    """Watch what the loss computes from, in the last forward pass of a step, and add the row to the next logs.
+    """Watch the inputs of the loss in the last forward pass of a step, and add the row to the next logs.
 
-    Nothing runs twice: the embeddings and similarities are those of the loss itself. Of a dictionary of losses each row
-    has the name of the data set before its statistics: `nli/q2d/C_neg`.
+    Nothing runs twice: the embeddings and similarities are those of the loss itself. With a dictionary of losses, the
+    name of the data set precedes each statistic: `nli/q2d/C_neg`.
     `sentence_transformers(scope, loss)` builds a callback with these hooks.
 
     Args:
         scope: computes the rows; without an objective, W is that of the loss.
         loss: the loss, or losses by the names of their data sets; or a function that returns them when training begins.
-        prefix: of the names that are logged.
-        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
+        prefix: of the logged names.
+        columns: to log, `main` or `all`, see `LoggedColumns`; `scope.history` has all columns.
     """
 
     def __init__(self, scope: LossScope, loss: Any, prefix: str = PREFIX, columns: Columns = "main") -> None:
@@ -189,7 +189,7 @@ class SentenceTransformersHooks(TrainerLogs):
         self._observed: Sequence[Observed] = ()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Begin to look at each loss. Raises InputError for one that cannot be watched."""
+        """Begin to watch each loss. Raises InputError for a loss that cannot be watched."""
         super().on_train_begin(args, state, control)
         self._stack.close()
         self._stack.callback(self._forget)
@@ -203,7 +203,7 @@ class SentenceTransformersHooks(TrainerLogs):
         self._step, self._observed = self.scope.next_step(int(state.global_step) + 1), ()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Compute the statistics of the step's batch. Raises InputError where the loss was not called in it."""
+        """Compute the statistics of the step's batch. Raises InputError if the step did not call the loss."""
         if self._step is not None:
             if not self._observed:
                 raise InputError(
@@ -217,7 +217,7 @@ class SentenceTransformersHooks(TrainerLogs):
         self._step, self._observed = None, ()
 
     def _register(self, name: str, loss: nn.Module) -> None:
-        """Look at each training call of a loss in the steps that are watched, until training ends."""
+        """Watch each training call of a loss in watched steps, until training ends."""
         watched = SentenceLoss(loss, self.scope.objective is None, self.scope.named_sides)
         forward = loss.forward
 
@@ -255,10 +255,10 @@ def sentence_transformers(scope: LossScope, loss: Any, prefix: str = PREFIX, col
     """Return a callback for `SentenceTransformerTrainer(callbacks=[...])`, see `SentenceTransformersHooks`.
 
     Args:
-        scope: computes the rows; `LossScope()` looks with the loss itself.
-        loss: what the trainer is given as `loss`: a module, or modules by the names of their data sets.
-        prefix: of the names that are logged.
-        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
+        scope: computes the rows; `LossScope()` uses the loss itself.
+        loss: the `loss` of the trainer: a module, or modules by the names of their data sets.
+        prefix: of the logged names.
+        columns: to log, `main` or `all`, see `LoggedColumns`; `scope.history` has all columns.
 
     Raises:
         InputError: transformers is not installed.
@@ -269,14 +269,14 @@ def sentence_transformers(scope: LossScope, loss: Any, prefix: str = PREFIX, col
 def attach(
     trainer: Any, scope: LossScope, name: str | None = None, prefix: str = PREFIX, columns: Columns = "main"
 ) -> Any:
-    """Add the callback in front of those of a Trainer, so that TensorBoard and others log its rows too.
+    """Add the callback in front of those of a Trainer, so that TensorBoard and others log its rows, too.
 
     Args:
         trainer: of Hugging Face, or a SentenceTransformerTrainer, whose loss is then watched.
         scope: computes the rows.
         name: key or attribute of S in what the model returns; None: see `watch_arguments`.
-        prefix: of the names that are logged.
-        columns: that are logged, `main` or `all`, see `LoggedColumns`; `scope.history` has all of them.
+        prefix: of the logged names.
+        columns: to log, `main` or `all`, see `LoggedColumns`; `scope.history` has all columns.
     """
     if any(cls.__name__ == "SentenceTransformerTrainer" for cls in type(trainer).__mro__):
         callback = sentence_transformers(scope, lambda: trainer.loss, prefix, columns)
@@ -293,10 +293,10 @@ def _trainer_callback() -> Any:
 
 
 def watch_arguments(outputs: Any, name: str | None = None) -> dict[str, Any] | None:
-    """Return the arguments of `watch` in a mapping's values or an object's attributes; None when it has none.
+    """Return the arguments of `watch` from a mapping or an object's attributes; None where it has none.
 
-    Embeddings of both sides are preferred to S, similarity and logits_per_image, which may be scaled: W is that of the
-    cosine. Embeddings of one set come with their labels.
+    Embeddings of both sides come before S, similarity and logits_per_image, which may be scaled: W belongs to the
+    cosine. Embeddings of one set need their labels.
 
     Args:
         outputs: of a model or a training step.
@@ -315,13 +315,13 @@ def watch_arguments(outputs: Any, name: str | None = None) -> dict[str, Any] | N
 
 
 def _rate_of(optimisers: Sequence[Any]) -> dict[str, float]:
-    """Return the learning rate of the first parameters of the first optimiser, where there is any."""
+    """Return the learning rate of the first parameter group of the first optimiser, if any."""
     groups = getattr(optimisers[0], "param_groups", None) if len(optimisers) else None
     return {"lr": float(groups[0]["lr"])} if groups else {}
 
 
 def _steps_of(trainer: Any) -> int | None:
-    """Return the optimiser steps of a whole Lightning training; None where it ends by itself, or after a time."""
+    """Return the optimiser steps of a Lightning training; None where it stops by itself or after a time."""
     steps = getattr(trainer, "estimated_stepping_batches", None)
     return int(steps) if steps is not None and 0 < steps < math.inf else None
 
@@ -333,7 +333,7 @@ def _required_names(name: str | None) -> str:
 
 
 def _by_name(losses: Any) -> list[tuple[str, nn.Module]]:
-    """Return each loss once, with the names of its data sets; one for all has none. Raises InputError for no module."""
+    """Return each loss once, with the names of its data sets, if several. Raises InputError for no module."""
     if not isinstance(losses, Mapping):
         losses = {"": losses}
     for loss in losses.values():
@@ -349,13 +349,13 @@ def _by_name(losses: Any) -> list[tuple[str, nn.Module]]:
 
 
 def _known_numbers(logs: Mapping[str, Any] | None) -> Row:
-    """Return what a Trainer logs of a step that the doctor reads: its learning rate and the norm of its gradient."""
+    """Return the logged numbers that the doctor reads: learning rate and norm of the gradient."""
     found = {name: (logs or {}).get(key) for key, name in _NAMES.items()}
     return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
 
 def _report(scope: LossScope) -> None:
-    """Log the summary of a training; write it to stderr where nobody has set up the logger `lossscope`."""
+    """Log the summary of a training, or write it to stderr if the logger `lossscope` is not set up."""
     if LOGGER.level == logging.NOTSET and not LOGGER.isEnabledFor(logging.INFO):
         sys.stderr.write(f"{scope.summary()}\n")
     else:

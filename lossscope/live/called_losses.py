@@ -1,4 +1,4 @@
-"""Any function or module that computes a loss: of S, of two batches of embeddings, or of features and their scale."""
+"""Watch any function or module that computes a loss from S, two batches of embeddings, or features and scale."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SCALARS = ("logit_scale", "logit_bias")
 
 @dataclass
 class CalledLoss:
-    """A loss that computes its similarities out of sight: W is computed on a copy of it, as for LossScope(loss).
+    """A loss that hides its similarities: W is computed on a copy of the loss, as for LossScope(loss).
 
-    Raises SpecError for a loss whose parameters are none of the known forms, InputError for one of labels.
+    Raises SpecError for a loss whose parameters have no known form, InputError for a loss of labels.
     """
 
     loss: Any
@@ -43,7 +43,7 @@ class CalledLoss:
             self._own = as_objective(self._target)
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
-        """Return what the loss returns, and what it was called with."""
+        """Return the result of the loss, and its arguments as observed."""
         return loss(*args, **kwargs), [self._observed(bound_arguments(call_parameters(self._target), args, kwargs))]
 
     def _observed(self, arguments: dict[str, Any]) -> Observed:
@@ -55,7 +55,7 @@ class CalledLoss:
         return replace(observed, objective=self._objective_of(arguments))
 
     def _objective_of(self, arguments: Mapping[str, Any]) -> Objective | None:
-        """Return the loss itself, at the scale and bias of the step where it is called with them.
+        """Return the loss itself, with the scale and bias of the step where the call has them.
 
         Raises InputError for a loss of features without a scale, and for a bias that is not its fourth parameter.
         """
@@ -80,14 +80,14 @@ class CalledLoss:
         return scaled
 
     def _lacks_bias(self, values: Mapping[str, float]) -> bool:
-        """Return whether the call has another bias than the parameter's default, and the objective has none."""
+        """Return whether the call has a bias that differs from the default, and the objective has none."""
         if _SCALARS[1] not in values or hasattr(self._own, _SCALARS[1]):
             return False
         parameter = call_parameters(self._target).get(_SCALARS[1])
         return parameter is None or bool(parameter.default != values[_SCALARS[1]])
 
     def _with_bias(self, name: str) -> Objective:
-        """Return the loss as one that is called with its logit_bias, which has a default."""
+        """Return the loss as an objective that passes logit_bias."""
         parameters = list(call_parameters(self._target))
         if parameters[2:4] != list(_SCALARS):
             raise InputError(
@@ -98,7 +98,7 @@ class CalledLoss:
 
 
 def _form_of(target: Any) -> CallForm:
-    """Return how the loss is called. Raises SpecError where that is no known form, InputError where it is by labels."""
+    """Return the form of the call. Raises SpecError for an unknown form, InputError for a call with labels."""
     parameters, name = call_parameters(target), name_of_loss(target)
     try:
         form = call_form(target, parameters, name)

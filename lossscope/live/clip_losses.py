@@ -1,4 +1,4 @@
-"""ClipLoss and SigLipLoss of open_clip: the logits that they compute, those of one process against all included."""
+"""Watch ClipLoss and SigLipLoss of open_clip by their logits, also with rows of one process against all."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ _PARAMETERS = ("image_features", "text_features", "logit_scale", "logit_bias")
 
 @dataclass(frozen=True)
 class ClipLoss:
-    """A loss of open_clip, as it is watched: S = (logits − bias) / scale, at the scale of the step.
+    """S = (logits − bias) / scale of a loss of open_clip, at the scale of the step.
 
-    With local_loss, rows are those of this process and columns those of all, in both directions. SigLipLoss of several
-    processes compares its images with the texts of each in turn: one direction, these texts beside its own.
+    With local_loss, rows belong to this process and columns to all processes, in both directions. With several
+    processes, SigLipLoss compares its images with the texts of each process in turn: one direction,
+    other texts after its own.
     """
 
     loss: Any
     sides: Sides | None = None
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
-        """Return what the loss returns, and what it saw."""
+        """Return the result of the loss, and what it saw."""
         observed: list[Observed] = []
         logits: list[tuple[Any, dict[str, Any]]] = []
 
@@ -68,7 +69,7 @@ class ClipLoss:
         )
 
     def _of_sigmoids(self, blocks: list[Tensor], scale: float, bias: float, value: Tensor | None) -> Observed:
-        """The first block has the texts of this process; without others it is both directions."""
+        """Return the rows of blocks of texts, those of this process first; a single block is both directions."""
         rows, is_alone = self._rows(torch.cat(blocks, 1), scale, bias), len(blocks) == 1
         objective = build("objectives", f"siglip:scale={scale!r},bias={bias!r},learn=false")
         directions, value = (DIRECTIONS, value) if is_alone else (DIRECTIONS[:1], None)
@@ -79,23 +80,23 @@ class ClipLoss:
         return DirectionRows(S, offset_mask(*S.shape, self._offset(S), S.device, direction))
 
     def _offset(self, S: Tensor) -> int:
-        """Return the column of the positive of the first row; SigLipLoss has its own texts first."""
+        """Return the column of the first row's positive; SigLipLoss has its own texts first."""
         is_local = getattr(self.loss, "local_loss", False) and len(S) < S.shape[1]
         return int(self.loss.rank) * len(S) if is_local else 0
 
     @property
     def _is_plain(self) -> bool:
-        """Whether its value is that of the contrastive part alone; CoCaLoss adds that of captioning."""
+        """Whether the value is the contrastive loss alone; CoCaLoss adds a captioning loss."""
         return type(self.loss).__name__ in ("ClipLoss", "SigLipLoss")
 
 
 def is_clip_loss(loss: Any) -> bool:
-    """Return whether a loss has the parts of open_clip's that are read."""
+    """Return whether a loss has the methods of open_clip that are read."""
     return callable(getattr(loss, "get_logits", None)) and isinstance(loss, torch.nn.Module)
 
 
 def _features(seen: Observed, arguments: Mapping[str, Any]) -> tuple[Tensor, Tensor] | None:
-    """Return the features of both sides; None where rows and columns are not these, as those of several processes."""
+    """Return the features of both sides; None where rows and columns differ from them, as with several processes."""
     images, texts = (arguments.get(name) for name in _PARAMETERS[:2])
     if not isinstance(images, Tensor) or not isinstance(texts, Tensor):
         return None

@@ -1,4 +1,4 @@
-"""What runs when a script dies of an exception: the hook of the interpreter, put in front of the one that was there."""
+"""Run code when an exception ends a script, by a hook of the interpreter before the existing hook."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _Excepthook = Callable[[type[BaseException], BaseException, TracebackType | None
 
 
 class CrashHook:
-    """Calls `write_after` of its owner with the exception that ends the script, then the hook that was there before.
+    """Call `write_after` of the owner with the exception that ends the script, then the former hook.
 
-    It keeps the owner not alive, and takes itself away when the owner is gone.
+    It does not keep the owner alive, and removes itself when the owner is gone.
     """
 
     def __init__(self, owner: Any) -> None:
@@ -33,7 +33,7 @@ class CrashHook:
             self._before(kind, value, traceback)
 
     def remove(self) -> None:
-        """Do nothing any more; give the former hook back where no later one stands in front."""
+        """Stop; restore the former hook unless a later hook replaced this hook."""
         self._is_on = False
         if sys.excepthook is self:
             sys.excepthook = self._before

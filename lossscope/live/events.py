@@ -1,4 +1,4 @@
-"""When a finding of a running loop begins and when it ends."""
+"""When does a finding of a running loop begin, and when does it end?"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from lossscope.doctor.types import Finding
 
-PREFIX = "doctor/"  # of the columns of a row: 1 on the step on which a finding begins, 0 where it ends
+PREFIX = "doctor/"  # of the columns of a row: 1 at the step where a finding begins, 0 where it ends
 LASTING = 2  # examinations in a row that must agree before a finding begins or ends
 
 
@@ -24,7 +24,7 @@ class Event:
 
     @property
     def column(self) -> tuple[str, float]:
-        """Its column in the row of the step, and the number there."""
+        """The column in the row of the step, and its number."""
         return f"{PREFIX}{self.id}", float(self.kind == "begins")
 
     def __str__(self) -> str:
@@ -42,11 +42,13 @@ class Event:
 
 @dataclass
 class OpenFindings:
-    """Which findings are open: one begins when it is found twice in a row, and ends when it is twice not found."""
+    """Track open findings: a finding begins when found twice in a row, and ends when missed twice in a row."""
 
     _open: dict[str, Finding] = field(default_factory=dict, init=False)
     _found: dict[str, int] = field(default_factory=dict, init=False)  # id -> examinations in a row that found it
-    _missed: dict[str, int] = field(default_factory=dict, init=False)  # id of an open one -> that did not
+    _missed: dict[str, int] = field(
+        default_factory=dict, init=False
+    )  # id of an open finding -> examinations in a row that missed it
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -57,7 +59,7 @@ class OpenFindings:
         return id in self._open
 
     def take_over(self, others: OpenFindings) -> None:
-        """Have the open findings of others, too, which then have none."""
+        """Take the open findings of `others`, which then has none."""
         self._open |= {id: finding for id, finding in others._open.items() if id not in self._open}
         for counts in (others._open, others._found, others._missed):
             counts.clear()
@@ -65,13 +67,13 @@ class OpenFindings:
     def update(
         self, step: int, found: Mapping[str, Finding], checked: Iterable[str], at_once: frozenset[str]
     ) -> list[Event]:
-        """Return what begins and what ends with an examination.
+        """Return the findings that begin or end with an examination.
 
         Args:
             step: its number.
             found: id -> finding.
-            checked: ids that were looked for; of any other nothing is known, and it stays as it is.
-            at_once: ids that begin when they are found once.
+            checked: ids of the checks that ran; other findings stay as they are.
+            at_once: ids that begin when found once.
         """
         events = []
         for id, finding in found.items():

@@ -1,4 +1,4 @@
-"""One examination: which of the ids that are looked for a batch and the steps so far have."""
+"""Examine a batch and the steps so far for the given findings."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ if TYPE_CHECKING:
     from lossscope.doctor.types import Finding
 
 _OF_LENGTHS = "not-normalised"
-_SPIKED = 50  # steps with a loss, below which a single high one is no spike
-_FOUND = 0.7  # AUC, healthy from there on, below which what is open of learning does not end
-_APART = 0.9  # mean cosine of different items of a side, from which complete-collapse and dead-tower may be found
+_SPIKED = 50  # steps with a loss; with fewer a single high loss is no spike
+_FOUND = 0.7  # healthy AUC; below it open findings of learning do not end
+_APART = 0.9  # mean cosine of different items from which complete-collapse and dead-tower are possible
 
 
 @dataclass
 class Result:
-    """What an examination found."""
+    """The result of an examination."""
 
-    found: dict[str, Finding] = field(default_factory=dict)  # that no other finding explains, by id
-    judged: set[str] = field(default_factory=set)  # ids that were looked for
-    untold: set[str] = field(default_factory=set)  # of these, found ones that neither begin nor end by it: symptoms
-    cannot: dict[str, str] = field(default_factory=dict)  # id -> why it could not be looked for
-    at_once: frozenset[str] = frozenset()  # ids that begin though no examination before has found them
+    found: dict[str, Finding] = field(default_factory=dict)  # by id; findings that no other finding explains
+    judged: set[str] = field(default_factory=set)  # ids of the checks that ran
+    unchanged: set[str] = field(default_factory=set)  # ids that neither begin nor end here, such as symptoms
+    cannot: dict[str, str] = field(default_factory=dict)  # id -> why its check could not run
+    at_once: frozenset[str] = frozenset()  # ids that begin although no earlier examination found them
 
 
 def examine_batch(
     kind: BatchKind, step: WatchedStep, ids: frozenset[str], schedule: Schedule, is_broken: bool
 ) -> Result:
-    """Return which findings the newest batch and the steps so far have.
+    """Return the findings of the newest batch and the steps so far.
 
     Args:
         kind: of the batch.
         step: its step.
-        ids: that are looked for.
+        ids: to check.
         schedule: of the kind.
         is_broken: whether the step has numbers that are not finite.
     """
@@ -62,15 +62,15 @@ def examine_batch(
     log = _log(kind, newest, with_broken=is_broken)
     patient = patient_of(step.batch, step.objective, log)
     if is_broken:
-        mask = kind.numbers.newest_mask or step.batch.first.mask  # embeddings break a step after the loss did
+        mask = kind.numbers.newest_mask or step.batch.first.mask  # embeddings break one step after the loss
         patient.given[PositiveCounts] = PositiveCounts.of_positives(mask.positives)
     patient.takes_products = _OF_LENGTHS in ids and uses_lengths(patient, step.batch.first)
     if _OF_LENGTHS in ids and not patient.takes_products:
         ids -= {_OF_LENGTHS}
-        result.cannot[_OF_LENGTHS] = "the similarities are no products of the rows, so that lengths do not count"
+        result.cannot[_OF_LENGTHS] = "the similarities are not products of the rows, so lengths do not count"
     if any(id in kind.open for id in OF_SCALE):
         ids -= OF_LOG | OF_LEARNING
-    collapse = ids & OF_COLLAPSE if kind.was_apart else frozenset()  # looked for whatever loss and recall do
+    collapse = ids & OF_COLLAPSE if kind.was_apart else frozenset()  # checked whatever loss and recall do
     if guesses := (ids & OF_LEARNING) - collapse:
         state = learning_state(kind.history.newest(schedule.window), newest.size)
         absent = {"guesses": frozenset(), "falls": guesses - OF_PAIRS}.get(state, guesses)
@@ -79,7 +79,7 @@ def examine_batch(
     ids = _without_short_curves(kind, newest, ids, schedule, log, result)
     found = _examine(_patients(ids, patient, kind, newest), result)
     if patient.has(Alignment) and patient.part(Alignment).best.auc < _FOUND:
-        result.untold |= OF_LEARNING & set(kind.open.ids)
+        result.unchanged |= OF_LEARNING & set(kind.open.ids)
     _note_apart(kind, patient)
     if collapse:
         found = _confirmed(kind, collapse, found, result)
@@ -87,7 +87,7 @@ def examine_batch(
 
 
 def examine_log(kind: BatchKind, schedule: Schedule) -> Result:
-    """Return which findings the steps of a kind have, of a training that has ended: no later look can confirm them."""
+    """Return the findings of the steps of an ended training; they begin at once, as no later look can confirm them."""
     result, newest = Result(at_once=OF_LOG), kind.newest_step
     if any(id in kind.open for id in OF_SCALE):
         return result
@@ -106,9 +106,9 @@ def _log(kind: BatchKind, newest: NewestStep, with_broken: bool = False, with_mi
 def _without_short_curves(
     kind: BatchKind, newest: NewestStep, ids: frozenset[str], schedule: Schedule, log: TrainingLog, result: Result
 ) -> frozenset[str]:
-    """Return the ids without those of a log that is too short, or whose loss has not risen, which are judged.
+    """Return the ids without those of a short log, or of a loss that has not risen; the latter count as judged.
 
-    A loss that is watched and not known to be trained may rise in a healthy training, so that recall must fall, too.
+    A watched loss that may not be the trained loss can rise in a healthy training, so recall must fall, too.
     """
     losses = int(log.steps["loss"].notna().sum())
     if losses < LEAST:
@@ -117,7 +117,7 @@ def _without_short_curves(
         ids -= OF_NEWEST
     if newest.size < LEAST_PAIRS and ids & OF_NEWEST:
         ids -= OF_NEWEST
-        result.cannot |= dict.fromkeys(OF_NEWEST, f"batches of {newest.size} queries spike where one of them is missed")
+        result.cannot |= dict.fromkeys(OF_NEWEST, f"batches of {newest.size} queries spike where a single query fails")
     if not ids & OF_RISE or any(id in kind.open for id in OF_RISE):
         return ids
     has_risen = rises(log.steps["loss"].to_numpy(), schedule.median)
@@ -130,7 +130,7 @@ def _without_short_curves(
 
 
 def _patients(ids: frozenset[str], patient: Patient, kind: BatchKind, newest: NewestStep) -> dict[str, Patient]:
-    """Return the patient in which each id is looked for: for findings of the log, the steps without the batch."""
+    """Return the patient of each id; findings of the log use the steps without the batch."""
     ends, steps = Patient("the newest steps"), Patient("the steps")
     if ids & OF_NEWEST:
         ends.given[TrainingLog] = _log(kind, newest, with_middle=False)
@@ -141,7 +141,7 @@ def _patients(ids: frozenset[str], patient: Patient, kind: BatchKind, newest: Ne
 
 
 def _examine(patients: Mapping[str, Patient], result: Result) -> list[Finding]:
-    """Return the findings of ids, and note which were judged and which cannot be."""
+    """Return the findings of ids; note which checks ran and which could not."""
     found = []
     for id, patient in patients.items():
         try:
@@ -156,34 +156,34 @@ def _examine(patients: Mapping[str, Patient], result: Result) -> list[Finding]:
 
 
 def _confirmed(kind: BatchKind, collapse: frozenset[str], found: list[Finding], result: Result) -> list[Finding]:
-    """Return the findings without a collapse that too few looks in a row have found; one ends as slowly as it begins.
+    """Return the findings without a collapse that too few looks in a row have found; it ends as slowly as it begins.
 
     Args:
         kind: of the batch.
-        collapse: ids that were looked for.
+        collapse: ids of the checks that ran.
         found: findings of this look.
-        result: of it.
+        result: of this look.
     """
     ids = collapse & {finding.id for finding in found}
     kind.count_look(bool(ids))
     if ids and kind.suspected >= CONFIRMED:
         result.at_once = collapse
     elif ids or kind.recovered < CONFIRMED:
-        result.untold |= collapse if ids else collapse & set(kind.open.ids)
+        result.unchanged |= collapse if ids else collapse & set(kind.open.ids)
         return [finding for finding in found if finding.id not in ids or finding.id in kind.open]
     return found
 
 
 def _fold(found: list[Finding], result: Result) -> Result:
-    """Add the findings that no other one explains; those that one does stay as they are."""
+    """Add the findings that no other finding explains; explained findings stay as they are."""
     tops, symptoms = fold(found, {finding.id: _check(finding.id).order for finding in found})
     result.found |= {finding.id: finding for finding in tops}
-    result.untold |= {finding.id for finding in symptoms}
+    result.unchanged |= {finding.id for finding in symptoms}
     return result
 
 
 def _note_apart(kind: BatchKind, patient: Patient) -> None:
-    """Note whether the model tells its items apart, so that it would be seen if it did no more."""
+    """Note whether the model tells its items apart, so that a later collapse is noticed."""
     if kind.was_apart or not (patient.has(Alignment) and patient.has(Spectrum)):
         return
     is_spread = max(side.mean_cosine for side in patient.part(Spectrum).sides) < _APART

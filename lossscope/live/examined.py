@@ -1,4 +1,4 @@
-"""What the doctor of a running loop has looked at, and what not yet: without it no finding means little."""
+"""State what the doctor of a running loop has checked, and what not yet; otherwise "no finding" means little."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 class Examined:
     """Which steps were examined, and which ids could not be judged so far."""
 
-    steps: tuple[int, int] | None  # numbers of the first and the last step that were examined; None: there is none
-    not_yet: tuple[str, ...]  # ids whose turn has not come, in alphabetical order
-    cannot: Mapping[str, str] = field(default_factory=dict)  # ids that the loop does not have what is needed for -> why
-    watched: int = 0  # steps that were watched
+    steps: tuple[int, int] | None  # numbers of the first and last examined step; None: no step yet
+    not_yet: tuple[str, ...]  # ids that were not checked yet, in alphabetical order
+    cannot: Mapping[str, str] = field(default_factory=dict)  # id -> why its check cannot run in this loop
+    watched: int = 0  # number of watched steps
 
     def as_json(self) -> dict[str, Any]:
         """Return `examined` of lossscope.doctor/1."""

@@ -1,4 +1,4 @@
-"""The last steps of a running loop in bounded memory, written as dumps when something is wrong."""
+"""Keep the last steps of a running loop in bounded memory, and write them as dumps when something is wrong."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ _CAUSE = re.compile(r"[^a-z0-9-]+")
 
 @dataclass
 class FlightRecorder:
-    """Keeps the newest steps and writes them into a folder of their own, `step-000123-REASON`, once for each reason.
+    """Keep the newest steps, and write them into a folder `step-000123-REASON`, once for each reason.
 
-    The folder has a dump for each step, `step-000123.npz`, which every command opens; the last is the batch in which it
-    happened. Beside them are log.csv, a row for each step, and manifest.json, which says of which steps there was no
-    room for a dump. No failure stops the loop: each is logged.
+    The folder has a dump for each step, `step-000123.npz`, which every command opens; the last dump is the batch in
+    which it happened. log.csv has a row for each step, and manifest.json lists the steps without room for a dump. No
+    failure stops the loop: each is logged.
     """
 
     keep: int  # steps, at most
     folder: Path
-    limit: int = RECORDER_BYTES  # bytes of their tensors and ids, at most: fewer steps are kept of large batches
+    limit: int = RECORDER_BYTES  # bytes of their tensors and ids, at most: of large batches it keeps fewer steps
     _kept: deque[RecordedStep] = field(default_factory=deque, init=False)
     _mask: Mask | None = field(default=None, init=False)  # of the newest step, on its device
     _too_large: int = field(default=0, init=False)  # steps that alone exceed the limit
     _written: dict[str, Path | None] = field(default_factory=dict, init=False)  # reason -> folder; None: it failed
-    _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of copies, that were logged
+    _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of failed copies, already logged
 
     @property
     def bytes(self) -> int:
-        """What their tensors and ids need."""
+        """Bytes of the kept tensors and ids."""
         masks = {id(kept.mask): kept.mask for kept in self._with_copy}
         return sum(kept.bytes for kept in self._with_copy) + sum(map(mask_bytes, masks.values()))
 
@@ -67,7 +67,7 @@ class FlightRecorder:
         return [kept for kept in self._kept if kept.copy is not None]
 
     def add(self, step: WatchedStep) -> None:
-        """Keep a step. Raises InputError for ids that are not one an item."""
+        """Keep a step. Raises InputError unless there is an id for each item."""
         batch, mask, row = step.batch, step.batch.first.mask, {"step": step.number, **step.row, **step.said}
         newest = RecordedStep(row, step.objective, names_of(batch, step.ids))
         self._kept.append(newest)
@@ -77,7 +77,7 @@ class FlightRecorder:
         if newest.bytes + mask_bytes(mask) > self.limit:
             self._too_large += 1
             return
-        last = next(reversed(self._with_copy), None)  # masks of pairs are the same in every batch, and kept once
+        last = next(reversed(self._with_copy), None)  # masks of pairs are the same in every batch: keep one
         known = last.mask if last is not None and mask is self._mask else None
         try:
             newest.copy = on_host(batch, known)
@@ -98,13 +98,13 @@ class FlightRecorder:
             self._kept[-1].row.update(numbers)
 
     def write(self, reason: str, details: Mapping[str, Any] | None = None) -> Path | None:
-        """Write what is kept, once for each reason; return the folder, None where nothing is kept or it failed.
+        """Write the kept steps, once for each reason; return the folder, or None where nothing is kept or it failed.
 
         A failure is logged, once for each reason, and leaves no folder.
 
         Args:
             reason: id of a finding, or `exception`.
-            details: plain values about it, for the manifest.
+            details: plain values for the manifest.
         """
         reason = _CAUSE.sub("-", reason.lower()).strip("-")
         if reason in self._written or not self._kept:
@@ -123,7 +123,7 @@ class FlightRecorder:
         return folder
 
     def _write_folder(self, reason: str, details: Mapping[str, Any]) -> Path:
-        """Make a folder and write into it; it is removed where that fails."""
+        """Make a folder and write into it; remove it if writing fails."""
         folder = self._make_folder(reason)
         try:
             with lock_folder(folder):
@@ -134,7 +134,7 @@ class FlightRecorder:
         return folder
 
     def _make_folder(self, reason: str) -> Path:
-        """Return a folder that was not there yet, named after the newest step, and the process where there are many."""
+        """Return a new folder, named after the newest step, and the process if there are several."""
         name = f"step-{self._kept[-1].step:06d}-{reason}{_process()}"
         self.folder.mkdir(parents=True, exist_ok=True)
         number, folder = 1, self.folder / name

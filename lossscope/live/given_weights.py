@@ -1,4 +1,4 @@
-"""W as the watched loss itself has it, stated with the mask of the batch."""
+"""Use the W of the watched loss itself, which comes with the mask of the batch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ WEIGHTS = "W"  # their name in `mask.info`
 class GivenWeights(Gradient):
     """W = info["W"], (q, c): dL/dS of a training step, computed by autograd in its graph.
 
-    It is that of the sum over queries, as of every objective: where the loss is a mean, times the number of rows,
-    or of triplets.
+    It belongs to the sum over queries, as in every objective: if the loss is a mean, W is multiplied by the number of
+    rows or triplets.
     Counted: |W| / saturated.
     """
 

@@ -29,17 +29,17 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class KeptBatch:
-    """A copy of the rows of S of a batch of at most MOST_ENTRIES similarities; of a larger one none."""
+    """A copy of the rows of S of a batch, if it has at most MOST_ENTRIES similarities."""
 
     step: int
     batch: Observed | None
     objective: Objective | None  # None: that of the batch
     names: Names
-    finite: bool  # whether its similarities and embeddings are
+    finite: bool  # whether its similarities and embeddings are finite
 
     @classmethod
     def of(cls, step: int, batch: Observed, objective: Objective | None, ids: BothIds, finite: bool) -> KeptBatch:
-        """Copy a batch, which the loop may change after. Raises InputError for ids that are not one an item."""
+        """Copy a batch, as the loop may change it later. Raises InputError unless there is an id for each item."""
         if batch.drawn_from is not None or batch.first.S.numel() > MOST_ENTRIES:
             return cls(step, None, objective, (None, None), finite)
         second = None if batch.second is None else _copy(batch.second)
@@ -96,7 +96,7 @@ class KeptBatch:
 
 
 def _named(ids: Sequence[str] | None, rows: Rows) -> list[str | None]:
-    """Return the ids of rows; None where they are not known, and of row -1."""
+    """Return the ids of rows; None for unknown ids and for row -1."""
     return [None if ids is None or row < 0 else ids[row] for row in rows.tolist()]
 
 

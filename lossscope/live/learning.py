@@ -1,4 +1,4 @@
-"""Does a running loop learn? Falling or rising loss, recall above chance, a learning rate that still warms up."""
+"""Does a running loop learn, by its loss, its recall above chance, and a learning rate that still warms up?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FALL = 0.01  # of the median loss between both halves of the newest steps, as a
 _NOISE = 3.0  # standard errors of that fall
 _ABOVE = 1.5  # times the recall of guessing
 _DEVIATIONS = 4.0  # of guessing
-_RISE = 5.0  # standard errors of a median of steps above the lowest one: that of noise is up to 4 of 50
+_RISE = 5.0  # standard errors of a median above the lowest median; among 50 medians, noise gives up to 4
 Floats = npt.NDArray[np.float64]
 
 
@@ -23,7 +23,7 @@ State = Literal["learns", "falls", "warms up", "guesses"]
 
 
 def learning_state(newest: Mapping[str, Floats], batch_size: int) -> State:
-    """Return whether a model learns, judged by its newest steps: `falls` where its loss alone gets better.
+    """Return the state of learning from the newest steps: `falls` if only the loss improves.
 
     Args:
         newest: columns of StepHistory.newest.
@@ -45,11 +45,11 @@ def learning_state(newest: Mapping[str, Floats], batch_size: int) -> State:
 
 
 def rises(loss: Floats, steps: int) -> bool:
-    """Return whether the newest losses are above what they had been, by more than their noise.
+    """Return whether the newest losses are above earlier losses by more than their noise.
 
     Args:
-        loss: of all steps that are known, in their order.
-        steps: that a median is taken of.
+        loss: of all known steps, in order.
+        steps: of each median.
     """
     loss = loss[np.isfinite(loss)]
     parts = [loss[max(end - steps, 0) : end] for end in range(len(loss), 0, -steps)]

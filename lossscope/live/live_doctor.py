@@ -1,4 +1,4 @@
-"""The doctor beside a running loop: it keeps numbers of each step, and examines the newest batch now and then."""
+"""Examine a running loop: keep numbers of each step, and examine the newest batch now and then."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ _KEPT = 1000  # newest events
 
 @dataclass
 class LiveDoctor:
-    """Says when a finding begins in a running loop and when it ends; nothing of the loop is changed or interrupted.
+    """Report when a finding of a running loop begins and ends, without changing or interrupting the loop.
 
-    Between examinations numbers are appended to a bounded history of each kind of batches, without waiting for the
-    device. A fault of the examination itself is logged, once of a type, and the loop goes on.
+    Between examinations it appends numbers to a bounded history of each kind of batch, without waiting for the device.
+    It logs an exception of the examination itself once for each type, and the loop goes on.
     """
 
     options: DoctorOptions = field(default_factory=DoctorOptions)
     on_event: OnEvent | None = None  # None: events are logged by the logger `lossscope`
-    start: int = 0  # highest number of the step that a training begins with; a resumed one begins with a higher one
+    start: int = 0  # highest number of a first step; a resumed training begins with a higher number
     every: int = 1  # steps of the training from one watched step to the next
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=_KEPT), init=False)
     _kinds: dict[_KindKey, BatchKind] = field(default_factory=dict, init=False)
     _newest: BatchKind | None = field(default=None, init=False)  # the kind of the newest batch
     _open: dict[str, Finding] = field(default_factory=dict, init=False)  # id -> finding, as it was when it began
     _expected: int | None = field(default=None, init=False)  # watched steps of the training; None: not known
-    _steps: int = field(default=0, init=False)  # watched ones of all kinds
-    _judged: set[str] = field(default_factory=set, init=False)  # ids that were looked for
-    _cannot: dict[str, str] = field(default_factory=dict, init=False)  # id -> why it could not be looked for
-    _at: tuple[int, int] | None = field(default=None, init=False)  # first and last step that were examined
-    _is_finished: bool = field(default=False, init=False)  # whether nothing came since the end of a training
-    _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of examinations, that were logged
+    _steps: int = field(default=0, init=False)  # watched steps of all kinds
+    _judged: set[str] = field(default_factory=set, init=False)  # ids of the checks that ran
+    _cannot: dict[str, str] = field(default_factory=dict, init=False)  # id -> why its check could not run
+    _at: tuple[int, int] | None = field(default=None, init=False)  # first and last examined step
+    _is_finished: bool = field(default=False, init=False)  # whether no step came since the end of a training
+    _faults: set[type[Exception]] = field(default_factory=set, init=False)  # of failed examinations, already logged
 
     def __post_init__(self) -> None:
         self._expect(self.options.max_steps)
@@ -66,7 +66,7 @@ class LiveDoctor:
 
     @property
     def examined(self) -> Examined:
-        """What was looked for so far, and what not yet."""
+        """What was checked so far, and what not yet."""
         cannot = {id: why for id, why in self._cannot.items() if id not in self._judged}
         not_yet = tuple(sorted(LOOKED_FOR - self._judged - cannot.keys()))
         return Examined(self._at, not_yet, cannot, self._steps)
@@ -77,12 +77,11 @@ class LiveDoctor:
         return f"{found} in {self._steps:,} steps, {self.examined}"
 
     def begin(self, max_steps: int | None, done: int = 0) -> None:
-        """Begin a training; what is open stays so until it is examined.
+        """Begin a training; open findings stay open until they are examined.
 
         Args:
-            max_steps: of the whole training, watched or not; None: they are not known. DoctorOptions(max_steps=...)
-                wins.
-            done: steps of it that were done before, where it is resumed.
+            max_steps: of the whole training, watched or not; None: unknown. DoctorOptions(max_steps=...) wins.
+            done: steps done before a resumed training.
         """
         max_steps = self.options.max_steps or max_steps
         self._expect(None if max_steps is None else max_steps - done)
@@ -96,19 +95,19 @@ class LiveDoctor:
             self._newest.history.say(numbers)
 
     def see(self, step: WatchedStep) -> list[Event]:
-        """Keep the numbers of a step, examine it where it is its turn, and return what begins and ends."""
+        """Keep the numbers of a step, examine it if it is due, and return what begins and ends."""
         kind = self._newest = self._kind_of(step)
         self._is_finished = False
-        return self._told(step.number, lambda: self._see(kind, step))
+        return self._run(step.number, lambda: self._see(kind, step))
 
     def finish(self) -> list[Event]:
-        """Examine the log of a training that has ended, log once what was not examined, and return what begins."""
+        """Examine the log of an ended training, log once what was not examined, and return what begins."""
         if self._is_finished or not self._steps:
             return []
         self._is_finished, events = True, []
         for kind in self._kinds.values():
             if kind.steps:
-                events += self._told(kind.newest_step.number, lambda kind=kind: self._finish(kind))  # type: ignore[misc]
+                events += self._run(kind.newest_step.number, lambda kind=kind: self._finish(kind))  # type: ignore[misc]
         if not_yet := self.examined.not_yet:
             hint = "" if self._expected is not None else (
                 f". With doctor=DoctorOptions(max_steps={self._steps * self.every}) it is, as far as so few steps tell"
@@ -117,11 +116,11 @@ class LiveDoctor:
         return events
 
     def _expect(self, steps: int | None) -> None:
-        """Note how many steps of the training are left; a training of none is one whose length is not known."""
+        """Note how many steps of the training are left; 0 means an unknown length."""
         self._expected = steps // self.every or None if steps is not None and steps > 0 else None
 
-    def _told(self, number: int, examine: Callable[[], list[Event]]) -> list[Event]:
-        """Return the events of an examination, after whoever listens was told; none where it failed."""
+    def _run(self, number: int, examine: Callable[[], list[Event]]) -> list[Event]:
+        """Return the events of an examination after reporting them; none where it failed."""
         try:
             with torch.inference_mode(False), torch.no_grad(), torch.autocast("cpu", enabled=False):
                 events = examine()
@@ -136,7 +135,7 @@ class LiveDoctor:
         return events
 
     def _kind_of(self, step: WatchedStep) -> BatchKind:
-        """Return the kind of a batch, which is counted."""
+        """Return the kind of a batch, and count the batch."""
         key = None if step.objective is None else type(step.objective), step.batch.sides
         kind = self._kinds.setdefault(key, BatchKind())
         self._steps += 1
@@ -146,7 +145,7 @@ class LiveDoctor:
         return kind
 
     def _schedule_of(self, kind: BatchKind) -> Schedule:
-        """Return when a kind is examined: its share of the steps since it began is taken to be that of those left."""
+        """Return the schedule of a kind; it assumes that its share of the past steps holds for the remaining steps."""
         if self._expected is None or self._expected < kind.began:
             return Schedule.of(self.options, None, kind.start)
         left, seen = self._expected - kind.began + 1, self._steps - kind.began + 1
@@ -170,13 +169,13 @@ class LiveDoctor:
         return self._merge(kind, events)
 
     def _take_over(self, kind: BatchKind) -> None:
-        """Leave the open findings of kinds that come no more, as those of a warm-up, to one that is examined."""
+        """Give the open findings of kinds that no longer come, such as a warm-up, to an examined kind."""
         for other in self._kinds.values():
             if self._steps - other.newest >= self._schedule_of(kind).window:
                 kind.open.take_over(other.open)
 
     def _merge(self, kind: BatchKind, events: list[Event]) -> list[Event]:
-        """Return the events of a kind that are events of the loop: in this an id is open while any kind has it."""
+        """Return the events of a kind that are events of the loop: an id is open while any kind has it."""
         elsewhere = {id for other in self._kinds.values() if other is not kind for id in other.open.ids}
         merged = []
         for event in events:
@@ -196,16 +195,16 @@ class LiveDoctor:
     def _finish(self, kind: BatchKind) -> list[Event]:
         from .examine_batch import examine_log
 
-        schedule = Schedule.of(self.options, kind.steps, kind.start)  # which are known now
+        schedule = Schedule.of(self.options, kind.steps, kind.start)  # its steps are known now
         return self._merge(kind, self._update(kind, examine_log(kind, schedule)))
 
     def _update(self, kind: BatchKind, result: Result) -> list[Event]:
-        """Note what was looked for, and return what begins and ends by it."""
+        """Note what was checked, and return what begins and ends."""
         number = kind.newest_step.number
         self._at = (number if self._at is None else self._at[0], number)
         self._judged |= result.judged
         self._cannot |= result.cannot
-        checked = result.judged - result.untold
+        checked = result.judged - result.unchanged
         return kind.open.update(number, result.found, checked, AT_ONCE | AT_START | result.at_once)
 
     def _report(self, event: Event) -> None:

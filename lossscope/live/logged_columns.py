@@ -11,8 +11,8 @@ from .observed import Row
 
 Columns = Literal["main", "all"]
 MAIN = ("C_neg", "C_q", "N_eff", "s_pos", "s_neg", "inverted", "in_order", "loss_gap")
-"""Statistics that trainers log by default: C_q in place of C_neg of triplet losses, in_order in place of inverted of
-losses of pairs."""
+"""Statistics that trainers log by default: triplet losses have C_q instead of C_neg, losses of pairs in_order instead
+of inverted."""
 _QUANTILES = tuple(f"{name}_q{level}" for name in ("s_pos", "s_neg", "margin") for level in (10, 50, 90))
 DETAILS = frozenset(
     {"finite", "loss", "margin", *_QUANTILES, "C_q_all", "C_B", "C_0", "W_neg", "W_low", "W_pos", "skipped"}
@@ -31,19 +31,15 @@ class LoggedColumns:
     """
 
     prefix: str
-    columns: Columns = (
-        "main"  # main: all but `DETAILS`, so that probes that the user adds are logged; all: the whole row
-    )
-    for_doctor: bool = (
-        False  # whether `lossscope doctor --log` finds in the log what it reads, beside the trainer's own
-    )
+    columns: Columns = "main"  # main: all but `DETAILS`, with those of further probes; all: the whole row
+    for_doctor: bool = False  # whether to log what `lossscope doctor --log` reads
 
     def __post_init__(self) -> None:
         if self.columns not in get_args(Columns):
             raise InputError(f'columns must be "main" or "all"; got {self.columns!r}')
 
     def of(self, row: Row) -> Row:
-        """Return the part of a row that is logged."""
+        """Return the logged part of a row."""
         return {f"{self.prefix}{name}": value for name, value in row.items() if self._is_logged(name)}
 
     def _is_logged(self, name: str) -> bool:
@@ -55,7 +51,7 @@ class LoggedColumns:
 
 
 def _is_read_by_doctor(name: str) -> bool:
-    """Whether the doctor finds a quantity of a training under the name."""
+    """Return whether the doctor reads a quantity of a training under the name."""
     from lossscope.doctor.logs.column_names import READ, rank_name
 
     return any(rank_name(field, name) is not None for field in READ)

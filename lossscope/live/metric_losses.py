@@ -1,4 +1,4 @@
-"""Losses of pytorch-metric-learning with their miners: S, mask and W of the distance matrix that the loss computes."""
+"""Watch losses of pytorch-metric-learning with miners: S, mask and W of the distance matrix of the loss."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .given_weights import WEIGHTS, GivenWeights
 from .observed import Observed, Result
 from .recording import Call, gradients_in_graph, gradients_of, record_calls, unchanged_random_state
 
-ANCHOR_REFERENCE = Sides("anchor", "reference")  # of a loss that is called with ref_emb
+ANCHOR_REFERENCE = Sides("anchor", "reference")  # of a call with ref_emb
 
 
 @dataclass(frozen=True)
 class MetricCall:
-    """What a loss of pytorch-metric-learning is called with: its embeddings, and which pairs of them count."""
+    """The arguments of a loss of pytorch-metric-learning: embeddings, and which pairs count."""
 
     embeddings: Tensor
     labels: Tensor | None = None
@@ -43,11 +43,11 @@ class MetricCall:
 
     @property
     def references(self) -> Tensor:
-        """(m, d) embeddings that items are compared with."""
+        """(m, d) embeddings of the candidates."""
         return self.embeddings if self.ref_emb is None else self.ref_emb
 
     def mask(self, device: torch.device) -> Mask:
-        """Return the mask: items of one label match, all but the item itself count; or the pairs of the miner."""
+        """Return the mask of labels, in which all but the item itself count, or of the pairs of the miner."""
         n, m = len(self.embeddings), len(self.references)
         if self.indices_tuple is not None:
             return _mask_of_pairs(self.indices_tuple, n, m, device)
@@ -64,22 +64,24 @@ _PARAMETERS = tuple(parameter.name for parameter in fields(MetricCall))  # in th
 
 @dataclass
 class MetricLoss:
-    """A loss of pytorch-metric-learning, as it is watched: W = dL/dS in the graph of the step, S from its distance.
+    """W = dL/dS in the graph of the step, for a loss of pytorch-metric-learning whose distance gives S.
 
-    W is that of the sum over queries, as of every objective: where the loss averages over triplets, times their number,
-    where it averages over anything else, times the number of rows. A miner's `indices_tuple` says which
-    entries are valid, and which of them match.
+    W belongs to the sum over queries, as in every objective. It is multiplied by the number of triplets if the loss is
+    their mean, or by the number of rows if it is any other mean. A miner's `indices_tuple` says which entries are
+    valid, and which of them match.
     """
 
-    loss: Any  # that computes distances
-    is_objective: bool = True  # whether W is that of the loss itself; else an objective is given
+    loss: Any  # computes distances
+    is_objective: bool = True  # whether W belongs to the loss itself; else an objective is given
     sides: Sides | None = None
     _averages: bool = field(default=True, init=False)
     _objective: GivenWeights = field(default=GivenWeights(), init=False)
-    _has_scale: bool = field(default=False, init=False)  # whether its saturated weight is the unit
-    _measured: Objective | None = field(default=None, init=False)  # the loss as its weight is measured; not copied
-    _numbers: dict[str, float] = field(default_factory=dict, init=False)  # of the loss, when its weight was measured
-    _is_checked: bool = field(default=False, init=False)  # whether all of the gradient was seen to pass through S
+    _has_scale: bool = field(default=False, init=False)  # whether the saturated weight of the loss is the unit
+    _measured: Objective | None = field(
+        default=None, init=False
+    )  # the loss as an objective, to measure its weight; not copied
+    _numbers: dict[str, float] = field(default_factory=dict, init=False)  # of the loss at the time of the measurement
+    _is_checked: bool = field(default=False, init=False)  # whether all of the gradient passes through S
 
     def __post_init__(self) -> None:
         if self.is_objective:
@@ -87,11 +89,11 @@ class MetricLoss:
             self._has_scale, self._numbers = self._measured is not None, _numbers_of(self.loss)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is copied and pickled: all but an objective of a class that no file has."""
+        """Return the state to copy and pickle, without an objective whose class is in no file."""
         return {**vars(self), "_measured": None}
 
     def call(self, loss: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Result:
-        """Return what the loss returns, which may be one around this one, and what this one saw."""
+        """Return the result of `loss`, which may wrap this loss, and what this loss saw."""
         self._measure_again()
         observed: list[Observed] = []
         calls: list[Call] = []
@@ -116,7 +118,7 @@ class MetricLoss:
             return loss(*args, **kwargs), observed
 
     def _measure_again(self) -> None:
-        """Measure the saturated weight again where a number of the loss has changed, as an annealed temperature."""
+        """Measure the saturated weight again if a number of the loss has changed, such as an annealed temperature."""
         if not self._has_scale or (numbers := _numbers_of(self.loss)) == self._numbers:
             return
         self._numbers = numbers
@@ -144,14 +146,14 @@ class MetricLoss:
     def _similarities(
         self, given: MetricCall, value: Tensor, calls: list[Call], triplets: int
     ) -> tuple[Tensor, Tensor]:
-        """Return S (n, m) and W = dL/dS, of the sum over rows, or over the triplets, where the loss averages."""
+        """Return S (n, m) and W = dL/dS; a loss that is a mean counts as the sum over rows or triplets."""
         with torch.inference_mode(False):
             gradients = (
                 gradients_of(value, calls) if self.is_objective else [torch.zeros_like(call.result) for call in calls]
             )
             if self.is_objective and not self._is_checked:
                 self._require_all_through_distances(given, value, calls, gradients)
-            if not calls:  # there were no pairs, so that nothing was computed
+            if not calls:  # without pairs nothing was computed
                 S = cosine(*(normalise(x.detach().float()) for x in (given.embeddings, given.references)))
                 return S, torch.zeros_like(S)
             S, slope = _similarity_of(self.loss.distance, calls[-1].result.detach())
@@ -161,7 +163,7 @@ class MetricLoss:
     def _require_all_through_distances(
         self, given: MetricCall, value: Tensor, calls: Sequence[Call], gradients: Sequence[Tensor]
     ) -> None:
-        """Raise UnsupportedLoss where the embeddings get gradient past the distances; looked at until there is any."""
+        """Raise UnsupportedLoss if embeddings get gradient past the distances; checked until there is a gradient."""
         if not (value.requires_grad and given.embeddings.requires_grad):
             return
         [whole] = gradients_in_graph([value], [given.embeddings])
@@ -183,7 +185,7 @@ class MetricLoss:
 
 
 def _number_of_triplets(reducer: Any, loss_dict: Any) -> int:
-    """Return the number of triplets that a loss is the mean of; 0 where it is no mean of triplets alone."""
+    """Return the number of triplets in the mean of a loss; 0 where the loss is no mean of triplets."""
     parts = list(loss_dict.values()) if isinstance(loss_dict, Mapping) else []
     if len(parts) != 1 or not isinstance(parts[0], Mapping) or parts[0].get("reduction_type") != "triplet":
         return 0
@@ -194,7 +196,7 @@ def _number_of_triplets(reducer: Any, loss_dict: Any) -> int:
 
 
 def innermost(loss: Any) -> Any:
-    """Return the loss that computes distances, inside CrossBatchMemory or SelfSupervisedLoss; None where none does."""
+    """Return the loss that computes distances, inside CrossBatchMemory or SelfSupervisedLoss; None without one."""
     while not callable(getattr(loss, "distance", None)):
         loss = getattr(loss, "loss", None)
         if loss is None:
@@ -208,9 +210,9 @@ def _numbers_of(loss: Any) -> dict[str, float]:
 
 
 def _measure(loss: Any) -> tuple[bool, GivenWeights, Objective | None]:
-    """Return whether a loss averages over a batch, its saturated weight, and what that is measured of.
+    """Return whether a loss averages over a batch, its saturated weight, and the measured objective.
 
-    The weight is 1, and measured of nothing, where it is no scale of the loss.
+    The weight is 1, without an objective, where it cannot be measured.
     """
     averages = type(getattr(loss, "reducer", None)).__name__ != "SumReducer"
     with unchanged_random_state():
@@ -234,9 +236,9 @@ def _mask_of_pairs(indices: Sequence[Tensor], n: int, m: int, device: torch.devi
 
 
 def _similarity_of(distance: Any, d: Tensor) -> tuple[Tensor, Tensor]:
-    """Return S of a matrix that a distance computed, and what dL/d(matrix) is multiplied by to be dL/dS.
+    """Return S of a computed distance matrix, and the factor from dL/d(matrix) to dL/dS.
 
-    The cosine, where the matrix is one, or d^k of unit vectors at d = √(2 − 2s); otherwise S is minus the matrix.
+    S is the cosine if the matrix is a cosine, or d^k of unit vectors with d = √(2 − 2s); otherwise minus the matrix.
     """
     d = d.float()
     if distance.is_inverted:

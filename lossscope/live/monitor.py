@@ -1,4 +1,4 @@
-"""The statistics of a loss while any training loop runs: call `scope.watch(S)` once a step."""
+"""Watch the statistics of a loss in any training loop: call `scope.watch(S)` once a step."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 Sink = Callable[[int, Row], None]  # (step, row)
 LOGGER = logging.getLogger("lossscope")
-INTENDED = (KeyboardInterrupt, SystemExit, GeneratorExit)  # ends that somebody wanted
+INTENDED = (KeyboardInterrupt, SystemExit, GeneratorExit)  # intended ends
 _NAN = float("nan")
 
 
 @dataclass
 class LossScope:
-    """Statistics of every n-th batch, in each direction, for any training loop.
+    """Compute statistics of every n-th batch, in each direction, in any training loop.
 
     Raises InputError for values out of range and probes that need gradients of layers, SpecError for invalid specs.
 
@@ -66,39 +66,40 @@ class LossScope:
     ['q2d/W_pos', 'q2d/skipped']
     """
 
-    # whose weights W are analysed: a spec, an objective, or your own function or module; None: the loss itself that
-    # `wrap` or the callback of a trainer watches
+    # of the weights W: a spec, an objective, or your own function or module; None: the loss itself, which `wrap` or the
+    # callback of a trainer watches
     objective: ObjectiveLike | None = None
-    probes: Sequence[str] = ("similarity", "cocos")  # specs; all but those that need gradients of layers
+    probes: Sequence[str] = ("similarity", "cocos")  # specs of probes that need no gradients of layers
     every: int = 1  # run the probes on steps whose number is a multiple of this
     keep: int = 10_000  # newest rows that `history` keeps; 0: none
     sink: Sink | None = None  # called with the step and its row, to log it elsewhere
     # names of the sides that directions are named after: ("query", "document"), or "item" of one set; None: they follow
     # from what is watched, images and captions where that is S alone
     sides: Sides | Sequence[str] | str | None = None
-    # look for what is wrong: findings are `events`, columns `doctor/ID` of rows (1 where one begins, 0 where it ends)
+    # check for faults: findings are `events`, columns `doctor/ID` of rows (1 where one begins, 0 where it ends)
     # and lines of the logger `lossscope`: an error that begins is a warning there. The loop is never interrupted
     doctor: bool | DoctorOptions = False
     on_event: Callable[[Event], None] | None = None  # called with each event, which is then not logged
-    recorder: int = 0  # newest steps that are written as dumps when a finding begins or the loop dies; 0: none
-    recorder_folder: Path | str = "recorder"  # which dumps are written below
+    recorder: int = 0  # newest steps to write as dumps when a finding begins or the loop dies; 0: none
+    recorder_folder: Path | str = "recorder"  # folder for the dumps
     # `watch` is called in every process of an initialised torch.distributed group with the rows of this process against
     # the candidates of all: its row is that of the whole batch, the same in each. Another group than that of all
     # processes is given in place of True. The doctor and the recorder look at the rows of their process
     across_processes: bool | dist.ProcessGroup = False
-    # of a batch of more queries, so many are drawn at random in each direction, by the number of the step, and each is
-    # compared with all candidates: `C_neg` is then an estimate, and `C_neg_low` and `C_neg_high` are the ends of its
-    # 95 % interval; None: all queries
+    # number of queries to draw at random in each direction of a larger batch, seeded by the step; each meets all
+    # candidates: `C_neg` is then an estimate with the 95 % interval `C_neg_low` to `C_neg_high`; None: all queries
     queries: int | None = None
-    recorder_bytes: int = RECORDER_BYTES  # of the tensors and ids of these steps: of large batches fewer are kept
+    recorder_bytes: int = RECORDER_BYTES  # of the tensors and ids of these steps: of large batches it keeps fewer
     keep_batch: bool = False  # keep a copy of the S of the newest batch, which `heaviest` reads
     history: deque[Row] = field(init=False, repr=False)  # a row for each watched step, with its number
     calls: int = field(default=0, init=False)  # number of calls of `watch`
-    _is_checked: bool = field(default=False, init=False, repr=False)  # whether a batch of S was examined for logits
+    _is_checked: bool = field(default=False, init=False, repr=False)  # whether a batch of S was checked for logits
     named_sides: Sides | None = field(default=None, init=False, repr=False)  # `sides`, as Sides
-    _rows: int = field(default=0, init=False, repr=False)  # of the present training, also where `history` lost them
+    _rows: int = field(default=0, init=False, repr=False)  # of the present training, also if `history` lost them
     _kept: KeptBatch | None = field(default=None, init=False, repr=False)  # the newest batch, with keep_batch
-    _hook: CrashHook | None = field(default=None, init=False, repr=False)  # from the first recorded batch to `close`
+    _hook: CrashHook | None = field(
+        default=None, init=False, repr=False
+    )  # active from the first recorded batch to `close`
 
     def __post_init__(self) -> None:
         if not (isinstance(self.every, int) and self.every >= 1 and isinstance(self.keep, int) and self.keep >= 0):
@@ -123,7 +124,7 @@ class LossScope:
         self.history = deque(maxlen=self.keep)
 
     def _begin_safeguards(self) -> None:
-        """Begin what looks at each batch beside its statistics: the doctor and the flight recorder."""
+        """Build the doctor and the flight recorder, which read each batch beside its statistics."""
         given: object = self.doctor
         if not isinstance(given, bool | DoctorOptions):
             raise InputError(f"doctor must be True, False or DoctorOptions(...); got {given!r}")
@@ -137,7 +138,7 @@ class LossScope:
             from .live_doctor import LiveDoctor
 
             options = DoctorOptions() if self.doctor is True else self.doctor
-            # trainers count from 1, and `every` skips steps before the first one that is watched
+            # trainers count from 1, and `every` skips steps before the first watched step
             self._safeguards.doctor = LiveDoctor(options, self.on_event, start=self.every, every=self.every)
         if self.recorder:
             from .flight_recorder import FlightRecorder
@@ -158,23 +159,23 @@ class LossScope:
     ) -> Row | None:
         """Return the statistics of this step and append them to `history`; None on steps that `every` skips.
 
-        Nothing is modified and no graph is kept; one transfer to the host. Where S or an embedding is not finite,
+        Nothing is modified, no graph is kept, and one transfer goes to the host. If S or an embedding is not finite,
         `finite` is 0 and the statistics are NaN.
 
         Args:
-            S: (images, captions) similarities of any float type on any device, or those of other sides; without a mask
-                (b, b) of pairs, pair i on the diagonal.
+            S: (images, captions) similarities of any float type on any device, or of other sides; without a mask (b, b)
+                with pair i on the diagonal.
             mask: of the direction i2t: rows of S are queries.
-            step: its number; None: the number of earlier calls.
-            ids: of the items of the first side, for the flight recorder.
-            second_ids: of those of the second side.
+            step: number of the step; None: the number of earlier calls.
+            ids: ids of the items of the first side, for the flight recorder.
+            second_ids: ids of the items of the second side.
             log: further numbers of the step, see `log`.
             batch: `images` and `captions`, `queries` and `documents` with `negatives`, or `embeddings` with `labels`,
                 in place of S or beside it; `offset` and `S_second` of rows of one process. See `WatchedBatch`.
 
         Raises:
-            InputError: shapes that do not fit, arguments that do not go together, or a mask of t2i; across processes,
-                where these do not watch the same.
+            InputError: shapes that do not fit, arguments that exclude each other, a mask of t2i, or processes that do
+                not watch the same.
         """
         number = self.next_step(step)
         if number is None:
@@ -192,7 +193,7 @@ class LossScope:
         return row
 
     def _warn_of_logits(self, inputs: BatchInputs) -> None:
-        """Warn where S of the first watched batch is no cosine; to read more, the host would wait for the device."""
+        """Warn if S of the first watched batch is no cosine; reading more would make the host wait for the device."""
         if inputs.S is None or self._is_checked:
             return
         self._is_checked = True
@@ -208,15 +209,15 @@ class LossScope:
     def ring(
         self, columns: int, offset: int = 0, step: int | None = None, log: Mapping[str, float] | None = None
     ) -> Ring:
-        """Watch rows of S whose blocks of columns come one after another, as in a ring of processes.
+        """Watch rows of S that come in blocks of columns, as in a ring of processes.
 
         `with scope.ring(columns=B, offset=rank * b) as ring:` and for each block `ring.add(S, first)`; then `ring.row`
-        is the row that `watch` of the whole rows would give. Memory is that of a block and of what can still count.
+        is the row that `watch` of the whole rows would give. It needs memory for a block and for what can still count.
 
         Args:
             columns: candidates of all processes together.
-            offset: row i matches column offset + i. Its block should be the first: others wait for it in memory.
-            step: its number; None: the number of earlier calls.
+            offset: row i matches column offset + i. Add this block first: other blocks wait for it in memory.
+            step: number of the step; None: the number of earlier calls.
             log: further numbers of the step, see `log`.
 
         Raises:
@@ -238,9 +239,9 @@ class LossScope:
         return Ring(columns, offset, plan_of, finish, self._layout.is_shared)
 
     def wrap(self, loss: Callable[..., Any]) -> WatchedLoss:
-        """Return the loss as a module that computes the same, bit for bit, and is watched in every training call.
+        """Return the loss as a module with bit-identical results that is watched in every training call.
 
-        Without an objective, W is that of the loss itself: computed by autograd in the graph of the step.
+        Without an objective, W belongs to the loss itself, by autograd in the graph of the step.
 
         Args:
             loss: a loss of pytorch-metric-learning, open_clip or sentence-transformers, or any function or module of S
@@ -266,7 +267,7 @@ class LossScope:
         """Return the number of a step that is watched; None where `every` skips it.
 
         Args:
-            step: its number; None: the number of earlier calls.
+            step: number of the step; None: the number of earlier calls.
         """
         number = self.calls if step is None else step
         self.calls += 1
@@ -288,10 +289,10 @@ class LossScope:
             log: further numbers of the step, see `log`.
 
         Raises:
-            InputError: across processes, losses whose rows are not known; with queries, as these are drawn by `watch`.
+            InputError: losses whose rows are not known across processes; or queries, which only `watch` draws.
         """
         self._layout.require_all_queries()
-        if self._objective is not None:  # which is looked with, whatever the losses are
+        if self._objective is not None:  # the given objective wins over those of the losses
             observed = [replace(batch, objective=None, value=None) for batch in observed]
         return self._record(lambda: self._layout.require_share(observed), step, ids, log)
 
@@ -302,12 +303,12 @@ class LossScope:
         ids: BothIds,
         log: Mapping[str, float] | None,
     ) -> Row:
-        """Return the row of batches of this process alone, or of the one batch that all processes share."""
+        """Return the row of batches of this process, or of the batch that all processes share."""
         if self._layout.is_shared:
             return self._merge(lambda: self._statistics.part(observe()[0], self._objective), step, log, ids)
         observed, said = observe(), _said(log)
         row: Row = {"finite": 1.0}
-        examined, is_broken = None, False  # the first loss that has an S, or the first whose S is not finite
+        examined, is_broken = None, False  # the first loss with an S, or the first with an S that is not finite
         for batch in observed:
             finite, statistics = self._statistics.of(batch, self._objective)
             if batch.rows is not None and (examined is None or (not finite and not is_broken)):
@@ -324,7 +325,7 @@ class LossScope:
         log: Mapping[str, float] | None = None,
         ids: BothIds = (None, None),
     ) -> Row:
-        """Return the row of what all processes have of a batch, or of what this one has of it alone."""
+        """Return the row of a batch from the parts of all processes, or from the part of this process."""
         said: dict[str, float] = {}
 
         def checked_part() -> BatchPart:
@@ -391,19 +392,19 @@ class LossScope:
         return self._kept.heaviest(self._statistics, number)
 
     def log(self, **numbers: float) -> None:
-        """Say what else is known of the newest step: lr, grad_norm, logit_scale, logit_bias, val_recall, val_loss, ...
+        """Add numbers to the newest step: lr, grad_norm, logit_scale, logit_bias, val_recall, val_loss, ...
 
-        The doctor reads it, and the flight recorder writes it. A `loss` takes the place of the one that the doctor
-        computes, if it is said of most steps. Raises InputError for other names, and for what is no number.
+        The doctor reads them, and the flight recorder writes them. A `loss` replaces the loss that the doctor computes,
+        if most steps have it. Raises InputError for other names, and for values that are no numbers.
         """
         self._safeguards.say(_said(numbers))
 
     def begin(self, max_steps: int | None = None, done: int = 0) -> None:
-        """Say that a training begins, so that the doctor examines a short one in time; callbacks of trainers do.
+        """Begin a training, so that the doctor examines a short training in time; callbacks of trainers do this.
 
         Args:
-            max_steps: of the whole training, watched or not; None: they are not known.
-            done: steps of it that were done before, where it is resumed.
+            max_steps: of the whole training, watched or not; None: unknown.
+            done: steps done before a resumed training.
         """
         self._rows = 0
         if self._safeguards.doctor is not None:
@@ -411,17 +412,17 @@ class LossScope:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What began and what ended, the newest thousand, with doctor=True."""
+        """Findings that began or ended, the newest thousand events, with doctor=True."""
         return () if self._safeguards.doctor is None else tuple(self._safeguards.doctor.events)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What is wrong at present, with doctor=True."""
+        """The open findings, with doctor=True."""
         return () if self._safeguards.doctor is None else self._safeguards.doctor.findings
 
     @property
     def examined(self) -> Examined:
-        """What the doctor has looked for so far, and what not yet: while that is much, no finding says little."""
+        """What the doctor has checked so far, and what not yet; while much is left, no finding means little."""
         if self._safeguards.doctor is None:
             return Examined(None, tuple(sorted(LOOKED_FOR)), {}, len(self.history))
         return self._safeguards.doctor.examined
@@ -434,28 +435,28 @@ class LossScope:
         return summarise(rows, self._rows, self._safeguards.doctor)
 
     def __str__(self) -> str:
-        """Return a line of what was watched, and what the doctor says."""
+        """Return a line: the objective, the number of calls, and what the doctor says."""
         name = "its loss" if self._objective is None else name_of_objective(self._objective)
         doctor = self._safeguards.doctor
         return f"LossScope of {name}, {self.calls:,} calls; doctor: {'off' if doctor is None else doctor}"
 
     @property
     def recordings(self) -> tuple[Path, ...]:
-        """The folders that the flight recorder wrote."""
+        """Folders that the flight recorder wrote."""
         return () if self._safeguards.recorder is None else self._safeguards.recorder.written
 
     def write_recorder(self, reason: str, error: BaseException | None = None) -> Path | None:
-        """Write the newest steps as dumps, once for each reason; return the folder, None where nothing is kept.
+        """Write the newest steps as dumps, once for each reason; return the folder, or None where nothing is kept.
 
         Args:
             reason: a word for the name of the folder.
-            error: that ended the loop, for the manifest.
+            error: the exception that ended the loop, for the manifest.
         """
         details = {} if error is None else {"error": f"{type(error).__name__}: {error}"}
         return self._safeguards.write(reason, details)
 
     def write_after(self, error: BaseException) -> None:
-        """Write the newest steps where an exception ended the loop that nobody wanted; a failure is logged."""
+        """Write the newest steps if an unintended exception ended the loop; log a failure."""
         if isinstance(error, INTENDED):
             return
         try:
@@ -464,9 +465,9 @@ class LossScope:
             LOGGER.exception("what was kept could not be written after %s, which follows", type(error).__name__)
 
     def close(self) -> None:
-        """The loop has ended: an exception that comes later is none of it.
+        """End the loop: later exceptions do not belong to it.
 
-        The doctor examines the log once more, and the logger `lossscope` has what was not examined.
+        The doctor examines the log once more, and logs what was not examined.
         """
         self._safeguards.finish()
         if self._hook is not None:
@@ -474,13 +475,13 @@ class LossScope:
             self._hook = None
 
     def __enter__(self) -> LossScope:
-        """Watch over a block: an exception that leaves it is one of the loop."""
+        """Watch over a block: an exception that leaves it belongs to the loop."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Write the flight recorder where the block died."""
+        """Write the flight recorder if the block raised an exception."""
         if value is not None:
             self.write_after(value)
         self.close()
@@ -517,12 +518,12 @@ class LossScope:
 
 
 def _said(numbers: Mapping[str, float] | None) -> dict[str, float]:
-    """Return numbers that a loop says of a step. Raises InputError for other names, and for what is no number."""
+    """Return the logged numbers of a step. Raises InputError for other names, and for values that are no numbers."""
     if not numbers:
         return {}
-    from .step_history import checked_numbers
+    from .step_history import validate_logged
 
-    return checked_numbers(numbers)
+    return validate_logged(numbers)
 
 
 def as_sides(sides: Sides | Sequence[str] | str | None) -> Sides | None:

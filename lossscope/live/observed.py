@@ -1,4 +1,4 @@
-"""What one loss saw in one batch: rows of S with their mask, and its own value; and who keeps the statistics of it."""
+"""Hold what a loss saw in a batch: rows of S with their mask, and its value."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from lossscope.objectives.base import Objective
 
 Row = dict[str, float]  # `finite` and the statistics of one step
 RECORDER_BYTES = 256_000_000  # of the tensors and ids of the steps that the flight recorder keeps
-MOST_ENTRIES = 2**24  # of S: of a larger batch a sample of the rows is looked at
+MOST_ENTRIES = 2**24  # of S; of a larger batch a sample of the rows is read
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Rows of S of one batch; or numbers alone, of a loss of single pairs, which has no S."""
+    """Rows of S of a batch; or only numbers, for a loss of single pairs, which has no S."""
 
     rows: DirectionRows | None  # of the first direction
     sides: Sides = IMAGE_TEXT
     directions: tuple[Direction, ...] = DIRECTIONS
     second: DirectionRows | None = None  # of the second direction, where they are not S transposed
-    objective: Objective | None = None  # what the loss is; None: that of the LossScope
-    value: Tensor | None = None  # () the loss of these rows, as its own code computed it
-    name: str = ""  # stands before the names of its statistics, such as `dim64`
+    objective: Objective | None = None  # that equals the loss; None: the objective of the LossScope
+    value: Tensor | None = None  # () the loss of these rows, computed by its own code
+    name: str = ""  # prefix of the names of its statistics, such as `dim64`
     numbers: Mapping[str, Tensor] = field(default_factory=dict)  # further statistics, () each
-    has_unit_vectors: bool = True  # whether the embeddings of the rows are of unit length
-    # of both sides as they were given, before anything normalises them; None: those of the rows, if any
+    has_unit_vectors: bool = True  # whether the embeddings of the rows have unit length
+    # of both sides as given, not normalised; None: those of the rows, if any
     embeddings: tuple[Tensor, Tensor] | None = None
-    offset: int | None = None  # column of the positive of the first row, where it was given
+    offset: int | None = None  # column of the positive of the first row, where given
     # row i matches column pairs_at + i in every direction, and nothing else, all entries valid; None: see the masks
     pairs_at: int | None = None
-    # queries of each direction that the rows were drawn from at random; None: these are all, or the first ones
+    # number of queries in each direction from which the rows were drawn; None: all rows, or the first rows
     drawn_from: tuple[int, ...] | None = None
-    mined: int = 0  # mined negatives of each query, whose columns stand query by query behind the positives
+    mined: int = 0  # mined negatives of each query; their columns follow the positives, query by query
 
     @property
     def first(self) -> DirectionRows:
-        """The rows of the first direction, of a loss that has an S."""
+        """The rows of the first direction, for a loss that has an S."""
         assert self.rows is not None
         return self.rows
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of S; of single pairs (0, 0)."""
+        """Rows and columns of S; (0, 0) for single pairs."""
         return (0, 0) if self.rows is None else (self.rows.S.shape[0], self.rows.S.shape[1])
 
     @property
     def vectors(self) -> tuple[Tensor, Tensor] | None:
-        """The embeddings of both sides: as they were given, else those of the rows; None where they are not known."""
+        """The embeddings of both sides, as given or else of the rows; None where unknown."""
         rows = self.rows
         if self.embeddings is not None or rows is None or rows.queries is None or rows.candidates is None:
             return self.embeddings
@@ -81,9 +81,9 @@ class Observed:
         return Relations(n, m, match.nonzero().numpy().astype(np.int64), self.sides, None, negatives)
 
     def limited(self) -> Observed:
-        """Return random rows of a batch of more than MOST_ENTRIES similarities, and as it is any other.
+        """Return random rows if the batch has more than MOST_ENTRIES similarities, else the whole batch.
 
-        The places of the rows are the same in all batches of one size.
+        All batches of one size use the same rows.
         """
         if self.rows is None or self.rows.S.numel() <= MOST_ENTRIES:
             return self
@@ -95,13 +95,13 @@ class Observed:
         )  # fmt: skip
 
     def of_first_rows(self) -> Observed:
-        """Return the same as part of a batch: with the number of its rows, without the value, which is of all rows."""
+        """Return this as a part of a batch, with its number of rows and without the value of all rows."""
         numbers = {**self.numbers, f"{self.sides.label('i2t')}/rows": torch.tensor(len(self.first.S))}
         return replace(self, numbers=numbers, value=None)
 
 
 def _random_rows(rows: DirectionRows, direction: Direction) -> DirectionRows:
-    """Return as many rows as have at most MOST_ENTRIES similarities, at least one."""
+    """Return random rows with at most MOST_ENTRIES similarities, at least one row."""
     number = min(max(MOST_ENTRIES // rows.S.shape[1], 1), len(rows.S))
     drawn = torch.from_numpy(draw_queries(len(rows.S), 0, number, 0, direction)).to(rows.S.device)
     queries = None if rows.queries is None else rows.queries[drawn]
@@ -115,14 +115,14 @@ def labels_of(match: Tensor) -> Rows:
     return labels
 
 
-Result = tuple[Any, list[Observed]]  # what a loss returned, and what it saw
+Result = tuple[Any, list[Observed]]  # result of a loss, and what it saw
 
 
 class Scope(Protocol):
-    """What losses and callbacks need of a LossScope."""
+    """The methods of a LossScope that losses and callbacks use."""
 
     def next_step(self, step: int | None = None) -> int | None:
-        """Return the number of a step that is watched; None of one that is skipped."""
+        """Return the number of a watched step; None for a skipped step."""
         ...
 
     def record(self, observed: Sequence[Observed], step: int) -> Row:

@@ -1,4 +1,4 @@
-"""What the flight recorder keeps of a step, and the arrays of the dump that it becomes."""
+"""Keep a step for the flight recorder, and return the arrays of its dump."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from .observed import Observed, Row, labels_of
 from .watched_step import BothIds, Ids
 
 Array = npt.NDArray[Any]
-Names = tuple[tuple[str, ...] | None, tuple[str, ...] | None]  # ids of both sides; None: they are not known
+Names = tuple[tuple[str, ...] | None, tuple[str, ...] | None]  # ids of both sides; None: unknown
 
 
 @dataclass
 class RecordedStep:
-    """One of the newest steps, whose batch becomes a dump."""
+    """A recent step, whose batch may become a dump."""
 
-    row: Row  # its number under `step`, its statistics, and later numbers
-    objective: Objective | None  # whose W is written; None: it is not known
+    row: Row  # number of the step as `step`, statistics, and later numbers
+    objective: Objective | None  # of the written W; None: unknown
     ids: Names
-    copy: Observed | None = None  # of its batch, see `on_host`; None: there is no room for it
+    copy: Observed | None = None  # of its batch, see `on_host`; None: no room for it
     bytes: int = 0  # of the copy, see `needed_bytes`
 
     @property
@@ -51,7 +51,7 @@ class RecordedStep:
         return self.batch.first.mask
 
     def arrays(self) -> dict[str, Array]:
-        """Return the arrays of a dump that every command opens: of both sides, their pairs and ids, and S."""
+        """Return the arrays of a dump that every command opens: both sides, their pairs and ids, and S."""
         mask, sides, S = self.mask, self.batch.sides, self.batch.first.S
         arrays: dict[str, Array] = {"sides": np.array(sides.text.split("/")), "similarity": S.numpy()}
         arrays |= {key: x.numpy() for key, x in zip(sides.keys, self.batch.embeddings or (), strict=False)}
@@ -64,7 +64,7 @@ class RecordedStep:
         return arrays
 
     def _pairs(self, match: Tensor) -> dict[str, Array]:
-        """Return the image of each caption where each has one, else the positives; and mined negatives."""
+        """Return the image of each caption if each has one, else the positives; and mined negatives."""
         relations = self.batch.relations()
         if relations.sides.is_image_text:
             by_caption = match.T.nonzero()
@@ -76,7 +76,7 @@ class RecordedStep:
         return arrays
 
     def weights(self) -> tuple[dict[str, Array], dict[str, str]]:
-        """Return W of each direction, and why one cannot be computed, as of NaN; nothing of an unknown objective."""
+        """Return W of each direction, or the reason why it cannot be computed; nothing for an unknown objective."""
         batch, objective = self.batch, self.objective
         if objective is None:
             return {}, {}
@@ -106,11 +106,11 @@ class RecordedStep:
 
 
 def on_host(observed: Observed, mask: Mask | None) -> Observed:
-    """Return a copy of a batch on the host: later changes of its tensors in place do not reach it.
+    """Return a copy of a batch on the host, safe from later changes in place.
 
     Args:
         observed: the batch, with rows.
-        mask: a copy of that of its rows, which a step before had, too; None: there is none yet.
+        mask: a copy of the same mask from an earlier step; None: no copy yet.
     """
     rows, back = observed.first, observed.second
     second = None if back is None else DirectionRows(_copy(back.S), _mask_on_host(back.mask))
@@ -132,12 +132,12 @@ def _mask_on_host(mask: Mask) -> Mask:
 
 
 def mask_bytes(mask: Mask) -> int:
-    """Return what the tensors of a mask need."""
+    """Return the bytes of the tensors of a mask."""
     return mask.match.nbytes + mask.valid.nbytes + sum(x.nbytes for x in mask.info.values())
 
 
 def needed_bytes(observed: Observed, ids: Names) -> int:
-    """Return what a copy of a batch needs, but for the mask of its rows, which other steps may have, too.
+    """Return the bytes of a copy of a batch, without the mask of its rows, which other steps may share.
 
     Args:
         observed: the batch, with rows.
@@ -152,7 +152,7 @@ def needed_bytes(observed: Observed, ids: Names) -> int:
 
 
 def _vectors_of(observed: Observed) -> tuple[Tensor, ...]:
-    """Return the embeddings of both sides, of one set once; none where they are not known."""
+    """Return the embeddings of both sides, once for one set; none where unknown."""
     vectors = observed.vectors
     if vectors is None:
         return ()
@@ -160,7 +160,7 @@ def _vectors_of(observed: Observed) -> tuple[Tensor, ...]:
 
 
 def names_of(observed: Observed, ids: BothIds) -> Names:
-    """Return ids of both sides as texts. Raises InputError unless there is one an item."""
+    """Return ids of both sides as texts. Raises InputError unless there is an id for each item."""
     sides = (observed.sides.first, observed.sides.second)
     first, second = (
         _ids(of_side, n, plural(str(side))) for of_side, n, side in zip(ids, observed.shape, sides, strict=True)
@@ -169,7 +169,7 @@ def names_of(observed: Observed, ids: BothIds) -> Names:
 
 
 def _ids(ids: Ids | None, n: int, name: str) -> tuple[str, ...] | None:
-    """Return ids as texts. Raises InputError unless there is one an item."""
+    """Return ids as texts. Raises InputError unless there is an id for each item."""
     if ids is None:
         return None
     plain = ids.tolist() if hasattr(ids, "tolist") else list(ids)

@@ -1,4 +1,4 @@
-"""See what a function or module of somebody's object is called with, and what it returns, while it runs as it is."""
+"""Record the calls of a function or module of another object, which runs unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OnCall = Callable[[tuple[Any, ...], Mapping[str, Any], Any], None]  # (args, kwa
 def record_calls(owner: Any, name: str, on_call: OnCall) -> Iterator[None]:
     """Call on_call(args, kwargs, result) after each call of an attribute of an object, until the context ends.
 
-    A module gets a forward hook, a function is replaced on this one object by one that calls it.
+    A module gets a forward hook; a function is replaced, on this object only, by a function that calls it.
     """
     target = getattr(owner, name)
     if isinstance(target, nn.Module):
@@ -62,9 +62,9 @@ def replace_function(owner: Any, name: str, function: Callable[..., Any]) -> Ite
 def bound_arguments(
     parameters: Mapping[str, inspect.Parameter], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return parameter -> argument of those that a call gives, in the order in which a function states its parameters.
+    """Return parameter -> argument of a call, in the order of the parameters.
 
-    Those of `*args` are named by their numbers. Raises TypeError for a call that the function would refuse.
+    Arguments of `*args` have their number in the name. Raises TypeError for a call that the function would refuse.
     """
     bound = inspect.Signature(list(parameters.values())).bind(*args, **kwargs)
     arguments: dict[str, Any] = {}
@@ -81,11 +81,11 @@ def bound_arguments(
 
 @dataclass(eq=False)
 class Call:
-    """One call of a similarity or distance inside a loss."""
+    """A call of a similarity or distance inside a loss."""
 
     args: tuple[Any, ...]
-    result: Tensor  # with its graph, as the loss goes on with it
-    gradients: list[Tensor] = field(default_factory=list)  # dL/dresult, of a loss that is backpropagated at once
+    result: Tensor  # with its graph, as the loss uses it
+    gradients: list[Tensor] = field(default_factory=list)  # dL/dresult, for a loss that is backpropagated at once
 
     def keep_gradient(self) -> None:
         """Keep the gradient of the result when the loss is backpropagated."""
@@ -94,9 +94,9 @@ class Call:
 
 
 def gradients_of(value: Tensor, calls: list[Call]) -> list[Tensor]:
-    """Return dL/dresult of each call, in the graph of the training step, which is kept; zeros where L lacks it.
+    """Return dL/dresult of each call and keep the graph of the training step; zeros where L does not depend on it.
 
-    Nothing is accumulated in leaves: the step's own backward finds everything as it was.
+    Nothing accumulates in leaves: the step's own backward finds everything unchanged.
     """
     if any(call.gradients for call in calls):
         return [sum(call.gradients, torch.zeros_like(call.result)).detach() for call in calls]
@@ -106,7 +106,7 @@ def gradients_of(value: Tensor, calls: list[Call]) -> list[Tensor]:
 def gradients_in_graph(
     outputs: Sequence[Tensor], inputs: Sequence[Tensor], factors: Sequence[Tensor] | None = None
 ) -> list[Tensor]:
-    """Return d(Σ factor · output)/dinput of each input, in a graph that is kept; zeros where there is none."""
+    """Return d(Σ factor · output)/dinput of each input, and keep the graph; zeros without a gradient."""
     needed = [x for x in inputs if x.requires_grad]
     by_input: dict[int, Tensor | None] = {}
     if needed and outputs and outputs[0].requires_grad:

@@ -1,4 +1,4 @@
-"""The rows of S of one process, whose blocks of columns come one after another from all processes."""
+"""Watch rows of S of one process, whose blocks of columns come from all processes in turn."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ Finish = Callable[[Callable[[], BatchPart]], Row]
 
 
 class Ring:
-    """Blocks of a step that is watched; `row` is there after the `with` block, None in a step that is skipped.
+    """Collect the blocks of a watched step; after the `with` block, `row` is its row, or None for a skipped step.
 
     Args:
         columns: candidates of all processes together.
         offset: row i matches column offset + i.
-        plan_of: the plan of the directions that there are.
-        finish: merges what this process has and keeps the row; None: the step is skipped.
-        is_shared: whether other processes have other rows: then an error of `add` is raised at the end, in all of
-            them, as they may wait for the next block of this one.
+        plan_of: directions -> plan.
+        finish: merges the part of this process and keeps the row; None: the step is skipped.
+        is_shared: whether other processes have other rows. Then an error of `add` is raised at the end, in all
+            processes, as they may wait for the next block of this process.
     """
 
     def __init__(self, columns: int, offset: int, plan_of: PlanOf, finish: Finish | None, is_shared: bool) -> None:
@@ -43,16 +43,16 @@ class Ring:
         self._error: Exception | None = None
 
     def add(self, S: Tensor, first: int, S_second: Tensor | None = None) -> None:
-        """Add a block; it is read at once, and can be overwritten.
+        """Add a block; it is read at once and may be overwritten.
 
         Args:
-            S: (b, w) similarities of this process's rows with w candidates.
+            S: (b, w) similarities of the rows of this process with w candidates.
             first: column of the first of these.
-            S_second: (b, w) similarities of its rows of the second side with the w items of the first; in every block,
-                or in none.
+            S_second: (b, w) similarities of its rows of the second side with w items of the first; in every block or
+                none.
 
         Raises:
-            InputError: other rows than in the block before, or columns that came before.
+            InputError: another number of rows than in the block before, or repeated columns.
         """
         if self._finish is None or self._error is not None:
             return

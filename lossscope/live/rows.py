@@ -1,4 +1,4 @@
-"""The rows of S of one direction of a batch: all of them, or some, which are computed alone."""
+"""Compute the rows of S of one direction of a batch: all rows, or chosen rows alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MaskOf = Callable[[Tensor | None], Mask]  # (n,) rows of queries, None: all -> t
 
 @dataclass(frozen=True)
 class Rows:
-    """S (number, columns) of one direction, given or as a product of embeddings."""
+    """S (number, columns) of one direction, given or the product of embeddings."""
 
     number: int  # of queries
     columns: int  # candidates
@@ -29,7 +29,7 @@ class Rows:
     candidates: Tensor | None = None  # (columns, d)
 
     def take(self, chosen: Tensor | None = None, with_embeddings: bool = True) -> DirectionRows:
-        """Return the rows of some queries.
+        """Return the rows of the chosen queries.
 
         Args:
             chosen: (n,) rows of the queries, on the device of S; None: all of them.
@@ -47,7 +47,7 @@ class Rows:
 
     @property
     def device(self) -> torch.device:
-        """Where S is."""
+        """The device of S."""
         tensor = self.queries if self.S is None else self.S
         assert tensor is not None
         return tensor.device
@@ -76,7 +76,7 @@ def columns_of(mask: Mask) -> MaskOf:
 
 
 def of_labels(labels: Tensor) -> MaskOf:
-    """Return the masks of items of one set: items of one label match, and none is a candidate of itself."""
+    """Return the masks of one set: items of one label match, and no item is a candidate of itself."""
 
     def mask(queries: Tensor | None) -> Mask:
         chosen = torch.arange(len(labels), device=labels.device) if queries is None else queries
@@ -92,7 +92,7 @@ def without_itself(mask: Mask) -> Mask:
 
 
 def _entries(columns: Tensor, number: int) -> Tensor:
-    """(k, number) bool, the entry of each row that is at its column, (k,)."""
+    """Return (k, number) bool: in each row, True at its column of (k,)."""
     entries = torch.zeros(len(columns), number, dtype=torch.bool, device=columns.device)
     entries[torch.arange(len(columns), device=columns.device), columns] = True
     return entries

@@ -1,4 +1,4 @@
-"""Who looks at each batch of a running loop beside its statistics: the doctor and the flight recorder."""
+"""Pass each batch of a running loop to the doctor and the flight recorder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Safeguards:
     recorder: FlightRecorder | None = None
 
     def see(self, step: WatchedStep) -> list[Event]:
-        """Record a step and examine it; return what begins and ends. Raises InputError for ids not one an item."""
+        """Record a step and examine it; return what begins and ends. Raises InputError unless each item has an id."""
         if self.recorder is not None:
             self.recorder.add(step)
         events = [] if self.doctor is None else self.doctor.see(step)
@@ -33,20 +33,20 @@ class Safeguards:
         return events
 
     def finish(self) -> list[Event]:
-        """Examine the log of a training that has ended, and return what begins and ends."""
+        """Examine the log of an ended training, and return what begins and ends."""
         events = [] if self.doctor is None else self.doctor.finish()
         self._write_begun(events)
         return events
 
     def write(self, reason: str, details: Mapping[str, Any] | None = None) -> Path | None:
-        """Write the steps that the recorder keeps, and which findings the doctor has looked for; return the folder."""
+        """Write the recorded steps, and which findings the doctor has checked; return the folder."""
         if self.recorder is None:
             return None
         examined = {} if self.doctor is None else {"examined": self.doctor.examined.as_json()}
         return self.recorder.write(reason, {**(details or {}), **examined})
 
     def _write_begun(self, events: Iterable[Event]) -> None:
-        """Write what is kept for each error and warning that begins."""
+        """Write the recorded steps for each error and warning that begins."""
         for event in events:
             if event.kind == "begins" and event.finding.is_alarm:
                 self.write(event.id, event.details())

@@ -1,4 +1,4 @@
-"""When what is looked for: from the number of steps of a training, or from those that were seen."""
+"""When does the doctor check which finding? It follows from the number of steps of the training."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from .doctor_options import (
     DoctorOptions,
 )
 
-LOOKS = frozenset({10, 20, 50})  # steps before the first examination on which collapse is looked for
-_FEWEST = (
-    20  # steps of batches of at most 128 tell a recall of 2.4 times that of guessing from it, see `learning_state`
-)
-_BY = 200  # steps in which a model that was never trained begins to learn
+LOOKS = frozenset({10, 20, 50})  # steps before the first examination that check for a collapse
+_FEWEST = 20  # steps that separate a recall of 2.4 times guessing from guessing, see `learning_state`
+_BY = 200  # steps in which an untrained model begins to learn
 
 
 Start = Literal["apart", "spread", "unknown"]
-"""Of the first step: items were told apart, as by a model that is fine-tuned; their embeddings at least differed, as of
-one whose pairs may be wrong; or neither, as of a model that was never trained, which may begin to learn late."""
+"""The model at the first step: `apart` told items apart, as in fine-tuning; `spread` had different embeddings, as with
+wrong pairs; `unknown` is anything else, such as an untrained model, which may begin to learn late."""
 
 
 @dataclass(frozen=True)
@@ -35,19 +33,19 @@ class Schedule:
     first: int
     learning_by: int
     settled: int
-    learnt: int  # steps before the geometry is looked at
+    learnt: int  # steps before checks of the geometry
 
     @classmethod
     def of(cls, options: DoctorOptions, steps: int | None, start: Start = "unknown") -> Schedule:
         """Return the schedule of a training.
 
-        In a short one the log is looked at after an eighth, learning after half and temperatures after three quarters
-        of the steps. One of fewer than 40 steps is too short to say that it does not learn.
+        A short training is checked after an eighth of its steps for findings of the log, after half for learning, and
+        after three quarters for temperatures. Fewer than 40 steps cannot show that a model does not learn.
 
         Args:
             options: of the user, which win.
-            steps: of the training; None: they are not known.
-            start: of the model; what was never trained has 200 steps to begin to learn, however short the training.
+            steps: of the training; None: unknown.
+            start: of the model; an untrained model has 200 steps to begin to learn, however short the training.
         """
         known = steps or 1 << 62
         half = min(_BY, known // 2) if start != "unknown" and known >= 2 * _FEWEST else _BY
@@ -62,16 +60,16 @@ class Schedule:
 
     @property
     def window(self) -> int:
-        """Newest steps that say whether a model learns."""
+        """Number of newest steps that show whether a model learns."""
         return max(self.first, 2 * self.every, min(self.learning_by, 100))
 
     @property
     def median(self) -> int:
-        """Steps whose losses are compared as one median; 5 are the fewest that the doctor smooths by."""
+        """Number of steps in a median of losses; the doctor smooths over at least 5."""
         return max(self.every, 5)
 
     def ids(self, steps: int) -> frozenset[str]:
-        """Return which findings an examination looks for after so many watched steps."""
+        """Return the findings that an examination checks after `steps` watched steps."""
         ids = AT_ONCE | OF_BATCH | OF_LOG
         ids |= OF_LEARNING if steps >= self.learning_by else frozenset()
         ids |= OF_TEMPERATURE if steps >= self.settled else frozenset()

@@ -1,4 +1,4 @@
-"""A batch of which each process has some rows: what each says of its own, whether all agree, and the statistics."""
+"""Merge the rows of a batch over processes: check that all agree, and compute the statistics."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from lossscope.errors import InputError
 
 from .observed import Observed
 
-_NONE = -1.0  # an offset that is not known
+_NONE = -1.0  # an unknown offset
 
 
 @dataclass(frozen=True)
 class _Head:
-    """What a process says of its rows before their numbers, all as float64."""
+    """The head of a message: facts of the rows of a process, all as float64."""
 
-    failed: float  # 1: it raised an error and has no rows
+    failed: float  # 1: the process raised an error and has no rows
     step: float
     objective: float  # digests of names
     statistics: float
     offset: float = _NONE
     rows: float = 0  # of the first direction
     candidates: float = 0
-    queries: float = 0  # that these rows were drawn from; the same where none was left out
+    queries: float = 0  # from which these rows were drawn; the same number if all rows are there
     second_rows: float = 0
     second_candidates: float = 0
     second_queries: float = 0
@@ -52,29 +52,29 @@ class BatchPart:
     finite: Tensor  # () bool
     offset: int | None  # column of the positive of the first row; None: not known
     means: Mapping[str, Tensor] = field(default_factory=dict)  # further means over the rows, () each, such as `loss`
-    seen: Observed | None = None  # the rows, where they are all of this process
+    seen: Observed | None = None  # the rows, if they are all rows of this process
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name of each statistic, and of the ends of its interval where it is of a sample."""
+        """Name of each statistic, and of the bounds of its interval if it comes from a sample."""
         return tuple(name for share in self.shares for name in share.names)
 
 
 def merge_processes(
     processes: ProcessGroup, step: int, part: Callable[[], BatchPart]
 ) -> tuple[bool, dict[str, float], Observed | None]:
-    """Return whether all inputs are finite, the statistics of the rows of all processes, and the rows of this one.
+    """Return whether all inputs are finite, the statistics of the rows of all processes, and the rows of this process.
 
-    Each sends one message, and every process gets the same numbers. A process whose part raises an error tells the
-    others, so that none waits for it.
+    Each process sends one message, and all get the same numbers. A process whose part raises an error tells the others,
+    so that none waits for it.
 
     Args:
-        processes: that have rows of the batch.
+        processes: with rows of the batch.
         step: its number.
         part: computes the rows of this process.
 
     Raises:
-        InputError: processes that do not watch the same, or one that raised an error.
+        InputError: processes do not watch the same, or a process raised an error.
     """
     try:
         computed = part()

@@ -1,4 +1,4 @@
-"""The numbers of past steps in bounded memory: the first ones, a thinned middle, and the newest; as a training log."""
+"""Keep the numbers of past steps in bounded memory, as a log: the first, a thinned middle, and the newest."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from torch import Tensor
 from lossscope.doctor.logs.base import EVALUATION_COLUMNS, STEP_COLUMNS, TrainingLog
 from lossscope.errors import InputError
 
-NAMES = (*STEP_COLUMNS, *EVALUATION_COLUMNS)  # of numbers that a loop may say
+NAMES = (*STEP_COLUMNS, *EVALUATION_COLUMNS)  # names that a loop may log
 _OF_BATCH = ("loss", "train_recall", "positive", "hardest_negative", "chance")  # see BatchNumbers
-_FIRST, _MIDDLE, _NEWEST = 50, 400, 500  # rows; of the middle half is dropped when it is full
-_SMOOTH = 25  # steps that a recall of the log is the mean of
+_FIRST, _MIDDLE, _NEWEST = 50, 400, 500  # rows; half of a full middle is dropped
+_SMOOTH = 25  # steps in the mean of a recall of the log
 
 
 @dataclass
 class _Step:
     step: int
     of_batch: Tensor | tuple[float, ...] | None  # a tensor until the history is read
-    said: dict[str, float]  # by the loop itself
+    said: dict[str, float]  # logged by the loop
 
 
 @dataclass
 class StepHistory:
-    """What is known of past steps.
+    """The numbers of past steps.
 
-    A loss that the loop says itself is used in place of that of the batches, where it says it of at least half as many
-    steps: one that is said now and then is no curve.
+    A loss that the loop logs replaces that of the batches if it covers at least half as many steps: an occasional
+    loss is no curve.
     """
 
     _first: list[_Step] = field(default_factory=list, init=False)
     _middle: list[_Step] = field(default_factory=list, init=False)
     _newest: deque[_Step] = field(default_factory=deque, init=False)
     _evaluations: deque[dict[str, float]] = field(default_factory=lambda: deque(maxlen=_MIDDLE), init=False)
-    _stride: int = field(default=1, init=False)  # of the middle: every so many steps are kept
+    _stride: int = field(default=1, init=False)  # of the middle: every `_stride`-th step is kept
     _left: int = field(default=0, init=False)  # steps that left the newest ones
 
     def add(self, step: int, of_batch: Tensor | None, said: Mapping[str, float]) -> None:
@@ -48,8 +48,8 @@ class StepHistory:
 
         Args:
             step: its number.
-            of_batch: numbers of its batch, see BatchNumbers; None: they are not finite.
-            said: by the loop itself, under the names of the field.
+            of_batch: numbers of its batch, see BatchNumbers; None: not finite.
+            said: numbers that the loop logs, under the names of the field.
         """
         (self._first if len(self._first) < _FIRST else self._newest).append(_Step(step, of_batch, {}))
         self.say(said)
@@ -74,10 +74,10 @@ class StepHistory:
         """Return the steps as the log of a training.
 
         Args:
-            objective: spec that it trains with.
+            objective: spec of the training.
             batch_size: pairs of a step.
             with_broken: keep steps whose numbers are not finite.
-            with_middle: keep those between the first and the newest ones.
+            with_middle: keep the steps between the first and the newest.
         """
         steps = self._read()
         if not with_middle:
@@ -93,7 +93,9 @@ class StepHistory:
             frame[name] = _said(steps, name)
         losses = np.array([step.said.get("loss", 0.0) for step in steps])
         broken = np.array([step.of_batch is None for step in steps], bool) | ~np.isfinite(losses)
-        loss = pd.Series(frame["loss"]).where(~broken, np.inf).ffill().bfill()  # unknown ones are those before them
+        loss = (
+            pd.Series(frame["loss"]).where(~broken, np.inf).ffill().bfill()
+        )  # an unknown loss is that of the step before
         frame["loss"] = loss.replace(np.inf, np.nan).to_numpy()
         table = pd.DataFrame(frame)
         table = table if with_broken else table[~broken & table["loss"].notna().to_numpy()]
@@ -106,16 +108,16 @@ class StepHistory:
 
     @property
     def says_loss(self) -> bool:
-        """Whether the loss of the log is the one that the loop says."""
+        """Whether the loss of the log is the loss that the loop logs."""
         steps = self._read()
         return _takes_place(_said(steps, "loss"), self._of_batches(steps)["loss"])
 
     def columns(self) -> dict[str, npt.NDArray[np.float64]]:
-        """Return columns of all steps that are kept, NaN where one is not known: those of batches."""
+        """Return the columns of batches for all kept steps, NaN where a number is unknown."""
         return self._columns(self._read())
 
     def newest(self, number: int) -> dict[str, npt.NDArray[np.float64]]:
-        """Return columns of the newest steps, NaN where one is not known: those of batches, and lr."""
+        """Return the columns of batches and lr for the newest steps, NaN where a number is unknown."""
         steps = self._read()[-number:]
         return {**self._columns(steps), "lr": _said(steps, "lr")}
 
@@ -129,7 +131,7 @@ class StepHistory:
                 step.said[name] = value
 
     def _read(self) -> list[_Step]:
-        """Return all steps, their numbers on the host: one transfer for all new ones."""
+        """Return all steps with their numbers on the host, in one transfer for all new steps."""
         steps = [*self._first, *self._middle, *self._newest]
         new = [step for step in steps if isinstance(step.of_batch, Tensor)]
         if new:
@@ -153,17 +155,17 @@ class StepHistory:
 
 
 def _takes_place(said: npt.NDArray[np.float64], of_batches: npt.NDArray[np.float64]) -> bool:
-    """Return whether a loss that is said takes the place of that of the batches: it is said of half of the steps."""
+    """Return whether the logged loss replaces that of the batches: it must cover half of the steps."""
     return bool(2 * np.isfinite(said).sum() >= max(np.isfinite(of_batches).sum(), 1))
 
 
 def _said(steps: list[_Step], name: str) -> npt.NDArray[np.float64]:
-    """Return a number that the loop said of each step, NaN where it said none."""
+    """Return a logged number of each step, NaN where there is none."""
     return np.array([step.said.get(name, np.nan) for step in steps], float)
 
 
-def checked_numbers(numbers: Mapping[str, object]) -> dict[str, float]:
-    """Return numbers that a loop says of a step. Raises InputError for other names, and for what is no number."""
+def validate_logged(numbers: Mapping[str, object]) -> dict[str, float]:
+    """Return the logged numbers of a step. Raises InputError for other names, and for values that are no numbers."""
     checked = {}
     for name, value in numbers.items():
         if name not in NAMES:
@@ -176,7 +178,7 @@ def checked_numbers(numbers: Mapping[str, object]) -> dict[str, float]:
 
 
 def _running_mean(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return means over the steps around, as a recall of one batch says little."""
+    """Return means over the steps around, as the recall of a single batch is noisy."""
     smooth: npt.NDArray[np.float64] = (
         pd.Series(values).rolling(_SMOOTH, center=True, min_periods=1).mean().to_numpy(dtype=np.float64)
     )

@@ -1,4 +1,4 @@
-"""The end of a training in a few lines: what carried the gradient first and last, findings, and what to try."""
+"""Summarise a training in a few lines: what carried the gradient first and last, findings, and what to try."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .observed import Row
 if TYPE_CHECKING:
     from .live_doctor import LiveDoctor
 
-_MOST = 10  # rows at each end that a mean is of: a tenth of them, at most so many
+_MOST = 10  # rows in the mean at each end: a tenth of all rows, at most
 _MEANING = {
     "C_neg": "negatives of a query with weight above eps",
     "C_q": "samples of a query with weight above eps",
@@ -21,16 +21,18 @@ _MEANING = {
     "inverted": "share of queries whose hardest negative is above the positive",
     "in_order": "share of two pairs whose similarities are in the order of their labels",
 }
-_ENDS = tuple(name for name in MAIN if name != "loss_gap")  # which says how the objective fits, not how training went
+_ENDS = tuple(
+    name for name in MAIN if name != "loss_gap"
+)  # loss_gap says how the objective fits, not how training went
 
 
 def summarise(rows: Sequence[Row], watched: int, doctor: LiveDoctor | None) -> str:
     """Return the lines.
 
     Args:
-        rows: of the training that are still kept, the oldest first.
-        watched: its rows, kept or not.
-        doctor: that looked at it, if any.
+        rows: kept rows of the training, the oldest first.
+        watched: number of its rows, kept or not.
+        doctor: of the training, if any.
     """
     counted = f"{watched:,} {'step was' if watched == 1 else 'steps were'} watched"
     return "\n".join([f"lossscope: {counted}", *_gradient(rows), *_findings(doctor)])
@@ -42,7 +44,7 @@ def _gradient(rows: Sequence[Row]) -> Iterator[str]:
     groups = dict.fromkeys(name.rpartition("/")[0] for name in columns if name.rpartition("/")[2] in _ENDS)
     if not groups:
         yield "  no row of them is kept; LossScope(keep=10_000) keeps the newest"
-    explained: set[str] = set()  # names whose meaning stands in a line above
+    explained: set[str] = set()  # names explained in a line above
     for group in groups:
         names = [name for name in _ENDS if f"{group}/{name}" in columns]
         series = {name: [row[f"{group}/{name}"] for row in rows if f"{group}/{name}" in row] for name in names}

@@ -1,4 +1,4 @@
-"""The doctor beside lossscope's own training: `lossscope train --doctor`."""
+"""Examine a training of lossscope while it runs: `lossscope train --doctor`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _NAMES = {"lr": "lr", "gradient_norm": "grad_norm"}  # column of trajectory.csv 
 
 @dataclass
 class TrainingDoctor:
-    """Sees the batches of a training (`loop.train(..., on_batch=...)`), and says why it shall stop.
+    """See the batches of a training (`loop.train(..., on_batch=...)`), and say why it must stop.
 
-    Numbers of the training are the same bit for bit with and without it. A resumed run is examined from there on.
+    The training has bit-identical numbers with and without it. A resumed run is examined from its first new step.
     """
 
     on_event: Callable[[Event], None]
@@ -48,15 +48,15 @@ class TrainingDoctor:
 
     @property
     def examined(self) -> Examined:
-        """What was looked for so far, and what not yet."""
+        """What was checked so far, and what not yet."""
         return self._doctor.examined
 
     def close(self) -> None:
-        """The training has ended: its log is examined once more."""
+        """End the training: examine its log once more."""
         self._safeguards.finish()
 
     def __call__(self, batch: TrainedBatch) -> str | None:
-        """Look at a batch; return why training shall stop, None to go on."""
+        """Examine a batch; return why training must stop, or None."""
         if not self.examined.watched:
             self._doctor.begin(batch.steps, batch.number)
         observed = observed_of(batch)
@@ -83,9 +83,9 @@ class TrainingDoctor:
 
 
 def _broken_loss(batch: TrainedBatch) -> Row:
-    """Return the loss of a training where it is not finite although the objective has one.
+    """Return the loss of a training if the objective has a loss and it is not finite.
 
-    A finite one may be a sum over queries; the doctor has the mean of the batch's own.
+    A finite loss may be a sum over queries; the doctor computes the mean itself.
     """
     loss = batch.row.get("loss", 0.0)
     has_loss = not isinstance(batch.objective, Gradient)
@@ -93,7 +93,7 @@ def _broken_loss(batch: TrainedBatch) -> Row:
 
 
 def observed_of(batch: TrainedBatch) -> Observed:
-    """Return a batch of a training as what a loss saw; rows and columns behind those of the mask are left out."""
+    """Return a batch of a training as Observed, without rows and columns beyond the mask."""
     of_images, of_captions = both_masks(batch.mask)
     q, c = of_images.match.shape
     S = batch.S[:q, :c]
@@ -110,5 +110,5 @@ def observed_of(batch: TrainedBatch) -> Observed:
 
 
 def recorder_of(run: Path, steps: int) -> FlightRecorder | None:
-    """Return a recorder of a run's newest batches, `recorder/` in its folder; None of no steps."""
+    """Return a recorder of the newest batches of a run, in its folder `recorder/`; None for 0 steps."""
     return FlightRecorder(steps, run / "recorder") if steps else None

@@ -1,4 +1,4 @@
-"""One step of a running loop, as the doctor and the flight recorder see it."""
+"""Hold a step of a running loop for the doctor and the flight recorder."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from lossscope.objectives.base import Objective
 from .observed import Observed, Row
 
 Ids = Sequence[object] | Tensor | npt.NDArray[Any]
-BothIds = tuple[Ids | None, Ids | None]  # of the items of both sides; None: they are not known
+BothIds = tuple[Ids | None, Ids | None]  # ids of the items of both sides; None: unknown
 
 
 @dataclass(frozen=True)
 class WatchedStep:
-    """A step, its batch, and what is known of it."""
+    """A step, its batch, and its known numbers."""
 
     number: int
     batch: Observed  # with rows
-    objective: Objective | None  # that it trains with; None: the loss is known by its value alone
-    finite: bool  # whether its similarities and embeddings are
+    objective: Objective | None  # of the training; None: only the value of the loss is known
+    finite: bool  # whether its similarities and embeddings are finite
     row: Row = field(default_factory=dict)  # its statistics
-    said: Row = field(default_factory=dict)  # numbers that the loop knows of it
+    said: Row = field(default_factory=dict)  # numbers that the loop logs
     ids: BothIds = (None, None)
-    is_trained: bool = False  # whether the objective is known to be what is trained, not one to look with
+    is_trained: bool = False  # whether the objective is known to be the trained loss
 
     @property
     def scale(self) -> Row:
-        """The scale and bias that the loss is called with, where it is the loss itself that is watched."""
+        """The scale and bias of the loss call, where the loss itself is watched."""
         loss = self.batch.objective if self.batch.objective is self.objective else None
         tau = getattr(loss, "tau", None)
         scale = 1 / tau if isinstance(tau, float) else getattr(loss, "scale", getattr(loss, "logit_scale", None))

@@ -1,4 +1,4 @@
-"""A loss that is watched whenever it is called in training, and computes what it computed before."""
+"""Wrap a loss: it computes the same, and every training call is watched."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .observed import Scope
 from .sentence_losses.base import class_names
 from .sentence_losses.record import SentenceLoss
 
-Recorder = SentenceLoss | MetricLoss | ClipLoss | CalledLoss  # sees what a loss computes from while it is called
+Recorder = SentenceLoss | MetricLoss | ClipLoss | CalledLoss  # sees the inputs of a loss during its call
 
 
 class WatchedLoss(nn.Module):
-    """The loss as it is, called as before; `LossScope.wrap` builds it.
+    """Call the loss as before; `LossScope.wrap` builds this module.
 
-    Calls under torch.no_grad(), and those in eval() mode, are no steps. Attributes of the loss are read, written and
-    deleted through it. A loss of pytorch-metric-learning keeps the name of its class, by which CrossBatchMemory and the
-    like know what they support.
+    Calls under torch.no_grad() or in eval() mode are no steps. Attributes are read, written and deleted on the loss. A
+    loss of pytorch-metric-learning keeps the name of its class, by which CrossBatchMemory and others know what they
+    support.
 
     Args:
-        loss: a function or module; `loss` of this module.
+        loss: a function or module, kept as `loss`.
         scope: keeps the statistics.
-        objective: to look with; None: the loss itself.
-        sides: names of both sides; None: those of the kind of loss.
+        objective: of the probes; None: the loss itself.
+        sides: names of both sides; None: the usual names for the loss.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class WatchedLoss(nn.Module):
             self.__class__ = _named_as(type(inner).__name__)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return how the module is copied and pickled: under the class that this file has."""
+        """Return how to copy and pickle the module: as the class of this file."""
         return _restore, (dict(self.__dict__),)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the loss, and record the statistics of a training step that is watched."""
+        """Call the loss, and record the statistics of a watched training step."""
         step = self.scope.next_step() if self.training and torch.is_grad_enabled() else None
         if step is None:
             return self.loss(*args, **kwargs)
@@ -81,9 +81,9 @@ class WatchedLoss(nn.Module):
             super().__delattr__(name)
 
     def _is_of_loss(self, name: str) -> bool:
-        """Whether an attribute is one of the loss: all but those of this module, and of every module."""
+        """Return whether an attribute belongs to the loss: all but those of this module and of nn.Module."""
         is_of_module = name in _OWN or name in vars(self) or hasattr(nn.Module, name) or name.startswith("_")
-        return not is_of_module and "_recorder" in vars(self)  # which is set last
+        return not is_of_module and "_recorder" in vars(self)  # set last
 
 
 _OWN = ("loss", "scope")

@@ -1,4 +1,4 @@
-"""Rows of a file -> TrainingLog: columns chosen, steps counted through, each step once and in order."""
+"""Assemble a TrainingLog from the rows of a file: choose columns, count steps through, each step once and in order."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def assemble_log(
 
     Args:
         table: rows of a file.
-        columns: the user's own choice of columns, {"loss": "train/loss"}.
-        objective: what it trained with, where the file says it.
-        batch_size: pairs of a step, where the file says it.
-        notices: what was assumed before.
+        columns: the choice of columns by the user, {"loss": "train/loss"}.
+        objective: of the training, where the file names it.
+        batch_size: pairs of a step, where the file has it.
+        notices: earlier assumptions.
 
     Raises:
         InputError: neither a loss nor an evaluation, a choice that does not exist, or a cell that is no number.
@@ -65,9 +65,9 @@ def assemble_log(
 
 
 def step_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
-    """Return a row for each step that has a loss; what was logged between two losses stands with the earlier one.
+    """Return a row for each step that has a loss; a number logged between two losses goes to the earlier row.
 
-    A loss of NaN is one that was logged so; in other columns NaN may also mean that nothing was.
+    A NaN loss was logged as NaN; in other columns NaN may also mean that no number was logged.
 
     Args:
         curves: `loss` and other columns of training steps; empty: none has a loss.
@@ -88,7 +88,7 @@ def step_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
 
 
 def evaluation_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
-    """Return a row for each step at which anything was evaluated."""
+    """Return a row for each step with an evaluation."""
     columns = {field: pd.Series(values, index=steps) for field, (steps, values) in curves.items()}
     if not columns:
         return pd.DataFrame({"step": np.empty(0, np.float64)})
@@ -96,7 +96,7 @@ def evaluation_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:
 
 
 def _explain_order(steps: Floats, name: str) -> Sequence[str]:
-    """Return a notice where the steps of losses go back, or come twice."""
+    """Return a notice where the steps of losses go back or repeat."""
     back = int((np.diff(steps) < 0).sum())
     twice = len(steps) - len(np.unique(steps))
     if back:

@@ -28,31 +28,31 @@ text, query to document; and back), val_train_recall of the training split, eval
 
 @dataclass(frozen=True)
 class TrainingLog:
-    """What a trainer logged, in the order of its steps."""
+    """The log of a trainer, in the order of its steps."""
 
     absent: ClassVar[str] = "it has no log; --log names one"
     need: ClassVar[str] = "a training log (--log)"
     name: str  # of the file, for messages
-    steps: (
-        pd.DataFrame
-    )  # step, and those of STEP_COLUMNS that there are; float64, NaN where a row has none; may be empty
-    evaluations: pd.DataFrame  # step, and those of EVALUATION_COLUMNS that there are
+    steps: pd.DataFrame  # step, and the known STEP_COLUMNS; float64, NaN where a row lacks a number; may be empty
+    evaluations: pd.DataFrame  # step, and the known EVALUATION_COLUMNS
     columns: Mapping[str, str] = field(default_factory=dict)  # name of the field -> name in the file
-    objective: str | None = None  # spec that it trained with, where the log says it
-    batch_size: int | None = None  # pairs of a step, where the log says it
+    objective: str | None = None  # spec of the training, where the log names it
+    batch_size: int | None = None  # pairs of a step, where the log has it
     notices: tuple[str, ...] = ()  # what was assumed
-    pairs_are_candidates: bool = True  # False: candidates of a query may be more than the pairs of a step, by an
-    # unknown number: a trainer's file counts neither the negatives of a row nor those of other devices
-    scores: pd.DataFrame = field(default_factory=pd.DataFrame)  # step, and all that was evaluated, named as in the file
+    pairs_are_candidates: bool = True  # False: a query may have more candidates than a step has pairs;
+    # a trainer's file counts neither the mined negatives of a row nor the pairs of other devices
+    scores: pd.DataFrame = field(
+        default_factory=pd.DataFrame
+    )  # step, and all evaluated numbers under their names in the file
 
-    is_of_batches: bool = False  # whether the loss is computed from the batches themselves: no queue is behind it
+    is_of_batches: bool = False  # whether the loss is computed from the batches alone, without a queue
 
     @property
     def candidates(self) -> int | None:
-        """Candidates of a query, where the log says them."""
+        """Candidates of a query, where the log tells."""
         return self.batch_size if self.pairs_are_candidates else None
 
     @property
     def has_loss(self) -> bool:
-        """Whether a step has a loss, be it NaN: files of evaluators have none."""
+        """Whether a step has a loss, even NaN; files of evaluators have none."""
         return len(self.steps) > 0

@@ -1,4 +1,4 @@
-"""What trainers call the columns of a log: name of the field -> names, the best first."""
+"""Map each name of the field to the names that trainers use for it, the best first."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ _SCORES = (
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Which names mean one column."""
+    """The names that mean one column."""
 
     quantities: tuple[str, ...]  # the best first; a regular expression
     splits: tuple[Split, ...] = ("", "train")
-    direction: Direction | None = ""  # None: of either, or without one
-    with_prefix: bool = False  # whether words before the quantity are allowed: the name of a data set
+    direction: Direction | None = ""  # None: any, or without a direction
+    with_prefix: bool = False  # whether words may precede the quantity, such as the name of a data set
 
     def rank(self, parts: NameParts) -> tuple[int, ...] | None:
-        """Return how good a name is, the smaller the better; None: it means something else."""
+        """Return the rank of a name, the smaller the better; None where it means something else."""
         if parts.split not in self.splits or (self.direction is not None and parts.direction != self.direction):
             return None
         for position, quantity in enumerate(self.quantities):
@@ -121,11 +121,11 @@ _PLACES = {
 }
 PLACES = tuple(_PLACES)
 READ = tuple(_NAMES)
-"""Names of the field that a log is read for, beside its places."""
+"""Names of the field that are read from a log, beside its steps and epochs."""
 
 
 def rank_name(field: str, name: str) -> tuple[int, ...] | None:
-    """Return how well a column's name fits a name of the field, the smaller the better; None: not at all.
+    """Return the rank of a column's name for a name of the field, the smaller the better; None where it does not fit.
 
     Args:
         field: `step`, `epoch`, `loss`, ...
@@ -142,5 +142,5 @@ def rank_name(field: str, name: str) -> tuple[int, ...] | None:
 
 
 def names_of(field: str) -> tuple[str, ...]:
-    """Return the quantities that are looked for under a name of the field, the best first."""
+    """Return the quantities that a name of the field may have in a log, the best first."""
     return _PLACES[field] if field in _PLACES else _NAMES[field].quantities

@@ -1,4 +1,4 @@
-"""CSV, TSV and parquet tables of any trainer: Lightning's CSVLogger, exports of W&B, `LossScope.save`, your own."""
+"""Read CSV, TSV and parquet tables of any trainer: Lightning's CSVLogger, exports of W&B, `LossScope.save`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def read_csv_log(path: Path, columns: Mapping[str, str] | None = None) -> Traini
 
     Args:
         path: the file, with commas, tabs or semicolons.
-        columns: the user's own choice of columns.
+        columns: the user's choice of columns.
 
     Raises:
         InputError: no table, a row of another length, a column twice, no loss, or a text where a number must be.
@@ -49,12 +49,12 @@ def read_parquet_log(path: Path, columns: Mapping[str, str] | None = None) -> Tr
 
 
 def delimiter_of(header: str) -> str:
-    """Return what separates the names of a header."""
+    """Return the character that separates the names of a header."""
     return max(_DELIMITERS, key=header.count)
 
 
 def _decode(text: str, name: str) -> tuple[list[str], list[CsvRow], list[str]]:
-    """Return the header, the rows, and a notice where a last line without its end is cut off. Raises InputError."""
+    """Return the header, the rows, and a notice where the last line is cut off. Raises InputError."""
     delimiter, notices = delimiter_of(text.partition("\n")[0]), list[str]()
     names, rows = decode_csv(io.StringIO(text, newline=""), name, delimiter, skips_blanks=True)
     before, _, last = text.rpartition("\n")

@@ -12,10 +12,10 @@ _FINITE = "finite"  # column of `LossScope.save`: 0 where a batch was not finite
 
 
 def with_nan_losses(table: LogTable, loss: str) -> tuple[LogTable, tuple[str, ...]]:
-    """Return the table with NaN in those empty cells of the loss that stand for it, and what was assumed.
+    """Return the table with NaN in empty cells of the loss that mean NaN, and a notice.
 
-    They are those of rows that say `finite = 0`; and those at the end, if they are as many in a row as there are from
-    one loss to the next, and the rows have nothing that the last row with a loss lacks: no results of an evaluation.
+    Such cells are in rows with `finite = 0`. Or they are at the end: at least as many in a row as from one loss to the
+    next, in rows that have nothing which the last row with a loss lacks, such as results of an evaluation.
 
     Raises InputError for a cell of `finite` that is no number.
     """
@@ -34,7 +34,7 @@ def with_nan_losses(table: LogTable, loss: str) -> tuple[LogTable, tuple[str, ..
 
 
 def _not_finite(table: LogTable) -> Rows:
-    """Return the rows that say of themselves that they are not finite."""
+    """Return the rows with `finite = 0`."""
     if _FINITE not in table.cells:
         return np.empty(0, np.int64)
     finite = table.column(_FINITE)
@@ -43,7 +43,7 @@ def _not_finite(table: LogTable) -> Rows:
 
 
 def _trailing(table: LogTable, losses: Rows) -> Rows:
-    """Return the rows behind the last loss, if there are too many to be rows of something else.
+    """Return the rows after the last loss, if there are too many to be rows of something else.
 
     Args:
         table: the log.

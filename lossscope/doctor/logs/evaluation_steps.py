@@ -1,4 +1,4 @@
-"""Rows of evaluations at steps of the training, with one number for both directions."""
+"""Place evaluations at steps of the training, with one number for both directions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DIRECTIONS = ["val_recall_first", "val_recall_second"]
 
 
 def epochs_to_steps(evaluations: pd.DataFrame, steps: pd.DataFrame) -> tuple[pd.DataFrame, Sequence[str]]:
-    """Return evaluations at steps where their trainer counts them in epochs, as open_clip does; and what was assumed.
+    """Return evaluations at steps where their trainer counts epochs, as open_clip does, and a notice.
 
     They are counted in epochs if their steps are 1, 2, 3, ..., or 0, 1, 2, ..., and the training has twice as many.
 
@@ -30,7 +30,7 @@ def epochs_to_steps(evaluations: pd.DataFrame, steps: pd.DataFrame) -> tuple[pd.
 
 
 def average_directions(evaluations: pd.DataFrame) -> tuple[pd.DataFrame, Sequence[str]]:
-    """Return evaluations with val_recall, the mean of both directions where the log has no other; and the notice."""
+    """Return evaluations with val_recall, the mean of both directions where the log has none, and a notice."""
     if "val_recall" in evaluations or not {*_DIRECTIONS} <= {*evaluations.columns}:
         return evaluations, ()
     mean = (evaluations[_DIRECTIONS[0]] + evaluations[_DIRECTIONS[1]]) / 2

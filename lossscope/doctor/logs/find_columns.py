@@ -1,4 +1,4 @@
-"""Which column of a log is which of the field? The user's own choice wins."""
+"""Which column of a log has which name of the field? The user's choice wins."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _MOST = 20  # names that a message lists
 
 
 def find_columns(names: Sequence[str], file: str, columns: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return name of the field -> name in the file, of those columns that there are.
+    """Return name of the field -> name in the file, for the columns that the file has.
 
     Args:
         names: of the columns of the file.
         file: its name, for messages.
-        columns: the user's own choice, {"loss": "train/loss"}.
+        columns: the user's choice, {"loss": "train/loss"}.
 
     Raises:
         InputError: a choice of an unknown field or column, a log without a loss and evaluations, or of several runs.
@@ -46,10 +46,10 @@ def find_columns(names: Sequence[str], file: str, columns: Mapping[str, str] | N
 
 
 def is_of_evaluations(names: Sequence[str]) -> bool:
-    """Return whether a file without a known loss is that of an evaluator, whose names do not say their split.
+    """Return whether a file without a known loss comes from an evaluator, whose names do not say their split.
 
     Args:
-        names: of all columns. One that is called a loss, a rate or a norm is of a training.
+        names: of all columns. A loss, a rate or a norm among them means a training.
     """
     of_steps = ("lr", "grad_norm", "logit_scale")
     return not any(
@@ -60,7 +60,7 @@ def is_of_evaluations(names: Sequence[str]) -> bool:
 
 
 def require_choice(field: str, name: str, names: Sequence[str], file: str) -> None:
-    """Raise InputError unless `field` is a name of the field and `name` a column of the file."""
+    """Raise InputError unless `field` is a name of the field and `name` is a column of the file."""
     if field not in FIELDS:
         near = _nearest(field, FIELDS)
         raise InputError(f"--column must name one of {', '.join(FIELDS)}; got {field!r}{near}. Write {field}=NAME so")
@@ -73,7 +73,7 @@ def require_choice(field: str, name: str, names: Sequence[str], file: str) -> No
 
 
 def _best(field: str, names: Sequence[str], file: str) -> str | None:
-    """Return the column that fits best. Raises InputError where two runs have an equally good one."""
+    """Return the column that fits best. Raises InputError where two runs have equally good columns."""
     ranks = {name: rank_name(field, name) for name in names if not name.endswith(_BOUNDS)}
     fitting = {name: rank for name, rank in ranks.items() if rank is not None}
     if not fitting:

@@ -1,4 +1,4 @@
-"""`name value` pairs of a printed line: meters, progress bars, dictionaries of Python."""
+"""Read `name value` pairs from a printed line: meters, progress bars, dictionaries of Python."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def plain(line: str) -> str:
 
 
 def is_validation(line: str) -> bool:
-    """Return whether a line says in front of its numbers that they are of a validation.
+    """Return whether a line announces, before its numbers, that they come from a validation.
 
     >>> is_validation("Test: [ 10/196]  Loss 1.2 (1.3)"), is_validation("Epoch 3: val_loss 1.2")
     (True, False)
@@ -40,7 +40,7 @@ def is_validation(line: str) -> bool:
 
 
 def read_pairs(line: str, takes_mean: bool = False) -> dict[str, float]:
-    """Return the numbers of a line by their names; of a name that comes twice the first.
+    """Return the numbers of a line by their names; the first where a name comes twice.
 
     >>> read_pairs("time 0.148 (0.313)  eta 1:54:45  loss_t 0.3012 (0.3011)")
     {'time': 0.148, 'loss_t': 0.3012}
@@ -49,7 +49,7 @@ def read_pairs(line: str, takes_mean: bool = False) -> dict[str, float]:
 
     Args:
         line: without codes of colours.
-        takes_mean: whether `value (mean)` is the mean, as at the end of an evaluation.
+        takes_mean: whether `value (mean)` gives the mean, as at the end of an evaluation.
     """
     found: dict[str, float] = {}
     for name, number in _iter_pairs(line, takes_mean):
@@ -67,7 +67,7 @@ def _iter_pairs(line: str, takes_mean: bool) -> Iterator[tuple[str, str]]:
 
 @cache
 def _without_words_before(words: str) -> str:
-    """Return the longest end of some words that is the name of a column: `Train Loss` of `INFO Train Loss`."""
+    """Return the longest end of the words that names a column: `Train Loss` of `INFO Train Loss`."""
     parts = words.split(" ")
     ends = [" ".join(parts[start:]) for start in range(len(parts))]
     return next((end for end in ends if is_known(end)), parts[-1])
@@ -75,5 +75,5 @@ def _without_words_before(words: str) -> str:
 
 @cache
 def is_known(name: str) -> bool:
-    """Return whether a name is that of a column of the field."""
+    """Return whether a name is known as a column."""
     return any(rank_name(field, name) is not None for field in (*PLACES, *STEP_COLUMNS, *EVALUATION_COLUMNS))

@@ -1,4 +1,4 @@
-"""Where in the training is a printed line? From `Epoch: [1/125][20/176]`, `Epoch 3/10`, `12/390 [=>...]`."""
+"""At which step and epoch is a printed line? It says `Epoch: [1/125][20/176]`, `Epoch 3/10`, `12/390 [=>...]`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 
 _EPOCH = re.compile(
     r"\bepoch\b(?:\(\w+\))?[\s:=#]*\[?\s*(\d+(?:\.\d+)?)(?:\s*/\s*\d+)?\s*\]?", re.IGNORECASE
-)  # its number, of how many
-_BATCH = re.compile(r"(?<![\w./\-])(\d+)\s*/\s*(\d+)(?![\w./])")  # of how many, of an epoch or of the training
+)  # number / total
+_BATCH = re.compile(r"(?<![\w./\-])(\d+)\s*/\s*(\d+)(?![\w./])")  # number / total, of an epoch or of the training
 
 
 @dataclass
 class LinePlaces:
-    """Counts the steps through: a batch whose number is lower than that before it is of the next epoch."""
+    """Count steps through all epochs: a batch with a lower number than the batch before begins the next epoch."""
 
-    epoch: float | None = None  # of the newest line that says it
-    step: float | None = None  # of the whole training, likewise
+    epoch: float | None = None  # from the newest line that has it
+    step: float | None = None  # of the whole training, from the newest line that has it
     _passed: float = field(default=0.0, init=False)  # steps of the epochs before
-    _newest: tuple[float, float] | None = field(default=None, init=False)  # batch, of how many
+    _newest: tuple[float, float] | None = field(default=None, init=False)  # batch, total
 
     def see(self, line: str) -> None:
-        """Take the place of the next line of training, if it says one."""
+        """Read step and epoch from the next line of training, if it has them."""
         if match := _EPOCH.search(line):
             self.epoch = float(match[1])
             line = line[: match.start()] + " " + line[match.end() :]

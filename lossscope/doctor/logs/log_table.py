@@ -1,4 +1,4 @@
-"""The rows of a log under the names of its file; an empty cell and one that says nan are told apart."""
+"""Hold the rows of a log under the names of its file; an empty cell differs from a cell with nan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ABSENT = frozenset({"", "none", "null", "na", "n/a", "<na>", "-"})
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a column that are not empty, as the file has them."""
+    """The cells of a column that are not empty, unchanged."""
 
     rows: Rows  # (n,) their rows, ascending
     values: Sequence[object]  # (n,) texts or numbers
@@ -28,21 +28,19 @@ class Cells:
 class Column:
     """The numbers of a column."""
 
-    rows: Rows  # (n,) the rows that have one, ascending
+    rows: Rows  # (n,) their rows, ascending
     values: Floats  # (n,) NaN where the log says nan
 
 
 @dataclass(frozen=True)
 class LogTable:
-    """Rows of a file, in its order; a column becomes numbers when it is read."""
+    """Rows of a file, in its order; a column is parsed when it is read."""
 
     name: str  # of the file, for messages
     length: int  # number of rows
     cells: Mapping[str, Cells]  # name in the file -> cells, of columns that are not empty
     where: Callable[[int], str]  # of a row, for messages: `line 7`
-    has_empty_cells: bool = (
-        False  # whether the file has a cell for each row and column, so that NaN may be an empty one
-    )
+    has_empty_cells: bool = False  # whether the file has a cell for each row and column: then NaN may be an empty cell
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,5 +88,5 @@ def table_of_records(
 
 
 def is_absent(cell: object) -> bool:
-    """Return whether a cell is empty, or says that there is no value: `None`, `null`, `NA`."""
+    """Return whether a cell is empty or a word for no value: `None`, `null`, `NA`."""
     return cell is None or (isinstance(cell, str) and cell.strip().lower() in _ABSENT)

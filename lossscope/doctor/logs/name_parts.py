@@ -1,4 +1,4 @@
-"""The parts of a column's name: what it measures, of which split, in which direction."""
+"""Which quantity, split and direction does the name of a column state?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Direction = Literal["", "first", "second"]
 
 _TRAIN = frozenset({"train", "training", "tr"})
 _VAL = ("val", "valid", "validation", "eval", "evaluation", "dev", "test")  # in the order of preference
-_ENDS = {"lossscope": 0, "step": 0, "batch": 0, "value": 0, "avg": 1, "average": 1, "epoch": 2}  # what says nothing
+_ENDS = {"lossscope": 0, "step": 0, "batch": 0, "value": 0, "avg": 1, "average": 1, "epoch": 2}  # words without meaning
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")  # trainLoss, not nDCG
 _SEPARATORS = re.compile(r"[\s/.:|\-_]+")
 _CUTOFF = re.compile(
@@ -23,21 +23,21 @@ _DIRECTION = "(?<![^_])(?:{})_?(?:to|2)_?(?:{})(?![^_])"
 _FIRST = re.compile("|".join(_DIRECTION.format(first, second) for first, second in _SIDES))
 _SECOND = re.compile("|".join(_DIRECTION.format(second, first) for first, second in _SIDES))
 _SHARES = re.compile(r"(^|_)(accuracy|acc|recall|r|ndcg|mrr|map|ap|hits?|top)(@\d+)?(_cos\w*)?(_|$)")
-_THRESHOLD = "threshold"  # of a metric, which is none
+_THRESHOLD = "threshold"  # of a metric; no metric itself
 
 
 @dataclass(frozen=True)
 class NameParts:
-    """What the name of a column says."""
+    """The parts of the name of a column."""
 
     quantity: str  # in lower case, words joined by `_`: `grad_norm`, `r@1`
     split: Split
     direction: Direction
-    preference: tuple[int, int]  # the smaller, the better, among names of one quantity
+    preference: tuple[int, int]  # among names of one quantity, the smaller the better
 
 
 def normal_name(name: str) -> str:
-    """Return a name in lower case with one separator; without the name of the run in front, as W&B exports it.
+    """Return a name in lower case with one separator; without the name of the run, which W&B exports in front.
 
     >>> normal_name("Train/Learning-Rate"), normal_name("run 7 - trainLoss"), normal_name("val_recall_at_1")
     ('train_learning_rate', 'train_loss', 'val_recall@1')

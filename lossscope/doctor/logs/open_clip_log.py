@@ -1,4 +1,4 @@
-"""out.log of open_clip: `Train Epoch: 0 [ 1024/9000 (11%)] ... LR: 0.0005 Logit Scale: 14.286 Loss: 4.8 (4.8)`."""
+"""Read out.log of open_clip: `Train Epoch: 0 [ 1024/9000 (11%)] ... LR: 0.0005 Logit Scale: 14.286 Loss: 4.8 (4.8)`."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _EVALUATED = re.compile(rf"([A-Za-z][\w@.\-]*)\s*:\s*({_NUMBER})(?=\s|$)", re.IG
 
 
 def is_open_clip_log(text: str) -> bool:
-    """Return whether a text has a line of training as open_clip writes it."""
+    """Return whether a text has a training line of open_clip."""
     return bool(_TRAIN.search(text))
 
 
 def read_open_clip_log(path: Path, columns: Mapping[str, str] | None = None) -> TrainingLog:
-    """Read the lines of training and of evaluations; the batch size follows from the samples seen after one step.
+    """Read the lines of training and evaluations; the batch size is the number of samples after one step.
 
     Args:
         path: the file.
-        columns: the user's own choice of columns.
+        columns: the user's choice of columns.
 
     Raises:
         InputError: no line of training, or none with a loss.

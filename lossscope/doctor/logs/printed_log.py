@@ -1,4 +1,4 @@
-"""What trainers print: a line with `name value` pairs now and then, between progress bars, warnings and other lines."""
+"""Read what trainers print: lines with `name value` pairs between progress bars, warnings and other lines."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .line_places import LinePlaces
 from .log_table import table_of_records
 from .name_parts import parse_name
 
-_BATCH, _EPOCH, _ROW = "batch", "epoch", "step"  # columns of places that lines say beside their pairs
+_BATCH, _EPOCH, _ROW = "batch", "epoch", "step"  # columns of steps and epochs that lines have beside their pairs
 Record = dict[str, float]
 
 
 def has_pairs(text: str) -> bool:
-    """Return whether a text has two lines with numbers of one name, or a single line with those of a known one."""
+    """Return whether a text has two lines with numbers of one name, or a single line with a known name."""
     return bool(_of_training(read_records(text))[0])
 
 
 def read_printed_log(path: Path, columns: Mapping[str, str] | None = None) -> TrainingLog:
-    """Read the pairs of all lines that have any; other lines are passed over.
+    """Read the pairs of all lines; lines without pairs are skipped.
 
     Args:
         path: the file.
-        columns: the user's own choice of columns; a meter `loss_t 0.30 (0.31)` is a column `loss_t` of first numbers.
+        columns: the user's choice of columns; a meter `loss_t 0.30 (0.31)` is a column `loss_t` of first numbers.
 
     Raises:
         InputError: no pair is a loss or an evaluation.
@@ -46,7 +46,7 @@ def read_printed_log(path: Path, columns: Mapping[str, str] | None = None) -> Tr
 
 
 def read_records(text: str) -> list[tuple[int, Record]]:
-    """Return number of the line and pairs, of each line that has any; its place is in `batch` and `epoch`."""
+    """Return (line number, pairs) of each line with pairs; `batch` and `epoch` say when it was printed."""
     positions, records = LinePlaces(), list[tuple[int, Record]]()
     for number, line in enumerate(text.splitlines(), 1):
         line = plain(line)
@@ -65,7 +65,7 @@ def read_records(text: str) -> list[tuple[int, Record]]:
 
 
 def _of_training(records: Sequence[tuple[int, Record]]) -> tuple[list[tuple[int, Record]], Sequence[str]]:
-    """Return records without names that come once, as those of a configuration, with a step each; and the notice."""
+    """Return records with a step each, and a notice. Names that come once, as in a configuration, are dropped."""
     counts = Counter(name for _, record in records for name in record)
     is_read = {name: count > 1 or (len(records) == 1 and is_known(name)) for name, count in counts.items()}
     kept = [(number, {name: x for name, x in record.items() if is_read[name]}) for number, record in records]
@@ -87,7 +87,7 @@ def _of_training(records: Sequence[tuple[int, Record]]) -> tuple[list[tuple[int,
 
 
 def _tells_apart(rows: Sequence[Record], column: str) -> bool:
-    """Return whether a place differs in at least half of the lines."""
+    """Return whether a column differs in at least half of the lines."""
     return len({row.get(column) for row in rows} - {None}) >= max(len(rows) / 2, 1)
 
 
@@ -96,7 +96,7 @@ def _is_place(name: str) -> bool:
 
 
 def _is_explicit(name: str) -> bool:
-    """Return whether a name is that of a step which a line says as a pair, not as `[20/176]`."""
+    """Return whether a name is a step that a line states as a pair, not as `[20/176]`."""
     return name != _BATCH and rank_name("step", name) is not None
 
 

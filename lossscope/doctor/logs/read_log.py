@@ -1,4 +1,4 @@
-"""A training's log, whatever its trainer writes: which reader reads it?"""
+"""Which reader reads the log of a trainer?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _KINDS = (
     "a table (.csv, .tsv, .parquet), trainer_state.json, JSON lines (.jsonl), events.out.tfevents.*, out.log of "
     "open_clip, what a trainer prints (.log, .out, .txt), or a run folder"
 )
-_LOOKED_AT = 20  # first lines of a text, by which tables are told from printed lines
+_LOOKED_AT = 20  # first lines of a text, which show whether it is a table
 _STATE = "trainer_state.json"
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan|[-+]?inf(inity)?", re.IGNORECASE)
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
@@ -39,11 +39,11 @@ def read_log(path: Path | str, columns: Mapping[str, str] | None = None) -> Trai
     """Read the log of a training.
 
     Args:
-        path: a file or a folder; which kind it is follows from names and, of texts, from what they say.
+        path: a file or a folder; its name gives its kind, and the first lines that of a text.
         columns: name of the field -> name in the file, where the usual names are not found: {"loss": "my/loss"}.
 
     Raises:
-        InputError: nothing there, a kind that is not known, damage, no loss, or a column that does not exist.
+        InputError: a missing file, an unknown kind, damage, no loss, or a column that does not exist.
     """
     path = Path(path)
     if path.is_dir():
@@ -70,7 +70,7 @@ def _checkpoints(folder: Path) -> list[Path]:
 
 
 def _reader_of(file: Path) -> Reader:
-    """Return what reads a file. Raises InputError for a kind that is not known."""
+    """Return the reader of a file. Raises InputError for an unknown kind."""
     suffix = file.suffix.lower()
     if is_event_file(file):
         return read_tensorboard_log
@@ -84,7 +84,7 @@ def _reader_of(file: Path) -> Reader:
 
 
 def _reader_of_text(text: str, file: Path) -> Reader:
-    """Return what reads a text. Raises InputError where no line has a number with a name."""
+    """Return the reader of a text. Raises InputError where no line has a number with a name."""
     lines = [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
     if is_open_clip_log(text):
         return read_open_clip_log
@@ -104,15 +104,15 @@ def _reader_of_text(text: str, file: Path) -> Reader:
 
 
 def _begins_as_json(line: str) -> bool:
-    """Return whether an object has double quotes, not those of a dictionary that Python printed."""
+    """Return whether an object begins as JSON, with double quotes, not as a dictionary of Python."""
     return line.lstrip()[1:].lstrip()[:1] != "'"
 
 
 def is_table(lines: Sequence[str]) -> bool:
-    """Return whether lines below a header have a cell that is nothing but a number.
+    """Return whether lines below a header have a cell that is a number.
 
     Args:
-        lines: of a text, without empty ones.
+        lines: of a text, without empty lines.
     """
     if len(lines) < 2:
         return False

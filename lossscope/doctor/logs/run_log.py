@@ -1,4 +1,4 @@
-"""A run folder of `lossscope train`: trajectory.csv, metrics.csv, and what config.toml says."""
+"""Read a run folder of `lossscope train`: trajectory.csv, metrics.csv and config.toml."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _NOT_SCORES = (*_PLACES, "seconds", "lr")
 
 
 def read_run_log(path: Path) -> TrainingLog:
-    """Read a run folder; `steps` has a further column `objective`, by which rows of a warm-up are told apart.
+    """Read a run folder; `steps` has a further column `objective`, which marks the rows of a warm-up.
 
     Args:
-        path: the folder. Evaluations stand at the last step of their epoch, the one before training at 0.
+        path: the folder. Evaluations are at the last step of their epoch, the one before training at step 0.
 
     Raises:
         InputError: a table is missing, damaged or empty, or config.toml is.
@@ -82,7 +82,7 @@ def _read_evaluations(
 
 
 def _in_order(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows by their steps, of each step the last."""
+    """Return rows by their steps, the last row of each step."""
     return frame.drop_duplicates("step", keep="last").sort_values("step", ignore_index=True)
 
 

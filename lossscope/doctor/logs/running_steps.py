@@ -10,7 +10,7 @@ from .log_table import Floats, LogTable
 
 
 def running_steps(table: LogTable, step: str | None, epoch: str | None) -> tuple[Floats, tuple[str, ...]]:
-    """Return the step of each row (length,), and what was assumed.
+    """Return the step of each row (length,), and notices.
 
     Args:
         table: the log.
@@ -32,9 +32,9 @@ def running_steps(table: LogTable, step: str | None, epoch: str | None) -> tuple
 
 
 def steps_of_evaluations(table: LogTable, step: str | None, epoch: str | None) -> tuple[Floats, tuple[str, ...]]:
-    """Return the step of each row of a file of evaluations alone, (length,), and what was assumed.
+    """Return the step of each row of a file of evaluations alone, (length,), and notices.
 
-    sentence-transformers writes a step of -1 at the end of an epoch, and an epoch of -1 outside of a training.
+    sentence-transformers writes step -1 at the end of an epoch, and epoch -1 outside of a training.
 
     Args:
         table: the file.
@@ -51,14 +51,14 @@ def steps_of_evaluations(table: LogTable, step: str | None, epoch: str | None) -
 
 
 def steps_of_epoch(steps: Floats) -> float:
-    """Return the number of steps of an epoch, from the steps in it of logged rows, counted from 0 or 1."""
+    """Return the number of steps of an epoch, from logged steps that count from 0 or 1 in each epoch."""
     if steps.min() > 0:
         return float(steps.max())
     return float(steps.max() + np.diff(np.unique(steps)).min(initial=steps.max() or 1.0))
 
 
 def _of_rows(table: LogTable, name: str) -> Floats:
-    """Return the place of each row; a row without one stands where the row before it does, the first at the next."""
+    """Return the number of each row; a row without a number takes that of the row before, the first row that after."""
     column = table.column(name)
     if len(column.rows) == 0 or not bool((np.isfinite(column.values) & (column.values >= 0)).all()):
         raise InputError(

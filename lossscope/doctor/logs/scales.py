@@ -1,4 +1,4 @@
-"""1 / temperature = scale: what a column of the learnt scale holds."""
+"""scale = 1 / temperature: does a column hold the scale, its inverse or its logarithm?"""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ANY_NEGATIVE = re.compile(r"neg_sim(_mean)?|sim_neg|negative_(sim|mean|similari
 
 
 def as_scale(values: Floats, name: str) -> tuple[Floats, Sequence[str]]:
-    """Return the scale that S is multiplied with, and what was assumed.
+    """Return the scale that multiplies S, and notices.
 
-    A temperature becomes 1 / temperature, unless it is above 1 throughout, as a scale is; a logarithm e to its power,
-    unless it is above 6 somewhere.
+    A temperature becomes 1 / temperature, unless it is above 1 in every row. A logarithm becomes its exponential,
+    unless it is above 6 in any row.
 
     Args:
         values: of the column.
@@ -46,7 +46,7 @@ def as_scale(values: Floats, name: str) -> tuple[Floats, Sequence[str]]:
 
 
 def _of_logarithm(values: Floats, finite: Floats, name: str, quantity: str) -> tuple[Floats, Sequence[str]]:
-    """Return the scale of a column that is called a logarithm: of the scale, or of the temperature."""
+    """Return the scale from a column named as the logarithm of the scale or of the temperature."""
     if len(finite) and float(finite.max()) > _LOG_SPACE:
         return values, [f"{name} is above {_LOG_SPACE:g}: it counts as the scale itself, not as its logarithm"]
     if "temperature" in quantity and not (len(finite) and float(finite.min()) > 0):
@@ -61,7 +61,7 @@ def is_logarithm(scale: Floats) -> bool:
     0.4.
 
     Args:
-        scale: finite values of a column whose name does not say it.
+        scale: finite values of a column whose name does not tell.
     """
     if not len(scale):
         return False
@@ -70,7 +70,7 @@ def is_logarithm(scale: Floats) -> bool:
 
 
 def explain_negative(names: Mapping[str, str]) -> Sequence[str]:
-    """Return a notice where the name of the negatives does not say that they are the hardest ones.
+    """Return a notice where the name of the negatives does not say that they are the hardest.
 
     Args:
         names: name of the field -> name in the file.

@@ -1,4 +1,4 @@
-"""All numbers of evaluations under their names in the file, also those that no check reads by its name."""
+"""Collect all numbers of evaluations under their names in the file, also those that no check reads by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_MACHINE = re.compile(r"(.*_)?(runtime|time|per_second|memory|mem|eta|samples
 
 
 def latest(steps: Floats, values: Floats) -> Curve:
-    """Return steps in ascending order, each once, with the value that was logged last."""
+    """Return each step once, in ascending order, with its last logged value."""
     order = np.argsort(steps, kind="stable")
     steps, values = steps[order], values[order]
     is_last = np.append(steps[1:] != steps[:-1], True) if len(steps) else np.empty(0, bool)
@@ -25,10 +25,10 @@ def latest(steps: Floats, values: Floats) -> Curve:
 
 
 def score_curves(table: LogTable, steps: Floats, names: Mapping[str, str]) -> dict[str, Curve]:
-    """Return name in the file -> curve, of columns of numbers that are evaluated: of a validation, or known as such.
+    """Return name in the file -> curve, for columns of a validation, or with a known name.
 
     Args:
-        table: the log. Without a loss it is that of an evaluator, whose columns are all evaluated.
+        table: the log. A log without a loss comes from an evaluator: all its columns are evaluated.
         steps: (length,) of its rows.
         names: name of the field -> name in the file, of the known columns.
     """
@@ -43,7 +43,7 @@ def score_curves(table: LogTable, steps: Floats, names: Mapping[str, str]) -> di
 
 
 def _is_measured(name: str) -> bool:
-    """Return whether a column says something of the model: neither where it is nor how long it took."""
+    """Return whether a column describes the model, not its step or its time."""
     is_place = any(rank_name(field, name) is not None for field in PLACES)
     return not is_place and not _OF_MACHINE.fullmatch(normal_name(name)) and not normal_name(name).endswith("epoch")
 

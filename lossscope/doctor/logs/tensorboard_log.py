@@ -1,4 +1,4 @@
-"""Event files of TensorBoard: of one training, or of a folder with them."""
+"""Read event files of TensorBoard: a file, or a folder of one training."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def read_tensorboard_log(path: Path, columns: Mapping[str, str] | None = None) -
     """Read the scalars of event files, in the order of their names, which begin with the time.
 
     Args:
-        path: an event file; a folder with some; or one with folders `train` and `validation`, as Keras writes them.
-        columns: the user's own choice of columns; their names are the tags.
+        path: an event file, a folder of event files, or a folder with `train` and `validation`, as Keras writes it.
+        columns: the user's choice of columns; their names are the tags.
 
     Raises:
         InputError: no event file, files of several trainings, a damaged one, no loss, or tensorboard is missing.
@@ -41,9 +41,9 @@ def read_tensorboard_log(path: Path, columns: Mapping[str, str] | None = None) -
 
 
 def event_files(path: Path) -> Sequence[tuple[Path, str]]:
-    """Return event files and what stands before their tags: the name of their folder, where that is a split.
+    """Return event files with the prefix of their tags: the name of their folder, where that is a split.
 
-    Raises InputError for a folder without any, or with those of several trainings.
+    Raises InputError for a folder without event files, or with several trainings.
     """
     if not path.is_dir():
         return [(path, "")]
@@ -66,7 +66,7 @@ def event_files(path: Path) -> Sequence[tuple[Path, str]]:
 
 
 def _are_splits(folders: Sequence[Path]) -> bool:
-    """Return whether folders beside each other are named after one split each."""
+    """Return whether the folders are siblings, each named after a different split."""
     names = [parse_name(f"{folder.name}/loss") for folder in folders]
     is_named = all(parts.split in ("train", "val") and parts.quantity == "loss" for parts in names)
     splits, parents = {parts.split for parts in names}, {folder.parent for folder in folders}

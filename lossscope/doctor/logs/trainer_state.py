@@ -1,4 +1,4 @@
-"""trainer_state.json of a Hugging Face Trainer, and logs of JSON lines: one object a row."""
+"""Read trainer_state.json of a Hugging Face Trainer, and logs of JSON lines: one object a row."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _HISTORY = "log_history"
 def read_trainer_state(path: Path, columns: Mapping[str, str] | None = None) -> TrainingLog:
     """Read the `log_history` of a trainer_state.json, or a list of such rows.
 
-    Its `train_batch_size` is that of one device, in rows, each of which may bring negatives: not the candidates.
+    Its `train_batch_size` counts the rows of one device. A row may bring mined negatives: these are no candidates.
 
     Args:
         path: the file.
-        columns: the user's own choice of columns.
+        columns: the user's choice of columns.
 
     Raises:
         InputError: no JSON, no rows, no loss, or a text where a number must be.

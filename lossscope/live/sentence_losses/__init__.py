@@ -1,1 +1,1 @@
-"""What the losses of sentence-transformers see in a batch: similarities, masks, weights; nothing is imported of it."""
+"""Read what losses of sentence-transformers see in a batch: similarities, masks, weights; without importing it."""

@@ -1,4 +1,4 @@
-"""GISTEmbedLoss and its cached form: a softmax over what a guide does not find more similar than the positive."""
+"""Read GISTEmbedLoss, plain or cached: a softmax without candidates that a guide finds nearer than the positive."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .base import LossCall, LossReader
 
 
 def guided_loss(loss: Any) -> LossReader:
-    """Return what reads GISTEmbedLoss: the scores that go into its cross-entropy."""
+    """Return the reader of GISTEmbedLoss, which reads the scores of its cross-entropy."""
     return LossReader(loss, partial(_observed, loss), "cross_entropy_loss", reads_argument=True)
 
 
 def _observed(loss: Any, call: LossCall) -> Observed:
     """Return the scores, −inf where the guide left a candidate out.
 
-    A row is the query's positives, other queries, other positives, mined negatives: the blocks that the loss has.
+    A row has the blocks of the loss: the query's positives, other queries, other positives, mined negatives.
     """
     scores = torch.cat([recorded.result.detach() for recorded in call.calls])
     columns = torch.cat([recorded.args[1] for recorded in call.calls])

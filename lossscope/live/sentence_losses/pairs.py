@@ -1,4 +1,4 @@
-"""Losses of single pairs with labels: CoSENT, contrastive, cosine similarity; they have one similarity a pair, no S."""
+"""Read losses of single pairs with labels: CoSENT, contrastive, cosine similarity; a similarity a pair, no S."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..observed import Observed
 from ..recording import gradients_of
 from .base import LossCall, LossReader
 
-_HALF = 0.5  # pairs with a label from here on are positives
-_MOST_PAIRS = 4096  # that are compared with each other
+_HALF = 0.5  # pairs with at least this label are positives
+_MOST_PAIRS = 4096  # compared with each other
 
 
 _Kind = Literal["similarity", "cosine distance", "distance"]
@@ -24,21 +24,21 @@ _Kind = Literal["similarity", "cosine distance", "distance"]
 def pair_loss(
     loss: Any, attribute: str = "similarity_fct", reads_argument: bool = False, kind: _Kind = "similarity"
 ) -> LossReader:
-    """Return what reads a loss of pairs: similarities s of positives and negatives, dL/ds, and how many pairs have any.
+    """Return the reader of a loss of pairs: similarities s of positives and negatives, dL/ds, share of active pairs.
 
-    s is that of the loss: the cosine, 1 − d of a cosine distance, −d of any other distance d.
+    s is the similarity of the loss: the cosine, 1 − d of a cosine distance, −d of any other distance d.
 
     Args:
         loss: to read.
-        attribute: of the loss, that computes similarities or distances.
-        reads_argument: whether they are what it is called with; else its result.
+        attribute: of the loss; computes similarities or distances.
+        reads_argument: whether they are its argument; else its result.
         kind: what it computes.
     """
     return LossReader(loss, partial(_observed, type(loss).__name__, kind), attribute, reads_argument)
 
 
 def distance_loss(loss: Any) -> LossReader:
-    """Return what reads a loss of distances, ContrastiveLoss or OnlineContrastiveLoss."""
+    """Return the reader of a loss of distances, ContrastiveLoss or OnlineContrastiveLoss."""
     metric = str(loss.get_config_dict().get("distance_metric", ""))
     kind: _Kind = "cosine distance" if metric.endswith("COSINE_DISTANCE") else "distance"
     return pair_loss(loss, "distance_metric", kind=kind)
@@ -58,7 +58,7 @@ def _observed(name: str, kind: _Kind, call: LossCall) -> Observed:
 
 
 def pair_statistics(s: Tensor, W: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Return statistics () of pairs: similarities, weights dL/ds, shares of pairs with any, and the order of s.
+    """Return statistics () of pairs: similarities, weights dL/ds, shares of active pairs, and the order of s.
 
     Args:
         s: (n,).
@@ -86,7 +86,7 @@ def _mean(x: Tensor, group: Tensor) -> Tensor:
 
 
 def labels_of_pairs(call: LossCall, s: Tensor) -> Tensor:
-    """Return the label of each similarity; of anchors with further columns, 1 − label for those, as AnglELoss has it.
+    """Return the label of each similarity; further columns of an anchor get 1 − label, as in AnglELoss.
 
     Raises InputError where the numbers do not fit.
     """

@@ -1,4 +1,4 @@
-"""MultipleNegativesRankingLoss and its cached form: a softmax over documents, and further terms where it has them."""
+"""Read MultipleNegativesRankingLoss, plain or cached: a softmax over documents, with further terms if any."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TERMS = ("query_to_doc", "query_to_query", "doc_to_query", "doc_to_doc")  # in t
 
 
 def ranking_loss(loss: Any) -> LossReader:
-    """Return what reads MultipleNegativesRankingLoss, whose cached form delegates its options to one inside."""
+    """Return the reader of MultipleNegativesRankingLoss; its cached form delegates options to an inner loss."""
     is_delegated = isinstance(getattr(type(loss), "similarity_fct", None), property)
     form = _Form.of(loss.loss if is_delegated else loss, type(loss).__name__)
     return LossReader(form.owner, form.observed, keeps_gradients=form.weighs_hardness, similarities=len(form.terms))
@@ -34,18 +34,18 @@ def ranking_loss(loss: Any) -> LossReader:
 
 @dataclass(frozen=True)
 class _Form:
-    """The options of a loss: rows of queries against all documents of the batch, positives first.
+    """Options of a loss: rows of queries against all documents of the batch, positives first.
 
-    One softmax over several terms (partition_mode joint) has their blocks side by side in a row; in it the pair itself
-    stands once more in doc_to_query, which is stated as a repeated positive. Softmaxes of their own (per_direction) are
-    the two directions.
+    A joint softmax over several terms (partition_mode joint) has their blocks side by side in a row. The pair comes
+    again in doc_to_query, which counts as a repeated positive. Separate softmaxes (per_direction) are the two
+    directions.
     """
 
     name: str  # of the loss, for messages
     owner: Any  # the loss that has the options
     terms: Sequence[str]  # of TERMS
     is_joint: bool  # whether all terms are in one softmax
-    weighs_hardness: bool  # whether its weights are no plain softmax, so that they are read from gradients
+    weighs_hardness: bool  # whether weights differ from a plain softmax, so that gradients give them
 
     @classmethod
     def of(cls, owner: Any, name: str) -> _Form:
@@ -82,7 +82,7 @@ class _Form:
         )  # fmt: skip
 
     def _weights(self, value: Tensor, calls: dict[str, list[Call]], pairs: int) -> dict[str, Tensor]:
-        """b · dL/dS of each block, of each softmax where they are averaged; the positives' are set by their rows."""
+        """Return b · dL/dS of each block, times the number of averaged softmaxes; rows set the weights of positives."""
         factor = pairs * (1 if self.is_joint else len(calls))
         flat = [recorded for several in calls.values() for recorded in several]
         by_call = dict(zip(map(id, flat), gradients_of(value, flat), strict=True))
@@ -93,7 +93,7 @@ class _Form:
 
 
 def _block_of(term: str, parts: list[Tensor]) -> Tensor:
-    """Return the rows of all chunks of a batch: (b, n); terms of documents are computed with them as columns."""
+    """Return the rows (b, n) of all chunks of a batch; terms of documents have them as columns."""
     return torch.cat([part.T for part in parts] if term.startswith("doc") else parts)
 
 
@@ -107,7 +107,7 @@ def _rows(term: str, calls: list[Call], block: Tensor, W: Tensor | None, offset:
 
 
 def _joint_mask(blocks: dict[str, Tensor], offset: int) -> Mask:
-    """Return the mask of blocks side by side; what the loss left out is −inf."""
+    """Return the mask of blocks side by side; entries of −inf are left out."""
     valid = {term: block != -torch.inf for term, block in blocks.items()}
     first = blocks["query_to_doc"]
     info = {}
@@ -121,7 +121,7 @@ def _joint_mask(blocks: dict[str, Tensor], offset: int) -> Mask:
 
 
 def _with_weights(mask: Mask, W: Tensor | None) -> Mask:
-    """Return the mask with W of a softmax, whose rows sum to 0: the positive's is minus the sum of the others."""
+    """Return the mask with W of a softmax; rows sum to 0, so a positive gets minus the sum of the others."""
     if W is None:
         return mask
     negatives = W.masked_fill(~mask.negatives, 0.0)

@@ -1,4 +1,4 @@
-"""Record what a loss of sentence-transformers sees while it is called; of a Matryoshka loss, in each dimension."""
+"""Record what a loss of sentence-transformers sees in a call; in each dimension of a Matryoshka loss."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _MATRYOSHKA = "MatryoshkaLoss"
 
 @dataclass(frozen=True)
 class SentenceLoss:
-    """A loss of sentence-transformers, as it is watched.
+    """Watch a loss of sentence-transformers.
 
     Raises InputError for a loss that has no similarities to read, unless an objective is given and it has embeddings.
     """
 
     loss: Any
-    is_objective: bool = True  # whether W is that of the loss itself; else an objective is given
+    is_objective: bool = True  # whether W belongs to the loss itself; else an objective is given
     sides: Sides | None = None  # None: query and document
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class SentenceLoss:
         return self.loss.loss if _MATRYOSHKA in class_names(self.loss) else self.loss
 
     def reader(self) -> LossReader:
-        """Return what reads the loss."""
+        """Return the reader of the loss."""
         names = class_names(self._inner)
         for name, reader in READERS.items():
             if name in names:
@@ -70,7 +70,7 @@ class SentenceLoss:
         )
 
     def call(self, loss: Callable[..., Any], args: Arguments, kwargs: Mapping[str, Any]) -> Result:
-        """Return what the loss returns, and what it saw.
+        """Return the result of the loss, and what it saw.
 
         Args:
             loss: the loss itself, or its method `forward`.
@@ -101,27 +101,27 @@ class SentenceLoss:
         return value, observed
 
     def _call_inside(self, is_cached: bool) -> tuple[Any, str] | None:
-        """Return what the loss calls once a batch, or once a dimension; None where that is the loss itself."""
+        """Return the function that runs once a batch or dimension; None where that is the loss itself."""
         is_matryoshka = self._inner is not self.loss
         if not is_cached:
             return (self._inner, "forward") if is_matryoshka else None
         return (self._inner.calculate_loss, "fn") if is_matryoshka else (self.loss, "calculate_loss")
 
     def _name(self, call: LossCall) -> str:
-        """`dim64` in a Matryoshka loss; else nothing."""
+        """Return `dim64` in a Matryoshka loss, else an empty text."""
         if self._inner is self.loss:
             return ""
-        width = getattr(self.loss.model.forward, "dim", None)  # while it truncates what the model returns
+        width = getattr(self.loss.model.forward, "dim", None)  # set while it truncates the output of the model
         return f"dim{call.features[0][0].shape[-1] if width is None else width}"
 
 
 @dataclass
 class RecordedCalls:
-    """The calls of one batch, until MOST_ENTRIES similarities are kept; a chunk is kept as a whole or not at all."""
+    """Record the calls of a batch, up to MOST_ENTRIES similarities, in whole chunks."""
 
     reader: LossReader
-    is_chunked: bool  # whether the loss computes a batch in chunks, and lets go of each
-    function: Any = field(init=False)  # what is called, before anything records its calls: a function or a module
+    is_chunked: bool  # whether the loss computes a batch in chunks and frees each
+    function: Any = field(init=False)  # the called function or module, before recording
     calls: list[Call] = field(default_factory=list)
     is_full: bool = False  # whether chunks were left out
 
@@ -129,7 +129,7 @@ class RecordedCalls:
         self.function = getattr(self.reader.owner, self.reader.attribute)
 
     def add(self, args: Arguments, kwargs: Mapping[str, Any], result: Any) -> None:
-        """Keep a call, unless there are enough."""
+        """Keep a call, unless the recording is full."""
         begins_chunk = len(self.calls) % self.reader.similarities == 0
         if self.is_chunked and begins_chunk and sum(call.result.numel() for call in self.calls) >= MOST_ENTRIES:
             self.is_full = True
@@ -151,7 +151,7 @@ class RecordedCalls:
 
 
 def columns_loss(loss: Any) -> LossReader:
-    """Return what reads the embeddings of any loss, for an objective that is named."""
+    """Return the reader of the embeddings of any loss, for a named objective."""
     return LossReader(loss, partial(_observed_columns, type(loss).__name__), "compute_loss_from_embeddings")
 
 
