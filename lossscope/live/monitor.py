@@ -193,8 +193,11 @@ class LossScope:
         return row
 
     def _warn_of_logits(self, inputs: BatchInputs) -> None:
-        """Warn if S of the first watched batch is no cosine; reading more would make the host wait for the device."""
-        if inputs.S is None or self._is_checked:
+        """Warn if S of the first watched batch is no cosine; the doctor, where it is on, has a finding for that.
+
+        To read more batches would make the host wait for the device.
+        """
+        if inputs.S is None or self._is_checked or self.doctor:
             return
         self._is_checked = True
         largest = inputs.beyond_cosines()
