@@ -79,7 +79,7 @@ def load(path: Path | str, **options: Any) -> SplitEmbeddings:
             with ``trust_code=True``.
 
     Raises:
-        InputError: no source of a known kind, a damaged one, or an option that there is none of.
+        InputError: no source of a known kind, a damaged one, or an unknown option.
     """
     from .io.trusted_code import trust
     from .sources.base import load as load_source

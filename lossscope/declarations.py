@@ -77,14 +77,14 @@ def _defines(path: Path, function: str) -> bool:
 def _read(path: Path) -> Declaration:
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text)
-    own = ast.get_docstring(tree) or ""
+    module_text = ast.get_docstring(tree) or ""
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
-    docstring = (ast.get_docstring(classes[0]) if classes else None) or own
+    docstring = (ast.get_docstring(classes[0]) if classes else None) or module_text
     members = list(_members(classes[0])) if classes else []
     lines = text.splitlines()
     fields = tuple(_field(item, lines) for item in members if not _is_constant(item))
     constants = {_name(item): _value(item) for item in members if _is_constant(item)}
-    return Declaration(path.stem, own.splitlines()[0] if own else "", docstring, fields, constants)
+    return Declaration(path.stem, module_text.splitlines()[0] if module_text else "", docstring, fields, constants)
 
 
 def _members(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:

@@ -90,7 +90,7 @@ def diagnose(
             (label, done, of), and caption_image: (M,) the image row of each caption; pairs where it is None and M = N.
 
     Raises:
-        InputError: embeddings that do not fit each other or are not finite, and options that there are none of.
+        InputError: embeddings that do not fit each other or are not finite, and unknown options.
         SpecError: a spec that is none.
     """
     _require_options(request)
@@ -125,8 +125,8 @@ def diagnose(
 
 def _require_options(request: Mapping[str, Any]) -> None:
     """Raise InputError for an option that neither `diagnose` nor a source has, with the one that may be meant."""
-    own = [name for name in signature(diagnose).parameters if name != "request"]
-    known = list(dict.fromkeys([*own, *(item.name for item in fields(Request))]))
+    named = [name for name in signature(diagnose).parameters if name != "request"]
+    known = list(dict.fromkeys([*named, *(item.name for item in fields(Request))]))
     for name in request:
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -154,8 +154,8 @@ def _objectives(given: Sequence[ObjectiveLike], trained_with: str | None) -> tup
     if not given:
         return objective_specs(None, trained_with)
     chosen: dict[str, ObjectiveLike] = {}
-    for one in given:
-        expanded = objective_specs([one], None) if isinstance(one, str) else (as_objective(one),)
+    for item in given:
+        expanded = objective_specs([item], None) if isinstance(item, str) else (as_objective(item),)
         for objective in expanded:
             name = objective if isinstance(objective, str) else spec_of(objective)
             if chosen.setdefault(name, objective) is not objective and not isinstance(objective, str):

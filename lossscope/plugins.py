@@ -73,39 +73,39 @@ TRAITS = {
     "embeddings": "needs_embeddings",
     "own_unit": "own_unit",
 }
-"""Former attribute of an objective -> field of its `traits`; a plug-in that defines one is told the line to type."""
+"""Former attribute of an objective -> field of its `traits`; an error names the line to type in a plug-in."""
 
 
 def require_current_names(kind: str, cls: type[Any], name: str) -> type[Any]:
     """Return a plug-in's class. Raises SpecError when it defines an attribute under its former name, or a trait."""
     options = {item.name for item in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else set()
-    own: dict[str, Any] = {}
+    stated: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
-        own |= {} if base.__module__.startswith("lossscope.") else vars(base)
-    for attribute in sorted(RENAMED.get(kind, {}).keys() & own.keys() - options):
+        stated |= {} if base.__module__.startswith("lossscope.") else vars(base)
+    for attribute in sorted(RENAMED.get(kind, {}).keys() & stated.keys() - options):
         raise SpecError(f"{name} must define {RENAMED[kind][attribute]}; it defines {attribute}, its former name")
     if kind == "objectives":
-        _require_traits(cls, own, options, name)
+        _require_traits(cls, stated, options, name)
     return cls
 
 
-def _require_traits(cls: type[Any], own: Mapping[str, Any], options: Set[str], name: str) -> None:
+def _require_traits(cls: type[Any], attributes: Mapping[str, Any], options: Set[str], name: str) -> None:
     """Raise SpecError with the line to type when an objective defines a trait outside of its `traits`.
 
     Args:
         cls: the class of the objective.
-        own: what it and its bases outside of lossscope define.
+        attributes: what it and its bases outside of lossscope define.
         options: its fields; one that has the name of a trait was read as the trait, so it is refused, too.
         name: of the plug-in, for the message.
     """
-    defined = own.keys() - options | {option for option in options if option in TRAITS.values()}
+    defined = attributes.keys() - options | {option for option in options if option in TRAITS.values()}
     former = [attribute for attribute in TRAITS if attribute in defined]
     if not former:
         return
     traits = getattr(cls, "traits", None)
     stated = dataclasses.fields(traits) if dataclasses.is_dataclass(traits) else ()
     values = {item.name: getattr(traits, item.name) for item in stated if getattr(traits, item.name) != item.default}
-    values |= {TRAITS[attribute]: ... if attribute in options else own[attribute] for attribute in former}
+    values |= {TRAITS[attribute]: ... if attribute in options else attributes[attribute] for attribute in former}
     written = {trait: _as_literal(value) for trait, value in values.items()}
     call = f"Traits({', '.join(f'{trait}={text}' for trait, text in written.items())})"
     line = f"a property `traits` that returns {call}" if "..." in written.values() else f"the line `traits = {call}`"
@@ -128,7 +128,7 @@ def require_members(kind: str, built: object, name: str) -> None:
         built: the object.
         name: of the plug-in, for the message.
     """
-    missing = [one for one in REQUIRED.get(kind, ()) if not hasattr(built, one)]
+    missing = [required for required in REQUIRED.get(kind, ()) if not hasattr(built, required)]
     if missing:
         singular = "data set" if kind == "datasets" else kind.removesuffix("s")
         raise SpecError(f"{name} is no {singular}: it must {BASES[kind]}; it lacks {', '.join(missing)}")

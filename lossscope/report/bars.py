@@ -46,8 +46,8 @@ class BarChart:
 
     @property
     def _values(self) -> list[float]:
-        own = [(bar.value, *bar.points, bar.low, bar.high) for bar in self._bars]
-        return [value for values in own for value in values if value is not None]
+        values = [(bar.value, *bar.points, bar.low, bar.high) for bar in self._bars]
+        return [value for values in values for value in values if value is not None]
 
     @property
     def ticks(self) -> list[float]:
@@ -57,7 +57,7 @@ class BarChart:
         power = 10.0 ** math.floor(math.log10(rough))
         step = next(factor * power for factor in _STEPS if factor * power >= rough * (1 - 1e-9))
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-        return [place * step for place in range(first, max(last, first + 1) + 1)]
+        return [number * step for number in range(first, max(last, first + 1) + 1)]
 
     def place(self, value: float) -> float:
         """Return the place of a value on the scale, in per cent of its width."""

@@ -139,8 +139,8 @@ def _provenance(results: Results) -> dict[str, str]:
     rows = results.rows
     counted = rows[rows["probe"] == "cocos"]
     batches = "; ".join(
-        f"{', '.join(map(str, own['objective_label'].unique()))}: {size:g}, sampling {sampling}"
-        for (size, sampling), own in counted.groupby(["batch_size", "sampling"], observed=True)
+        f"{', '.join(map(str, group['objective_label'].unique()))}: {size:g}, sampling {sampling}"
+        for (size, sampling), group in counted.groupby(["batch_size", "sampling"], observed=True)
     )
     seeds = ", ".join(str(seed) for seed in sorted(results.runs["seed"].unique()))
     spent = results.runs["seconds"].dropna().sum()

@@ -46,7 +46,9 @@ def html(
     tables: dict[str, PageTable] = {}
     for section in sections:
         notes.start(section.key)
-        of_section = {one.name: page_table(one.to_html(), notes, " ".join(one.meaning)) for one in section.tables}
+        of_section = {
+            table.name: page_table(table.to_html(), notes, " ".join(table.meaning)) for table in section.tables
+        }
         tables |= _distinct_titles(of_section)
     pictures = list(items_of(sections, Picture))
     sliders = {chart.name: chart.content() for chart in items_of(sections, SliderChart)}

@@ -78,8 +78,8 @@ def _label_cells(table: ElementTree.Element, headings: Sequence[tuple[str, str]]
 
 def _mark_published(table: ElementTree.Element, headings: Sequence[tuple[str, str]]) -> bool:
     """Mark the columns of published numbers, and rows that have no others; return whether there are any."""
-    places = {place for place, (_, column) in enumerate(headings) if column == _PUBLISHED}
-    if not places:
+    columns = {index for index, (_, column) in enumerate(headings) if column == _PUBLISHED}
+    if not columns:
         return False
     for cell in table.findall("./thead//th"):
         if _text(cell) == _PUBLISHED:
@@ -87,20 +87,22 @@ def _mark_published(table: ElementTree.Element, headings: Sequence[tuple[str, st
     _mark_groups(table, headings)
     for row in table.findall("./tbody/tr"):
         cells = list(row)
-        for place in places:
-            _add_class(cells[place], _PUBLISHED)
-        own = [cell for place, cell in enumerate(cells) if place not in places and "number" in cell.get("class", "")]
-        if all(_text(cell) == DASH for cell in own) and any(_text(cells[place]) != DASH for place in places):
+        for index in columns:
+            _add_class(cells[index], _PUBLISHED)
+        numbers = [
+            cell for index, cell in enumerate(cells) if index not in columns and "number" in cell.get("class", "")
+        ]
+        if all(_text(cell) == DASH for cell in numbers) and any(_text(cells[index]) != DASH for index in columns):
             _add_class(row, _PUBLISHED)
     return True
 
 
 def _mark_groups(table: ElementTree.Element, headings: Sequence[tuple[str, str]]) -> None:
     """Note on each heading of a group how many of its columns are ours, for when the others are hidden."""
-    places = iter(range(len(headings)))
+    indices = iter(range(len(headings)))
     for cell in _require(table.find("./thead/tr")):
         size = int(cell.get("colspan", "1"))
-        columns = [headings[next(places)][1] for _ in range(size)]
+        columns = [headings[next(indices)][1] for _ in range(size)]
         if cell.get("scope") == "colgroup":
             cell.set("data-own", str(sum(column != _PUBLISHED for column in columns)))
             cell.set("data-all", str(size))
@@ -109,7 +111,7 @@ def _mark_groups(table: ElementTree.Element, headings: Sequence[tuple[str, str]]
 def _move_notes(box: ElementTree.Element, table: ElementTree.Element, notes: Notes, elsewhere: str) -> None:
     """Take the footnotes from below the table, and let the marks of its cells refer to those of the page."""
     numbers: dict[str, int] = {}
-    for note in [one for one in box if one.get("class") == "note"]:
+    for note in [child for child in box if child.get("class") == "note"]:
         text = _text(note)
         if match := _LETTERED.fullmatch(text):
             numbers[match[1]] = notes.number(match[2])

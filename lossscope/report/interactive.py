@@ -123,8 +123,8 @@ class HeatmapChart:
     @property
     def panels(self) -> tuple[FieldPanel, FieldPanel]:
         """What the two fields side by side show first: the first loss, and the first other field than its."""
-        fields = [own.sort_values(["s_neg", "s_pos"])["w_neg"].to_numpy() for _, own in self._grids()]
-        others = (place for place, other in enumerate(fields) if not np.array_equal(other, fields[0], equal_nan=True))
+        fields = [group.sort_values(["s_neg", "s_pos"])["w_neg"].to_numpy() for _, group in self._grids()]
+        others = (index for index, other in enumerate(fields) if not np.array_equal(other, fields[0], equal_nan=True))
         other = next(others, None)
         return FieldPanel(0, "push"), FieldPanel(0, "pull") if other is None else FieldPanel(other, "push")
 

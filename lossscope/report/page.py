@@ -78,7 +78,7 @@ def _write(
         figure.set_layout_engine("none")  # laid out once, not for each file
         written.append(style.save(figure, out / "figures" / f"{picture.name}.png", alt=picture.alt))
         written.append(style.save(figure, out / "latex" / f"{picture.name}.pdf", alt=picture.alt))
-    drawn = {one.name: one.numbers for one in items_of(sections, Picture) if one.numbers is not None}
+    drawn = {item.name: item.numbers for item in items_of(sections, Picture) if item.numbers is not None}
     written += [_write_numbers(out, name, frame) for name, frame in {**numbers, **drawn}.items()]
     for table in items_of(sections, Table):
         written.append(_write_text(out / "csv" / f"{table.name}.csv", table.to_csv()))
@@ -104,12 +104,12 @@ def _index(
 ) -> str:
     """Return index.json: findings, sections, provenance and all files with their sums."""
     listed = [{"path": path.relative_to(out).as_posix(), "sha256": files.fingerprint(path)} for path in sorted(written)]
-    plots = {one.name: one.plot for one in items_of(sections, Picture) if one.numbers is not None}
+    plots = {picture.name: picture.plot for picture in items_of(sections, Picture) if picture.numbers is not None}
     parts = [{"title": section.title, "items": [item.name for item in section.all_items]} for section in sections]
     content = {
         "schema": SCHEMA,
         "title": title,
-        "findings": [{"text": one.text, "warning": one.warning} for one in answer.findings],
+        "findings": [{"text": finding.text, "warning": finding.warning} for finding in answer.findings],
         "sections": parts,
         "plots": plots,
         "provenance": dict(provenance),

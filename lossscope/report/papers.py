@@ -68,5 +68,5 @@ def _names(paper: str) -> list[str]:
 
 def _has_published(table: Table) -> bool:
     """Return whether a table has any published number, or no columns for them."""
-    places = [place for place, (_, column) in enumerate(table.columns) if column == "published"]
-    return not places or any(not row[place].missing for row in table.rows for place in places)
+    columns = [index for index, (_, column) in enumerate(table.columns) if column == "published"]
+    return not columns or any(not row[index].missing for row in table.rows for index in columns)

@@ -105,7 +105,7 @@ def read_results(records: Sequence[RunRecord], name: str = "", paper: str | None
         raise InputError(f"at least one run must be done; got {listed or 'no run'}. See `lossscope study status`")
     for record in done:
         frames_of(record.path)
-    require_distinct_seeds((f"{one.data}, {one.encoder}, {one.objective_label}", one.run, one.seed) for one in done)
+    require_distinct_seeds((f"{run.data}, {run.encoder}, {run.objective_label}", run.run, run.seed) for run in done)
     frames: dict[str, Any] = {kind: _concatenate(done, kind) for kind in FRAMES}
     _require_one_kind(frames["rows"])
     found = {record.run: read_findings(record.path) for record in done}
@@ -127,11 +127,11 @@ def _findings(documents: Mapping[str, Mapping[str, Any]]) -> list[dict[str, str]
     """Return a row for each finding of the doctor in a run, in its order."""
     rows = []
     for run, document in documents.items():
-        for one in document["findings"]:
-            advice = one["advice"][0] if one["advice"] else {}
-            texts = {name: show_text(str(one[name])) for name in ("severity", "id", "title")}
+        for finding in document["findings"]:
+            advice = finding["advice"][0] if finding["advice"] else {}
+            texts = {name: show_text(str(finding[name])) for name in ("severity", "id", "title")}
             rows.append({
-                "run": run, **texts, "explains": show_text(", ".join(map(str, one["explains"]))),
+                "run": run, **texts, "explains": show_text(", ".join(map(str, finding["explains"]))),
                 "advice": show_text(str(advice.get("text") or "")),
                 "command": show_text(str(advice.get("command") or "")),
             })  # fmt: skip
@@ -152,8 +152,8 @@ def _printable(record: RunRecord) -> RunRecord:
 def _require_one_kind(rows: pd.DataFrame) -> None:
     """Raise InputError where runs are of different sides: their directions and scores have no common table."""
     by_sides: dict[str, str] = {}
-    for run, own in rows.groupby("run", sort=False):
-        stated = list(own[SIDES].dropna().unique()) if SIDES in own else []
+    for run, group in rows.groupby("run", sort=False):
+        stated = list(group[SIDES].dropna().unique()) if SIDES in group else []
         by_sides.setdefault(str(stated[0]) if len(stated) else IMAGE_TEXT.text, str(run))
     if len(by_sides) > 1:
         got = " and ".join(f"{sides} of {run}" for sides, run in by_sides.items())

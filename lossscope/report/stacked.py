@@ -44,7 +44,7 @@ def panel_boxes(figure: Any) -> list[Box]:
         figure: of matplotlib, laid out.
     """
     panels = [_box(figure, axes.get_tightbbox()) for axes in figure.axes if axes.get_visible()]
-    if not any(_side_by_side(one, other) for one, other in itertools.combinations(panels, 2)):
+    if not any(_side_by_side(first, second) for first, second in itertools.combinations(panels, 2)):
         return []
     return panels
 
@@ -85,7 +85,7 @@ def _box(figure: Any, extent: Any) -> Box:
     return max(0.0, left), max(0.0, upper), min(1.0, right), min(1.0, lower)
 
 
-def _side_by_side(one: Box, other: Box) -> bool:
+def _side_by_side(first: Box, second: Box) -> bool:
     """Return whether two boxes share more than half of the height of the lower one."""
-    shared = min(one[3], other[3]) - max(one[1], other[1])
-    return shared > 0.5 * min(one[3] - one[1], other[3] - other[1])
+    shared = min(first[3], second[3]) - max(first[1], second[1])
+    return shared > 0.5 * min(first[3] - first[1], second[3] - second[1])

@@ -39,8 +39,8 @@ def batches_of(rows: pd.DataFrame) -> str:
     """Return `Batches: NT-Xent, Triplet 128 pairs; SmoothAP 32 images.`, as counts depend on the size of batches."""
     with_size = rows.dropna(subset=["batch_size"])
     each = [
-        f"{', '.join(map(str, own['objective_label'].unique()))} {size:g} {sampling}"
-        for (size, sampling), own in with_size.groupby(["batch_size", "sampling"], sort=False, observed=True)
+        f"{', '.join(map(str, group['objective_label'].unique()))} {size:g} {sampling}"
+        for (size, sampling), group in with_size.groupby(["batch_size", "sampling"], sort=False, observed=True)
     ]
     mixed = " Counts in different batches are over different numbers of candidates." if has_mixed_batches(rows) else ""
     return f"Batches: {'; '.join(each)}.{mixed}" if each else ""
@@ -57,7 +57,7 @@ def _require_alike(rows: pd.DataFrame) -> None:
         listed = "; ".join(f"{eps:g} ({rows.loc[rows['eps'] == eps, 'run'].iloc[0]}, ...)" for eps in thresholds)
         raise InputError(f"runs in one picture must be counted with one eps; got {listed}. Report them separately")
     for label, column in (("objective_label", "spec"), ("data", "data_fingerprint")):
-        for name, own in rows.groupby(label, sort=False, observed=True):
-            if column in own and own[column].nunique() > 1:
-                listed = ", ".join(map(str, own[column].unique()[:3]))
+        for name, group in rows.groupby(label, sort=False, observed=True):
+            if column in group and group[column].nunique() > 1:
+                listed = ", ".join(map(str, group[column].unique()[:3]))
                 raise InputError(f"{column} of {name!r} must be one; got {listed}. Give them different names")

@@ -20,9 +20,9 @@ def lines(rows: pd.DataFrame, along: str) -> tuple[tuple[float, ...], dict[str, 
     scale = np.sort(rows[along].unique())
     colours = style.colours(list(map(str, rows["objective_label"].unique())))
     panels: dict[str, tuple[Series, ...]] = {}
-    for panel, own in rows.groupby("panel", sort=False):
+    for panel, group in rows.groupby("panel", sort=False):
         series = []
-        for (label, direction), part in own.groupby(["objective_label", "direction"], sort=False, observed=True):
+        for (label, direction), part in group.groupby(["objective_label", "direction"], sort=False, observed=True):
             wide = part.pivot_table(index=along, columns="run", values="mean").reindex(scale)
             std = tuple(wide.std(axis=1)) if wide.shape[1] > 1 else None
             mean = tuple(wide.mean(axis=1))

@@ -34,10 +34,10 @@ def verdict_sentence(rows: pd.DataFrame, score: str = "rsum") -> str:
         return "One loss says nothing."
     parts = []
     for name in _MEANINGS:
-        own = rows[rows["verdict"] == name]
-        if len(own):
-            where = "" if len(own) == len(rows) else f" in {_settings(own)}"
-            parts.append(f"{_MEANINGS[name]}{where}{_taus(own, score)}")
+        judged = rows[rows["verdict"] == name]
+        if len(judged):
+            where = "" if len(judged) == len(rows) else f" in {_settings(judged)}"
+            parts.append(f"{_MEANINGS[name]}{where}{_taus(judged, score)}")
     return f"{_capital('; '.join(parts))}."
 
 

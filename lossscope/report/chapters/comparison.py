@@ -39,11 +39,11 @@ def build(data: ReportData) -> Sequence[Section]:
     if data.comparisons.empty:
         return []
     rows, items = data.comparisons, plural(data.sides.first)
-    own = score_comparisons(rows)
-    others = rows[~rows.index.isin(own.index)]
-    defined = own.dropna(subset=["difference", "ci_low", "ci_high"])
+    scored = score_comparisons(rows)
+    others = rows[~rows.index.isin(scored.index)]
+    defined = scored.dropna(subset=["difference", "ci_low", "ci_high"])
     charts = (_intervals(defined, panel_names(data.results.runs), data.score, items),) if len(defined) else ()
-    shown = (comparison.build(own),) if len(own) else ()
+    shown = (comparison.build(scored),) if len(scored) else ()
     more = (replace(comparison.build(others), name="comparison_recalls"),) if len(others) else ()
     text = (_TEXT if rows["n_seeds"].max() > 1 else _ONE_SEED).format(items=items)
     return [Section(TITLE, text, (*charts, *shown), more, _LOOK.format(items=items))]
@@ -53,10 +53,10 @@ def _intervals(rows: pd.DataFrame, names: Mapping[tuple[str, str], str], score: 
     """Return a mark with its interval for each system, a panel for each model and data set."""
     colours = style.colours(list(dict.fromkeys([*map(str, rows["system"]), *map(str, rows["baseline"])])))
     panels = {
-        f"{name}: difference to {own['baseline'].iloc[0]}": tuple(
-            _bar(row, colours, score) for row in own.sort_values("difference", ascending=False).to_dict("records")
+        f"{name}: difference to {group['baseline'].iloc[0]}": tuple(
+            _bar(row, colours, score) for row in group.sort_values("difference", ascending=False).to_dict("records")
         )
-        for name, own in rows.assign(panel=_panels(rows, names)).groupby("panel", sort=False)
+        for name, group in rows.assign(panel=_panels(rows, names)).groupby("panel", sort=False)
     }
     caption = _CAPTION.format(level=100 * rows["level"].iloc[0], score=score.name, items=items)
     return BarChart("comparison_intervals", caption, panels, f"difference of {score.name}", differences=True)

@@ -20,7 +20,7 @@ TITLE = "Which samples carry the gradient"
 _LOOK = "How many negatives, and how much of the weight they carry."
 _TEXT = "A candidate counts when the weight that the loss gives it, in the scale of the loss's own paper, is above eps."
 _RELEASED = """\
-Columns "released" repeat the counters of the COCOS paper's released code, of which two are wrong for caption queries;
+Columns "released" repeat the counters of the COCOS paper's released code; two of these are wrong for caption queries;
 "corrected" counts per query. The difference is in the counter, not in the model."""
 _MASS = (
     "Where the weight on the negatives of a query is: the share of it above eps, its total, and on how many negatives "
@@ -34,12 +34,14 @@ def build(data: ReportData) -> Sequence[Section]:
     items: list[Item] = list(build_paper_tables(data.results.paper, rows, data.tests, counts=True))
     items = items or list(_count_tables(rows))
     mass = _weight_mass(data)
-    for place, (name, own) in enumerate(mass.groupby("panel", sort=False), 1):
-        if own["mean"].isna().all():
+    for number, (name, group) in enumerate(mass.groupby("panel", sort=False), 1):
+        if group["mean"].isna().all():
             continue
-        figure = weight_mass.draw_many(own)
+        figure = weight_mass.draw_many(group)
         items.append(
-            Picture(f"weight_mass-{place}", named(name, mass, _MASS), weight_mass.alt(own), figure, "weight_mass", own)
+            Picture(
+                f"weight_mass-{number}", named(name, mass, _MASS), weight_mass.alt(group), figure, "weight_mass", group
+            )
         )
     shown, more = fold(items)
     other = is_other_data(rows) if data.results.paper else False
@@ -48,7 +50,7 @@ def build(data: ReportData) -> Sequence[Section]:
 
 
 def _count_tables(rows: pd.DataFrame) -> Iterator[Table]:
-    """Without a paper: the layout of the COCOS tables, for the losses that there are."""
+    """Return the tables of a report without a paper: the layout of the COCOS tables, for its losses."""
     for table in (cocos_triplet, cocos_softmax, cocos_smoothap):
         try:
             yield table.build(rows)

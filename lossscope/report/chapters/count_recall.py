@@ -88,11 +88,11 @@ def _numbers(counts: pd.DataFrame, data: ReportData) -> Table:
     """Return the means and deviations over seeds of the picture, and a note on runs that it cannot show."""
     score, rows = data.score, []
     defined = counts.dropna(subset=["count", score.name])
-    for (name, label, direction), own in defined.groupby(["panel", "label", "direction"], sort=False, observed=True):
-        count, values = own["count"], own[score.name]
-        several = len(own) > 1
+    for (name, label, direction), group in defined.groupby(["panel", "label", "direction"], sort=False, observed=True):
+        count, values = group["count"], group[score.name]
+        several = len(group) > 1
         rows.append((
-            Cell(text=str(name)), Cell(text=str(label)), Cell(text=str(direction)), Cell(mean=len(own), digits=0),
+            Cell(text=str(name)), Cell(text=str(label)), Cell(text=str(direction)), Cell(mean=len(group), digits=0),
             Cell(mean=count.mean(), std=count.std() if several else None, digits=2),
             Cell(mean=values.mean(), std=values.std() if several else None, digits=score.digits),
         ))  # fmt: skip

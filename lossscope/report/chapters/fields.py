@@ -44,10 +44,10 @@ def _coarse(fields: pd.DataFrame) -> pd.DataFrame:
     """
     points = 101 if fields["objective"].nunique() <= _FINE else 51
     parts = []
-    for _, own in fields.groupby("objective", sort=False, observed=True):
-        steps = sorted(own["s_pos"].unique())
-        every = max(1, (len(steps) - 1) // (points - 1))
-        parts.append(own[own["s_pos"].isin(steps[::every]) & own["s_neg"].isin(steps[every // 2 :: every])])
+    for _, group in fields.groupby("objective", sort=False, observed=True):
+        steps = sorted(group["s_pos"].unique())
+        stride = max(1, (len(steps) - 1) // (points - 1))
+        parts.append(group[group["s_pos"].isin(steps[::stride]) & group["s_neg"].isin(steps[stride // 2 :: stride])])
     return pd.concat(parts, ignore_index=True)
 
 
@@ -60,7 +60,7 @@ def _clouds(data: ReportData) -> dict[str, pd.DataFrame]:
     rows = rows[rows["seed"] == rows["seed"].min()]
     labelled = rows.assign(cloud=rows["objective_label"].astype(str) + ", " + panel(rows))
     clouds = {}
-    for name, own in labelled.groupby("cloud", sort=False):
-        sample = own.iloc[:: max(1, len(own) // _QUERIES)]
+    for name, group in labelled.groupby("cloud", sort=False):
+        sample = group.iloc[:: max(1, len(group) // _QUERIES)]
         clouds[str(name)] = pd.DataFrame({"s_pos": sample["positive"], "s_neg": sample["hardest"]})
     return clouds

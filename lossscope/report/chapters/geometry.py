@@ -40,11 +40,11 @@ def build(data: ReportData) -> Sequence[Section]:
     norms = queries[queries["probe"] == "tangent"] if "probe" in queries else pd.DataFrame()
     if "tangent" in norms and norms["tangent"].notna().any():
         norms = norms.assign(panel=panel(norms))
-        for place, (name, own) in enumerate(norms.groupby("panel", sort=False), 1):
-            frame = pd.DataFrame({"label": own["objective_label"], "value": own["tangent"]}).dropna()
+        for number, (name, group) in enumerate(norms.groupby("panel", sort=False), 1):
+            frame = pd.DataFrame({"label": group["objective_label"], "value": group["tangent"]}).dropna()
             caption = named(name, norms, "Norm of the tangential gradient of a query, both directions, all seeds.")
             figure = tangent.draw_many(frame)
-            items.append(Picture(f"tangent-{place}", caption, tangent.alt(frame), figure, "tangent", frame))
+            items.append(Picture(f"tangent-{number}", caption, tangent.alt(frame), figure, "tangent", frame))
     items += _hubs(data)
     rows = data.results.rows
     rows = rows[rows["probe"] == "similarity"]
@@ -60,8 +60,8 @@ def _hubs(data: ReportData) -> list[Item]:
     first = data.sides.labels[0]
     query, candidate = data.sides.query(first), data.sides.candidate(first)
     rows, items = rows[rows["direction"] == first].assign(panel=panel), list[Item]()
-    for place, (name, own) in enumerate(rows.groupby("panel", sort=False), 1):
-        frame = own[own["seed"] == own["seed"].min()].assign(label=own["objective_label"])
+    for number, (name, group) in enumerate(rows.groupby("panel", sort=False), 1):
+        frame = group[group["seed"] == group["seed"].min()].assign(label=group["objective_label"])
         pairs = " or ".join(f"{size:g}" for size in frame["batch_size"].unique())
         text = (
             f"How often {with_article(candidate)} is the hardest negative of {with_article(query)} in batches of "
@@ -70,7 +70,7 @@ def _hubs(data: ReportData) -> list[Item]:
         )
         caption, figure = named(name, rows, text), hubness.draw(frame).figure
         numbers = frame[list(hubness.COLUMNS)]
-        items.append(Picture(f"hubness-{place}", caption, hubness.alt(frame), figure, "hubness", numbers))
+        items.append(Picture(f"hubness-{number}", caption, hubness.alt(frame), figure, "hubness", numbers))
     return items
 
 
@@ -83,9 +83,9 @@ def _table(data: ReportData) -> Table | None:
     lines = []
     rows = rows.assign(panel=panel(rows))
     keys = ["panel", "objective_label", "direction"]
-    for (name, label, direction), own in rows.groupby(keys, sort=False, observed=True):
+    for (name, label, direction), group in rows.groupby(keys, sort=False, observed=True):
         labels = [Cell(text=str(text)) for text in (name, label, direction)]
-        numbers = [_cell(own[own["statistic"] == statistic], _STATISTICS[statistic]) for statistic in names]
+        numbers = [_cell(group[group["statistic"] == statistic], _STATISTICS[statistic]) for statistic in names]
         lines.append((*labels, *numbers))
     columns = tuple(("", name) for name in ("models", "loss", "direction", *names))
     caption = (

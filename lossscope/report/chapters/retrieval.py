@@ -42,8 +42,8 @@ def _bars(recall: pd.DataFrame, score: Score) -> tuple[BarChart, ...]:
         return ()
     colours = style.colours(list(map(str, rows["objective_label"].unique())))
     panels = {
-        str(name): tuple(_bar(str(label), system, colours, score) for label, system in _best_first(own))
-        for name, own in rows.assign(panel=panel(rows)).groupby("panel", sort=False)
+        str(name): tuple(_bar(str(label), system, colours, score) for label, system in _best_first(group))
+        for name, group in rows.assign(panel=panel(rows)).groupby("panel", sort=False)
     }
     several = f" Circles are single runs. {over_seeds(rows, 'Bars and lines: mean')}" if has_seeds(rows) else ""
     meaning = f"rsum, {score.meaning}" if score.name == "rsum" else score.meaning
@@ -60,7 +60,7 @@ def _bar(label: str, rows: pd.DataFrame, colours: dict[str, str], score: Score) 
 
 
 def _best_first(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    systems = [(str(label), own) for label, own in rows.groupby("objective_label", sort=False, observed=True)]
+    systems = [(str(label), group) for label, group in rows.groupby("objective_label", sort=False, observed=True)]
     return sorted(systems, key=lambda system: -system[1]["mean"].mean())
 
 
@@ -79,8 +79,8 @@ def _missing_seeds(rows: pd.DataFrame) -> list[str]:
     notes = []
     for _, of_data in rows.groupby("data", sort=False, observed=True):
         seeds = set(of_data["seed"].dropna())
-        for system, own in of_data.groupby(list(_SYSTEM), sort=False, observed=True):
-            missing = ", ".join(f"{seed:g}" for seed in sorted(seeds - set(own["seed"])))
+        for system, group in of_data.groupby(list(_SYSTEM), sort=False, observed=True):
+            missing = ", ".join(f"{seed:g}" for seed in sorted(seeds - set(group["seed"])))
             if missing:
-                notes.append(f"seed {missing} of {', '.join(map(str, system))} missing: n = {own['run'].nunique()}.")
+                notes.append(f"seed {missing} of {', '.join(map(str, system))} missing: n = {group['run'].nunique()}.")
     return notes

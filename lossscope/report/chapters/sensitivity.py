@@ -27,16 +27,16 @@ def build(data: ReportData) -> Sequence[Section]:
     rows, score = score_rows(data.results.rows), data.score.name
     rows = rows.assign(panel=panel(rows), score=rows["mean"], name=rows["spec"].map(lambda spec: Spec.parse(spec).name))
     items = []
-    for place, ((model, name), own) in enumerate(rows.groupby(["panel", "name"], sort=False), 1):
-        varied = pd.DataFrame(_varied_rows(own)).rename(columns={"score": score})
+    for number, ((model, name), group) in enumerate(rows.groupby(["panel", "name"], sort=False), 1):
+        varied = pd.DataFrame(_varied_rows(group)).rename(columns={"score": score})
         if varied.empty:
             continue
         others = rows[(rows["panel"] == model) & (rows["name"] != name)]
         reference = pd.DataFrame({"label": others["objective_label"], score: others["score"]}) if len(others) else None
         figure = sensitivity.draw_many(varied, reference)
-        caption = f"{name}, {model}. {_CAPTION.format(score=score)} {over_seeds(own, 'Marks and bars: mean')}"
+        caption = f"{name}, {model}. {_CAPTION.format(score=score)} {over_seeds(group, 'Marks and bars: mean')}"
         items.append(
-            Picture(f"sensitivity-{place}", caption, sensitivity.alt(varied, reference), figure, "sensitivity", varied)
+            Picture(f"sensitivity-{number}", caption, sensitivity.alt(varied, reference), figure, "sensitivity", varied)
         )
     return [Section("How much a hyper-parameter matters", _TEXT, *fold(items))] if items else []
 

@@ -33,11 +33,11 @@ def build(data: ReportData) -> Sequence[Section]:
     keys = ["panel", "value", "direction", "statistic"]
     averaged = rows.reindex(columns=[*keys, "mean", "std", "n", "n_spread"]).groupby(keys, sort=False, observed=True)
     mean = averaged.agg({"mean": "mean", "std": "mean", "n": "min", "n_spread": "min"}).reset_index()
-    for place, (name, own) in enumerate(mean.groupby("panel", sort=False), 1):
+    for number, (name, group) in enumerate(mean.groupby("panel", sort=False), 1):
         listed = ", ".join(f"{k}, {v}" for k, v in _STATISTICS.items())
         caption = named(name, mean, f"Mean over all runs: {listed}.")
-        figure = what_if.draw_many(own)
-        items.append(Picture(f"what_if-{place}", caption, what_if.alt(own), figure, "what_if", own))
+        figure = what_if.draw_many(group)
+        items.append(Picture(f"what_if-{number}", caption, what_if.alt(group), figure, "what_if", group))
     return [
         Section("Counts at other temperatures", _TEXT.format(loss=loss), *fold(items, shown=0 if len(effective) else 2))
     ]

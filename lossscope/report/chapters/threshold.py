@@ -33,14 +33,14 @@ def build(data: ReportData) -> Sequence[Section]:
     names = [data.sides.words(label) for label in data.sides.labels]
     lines_are = "" if len(names) < 2 else f"; solid {names[0]}, dashed {names[1]}"
     caption = _CAPTION.format(mean=", mean over seeds" if has_seeds(curves) else "", lines=lines_are)
-    for place, (name, own) in enumerate(curves.groupby("panel", sort=False), 1):
+    for number, (name, group) in enumerate(curves.groupby("panel", sort=False), 1):
         keys = ["objective_label", "direction", "eps"]
-        mean = own.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
+        mean = group.groupby(keys, sort=False, observed=True)["mean"].mean().reset_index()
         frame = mean.rename(columns={"objective_label": "objective"}).assign(source=str(name))
         figure = eps_curve.draw(frame, at=data.eps).figure
         items.append(
             Picture(
-                f"eps_curve-{place}",
+                f"eps_curve-{number}",
                 named(name, curves, caption),
                 eps_curve.alt(frame, data.eps),
                 figure,

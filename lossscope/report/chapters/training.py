@@ -35,22 +35,22 @@ def build(data: ReportData) -> Sequence[Section]:
         return []
     ends = _ends(data, epochs)
     items: list[Item] = [_table(ends, over_seeds(epochs), data.score)]
-    for place, (name, own) in enumerate(epochs.groupby("panel", sort=False), 1):
-        labelled = own.assign(label=own["objective_label"])
+    for number, (name, group) in enumerate(epochs.groupby("panel", sort=False), 1):
+        labelled = group.assign(label=group["objective_label"])
         text = f"Training loss and validation {data.score.name} against epochs, a line per run."
         caption = named(name, epochs, text)
         figure = training.draw_many(labelled)
         items.append(
-            Picture(f"training-{place}", caption, training.alt(labelled), figure, "training", _drawn(labelled))
+            Picture(f"training-{number}", caption, training.alt(labelled), figure, "training", _drawn(labelled))
         )
-        first = _first(own)
+        first = _first(group)
         text = f"Similarity of positives and hardest negatives, 10 to 90 % bands; seed {first['seed'].iloc[0]}."
         caption = named(name, epochs, text)
         figure = trajectory.draw_panels(first)
         items.append(
-            Picture(f"separation-{place}", caption, trajectory.alt(first), figure, "trajectory", _drawn(first))
+            Picture(f"separation-{number}", caption, trajectory.alt(first), figure, "trajectory", _drawn(first))
         )
-    text = "\n\n".join([_TEXT, *(_sentence(one, data.score) for one in _collapsed(ends))])
+    text = "\n\n".join([_TEXT, *(_sentence(collapse, data.score) for collapse in _collapsed(ends))])
     return [Section(TITLE, text, *fold(items), _LOOK)]
 
 
@@ -81,14 +81,14 @@ def collapses(data: ReportData) -> list[Collapse]:
 
 def _ends(data: ReportData, epochs: pd.DataFrame) -> pd.DataFrame:
     recipes, is_image_text = data.results.recipes, data.sides.is_image_text
-    ends = [_end(own, recipes[str(run)], is_image_text) for run, own in epochs.groupby("run", sort=False)]
+    ends = [_end(group, recipes[str(run)], is_image_text) for run, group in epochs.groupby("run", sort=False)]
     return pd.DataFrame(ends)
 
 
 def _first(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the runs of the smallest seed, each labelled by its loss."""
-    own: pd.DataFrame = rows[rows["seed"] == rows["seed"].min()]
-    return own.assign(run=own["objective_label"])
+    first: pd.DataFrame = rows[rows["seed"] == rows["seed"].min()]
+    return first.assign(run=first["objective_label"])
 
 
 def _end(rows: pd.DataFrame, recipe: Mapping[str, Any], is_image_text: bool) -> dict[str, Any]:
@@ -121,13 +121,13 @@ def _plateau(spec: str, recipe: Mapping[str, Any], is_image_text: bool) -> float
 
 def _table(ends: pd.DataFrame, deviation: str, score: Score) -> Table:
     rows = []
-    for (name, label), own in ends.groupby(["panel", "label"], sort=False):
-        numbers = (own["pos"], own["neg"], own["pos"] - own["neg"], own["score"], own["loss"])
+    for (name, label), group in ends.groupby(["panel", "label"], sort=False):
+        numbers = (group["pos"], group["neg"], group["pos"] - group["neg"], group["score"], group["loss"])
         digits = (3, 3, 3, score.digits, 2)
-        plateau = own["plateau"].dropna()
+        plateau = group["plateau"].dropna()
         rows.append((
-            Cell(text=str(name)), Cell(text=str(label)), Cell(mean=len(own), digits=0),
-            *(_cell(values, place) for values, place in zip(numbers, digits, strict=True)),
+            Cell(text=str(name)), Cell(text=str(label)), Cell(mean=len(group), digits=0),
+            *(_cell(values, decimals) for values, decimals in zip(numbers, digits, strict=True)),
             Cell(mean=plateau.iloc[0], digits=1) if len(plateau) else Cell(),
         ))  # fmt: skip
     similarities = ("positive", "hardest negative", "difference")
@@ -148,17 +148,18 @@ def _cell(values: pd.Series[float], digits: int) -> Cell:
 
 def _collapsed(ends: pd.DataFrame) -> list[Collapse]:
     found = []
-    for (name, label), own in ends.groupby(["panel", "label"], sort=False):
-        loss, plateau = float(own["loss"].median()), float(own["plateau"].median())
+    for (name, label), group in ends.groupby(["panel", "label"], sort=False):
+        loss, plateau = float(group["loss"].median()), float(group["plateau"].median())
         if abs(loss - plateau) <= _NEAR * plateau:
-            means = (float(own[column].mean()) for column in ("pos", "neg", "score"))
+            means = (float(group[column].mean()) for column in ("pos", "neg", "score"))
             found.append(Collapse(str(label), str(name), loss, plateau, *means))
     return found
 
 
-def _sentence(one: Collapse, score: Score) -> str:
+def _sentence(collapse: Collapse, score: Score) -> str:
+    ends = f"Positives ended at {collapse.positive:.3f} and hardest negatives at {collapse.negative:.3f}"
     return (
-        f"{one.label} on {one.setting} ended at its plateau: in the last epoch its median loss was {one.loss:.1f}, and "
-        f"{one.plateau:.1f} is the loss when every similarity is equal. Positives ended at {one.positive:.3f} and "
-        f"hardest negatives at {one.negative:.3f}, with {score.text(one.score)}."
+        f"{collapse.label} on {collapse.setting} ended at its plateau: in the last epoch its median loss was "
+        f"{collapse.loss:.1f}, and {collapse.plateau:.1f} is the loss when every similarity is equal. {ends}, with "
+        f"{score.text(collapse.score)}."
     )

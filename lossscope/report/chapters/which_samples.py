@@ -30,8 +30,10 @@ def build(data: ReportData) -> Sequence[Section]:
         return []
     systems = rows.groupby(["data", "encoder", "objective_label"], sort=False, observed=True)
     tables = [
-        _table(f"which_samples-{number}", own[own["run"] == own.sort_values("seed", kind="stable")["run"].iloc[0]])
-        for number, (_, own) in enumerate(systems, 1)
+        _table(
+            f"which_samples-{number}", group[group["run"] == group.sort_values("seed", kind="stable")["run"].iloc[0]]
+        )
+        for number, (_, group) in enumerate(systems, 1)
     ]
     return [Section(TITLE, _TEXT, tuple(tables))]
 

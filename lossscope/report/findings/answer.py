@@ -13,7 +13,7 @@ from .headline import headline
 from .ill_runs import ill_runs
 
 _QUESTIONS = (best_loss, gradient_share, fewer_better, doubts)
-_FIGURES = ("count_recall", "retrieval_bars", "weight_mass-1", "training-1")  # the first that there is stands beside
+_FIGURES = ("count_recall", "retrieval_bars", "weight_mass-1", "training-1")  # the first of a report stands beside
 
 
 def answer(data: ReportData, sections: Sequence[Section]) -> Answer:

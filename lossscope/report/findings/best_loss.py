@@ -26,14 +26,14 @@ def build(data: ReportData) -> Iterator[Finding]:
     """Yield a sentence on each pair of data and model, or on all of them where they are many."""
     means = scores(data)
     defined = means.dropna(subset=["mean"])
-    settings = [own for _, own in defined.groupby(["data", "encoder"], sort=False, observed=True)]
-    compared = [own for own in settings if len(own) > 1]
+    settings = [systems for _, systems in defined.groupby(["data", "encoder"], sort=False, observed=True)]
+    compared = [systems for systems in settings if len(systems) > 1]
     if len(compared) > _EACH:
         yield Finding(_tally(compared, data), comparison.TITLE)
         return
-    for own in settings:
-        chapter = comparison.TITLE if len(own) > 1 and len(data.comparisons) else retrieval.TITLE
-        yield Finding(_contest(own, defined, data) if len(own) > 1 else _alone(own, defined, data), chapter)
+    for systems in settings:
+        chapter = comparison.TITLE if len(systems) > 1 and len(data.comparisons) else retrieval.TITLE
+        yield Finding(_contest(systems, defined, data) if len(systems) > 1 else _alone(systems, defined, data), chapter)
 
 
 def scores(data: ReportData) -> pd.DataFrame:
@@ -41,8 +41,8 @@ def scores(data: ReportData) -> pd.DataFrame:
 
     `name` is what sentences call a system: its label, and that it was trained in its warm-up alone.
     """
-    own = score_rows(data.results.rows)
-    grouped = own.groupby(_SYSTEM, sort=False, observed=True)["mean"]
+    scored = score_rows(data.results.rows)
+    grouped = scored.groupby(_SYSTEM, sort=False, observed=True)["mean"]
     means = grouped.agg(mean="mean", runs="count").reset_index()
     other = warmup_alone(data.results.epochs)
     names = [
@@ -52,18 +52,18 @@ def scores(data: ReportData) -> pd.DataFrame:
     return means.assign(name=names)
 
 
-def _contest(own: pd.DataFrame, every: pd.DataFrame, data: ReportData) -> str:
+def _contest(systems: pd.DataFrame, all_systems: pd.DataFrame, data: ReportData) -> str:
     """Return which system of a setting is best, and whether the others differ from it."""
-    own = own.sort_values("mean", ascending=False, kind="stable")
-    first, score = own.iloc[0], data.score
-    tests = _against(data.comparisons, own)
+    systems = systems.sort_values("mean", ascending=False, kind="stable")
+    first, score = systems.iloc[0], data.score
+    tests = _against(data.comparisons, systems)
     equal = 0.5 * 10**-score.digits  # differences below it print as 0
     as_good = [] if tests.empty else list(tests.loc[tests["lead"].abs() < equal, "name"])
-    where = setting(first["data"], first["encoder"], every)
+    where = setting(first["data"], first["encoder"], all_systems)
     retrieve = "retrieves" if not as_good else "retrieve"
     text = f"{join([first['name'], *as_good])} {retrieve} best on {where}: {score.text(first['mean'])}."
     if tests.empty:
-        return f"{text} {own['name'].iloc[1]} follows with {score.number(own['mean'].iloc[1])}; not tested."
+        return f"{text} {systems['name'].iloc[1]} follows with {score.number(systems['mean'].iloc[1])}; not tested."
     others = tests[~tests["name"].isin(as_good)]
     near = others[~(others["p_images_holm"] <= LEVEL)]
     behind = others[others["p_images_holm"] <= LEVEL]
@@ -99,20 +99,20 @@ def _are(rows: pd.DataFrame) -> str:
     return "is" if len(rows) == 1 else "are"
 
 
-def _against(comparisons: pd.DataFrame, own: pd.DataFrame) -> pd.DataFrame:
+def _against(comparisons: pd.DataFrame, ranked: pd.DataFrame) -> pd.DataFrame:
     """Return the tests of the score against the best of a setting, the nearest first, as lead of the best.
 
     Args:
         comparisons: of the report.
-        own: systems of the setting, the best first.
+        ranked: systems of the setting, the best first.
     """
     if comparisons.empty:
         return comparisons
-    first = own.iloc[0]
+    first = ranked.iloc[0]
     same = (comparisons["data"] == first["data"]) & (comparisons["encoder"] == first["encoder"])
     rows = score_comparisons(comparisons[same])
     rows = rows[(rows["baseline"] == first["objective_label"]) & rows["difference"].notna()]
-    systems = own.set_index("objective_label")
+    systems = ranked.set_index("objective_label")
     names = rows["system"].map(systems["name"]).fillna(rows["system"])
     runs = rows["system"].map(systems["runs"]).fillna(1).clip(lower=first["runs"])
     lead = {"name": names, "lead": -rows["difference"], "low": -rows["ci_high"], "high": -rows["ci_low"], "runs": runs}
@@ -139,10 +139,10 @@ def _signed(value: float, score: Score) -> str:
     return score.number(round(value, score.digits) + 0.0).replace("-", "−")
 
 
-def _alone(own: pd.DataFrame, every: pd.DataFrame, data: ReportData) -> str:
+def _alone(systems: pd.DataFrame, all_systems: pd.DataFrame, data: ReportData) -> str:
     """Return what the only system of a setting reaches."""
-    row = own.iloc[0]
-    where, rows = setting(row["data"], row["encoder"], every), data.results.rows
+    row = systems.iloc[0]
+    where, rows = setting(row["data"], row["encoder"], all_systems), data.results.rows
     mine = (rows["data"] == row["data"]) & (rows["encoder"] == row["encoder"]) & (rows["probe"] == "recall")
     top = rows[mine & (rows["statistic"] == "R@1")].groupby("direction", observed=True)["mean"].mean()
     recall = ""
@@ -165,11 +165,11 @@ def _ambiguity(name: str, data: ReportData) -> str:
 
 def _tally(settings: list[pd.DataFrame], data: ReportData) -> str:
     """Return how often each loss is best, and how often beyond chance."""
-    ordered = [own.sort_values("mean", ascending=False, kind="stable") for own in settings]
-    wins = pd.Series([own["name"].iloc[0] for own in ordered]).value_counts()
+    ordered = [systems.sort_values("mean", ascending=False, kind="stable") for systems in settings]
+    wins = pd.Series([systems["name"].iloc[0] for systems in ordered]).value_counts()
     clear = 0
-    for own in ordered:
-        tests = _against(data.comparisons, own)
+    for systems in ordered:
+        tests = _against(data.comparisons, systems)
         clear += bool(len(tests) == len(tests[tests["p_images_holm"] <= LEVEL]) > 0)
     each = join(f"{name} in {count}" for name, count in wins.items())
     return (

@@ -74,16 +74,16 @@ def _best_in_warmup(epochs: pd.DataFrame) -> Iterator[str]:
         yield f"{loss} on {where}: every epoch is of the warm-up, in which {other} trains. No number is one of {loss}."
     score = score_of(epochs.columns).name
     after = epochs[(epochs["split"] == "val") & (epochs["epoch"] > 0)].dropna(subset=[score])
-    trained = after[after.groupby("run", sort=False)["warmup"].transform(lambda own: own.isna().any())]
+    trained = after[after.groupby("run", sort=False)["warmup"].transform(lambda values: values.isna().any())]
     if trained.empty:
         return
     best = trained.loc[trained.groupby("run", sort=False)[score].idxmax()]
     early = best[best["warmup"].notna()]
-    for label, own in early.groupby("objective_label", sort=False, observed=True):
-        of = int(((best["objective_label"] == label) & best["data"].isin(own["data"])).sum())
-        other = join(own["warmup"].unique())
-        which = f" of {len(own)} of its {of} runs" if of > 1 else ""
-        names = own["data"].unique()
+    for label, group in early.groupby("objective_label", sort=False, observed=True):
+        of = int(((best["objective_label"] == label) & best["data"].isin(group["data"])).sum())
+        other = join(group["warmup"].unique())
+        which = f" of {len(group)} of its {of} runs" if of > 1 else ""
+        names = group["data"].unique()
         where = f" on {join(names)}" if best["data"].nunique() > len(names) else ""
         yield (
             f"{label}{where}: validation {score}{which} is highest within the warm-up, in which {other} trains. "
@@ -94,10 +94,14 @@ def _best_in_warmup(epochs: pd.DataFrame) -> Iterator[str]:
 def _collapsed(data: ReportData) -> Iterator[str]:
     """Yield a sentence on each loss that ended at its plateau."""
     found = training.collapses(data)
-    for label in dict.fromkeys(one.label for one in found):
-        own = [one for one in found if one.label == label]
-        where = own[0].setting if len(own) == 1 else f"{len(own)} settings ({'; '.join(one.setting for one in own)})"
-        numbers = f" ({own[0].loss:.1f}, and {own[0].plateau:.1f} there)" if len(own) == 1 else ""
+    for label in dict.fromkeys(collapse.label for collapse in found):
+        same = [collapse for collapse in found if collapse.label == label]
+        where = (
+            same[0].setting
+            if len(same) == 1
+            else f"{len(same)} settings ({'; '.join(collapse.setting for collapse in same)})"
+        )
+        numbers = f" ({same[0].loss:.1f}, and {same[0].plateau:.1f} there)" if len(same) == 1 else ""
         yield f"{label} collapsed on {where}: its loss ended where every similarity is equal{numbers}."
 
 

@@ -28,7 +28,7 @@ class Share:
     negatives: str  # of a query: `63`, `at most 63` where a batch is short; empty where the batches do not tell
     weight: float | None  # share of the weight on negatives that is above eps
     idle: float | None  # share of queries without a negative above eps
-    queries: str  # of which `idle` is a share: `queries`, or `image queries` where batches are of images
+    queries: str  # whose share is `idle`: `queries`, or `image queries` where batches are of images
 
 
 def build(data: ReportData) -> Iterator[Finding]:
@@ -55,18 +55,18 @@ def shares_of_largest_setting(data: ReportData) -> tuple[str, str, list[Share]]:
 def sentence(shares: list[Share], eps: float, where: str = "") -> str:
     """Return `On average 11.5 of 127 negatives ...`: one loss in full, several one after another."""
     if len(shares) == 1:
-        one = shares[0]
-        carry = "" if one.weight is None else f" and carry {_weight(one.weight)}"
-        idle = "" if one.idle is None else f"; {_idle(one)}"
-        return f"{one.label}{where}: on average {_counted(one)} have a weight above {eps:g}{carry}{idle}."
+        single = shares[0]
+        carry = "" if single.weight is None else f" and carry {_weight(single.weight)}"
+        idle = "" if single.idle is None else f"; {_idle(single)}"
+        return f"{single.label}{where}: on average {_counted(single)} have a weight above {eps:g}{carry}{idle}."
     each = []
-    for one in sorted(shares, key=lambda share: share.count):
-        details = [_weight(one.weight) if one.weight is not None else "", _idle(one, short=True)]
+    for single in sorted(shares, key=lambda share: share.count):
+        details = [_weight(single.weight) if single.weight is not None else "", _idle(single, short=True)]
         listed = ", ".join(part for part in details if part)
-        unit = "" if one.samples == _NEGATIVES else f" {one.samples}"
-        each.append(f"{one.label} {number(one.count)}{unit}{f' ({listed})' if listed else ''}")
-    sizes = {one.negatives for one in shares}
-    samples = "Negatives of a query" if all(one.samples == _NEGATIVES for one in shares) else "Samples of a query"
+        unit = "" if single.samples == _NEGATIVES else f" {single.samples}"
+        each.append(f"{single.label} {number(single.count)}{unit}{f' ({listed})' if listed else ''}")
+    sizes = {share.negatives for share in shares}
+    samples = "Negatives of a query" if all(share.samples == _NEGATIVES for share in shares) else "Samples of a query"
     of = f" of {sizes.pop()}" if len(sizes) == 1 and "" not in sizes else ""
     return f"{samples} that carry the gradient{where}, on average{of}, by a weight above {eps:g}: {join(each)}."
 
@@ -78,8 +78,8 @@ def _shares(data: ReportData, name: str, encoder: str) -> list[Share]:
     smallest = rows["eps"].isna() | (rows["eps"] == rows["eps"].min())
     return [
         share
-        for label, own in rows[smallest].groupby("objective_label", sort=False, observed=True)
-        if (share := _share(str(label), own)) is not None
+        for label, group in rows[smallest].groupby("objective_label", sort=False, observed=True)
+        if (share := _share(str(label), group)) is not None
     ]
 
 
@@ -124,19 +124,19 @@ def _idle_share(rows: pd.DataFrame) -> float | None:
     return float(shares.mean()) if len(shares) else None
 
 
-def _counted(one: Share) -> str:
+def _counted(share: Share) -> str:
     """Return `11.5 of 127 negatives of a query`."""
-    of = f" of {one.negatives}" if one.negatives and one.samples == _NEGATIVES else ""
-    return f"{number(one.count)}{of} {one.samples}"
+    of = f" of {share.negatives}" if share.negatives and share.samples == _NEGATIVES else ""
+    return f"{number(share.count)}{of} {share.samples}"
 
 
 def _weight(share: float) -> str:
     return "all of the push" if share >= _ALL else f"{per_cent(share)} of the push"
 
 
-def _idle(one: Share, short: bool = False) -> str:
-    if one.idle is None:
+def _idle(share: Share, short: bool = False) -> str:
+    if share.idle is None:
         return ""
-    if one.idle <= _NONE:
-        return f"no {one.queries.removesuffix('ies')}y idle" if short else f"none of the {one.queries} is idle"
-    return f"{per_cent(one.idle)} of {'' if short else 'the '}{one.queries} {'' if short else 'are '}idle"
+    if share.idle <= _NONE:
+        return f"no {share.queries.removesuffix('ies')}y idle" if short else f"none of the {share.queries} is idle"
+    return f"{per_cent(share.idle)} of {'' if short else 'the '}{share.queries} {'' if short else 'are '}idle"

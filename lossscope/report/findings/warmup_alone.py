@@ -17,4 +17,4 @@ def warmup_alone(epochs: pd.DataFrame) -> dict[Key, str]:
         return {}
     trained = epochs[epochs["epoch"] > 0]
     grouped = trained.groupby(["data", "encoder", "objective_label"], sort=False, observed=True)["warmup"]
-    return {key: str(own.iloc[0]) for key, own in grouped if own.notna().all()}  # type: ignore[misc]
+    return {key: str(group.iloc[0]) for key, group in grouped if group.notna().all()}  # type: ignore[misc]
