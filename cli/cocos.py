@@ -97,15 +97,17 @@ def cocos(counting: Counting, options: SweepArguments) -> None:
 
 def _warn_of_eps(specs: Iterable[str], counting: Counting) -> None:
     """Warn where eps is so large that nothing can count."""
-    from lossscope.objectives.counting.units import largest_weight
+    from lossscope.objectives.counting.units import answer_unit, largest_weight
     from lossscope.registry import build
 
-    for spec in specs:
-        largest = largest_weight(build("objectives", spec), counting.unit)
+    objectives = {spec: build("objectives", spec) for spec in specs}
+    unit = counting.unit or answer_unit(objectives.values())
+    for spec, objective in objectives.items():
+        largest = largest_weight(objective, unit)
         above = [f"{eps:g}" for eps in counting.eps if largest is not None and eps >= largest]
         if above:
             message(
-                f"Warning: no weight of {spec} exceeds {largest:.3g} in the unit {counting.unit}, so every count is 0 "
+                f"Warning: no weight of {spec} exceeds {largest:.3g} in the unit {unit}, so every count is 0 "
                 f"at --eps {' and '.join(above)}. The usual eps is 0.01."
             )
 

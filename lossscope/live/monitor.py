@@ -375,8 +375,8 @@ class LossScope:
         >>> import torch
         >>> scope = LossScope("triplet", keep_batch=True)
         >>> row = scope.watch(torch.tensor([[0.5, 0.4], [0.1, 0.9]]), ids=["first", "second"])
-        >>> scope.heaviest(1)[["direction", "list", "query_id", "candidate", "weight"]].iloc[0].tolist()
-        ['i2t', 'most', 'first', 1, 2.0]
+        >>> print(*scope.heaviest(1)[["direction", "list", "query_id", "candidate", "weight"]].iloc[0])
+        i2t most first 1 2.0
 
         Args:
             number: of queries of each list.

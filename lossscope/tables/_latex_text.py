@@ -50,8 +50,8 @@ _BREAK = r"\allowbreak{}"
 def without_commands(text: str) -> str:
     """Return a text without the sentences that name a command of the shell, which a paper does not want.
 
-    >>> without_commands("rsum is a sum. `lossscope eval --format csv` also gives MRR. n = 5.")
-    'rsum is a sum. n = 5.'
+    >>> without_commands("rsum is a sum. `lossscope eval --format csv` also gives MRR. Recalls are in per cent.")
+    'rsum is a sum. Recalls are in per cent.'
     """
     sentences = re.split(r"(?<=[.!?])\s+(?=[A-Z`])", text)
     return " ".join(sentence for sentence in sentences if "`lossscope " not in sentence)

@@ -396,7 +396,7 @@ def test_pairs_that_are_ranked_only_have_no_probability_on_the_page(browser: Any
     assert opened.text("probability") == "the text of a positive"
     opened.press("n")
     assert opened.text("place") == "Pair 2 of 2" and opened.text("probability") == ""
-    assert opened.page.locator("#list .number").all_inner_texts() == ["1", "1.00", "2", ""]
+    assert opened.page.locator("#list .number").all_inner_texts() == ["1", "copy", "2", ""]
     assert opened.messages == []
     opened.context.close()
 

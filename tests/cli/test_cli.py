@@ -296,10 +296,13 @@ def test_tensorboard_events_are_written_beside_the_run(tmp_path: Path) -> None:
 def test_an_eps_that_no_weight_exceeds_is_a_warning(dump: Path) -> None:
     """`--eps 2` counted nothing of a loss of shares, without a word."""
     line = ("cocos", dump, "--objective", "ntxent:tau=0.1", "--objective", "npair:scale=20", "--objective", "triplet")
-    warned = lossscope(*line, "--eps", "2", "--eps", "0.01", "--eps", "1", "--quiet", columns=400)
+    warned = lossscope(*line, "--unit", "paper", "--eps", "2", "--eps", "0.01", "--eps", "1", "--quiet", columns=400)
     assert warned.exit_code == 0
     assert warned.stderr == (
         "Warning: no weight of ntxent:tau=0.1 exceeds 1 in the unit paper, so every count is 0 at --eps 2 and 1. The "
         "usual eps is 0.01.\n"
     )
+    of_both = lossscope(*line, "--eps", "2", "--quiet", columns=400).stderr
+    assert [f"no weight of {name}" in of_both for name in ("ntxent:tau=0.1", "npair:scale=20", "triplet")] == [1, 1, 0]
+    assert of_both.count("in the unit relative, so every count is 0 at --eps 2.") == 2
     assert lossscope(*line, "--eps", "0.9", "--quiet").stderr == ""

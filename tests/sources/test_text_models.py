@@ -282,7 +282,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
             {k: v * float("nan") for k, v in load_file(f / "model.safetensors").items()},
             f / "model.safetensors", {"format": "pt"},
         ),
-        "vectors of queries of .* must be finite; row 0 is not",
+        "query vectors of .* must be finite; row 0 is not",
     ),
 }  # fmt: skip
 

@@ -106,7 +106,7 @@ def test_a_table_states_it_where_nothing_was_found() -> None:
     assert (shown["images MDD"], shown["seeds MDD"]) == (rows["mdd_images"], rows["mdd_seeds"])
     text = " ".join(table.to_text().split())
     assert "MDD, where p is above 0.05: minimum detectable difference" in text
-    assert "with probability 0.8 at level 0.05, by the spread of the paired differences and not by their mean" in text
+    assert "with probability 0.8 at level 0.05; it follows from the spread of the paired differences" in text
     assert "0.52 to 6.28 times with 3." in text
 
 
@@ -120,8 +120,8 @@ def test_a_table_of_what_was_found_has_none() -> None:
 def test_a_table_says_where_the_resamples_are_too_few() -> None:
     near = pd.concat([runs(name, images=60) for name in "adg"], ignore_index=True)
     text = " ".join(table_of(near, resamples=99).to_text().split())
-    assert "/ 3, by the spread" in text
-    assert "Over images there is none where the resamples are too few for a p as small as that." in text
+    assert "/ 3; it follows from the spread" in text
+    assert "Over images it is missing where the resamples are too few for such a small p." in text
     assert "too few" not in " ".join(table_of(near).to_text().split())
 
 
