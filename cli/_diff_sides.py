@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from lossscope.core.choices import Choice
-from lossscope.core.types import WeightUnit
 from lossscope.errors import InputError
 
-from ._options import usage
+from ._options import Unit, usage
 from ._output import notice
 from ._running import is_typed
 from ._sources import load_source, objectives_for
@@ -76,14 +75,7 @@ class Compared:
         "similarity",
     )
     eps: Annotated[float | None, Choice(None, "Threshold of A, and of B.", shown="0.01")] = None
-    unit: Annotated[
-        WeightUnit | None,
-        Choice(
-            None,
-            "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself.",
-            shown="paper; relative for several objectives",
-        ),
-    ] = None
+    unit: Unit = None
     epoch: Annotated[int | None, Choice(None, "Epoch of A, a run folder.", shown="the best", low=0)] = None
     epochs: Annotated[
         bool, Choice(None, "Of one run folder: the counts of every epoch, with their intervals.", flags="--epochs")

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from lossscope.core.choices import OUTPUT, RUNNING, Choice
+from lossscope.core.types import WeightUnit
 from lossscope.declarations import declarations
 from lossscope.errors import InputError
 
@@ -29,6 +30,14 @@ FailOn = Annotated[
 ]
 LinesOrJson = Annotated[Literal["table", "json"], Choice(None, "Lines, or one JSON document.")]
 File = Annotated[Path | None, Choice(OUTPUT, "File for the result instead of stdout.")]
+Unit = Annotated[
+    WeightUnit | None,
+    Choice(
+        None,
+        "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself.",
+        shown="paper; relative for several objectives",
+    ),
+]
 Seed = Annotated[int, Choice(None, "Seed of batches and of initial weights.", low=0)]
 Jobs = Annotated[
     int | None,

@@ -31,7 +31,7 @@ Audit = Annotated[
 ]
 CSV = "heaviest_negatives.csv"  # of all queries, in the folder of --out
 _INDENT = "     "
-_SHORTEST = 12  # characters of a text, fewer of which are not shown
+_SHORTEST = 12  # characters; a text that must be cut shorter is left out
 
 
 @contextlib.contextmanager

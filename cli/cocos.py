@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from lossscope.core.choices import Choice
-from lossscope.core.types import Convention, WeightUnit
+from lossscope.core.types import Convention
 from lossscope.errors import OptionError
 
 from ._app import command
+from ._options import Unit
 from ._output import message, notice
 from ._processes import writes_results
 from ._sweep import SWEEP_WORK, SweepArguments, print_summary, run_sweep
@@ -29,14 +30,7 @@ class Counting:
     eps: Annotated[
         tuple[float, ...], Choice(None, "Threshold: what is strictly above it counts; repeat for several.")
     ] = (0.01,)
-    unit: Annotated[
-        WeightUnit | None,
-        Choice(
-            None,
-            "Of weights and eps: each paper's own, shares of the loss's saturated weight, or dL/ds itself.",
-            shown="paper; relative for several objectives",
-        ),
-    ] = None
+    unit: Unit = None
     convention: Annotated[Convention, Choice(None, "Way of counting.")] = "corrected"
     curve: Annotated[Path | None, Choice(None, "Also count for every eps: a picture (.pdf, .png, .svg) or .csv.")] = (
         None

@@ -48,8 +48,7 @@ def report_sources(
 ) -> Path:
     """Write the page, LaTeX, CSV and pictures of sources; return index.html.
 
-    Losses are those that the sources were trained with, or the usual ones. Weights of several losses are in the unit
-    `relative`, in which they can be compared.
+    Losses are those that the sources were trained with, or the usual ones; `answer_unit` is the unit of their weights.
 
     Args:
         sources: at least one.
@@ -70,11 +69,11 @@ def report_sources(
     if len(sides) > 1:
         raise InputError(f"sources of a report must be of the same sides; got {' and '.join(sides)}. Report each alone")
     objectives = [objective_specs((), source.counted.objective) for source in sources]
-    unit = "paper" if len({spec for specs in objectives for spec in specs}) == 1 else "relative"
-    probes = (f"cocos:curve=true,unit={unit}", "similarity")
+    sweeps = [Sweep(objectives=specs, probes=("cocos:curve=true", "similarity")) for specs in objectives]
+    counted_under = [objective for sweep in sweeps for objective in sweep.plan.objectives]
     swept = [
-        Sweep(objectives=specs, probes=probes).run(source.counted, progress=progress)
-        for source, specs in zip(sources, objectives, strict=True)
+        sweep.beside(counted_under).run(source.counted, progress=progress)
+        for source, sweep in zip(sources, sweeps, strict=True)
     ]
     counted = join(result.summary for result in swept)
     batches = pd.concat([result.batches for result in swept], ignore_index=True)

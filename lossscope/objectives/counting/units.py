@@ -43,9 +43,7 @@ def answer_unit(objectives: Iterable[Objective]) -> WeightUnit:
 def _saturates(objective: Objective) -> bool:
     try:
         return saturated_weight(objective) > 0
-    except UnsupportedLoss:
-        raise
-    except InputError:
+    except InputError:  # also of a loss that W does not describe, whose own error comes where weights are counted
         return False
 
 
