@@ -110,7 +110,7 @@ def negative_lines(query: Mapping[str, Any], negatives: list[dict[str, Any]], in
         lines.append(_line(start, negative["candidate_text"], _remark(negative, len(again) + 1)))
     if query["as_heavy"]:
         weight = _number(negatives[-1]["negative_weight"])
-        lines.append(f"{indent}and {query['as_heavy']} more of weight {weight}, of higher rows")
+        lines.append(f"{indent}and {query['as_heavy']} more of weight {weight}, none more similar")
     return lines or [f"{indent}no negative has weight"]
 
 

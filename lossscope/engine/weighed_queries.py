@@ -75,16 +75,21 @@ class WeighedQueries:
         return self.negatives + self.positive
 
     def columns(self, query_index: Rows, number: int = NEGATIVES) -> Columns:
-        """Return columns of queries, (r,), and of their heaviest negatives, (r, K); of ties the lower row comes first.
+        """Return columns of queries, (r,), and of their heaviest negatives, (r, K).
+
+        Of negatives with equal weights the most similar comes first, then the lower row.
 
         Args:
             query_index: (r,) indices among the n queries.
             number: K.
         """
         index = torch.from_numpy(query_index)
-        candidates, by_row = self._candidates[index].sort(dim=1, stable=True)
-        w, heaviest = self._w[index].gather(1, by_row).sort(dim=1, descending=True, stable=True)
-        w, heaviest, lighter = w[:, :number], heaviest[:, :number], w[:, number:]
+        w, S, candidates = self._w[index], self._S[index], self._candidates[index]
+        order = candidates.argsort(dim=1, stable=True)
+        for keys in (S, w):
+            order = order.gather(1, keys.gather(1, order).argsort(dim=1, descending=True, stable=True))
+        w, heaviest = w.gather(1, order), order[:, :number]
+        w, lighter = w[:, :number], w[:, number:]
         equal = (lighter == w[:, -1:]) & (lighter > 0)
         return {
             "batch": self.batch[query_index],
@@ -97,7 +102,7 @@ class WeighedQueries:
             "as_heavy": equal.sum(1).numpy(),  # further negatives with the weight of the last listed negative
             "candidate": candidates.gather(1, heaviest).numpy(),
             "negative_weight": w.numpy(),
-            "similarity": self._S[index].gather(1, by_row).gather(1, heaviest).double().numpy(),
+            "similarity": S.gather(1, heaviest).double().numpy(),
         }
 
 

@@ -34,6 +34,7 @@ _COLUMNS: Mapping[str, Sequence[str]] = {
         "objective", "direction", "weight_unit", "list", "query_id", "query_text", "weight", "positive_similarity",
         "rank", "candidate_id", "candidate_text", "negative_weight", "share", "similarity", "known_positive",
     ),
+    "pictures": ("id", "picture"),
 }  # fmt: skip
 """Columns that each frame must have."""
 _ADVICE = "Remove its folder; `lossscope study run`, or `lossscope report` for a run, writes it again"
@@ -115,7 +116,7 @@ def read_frame(run: Path, name: str) -> pd.DataFrame | None:
     rows = read_parquet(file, complete=_COMPLETE, advice=_ADVICE, sha256=files[name])
     if len(rows):
         require_columns(rows, _COLUMNS.get(name, ()), show_path(file))
-    texts = TEXTS | {"split", "data_fingerprint", "label", "candidate", "image", "list"}
+    texts = TEXTS | {"split", "data_fingerprint", "label", "candidate", "image", "list", "id", "picture"}
     texts |= {f"{side}_{what}" for side in ("query", "candidate") for what in ("id", "text")}
     require_types(rows, types_of(rows, texts | {"query"} if name == "retrieval" else texts), show_path(file))
     return rows

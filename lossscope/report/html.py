@@ -15,6 +15,7 @@ import jinja2
 from markupsafe import Markup
 from PIL import Image
 
+from lossscope.tables import formats
 from lossscope.visible_text import show_text
 
 from .bars import BarChart
@@ -88,6 +89,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["with_code"] = lambda text: Markup(formats.html_text(show_text(text, "\n")))
     environment.filters["first_sentence"] = lambda text: re.split(r"(?<=[.!?])\s+(?=[A-Z])", text, maxsplit=1)[0]
     return environment
 

@@ -22,7 +22,16 @@ _SUMMARY = tuple(INTERVAL_METHOD if name == "method" else name for name in SUMMA
 LABELS = ("run", "data", "encoder", "objective_label", "spec", "dataset", "method")
 CANNOT_EXPLAIN = "cannot-explain"  # id of a bad state that no finding explains
 FINDINGS = ("run", "severity", "id", "title", "explains", "advice", "command")
-FRAMES = ("rows", "retrieval", "curves", "what_if", "per_query", "hardest_negative_counts", "heaviest_negatives")
+FRAMES = (
+    "rows",
+    "retrieval",
+    "curves",
+    "what_if",
+    "per_query",
+    "hardest_negative_counts",
+    "heaviest_negatives",
+    "pictures",
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,7 @@ class Results:
     examined: Mapping[str, float | None] = field(default_factory=dict)
     # the queries with the most and the least gradient, and their heaviest negatives; none of earlier evaluations
     heaviest_negatives: pd.DataFrame = field(default_factory=pd.DataFrame)
+    pictures: pd.DataFrame = field(default_factory=pd.DataFrame)  # of the items among them: id, data address
     planted: tuple[str, ...] = ()  # names of data on which runs fail on purpose
 
     def of_runs(self, runs: Collection[str]) -> Results:

@@ -17,6 +17,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import Sides
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Split
+from lossscope.datasets.thumbnails import thumbnails
 from lossscope.doctor.examination.examine import examine_run
 from lossscope.doctor.examination.options import Options
 from lossscope.engine.eps_curves import eps_curves
@@ -60,8 +61,8 @@ def examine(
     `what_if.parquet` (summary rows under other objectives), `per_query.parquet` (numbers of single training queries),
     `hardest_negative_counts.parquet` (how often each candidate is the hardest negative, with the probe hubness),
     `heaviest_negatives.parquet` (those of the queries with the most and the least gradient, unless the model scores
-    pairs), `findings.json` (the doctor's findings) and, last, `manifest.json`. A stopped sweep resumes. With many
-    processes, each must call this.
+    pairs), `pictures.parquet` (of the images among them, where the data set has pixels), `findings.json` (the doctor's
+    findings) and, last, `manifest.json`. A stopped sweep resumes. With many processes, each must call this.
 
     Args:
         run: a trained run.
@@ -139,7 +140,8 @@ def _evaluate(
         if train.pair_scorer is None and any(spec.partition(":")[0] == "hubness" for spec in config.probes):
             frames["hardest_negative_counts"] = _counts(train, config.batch_size or _BATCH, recipe.seed)
         if train.pair_scorer is None:
-            frames["heaviest_negatives"] = _heaviest(sweep, train)
+            frames["heaviest_negatives"] = listed = _heaviest(sweep, train)
+            frames["pictures"] = _pictures(pictures or options.get("data") or recipe.data, config.split, listed)
         of_run = {name: numbers for name, numbers in frames.items() if numbers is not None}
         found = _findings(run, options)
         write_evaluation(run.path, of_run, {**manifest, "versions": versions()}, found)
@@ -221,6 +223,13 @@ def _heaviest(sweep: Sweep, train: SplitEmbeddings) -> pd.DataFrame:
     rows = HeaviestNegatives(sweep).most_and_least(train, _SHOWN)
     of_rows = ["batch", "batch_row", "query", "candidate", "probability"]  # the ids say which items these are
     return rows.assign(known_positive=rows["known_positive"].astype(float)).drop(columns=of_rows)
+
+
+def _pictures(data: str, split: str, listed: pd.DataFrame) -> pd.DataFrame | None:
+    """Return `id` and `picture`, a data address, of the images in a list; None of data without pixels."""
+    ids = pd.concat([listed["query_id"], listed["candidate_id"].dropna()])
+    shown = thumbnails(build("datasets", data).split(split), ids)
+    return pd.DataFrame({"id": list(shown), "picture": list(shown.values())}) if shown else None
 
 
 def _truth(pictures: str | None, split: str, source: str) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from lossscope.core.types import Progress
 from lossscope.doctor.examination.examine import Diagnosis
 from lossscope.doctor.examination.page import finding_sections, sentences_of, states_of
 from lossscope.engine.eps_curves import eps_curves
+from lossscope.engine.heaviest_negatives import HeaviestNegatives
 from lossscope.engine.selection import objective_specs
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError
@@ -21,12 +22,15 @@ from lossscope.io.frames import join
 from lossscope.io.versions import versions
 from lossscope.plots import eps_curve, style
 from lossscope.report.build import choose_columns
+from lossscope.report.chapters import which_samples
 from lossscope.report.page import write_page
 from lossscope.report.sections import Answer, Picture, Section
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.tables import retrieval, statistics
 from lossscope.tables.base import Table
 from lossscope.tables.choice import Choice
+
+_LISTED = 3  # queries of each list
 
 
 @dataclass(frozen=True)
@@ -71,15 +75,19 @@ def report_sources(
     objectives = [objective_specs((), source.counted.objective) for source in sources]
     sweeps = [Sweep(objectives=specs, probes=("cocos:curve=true", "similarity")) for specs in objectives]
     counted_under = [objective for sweep in sweeps for objective in sweep.plan.objectives]
-    swept = [
-        sweep.beside(counted_under).run(source.counted, progress=progress)
-        for source, sweep in zip(sources, sweeps, strict=True)
+    beside = [sweep.beside(counted_under) for sweep in sweeps]
+    swept = [sweep.run(source.counted, progress=progress) for source, sweep in zip(sources, beside, strict=True)]
+    listed = [
+        HeaviestNegatives(sweep).most_and_least(source.counted, _LISTED, progress=progress)
+        for source, sweep in zip(sources, beside, strict=True)
+        if source.counted.pair_scorer is None
     ]
     counted = join(result.summary for result in swept)
     batches = pd.concat([result.batches for result in swept], ignore_index=True)
     ranked = join(evaluate([source.ranked], progress=progress) for source in sources)
     with style.screen():
-        sections = [_retrieval(ranked), _gradient(counted, batches), _similarity(counted), *finding_sections(diagnosis)]
+        sections = [_retrieval(ranked), _gradient(counted, batches), *_samples(listed)]
+        sections += [_similarity(counted), *finding_sections(diagnosis)]
     if choice is not None:
         sections = choose_columns(sections, choice)
     answer = Answer(sentences_of(diagnosis), figure="eps-curve")
@@ -107,6 +115,20 @@ def _gradient(rows: pd.DataFrame, batches: pd.DataFrame) -> Section:
     picture = Picture("eps-curve", caption, eps_curve.alt(curves), figure, "eps_curve", curves)
     text = "The weight of a sample is the size of the gradient that it gets: samples without weight teach nothing."
     return Section("Which samples carry the gradient?", text, (picture, *_numbered(statistics.build(rows, "cocos"))))
+
+
+def _samples(listed: Sequence[pd.DataFrame]) -> list[Section]:
+    """Return a table of each source and objective; nothing where no source has a list."""
+    tables = []
+    for rows in listed:
+        for (source, objective), group in rows.groupby(["source", "objective"], sort=False):
+            of = f"{objective} of {source}"
+            tables.append(which_samples.build_table(f"which_samples-{len(tables) + 1}", of, group, {}))
+    text = (
+        "The queries with the most and the least gradient, and their heaviest negatives. "
+        "`lossscope cocos SOURCE --show 20 --out DIR` lists more, and writes those of all queries."
+    )
+    return [Section(which_samples.TITLE, text, tuple(tables))] if tables else []
 
 
 def _similarity(rows: pd.DataFrame) -> Section:

@@ -35,6 +35,7 @@ class Cell:
     std_digits: int | None = None  # decimals of the deviation; None: `digits`
     at_most: bool = False  # whether the number is an upper bound: `≤ 0.0072`
     interval: tuple[float, float] | None = None  # its bounds, printed instead of a number
+    picture: str = ""  # data address of a picture, which pages show before the text
     mark: str = ""  # letters of footnotes and signs such as †; raised in LaTeX and HTML, elsewhere in brackets
 
     @property

@@ -12,6 +12,8 @@ from ._latex_text import without_commands as without_commands
 from ._terminal import text as text
 from .cells import Cell
 
+_LINE = 50  # characters; pages fold a longer text
+
 
 def markdown(grid: Grid) -> str:
     """Write a pipe table, with special characters escaped."""
@@ -37,7 +39,7 @@ def html(grid: Grid) -> str:
         '<div class="table">',
         f'<div class="scroll" role="region" aria-labelledby="caption-{name}" tabindex="0">',
         f'<table id="table-{name}">',
-        f'<caption id="caption-{name}"><span>{escape(grid.caption)}</span></caption>',
+        f'<caption id="caption-{name}"><span>{html_text(grid.caption)}</span></caption>',
         "<thead>",
         *_html_head(grid),
         "</thead>",
@@ -46,10 +48,19 @@ def html(grid: Grid) -> str:
         "</tbody>",
         "</table>",
         "</div>",
-        *(f'<p class="note">{escape(note)}</p>' for note in grid.texts_below),
+        *(f'<p class="note">{html_text(note)}</p>' for note in grid.texts_below),
         "</div>",
     ]
     return "\n".join(lines) + "\n"
+
+
+def html_text(text: str) -> str:
+    """Escape a text, and print what stands between backticks as code.
+
+    >>> html_text("`lossscope cite FRAME` says < and >")
+    '<code>lossscope cite FRAME</code> says &lt; and &gt;'
+    """
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def _markdown_cell(cell: Cell) -> str:
@@ -84,6 +95,8 @@ def _html_row(row: tuple[Cell, ...], text_columns: list[bool]) -> str:
     cells = []
     for index, cell in enumerate(row):
         content = escape(cell.printed())
+        if cell.picture:  # the text beside it names the item
+            content = f'<img class="item" src="{escape(cell.picture)}" alt=""/>{content}'
         if cell.best or cell.second:
             content = f"<strong>{content}</strong>" if cell.best else f"<u>{content}</u>"
         if cell.mark:
@@ -91,7 +104,8 @@ def _html_row(row: tuple[Cell, ...], text_columns: list[bool]) -> str:
         if index == 0 and text_columns[0]:
             cells.append(f'<th scope="row">{content}</th>')
         elif text_columns[index]:
-            cells.append(f"<td>{content}</td>")
+            wrapped = ' class="wrap"' if len(cell.printed()) > _LINE else ""
+            cells.append(f"<td{wrapped}>{content}</td>")
         else:
             value = "" if cell.missing or cell.mean is None else f' data-value="{cell.mean!r}"'
             cells.append(f'<td class="number"{value}>{content}</td>')

@@ -76,7 +76,9 @@ def brute_force(one: Sweep, embedded: SplitEmbeddings, oracle: ModuleType) -> di
                 negatives = [c for c in range(s.shape[1]) if valid[q, c] and not match[q, c]]
                 if not negatives or not (match[q] & valid[q]).any():
                     continue
-                heavy = sorted((c for c in negatives if W[q, c] > 0), key=lambda c, q=q: (-W[q, c], others[c]))
+                heavy = sorted(
+                    (c for c in negatives if W[q, c] > 0), key=lambda c, q=q: (-W[q, c], -s[q, c], others[c])
+                )
                 rows[direction].append({
                     "batch": number, "query": int(items[q]),
                     "weight": W[q][valid[q]].sum(), "weight_negatives": W[q, negatives].sum(),

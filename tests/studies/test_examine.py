@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import shutil
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
+from lossscope.datasets.thumbnails import thumbnails
 from lossscope.engine.heaviest_negatives import HeaviestNegatives
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError, Interrupted
 from lossscope.io.frames import SUMMARY
 from lossscope.io.run_folder import Run
+from lossscope.registry import build
 from lossscope.retrieval.evaluate import evaluate
 from lossscope.retrieval.per_query import per_query
 from lossscope.sources.base import load
@@ -33,9 +41,9 @@ CONFIG = ExamineConfig(
 
 FILES = {
     "rows.parquet", "retrieval.parquet", "curves.parquet", "what_if.parquet", "per_query.parquet", "findings.json",
-    "heaviest_negatives.parquet", "manifest.json",
+    "heaviest_negatives.parquet", "pictures.parquet", "manifest.json",
 }  # fmt: skip
-RECALL_FILES = {"rows.parquet", "retrieval.parquet", "heaviest_negatives.parquet", "findings.json", "manifest.json"}
+RECALL_FILES = FILES - {"curves.parquet", "what_if.parquet", "per_query.parquet"}
 COCOS = ExamineConfig(probes=("cocos:eps=0.01",), conventions=(), what_if="", singles=())
 
 
@@ -99,6 +107,29 @@ def test_the_queries_with_the_most_gradient_are_those_of_the_sweep(evaluated: Ru
     assert len(ours) == len(expected) > 40
     for name in ("list", "query_id", "candidate_id", "candidate_text", "weight", "negative_weight", "similarity"):
         assert ours[name].fillna("").tolist() == expected[name].fillna("").tolist()
+
+
+def test_the_images_of_the_list_are_kept_as_pictures(evaluated: Run) -> None:
+    listed, kept = rows_of(evaluated, "heaviest_negatives"), rows_of(evaluated, "pictures")
+    by_direction = zip(("i2t", "t2i"), ("query_id", "candidate_id"), strict=True)
+    images = {id for direction, side in by_direction for id in listed.loc[listed["direction"] == direction, side]}
+    assert set(kept["id"]) == images - {None} and kept["id"].is_unique
+    split = build("datasets", SCENES).split("train")
+    pixels = split.images.take(np.array([split.image_ids.index(kept["id"][0])]))[0]
+    address = kept["picture"][0].removeprefix("data:image/webp;base64,")
+    with Image.open(io.BytesIO(base64.b64decode(address))) as image:
+        drawn = np.asarray(image.convert("RGB")).astype(float)
+    assert np.abs(drawn - pixels.transpose(1, 2, 0)).mean() < 8  # WebP loses a little
+
+
+def test_features_and_texts_have_no_pictures() -> None:
+    texts = build("datasets", "passages:train=20,val=20,test=20").split("train")
+    assert thumbnails(texts, texts.image_ids) == {}
+    scenes = build("datasets", SCENES).split("train")
+    regions = SimpleNamespace(shape=(36, 8))
+    features = copy(scenes)
+    object.__setattr__(features, "images", regions)
+    assert thumbnails(features, scenes.image_ids) == {} and len(thumbnails(scenes, [*scenes.image_ids, "other"])) == 60
 
 
 def test_conventions_are_those_of_the_objective(evaluated: Run, run: Run) -> None:

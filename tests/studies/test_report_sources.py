@@ -44,3 +44,9 @@ def test_sources_of_several_losses_are_in_one_unit(
     rows = pd.read_parquet(tmp_path / "page" / "numbers" / "rows.parquet")
     counted = rows[rows["probe"] == "cocos"]
     assert set(counted["objective"]) == set(losses) and set(counted["weight_unit"]) == {unit}
+    page = (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert 'id="which-samples"' in page
+    for number, (source, loss) in enumerate(zip(read, losses, strict=True), 1):
+        assert f"{loss} of {source.name}: weights are in the unit {unit}" in page
+        listed = (tmp_path / "page" / "csv" / f"which_samples-{number}.csv").read_text(encoding="utf-8")
+        assert len(listed.splitlines()) > 12

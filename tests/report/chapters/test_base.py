@@ -6,7 +6,9 @@ import math
 from dataclasses import replace
 
 import pandas as pd
+import pytest
 
+from lossscope.errors import InputError
 from lossscope.report.chapters import goal, which_samples
 from lossscope.report.chapters.base import Diagrams, ReportData, build_sections, fold, named, panel, panel_names
 from lossscope.report.interactive import HeatmapChart, SliderChart
@@ -98,6 +100,24 @@ def test_the_queries_with_the_most_gradient_are_in_a_table_of_each_system(report
     assert any(str(text) in row[5] for row, text in zip(cells, listed["candidate_text"], strict=True) if text)
     before = replace(report_data.results, heaviest_negatives=pd.DataFrame())  # of an evaluation of before
     assert which_samples.build(replace(report_data, results=before)) == []
+
+
+def test_the_pictures_of_a_run_stand_beside_its_items_and_come_from_nowhere_else(report_data: ReportData) -> None:
+    rows = report_data.results.heaviest_negatives
+    query = rows.iloc[0]
+    pictures = pd.DataFrame(
+        {"run": [query["run"]], "id": [query["query_id"]], "picture": ["data:image/webp;base64,AA=="]}
+    )
+    shown = replace(report_data, results=replace(report_data.results, pictures=pictures))
+    (section,) = which_samples.build(shown)
+    assert section.tables[0].rows[0][2].picture == "data:image/webp;base64,AA=="
+    assert '<img class="item" src="data:image/webp;base64,AA==" alt="">' in section.tables[0].to_html().replace(
+        "/>", ">"
+    )
+    assert sum(bool(cell.picture) for table in section.tables[1:] for row in table.rows for cell in row) == 0
+    elsewhere = replace(shown.results, pictures=pictures.assign(picture="https://example.org/a.webp"))
+    with pytest.raises(InputError, match=r"pictures of .* must be data:image/webp;base64; got 'https"):
+        which_samples.build(replace(shown, results=elsewhere))
 
 
 def test_the_figures_of_goal_are_a_chapter_where_a_study_wants_them(results: Results) -> None:
