@@ -119,7 +119,7 @@ def _gradient(rows: pd.DataFrame, batches: pd.DataFrame) -> Section:
 
 def _samples(listed: Sequence[pd.DataFrame]) -> list[Section]:
     """Return a table of each source and objective; nothing where no source has a list."""
-    tables = []
+    tables: list[Table] = []
     for rows in listed:
         for (source, objective), group in rows.groupby(["source", "objective"], sort=False):
             of = f"{objective} of {source}"

@@ -48,7 +48,8 @@ def test_embeddings_alone_become_a_page(tmp_path: Path) -> None:
     listing = json.loads(Path("page/index.json").read_text(encoding="utf-8"))
     assert listing["title"] == "Mine" and listing["provenance"]["command"] == "lossscope report a.npz b.npz"
     assert [part["title"] for part in listing["sections"]][:4] == [
-        "How well does it retrieve?", "Which samples carry the gradient?", "Which samples", "Are positives and negatives apart?",
+        "How well does it retrieve?", "Which samples carry the gradient?", "Which samples",
+        "Are positives and negatives apart?",
     ]  # fmt: skip
     assert any(finding["text"].startswith("Note (b.npz): ") for finding in listing["findings"])
     rows = pd.read_parquet("page/numbers/rows.parquet").set_index(["source", "direction", "statistic"])["mean"]
