@@ -30,6 +30,7 @@ class Anisotropy(Check):
     collapsed: float = 0.9  # mean cosine of both sides, at the recall of guessing: that is complete-collapse
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 38
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "gain")
     explains: ClassVar[tuple[str, ...]] = ("hubness", "cone", "dimensional-collapse", "modality-gap", "no-learning")
 
     def examine(self, patient: Patient) -> Finding | None:

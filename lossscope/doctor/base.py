@@ -26,6 +26,8 @@ class Check:
 
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 50  # position among findings of one severity: causes come first
+    # ("at most", name of a threshold): values of its signal at which it has no finding; None: it compares several
+    healthy: ClassVar[tuple[str, str] | None] = None
     explains: ClassVar[tuple[str, ...]] = ()  # ids of its symptoms, which stand under it in a list
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -28,6 +28,7 @@ class BatchDependent(Check):
     share: float = 0.02  # of the items; dropout and batch norm change all, padding all but the longest of a batch
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 10
+    healthy: ClassVar[tuple[str, str] | None] = ("below", "share")
     explains: ClassVar[tuple[str, ...]] = (
         "shuffled-share", "hubness", "one-direction", "hard-negatives-too-hard", "temperature-too-low",
     )  # fmt: skip

@@ -23,6 +23,7 @@ class BatchNormLeak(Check):
     ratio: float = 1.5  # of both
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 6
+    healthy: ClassVar[tuple[str, str] | None] = ("below", "gap")
     explains: ClassVar[tuple[str, ...]] = (
         "overfitting", "no-learning", "hubness", "complete-collapse", "dead-tower", "misaligned-pairs", "one-direction",
         "dimensional-collapse", "shuffled-share", "temperature-too-low", "no-gradient", "cone", "modality-gap",

@@ -33,6 +33,7 @@ class CompleteCollapse(Check):
     rows: int = 2  # last rows of a log that have these numbers
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 10
+    healthy: ClassVar[tuple[str, str] | None] = ("below", "mean_cosine")
     explains: ClassVar[tuple[str, ...]] = (
         "no-learning", "hubness", "dimensional-collapse", "cone", "modality-gap", "no-gradient", "duplicates",
         "temperature-too-high", "one-direction", "half-precision", "not-finished", "hard-negatives-too-hard", "frozen",

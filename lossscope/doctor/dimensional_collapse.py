@@ -26,6 +26,7 @@ class DimensionalCollapse(Check):
     used: float = 0.25  # share of the directions with a thousandth of the widest; trained models have 0.34 and more
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 40
+    healthy: ClassVar[tuple[str, str] | None] = ("at least", "share_of_unused")
     explains: ClassVar[tuple[str, ...]] = ("hubness", "cone")
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -36,6 +36,7 @@ class Diverged(Check):
     still: float = 0.002  # noise of it there, as a share: all embeddings are one
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 4
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "lost")
     explains: ClassVar[tuple[str, ...]] = (
         "loss-spike", "no-learning", "scale-falling", "complete-collapse", "margin-plateau", "overfitting",
         "not-finished",

@@ -29,6 +29,7 @@ class Duplicates(Check):
     rows: float = 0.01  # of a text file
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 18
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "copies")
     explains: ClassVar[tuple[str, ...]] = ("false-negatives",)
 
     def examine(self, patient: Patient) -> Finding | None:

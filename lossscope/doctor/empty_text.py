@@ -20,6 +20,7 @@ class EmptyText(Check):
     share: float = 0.0  # of the rows
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 15
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a text that is empty")

@@ -36,6 +36,7 @@ class EqualEvaluations(Check):
     still: float = 0.01  # learning rate there over its highest, below which a trained model hardly moves
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 6
+    healthy: ClassVar[tuple[str, str] | None] = ("below", "least")
     explains: ClassVar[tuple[str, ...]] = ("not-finished", "overfitting")
 
     def examine(self, patient: Patient) -> Finding | None:

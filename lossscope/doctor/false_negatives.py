@@ -25,6 +25,7 @@ class FalseNegatives(Check):
     share: float = 0.15  # of the weight; data with a tenth of unlabelled answers have up to that
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 33
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
 
     def examine(self, patient: Patient) -> Finding | None:
         truth, split, objective = patient.part(Truth), patient.part(Items).split, patient.objective

@@ -31,6 +31,7 @@ class HalfPrecision(Check):
     ties: float = 0.05  # share of the positives that equal a negative after rounding, and did not before
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 36
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "change")
 
     def examine(self, patient: Patient) -> Finding | None:
         narrow = {side.precision for side in patient.part(Vectors).facts} & set(_NARROW)

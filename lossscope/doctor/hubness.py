@@ -33,6 +33,7 @@ class Hubness(Check):
     beyond: float = 2.0  # times the 99th percentile of the largest share where the nearest is random
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 45
+    healthy: ClassVar[tuple[str, str] | None] = ("below", "hubs")
 
     def examine(self, patient: Patient) -> Finding | None:
         patient.require_trained()

@@ -31,6 +31,7 @@ class IdenticalViews(Check):
     different: float = 1e-3  # 1 - cosine of different items, at least, else the model has collapsed
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 8
+    healthy: ClassVar[tuple[str, str] | None] = ("below", "share")
     explains: ClassVar[tuple[str, ...]] = ("no-gradient", "temperature-too-low", "hard-negatives-too-hard")
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -20,6 +20,7 @@ class LongText(Check):
     share: float = 0.01  # of the rows
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 60
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a text longer than encoders read")

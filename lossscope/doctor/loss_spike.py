@@ -31,6 +31,7 @@ class LossSpike(Check):
     same: float = 0.5  # spread of such spikes in powers of ten, at most
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 50
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "rise")
 
     def examine(self, patient: Patient) -> Finding | None:
         curve = patient.part(Curve)

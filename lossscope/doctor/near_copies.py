@@ -24,6 +24,7 @@ class NearCopies(Check):
     share: float = 0.01  # of the rows: some questions differ in a last word, which is rare in mined negatives
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 17
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a negative that is nearly a copy of the positive")

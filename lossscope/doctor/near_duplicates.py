@@ -23,6 +23,7 @@ class NearDuplicates(Check):
     share: float = 0.01  # of the rows, as for exact duplicates; captions of MSR-VTT have 0.0066
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 18
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
     explains: ClassVar[tuple[str, ...]] = ("false-negatives",)
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -23,6 +23,7 @@ class NoGradient(Check):
     recall: float = 0.3  # among all compared candidates, below which retrieval fails
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 35
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
 
     def examine(self, patient: Patient) -> Finding | None:
         batches, alignment = patient.part(Batches), patient.part(Alignment)

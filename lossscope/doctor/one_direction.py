@@ -25,6 +25,7 @@ class OneDirection(Check):
     higher: float = 10.0  # times chance, or per cent in a log, that the higher one is at least
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 25
+    healthy: ClassVar[tuple[str, str] | None] = ("at least", "ratio")
     explains: ClassVar[tuple[str, ...]] = ("hubness", "shuffled-share", "no-learning")
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -24,6 +24,7 @@ class OtherPositiveAsNegative(Check):
     share: float = 0.001  # of the rows; one row in a thousand is a slip, more is a procedure
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 26
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a negative that another row has as an answer")

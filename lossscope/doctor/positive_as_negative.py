@@ -29,6 +29,7 @@ class PositiveAsNegative(Check):
     share: float = 0.001  # of the queries; one row in a thousand is a slip, more is a procedure
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 13
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
     explains: ClassVar[tuple[str, ...]] = ("false-negatives", "hard-negatives-too-hard")
 
     def examine(self, patient: Patient) -> Finding | None:

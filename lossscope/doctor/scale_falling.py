@@ -26,6 +26,7 @@ class ScaleFalling(Check):
     fall: float = 0.03  # of the loss since the first third, at most
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 28
+    healthy: ClassVar[tuple[str, str] | None] = ("at least", "ratio")
     explains: ClassVar[tuple[str, ...]] = ("no-learning", "temperature-too-high", "not-finished")
 
     def examine(self, patient: Patient) -> Finding | None:

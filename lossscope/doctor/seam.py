@@ -40,6 +40,7 @@ class Seam(Check):
     restarts: int = 2  # rises of the learning rate that make a schedule
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 18
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "lost")
     explains: ClassVar[tuple[str, ...]] = ("not-finished",)
 
     def examine(self, patient: Patient) -> Finding | None:

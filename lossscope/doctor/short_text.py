@@ -21,6 +21,7 @@ class ShortText(Check):
     share: float = 0.001  # of the rows; one row in a thousand is a slip, more is a procedure
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 14
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
 
     def examine(self, patient: Patient) -> Finding | None:
         return finding_of_rows(self, patient, self.share, "a text that is a character, or far shorter than positives")

@@ -33,6 +33,7 @@ class ShuffledShare(Check):
     auc: float = 0.7  # of all pairs, above which the rest is fine
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 20
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
     explains: ClassVar[tuple[str, ...]] = ("temperature-too-low", "overfitting", "hard-negatives-too-hard")
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -22,6 +22,7 @@ class SiglipStart(Check):
     apart: float = 3.0  # of the bias, in logits: the first loss is then off by more than a factor of 20 per pair
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 34
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "apart")
     explains: ClassVar[tuple[str, ...]] = ("loss-spike",)
 
     def examine(self, patient: Patient) -> Finding | None:

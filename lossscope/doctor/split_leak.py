@@ -26,6 +26,7 @@ class SplitLeak(Check):
     usual: float = 2.0  # times the share of training items as near to another training item, which is added
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 14
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
 
     def examine(self, patient: Patient) -> Finding | None:
         if not patient.has(Splits) and not patient.has(Texts):

@@ -33,6 +33,7 @@ class TemperatureTooHigh(Check):
     floor: float = 0.5  # loss of perfect embeddings over log B
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 32
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "floor")
     explains: ClassVar[tuple[str, ...]] = ("not-finished",)
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -26,6 +26,7 @@ class TemperatureTooLow(Check):
     recall: float = 0.5  # in the batch, below which it is far from done; above it, the loss is above that of guessing
     severity: ClassVar[Severity] = "warning"
     order: ClassVar[int] = 31
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "top")
     explains: ClassVar[tuple[str, ...]] = ("no-gradient", "half-precision")
 
     def examine(self, patient: Patient) -> Finding | None:

@@ -21,6 +21,7 @@ class TemperatureTwice(Check):
     share: float = 0.01  # of the entries; more than rounding makes
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 5
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
     explains: ClassVar[tuple[str, ...]] = (
         "temperature-too-low", "half-precision", "no-gradient", "batch-ceiling", "hard-negatives-too-hard",
     )  # fmt: skip

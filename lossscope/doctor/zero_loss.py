@@ -39,6 +39,7 @@ class ZeroLoss(Check):
     perfect: float = 0.99  # recall in the batches of a dump, likewise
     severity: ClassVar[Severity] = "error"
     order: ClassVar[int] = 8
+    healthy: ClassVar[tuple[str, str] | None] = ("at most", "share")
     explains: ClassVar[tuple[str, ...]] = (
         "no-gradient", "frozen", "no-learning", "not-finished", "margin-plateau", "hard-negatives-too-hard",
         "loss-spike",

@@ -17,7 +17,7 @@ from lossscope.core.embedded import SplitEmbeddings
 from lossscope.core.sides import Sides
 from lossscope.core.types import Progress
 from lossscope.datasets.base import Split
-from lossscope.datasets.thumbnails import thumbnails
+from lossscope.datasets.formats.thumbnails import thumbnails
 from lossscope.doctor.examination.examine import examine_run
 from lossscope.doctor.examination.options import Options
 from lossscope.engine.eps_curves import eps_curves

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import ge, le, lt
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 import lossscope
 from lossscope.core.pair import Pair
+from lossscope.doctor.base import Check
 from lossscope.doctor.dimensional_collapse import DimensionalCollapse
+from lossscope.doctor.examination.checks import all_checks
 from lossscope.doctor.hubness import Hubness
 from lossscope.doctor.parts.alignment import Alignment
 from lossscope.doctor.parts.hubs import Hubs
@@ -24,6 +28,8 @@ from lossscope.doctor.types import Evidence
 from tests.planted import hard_negatives_too_hard, misaligned_pairs, no_learning
 from tests.planted.base import SIZES, Plant, aligned, pairs
 
+RESULTS = Path(__file__).parents[2] / "studies" / "doctor" / "results"
+
 
 @pytest.mark.parametrize("plant", [no_learning.vectors, misaligned_pairs.shuffled])
 @pytest.mark.parametrize("n", [32, 100, 600])
@@ -32,6 +38,27 @@ def test_the_auc_of_guessing_depends_on_the_number_of_pairs(plant: Plant, n: int
     (one,) = lossscope.doctor(*case.sources, cache=False, **case.options).examinations
     shown = [each for finding in (*one.findings, *one.folded) for each in finding.evidence if "AUC" in each.statistic]
     assert shown and all(each.threshold == pytest.approx(0.5 + max(0.05, 3 / np.sqrt(12 * n))) for each in shown)
+
+
+@pytest.mark.parametrize("check", [check for check in all_checks() if check.healthy], ids=lambda check: check.id())
+def test_a_check_finds_nothing_in_the_range_that_its_page_calls_healthy(check: Check) -> None:
+    """The folded table of a page says `at most 0.25` beside a number: no state of 780 may contradict it."""
+    assert check.healthy is not None
+    side, name = check.healthy
+    bound = float(getattr(check, name))
+    is_healthy = {"at most": le, "at least": ge, "below": lt}[side]
+    planted = pd.read_csv(RESULTS / "planted.csv")
+    planted = planted[planted["id"] == check.id()]
+    found = planted["alarms"].fillna("").str.split().map(lambda ids: check.id() in ids)
+    states = list(zip(planted["signal"], found, strict=True))
+    wall = pd.read_csv(RESULTS / "wall.csv")
+    if check.id() in wall:
+        severe = wall["findings"].fillna("").str.split(";")
+        found = severe.map(lambda texts: any(text.startswith(f"{check.id()} ") for text in texts))
+        states += zip(wall[check.id()], found, strict=True)
+    known = [(signal, is_found) for signal, is_found in states if np.isfinite(signal)]
+    assert any(is_found for _, is_found in known)
+    assert [signal for signal, is_found in known if is_found and is_healthy(signal, bound)] == []
 
 
 def _collapse(share: float, used: float) -> Sequence[Evidence]:

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from lossscope.datasets.thumbnails import thumbnails
+from lossscope.datasets.formats.thumbnails import thumbnails
 from lossscope.engine.heaviest_negatives import HeaviestNegatives
 from lossscope.engine.sweep import Sweep
 from lossscope.errors import InputError, Interrupted

@@ -137,10 +137,10 @@ def _checks(result: Diagnosis) -> Section:
             *((missed.id, missed.reason) for missed in examination.not_checked),
         ]
     ]
-    columns = tuple(("", name) for name in ("source", "id", "question", "value", "thresholds", "state"))
+    columns = tuple(("", name) for name in ("source", "id", "question", "value", "healthy", "thresholds", "state"))
     caption = (
-        "Every check: what it asks, the number that it compared, and its thresholds. A check that compares several "
-        "numbers has no single value; a finding shows all of its numbers, with the range of healthy trainings."
+        "Every check: what it asks, the number that it compared, the values at which it finds nothing, and its "
+        "thresholds. A check that compares several numbers has no single value; a finding shows all of its numbers."
     )
     number = sum(len(examination.checked) for examination in result.examinations)
     return Section("What was checked", f"{number} checks ran.", more=(Table("checks", caption, columns, tuple(rows)),))
@@ -149,7 +149,11 @@ def _checks(result: Diagnosis) -> Section:
 def _check(examination: Examination, id: str, reason: str, declared: Declaration) -> tuple[Cell, ...]:
     value = examination.signals.get(id)
     found = id in {finding.id for finding in (*examination.findings, *examination.folded)}
-    thresholds = ", ".join(f"{field.name.replace('_', ' ')} {field.default}" for field in declared.fields)
+    values = {field.name: field.default for field in declared.fields}
+    thresholds = ", ".join(f"{name.replace('_', ' ')} {threshold}" for name, threshold in values.items())
+    side, name = declared.constants.get("healthy") or ("", "")
     state = reason or ("finding" if found else "no finding")
-    texts = (examination.source, id, declared.question, "" if value is None else f"{value:.4g}", thresholds, state)
+    number = "" if value is None else f"{value:.4g}"
+    healthy = f"{side} {values[name]}" if number and name else ""
+    texts = (examination.source, id, declared.question, number, healthy, thresholds, state)
     return tuple(Cell(text=text) for text in texts)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from .base import Split
+from ..base import Split
 
 _SIDE = 96  # pixels, twice as many as a page shows
 
