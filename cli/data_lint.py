@@ -117,3 +117,6 @@ def _lines(target: str, result: LintReport) -> list[str]:
 
 def _place(row: Example) -> str:
     return f"{row.file}, line {row.line}" + (f" ({row.split})" if row.split else "")
+
+
+data.registered_commands.insert(0, data.registered_commands.pop())  # --help begins with what most users need

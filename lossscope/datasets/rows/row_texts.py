@@ -49,7 +49,13 @@ def _queries(block: ColumnBlock, choice: ColumnChoice) -> list[str]:
     if not {str}.issuperset(map(type, queries)):
         row = next(row for row, value in enumerate(queries) if not isinstance(value, str))
         names = " or ".join(map(repr, columns or choice.names.query))
-        known = ", ".join(map(repr, block.columns)) or "none that is known"
+        if not block.columns:
+            raise InputError(
+                f"{block.file} must have a column {names} with the text of the query; it has none. If another column "
+                f"has it, add columns=query=NAME,positive=NAME to texts:file=...; if it holds embeddings, "
+                f"`lossscope cocos {block.file}` prints the line that makes a dump of them"
+            )
+        known = ", ".join(map(repr, block.columns))
         raise InputError(
             f"{block.place(row)} must have a text as its query, {names}; got {shorten(queries[row])}. Its columns are "
             f"{known}: columns=query=NAME names another"

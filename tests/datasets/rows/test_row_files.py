@@ -139,6 +139,13 @@ def test_a_value_of_another_kind_is_named(row: dict[str, Any], says: str, tmp_pa
         rows_of(jsonl(tmp_path, good, good, row, good))
 
 
+def test_a_table_without_a_column_of_queries_is_told_both_ways_out(tmp_path: Path) -> None:
+    """The message for a table of embeddings named a text in line 2, and columns that are "none that is known"."""
+    pd.DataFrame({"a": [0.1], "b": [0.2]}).to_csv(tmp_path / "emb.csv", index=False)
+    with pytest.raises(InputError, match=r"emb\.csv must have a column .* columns=query=NAME.*`lossscope cocos "):
+        rows_of(str(tmp_path / "emb.csv"))
+
+
 @each(
     "name",
     ["positive", "positives", "pos", "positive_1"],
