@@ -100,15 +100,15 @@ def _read_judgements(files: Sequence[Path]) -> Callable[[SplitEmbeddings], Judge
     from lossscope.datasets.judgements.any_format import read_judgements
     from lossscope.retrieval.judged import match_judgements
 
-    said = set[str]()
+    printed = set[str]()
     read = cache(read_judgements)  # of several sources of the same sides once
 
     def match(embedded: SplitEmbeddings) -> JudgedPairs:
         judged = match_judgements(embedded, [read(file, embedded.sides) for file in files])
         for text in judged.summary:
-            if text not in said:
+            if text not in printed:
                 notice(f"Note: {text}.")
-            said.add(text)
+            printed.add(text)
         return judged
 
     return match

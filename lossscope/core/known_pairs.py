@@ -165,16 +165,16 @@ class KnownPairs:
 
     def _require_same_texts(self, texts: Pair[Mapping[str, str] | None]) -> None:
         """Raise InputError where an item says something else than the audited one of its id, as ids may be made up."""
-        for ids, digests, said in zip((self.left_ids, self.right_ids), self._columns[:2], texts, strict=True):
-            if digests is None or said is None:
+        for ids, digests, read_texts in zip((self.left_ids, self.right_ids), self._columns[:2], texts, strict=True):
+            if digests is None or read_texts is None:
                 continue
-            rows = np.array([row for row, item in enumerate(ids) if item in said], np.int64)
-            differs = rows[digest_texts(said[ids[row]] for row in rows.tolist()) != digests[rows]]
+            rows = np.array([row for row, item in enumerate(ids) if item in read_texts], np.int64)
+            differs = rows[digest_texts(read_texts[ids[row]] for row in rows.tolist()) != digests[rows]]
             if len(differs):
                 first = ids[int(differs[0])]
                 raise InputError(
                     f"{self.name} must be of the items of this split; {len(differs)} of {len(rows)} items that have an "
-                    f"id in both had another text there, such as {first!r:.60}, here {said[first]!r:.60}. "
+                    f"id in both had another text there, such as {first!r:.60}, here {read_texts[first]!r:.60}. "
                     "Audit this data"
                 )
 

@@ -95,8 +95,8 @@ def _validate(kind: Any, value: object, where: str) -> Any:
         )  # it explains what is missing
         cause = first.get("ctx", {}).get("error")
         if isinstance(cause, InputError):
-            said = str(cause)
-            raise type(cause)(said if where in said else f"{where} must be of values that fit; {said}") from None
+            reason = str(cause)
+            raise type(cause)(reason if where in reason else f"{where} must be of values that fit; {reason}") from None
         raise InputError(_message(kind, first, where)) from None
 
 

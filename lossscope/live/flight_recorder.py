@@ -68,7 +68,7 @@ class FlightRecorder:
 
     def add(self, step: WatchedStep) -> None:
         """Keep a step. Raises InputError unless there is an id for each item."""
-        batch, mask, row = step.batch, step.batch.first.mask, {"step": step.number, **step.row, **step.said}
+        batch, mask, row = step.batch, step.batch.first.mask, {"step": step.number, **step.row, **step.logged}
         newest = RecordedStep(row, step.objective, names_of(batch, step.ids))
         self._kept.append(newest)
         if len(self._kept) > self.keep:

@@ -153,11 +153,11 @@ class LiveDoctor:
 
     def _see(self, kind: BatchKind, step: WatchedStep) -> list[Event]:
         numbers = kind.numbers.of(step.batch, step.objective) if step.finite else None
-        said = {**step.scale, **step.said}
-        kind.history.add(step.number, numbers, said)
+        logged = {**step.scale, **step.logged}
+        kind.history.add(step.number, numbers, logged)
         schedule = self._schedule_of(kind)
         ids = kind.ids(schedule, step.number <= self.start, self._steps == self._expected)
-        is_broken = not step.finite or not math.isfinite(said.get("loss", 0.0))
+        is_broken = not step.finite or not math.isfinite(logged.get("loss", 0.0))
         if is_broken and "non-finite" not in kind.open:
             ids |= {"non-finite"}
         if not ids:

@@ -236,9 +236,9 @@ class LossScope:
             raise InputError("blocks of a ring have all queries of a process; leave queries out")
         if self.doctor or self.recorder:
             raise InputError("doctor and recorder need whole rows of S, and a ring has blocks; leave them out")
-        number, said = self.next_step(step), _said(log)
+        number, logged = self.next_step(step), _validate(log)
         plan_of = partial(self._statistics.plan, objective, self.named_sides or IMAGE_TEXT)
-        finish = None if number is None else partial(self._merge, step=number, log=said)
+        finish = None if number is None else partial(self._merge, step=number, log=logged)
         return Ring(columns, offset, plan_of, finish, self._layout.is_shared)
 
     def wrap(self, loss: Callable[..., Any]) -> WatchedLoss:
@@ -309,7 +309,7 @@ class LossScope:
         """Return the row of batches of this process, or of the batch that all processes share."""
         if self._layout.is_shared:
             return self._merge(lambda: self._statistics.part(observe()[0], self._objective), step, log, ids)
-        observed, said = observe(), _said(log)
+        observed, logged = observe(), _validate(log)
         row: Row = {"finite": 1.0}
         examined, is_broken = None, False  # the first loss with an S, or the first with an S that is not finite
         for batch in observed:
@@ -319,7 +319,7 @@ class LossScope:
             row["finite"] = min(row["finite"], float(finite))
             prefix = f"{batch.name}/" if batch.name else ""
             row |= {f"{prefix}{name}": value if finite else _NAN for name, value in statistics.items()}
-        return self._keep(row, examined, step, ids, said)
+        return self._keep(row, examined, step, ids, logged)
 
     def _merge(
         self,
@@ -329,18 +329,18 @@ class LossScope:
         ids: BothIds = (None, None),
     ) -> Row:
         """Return the row of a batch from the parts of all processes, or from the part of this process."""
-        said: dict[str, float] = {}
+        logged: dict[str, float] = {}
 
         def checked_part() -> BatchPart:
-            said.update(_said(log))
+            logged.update(_validate(log))
             return part()
 
         finite, statistics, seen = merge_processes(self._layout.processes(), step, checked_part)
         row = {"finite": float(finite)}
         row |= {name: value if finite else _NAN for name, value in with_loss_gap(statistics).items()}
-        return self._keep(row, seen if seen is not None and seen.shape[0] else None, step, ids, said)
+        return self._keep(row, seen if seen is not None and seen.shape[0] else None, step, ids, logged)
 
-    def _keep(self, row: Row, examined: Observed | None, step: int, ids: BothIds, said: Row) -> Row:
+    def _keep(self, row: Row, examined: Observed | None, step: int, ids: BothIds, logged: Row) -> Row:
         """Append a row to `history`, after the doctor and the recorder have seen its batch, and return it."""
         if examined is not None and (self.doctor or self.recorder):
             if self.recorder and self._hook is None:
@@ -350,7 +350,7 @@ class LossScope:
             objective = self._objective or examined.objective
             is_trained = self._objective is None
             watched = WatchedStep(
-                step, examined, objective, bool(row["finite"]), dict(row), said, ids, is_trained=is_trained
+                step, examined, objective, bool(row["finite"]), dict(row), logged, ids, is_trained=is_trained
             )
             row |= dict(event.column for event in self._safeguards.see(watched))
         if examined is not None and self.keep_batch:
@@ -400,7 +400,7 @@ class LossScope:
         The doctor reads them, and the flight recorder writes them. A `loss` replaces the loss that the doctor computes,
         if most steps have it. Raises InputError for other names, and for values that are no numbers.
         """
-        self._safeguards.say(_said(numbers))
+        self._safeguards.say(_validate(numbers))
 
     def begin(self, max_steps: int | None = None, done: int = 0) -> None:
         """Begin a training, so that the doctor examines a short training in time; callbacks of trainers do this.
@@ -520,7 +520,7 @@ class LossScope:
         return path
 
 
-def _said(numbers: Mapping[str, float] | None) -> dict[str, float]:
+def _validate(numbers: Mapping[str, float] | None) -> dict[str, float]:
     """Return the logged numbers of a step. Raises InputError for other names, and for values that are no numbers."""
     if not numbers:
         return {}

@@ -25,7 +25,7 @@ _SMOOTH = 25  # steps in the mean of a recall of the log
 class _Step:
     step: int
     of_batch: Tensor | tuple[float, ...] | None  # a tensor until the history is read
-    said: dict[str, float]  # logged by the loop
+    logged: dict[str, float]  # logged by the loop
 
 
 @dataclass
@@ -43,16 +43,16 @@ class StepHistory:
     _stride: int = field(default=1, init=False)  # of the middle: every `_stride`-th step is kept
     _left: int = field(default=0, init=False)  # steps that left the newest ones
 
-    def add(self, step: int, of_batch: Tensor | None, said: Mapping[str, float]) -> None:
+    def add(self, step: int, of_batch: Tensor | None, logged: Mapping[str, float]) -> None:
         """Append a step.
 
         Args:
             step: its number.
             of_batch: numbers of its batch, see BatchNumbers; None: not finite.
-            said: numbers that the loop logs, under the names of the field.
+            logged: numbers that the loop logs, under the names of the field.
         """
         (self._first if len(self._first) < _FIRST else self._newest).append(_Step(step, of_batch, {}))
-        self.say(said)
+        self.say(logged)
         if len(self._newest) <= _NEWEST:
             return
         oldest = self._newest.popleft()
@@ -62,11 +62,11 @@ class StepHistory:
         if len(self._middle) > _MIDDLE:
             self._middle, self._stride = self._middle[::2], 2 * self._stride
 
-    def say(self, said: Mapping[str, float]) -> None:
+    def say(self, logged: Mapping[str, float]) -> None:
         """Add numbers to the newest step."""
         steps = self._newest or self._first
         if steps:
-            self._take(steps[-1], said)
+            self._take(steps[-1], logged)
 
     def log(
         self, objective: str | None, batch_size: int | None, with_broken: bool = False, with_middle: bool = True
@@ -83,15 +83,15 @@ class StepHistory:
         if not with_middle:
             steps = [*self._first, *self._newest]
         columns = self._columns(steps)
-        said = {name for step in steps for name in step.said}
+        logged = {name for step in steps for name in step.logged}
         frame = {
             "step": np.array([step.step for step in steps], float),
             **{name: columns[name] for name in _OF_BATCH[:4]},
         }
         frame["train_recall"] = _running_mean(frame["train_recall"])
-        for name in said & set(STEP_COLUMNS) - {"loss"}:
-            frame[name] = _said(steps, name)
-        losses = np.array([step.said.get("loss", 0.0) for step in steps])
+        for name in logged & set(STEP_COLUMNS) - {"loss"}:
+            frame[name] = _logged_column(steps, name)
+        losses = np.array([step.logged.get("loss", 0.0) for step in steps])
         broken = np.array([step.of_batch is None for step in steps], bool) | ~np.isfinite(losses)
         loss = (
             pd.Series(frame["loss"]).where(~broken, np.inf).ffill().bfill()
@@ -100,7 +100,7 @@ class StepHistory:
         table = pd.DataFrame(frame)
         table = table if with_broken else table[~broken & table["loss"].notna().to_numpy()]
         evaluations = pd.DataFrame(list(self._evaluations)) if self._evaluations else pd.DataFrame({"step": []})
-        is_of_batches = not _takes_place(_said(steps, "loss"), self._of_batches(steps)["loss"])
+        is_of_batches = not _takes_place(_logged_column(steps, "loss"), self._of_batches(steps)["loss"])
         rows = table.reset_index(drop=True)
         return TrainingLog(
             "the running loop", rows, evaluations, {}, objective, batch_size, is_of_batches=is_of_batches
@@ -110,7 +110,7 @@ class StepHistory:
     def says_loss(self) -> bool:
         """Whether the loss of the log is the loss that the loop logs."""
         steps = self._read()
-        return _takes_place(_said(steps, "loss"), self._of_batches(steps)["loss"])
+        return _takes_place(_logged_column(steps, "loss"), self._of_batches(steps)["loss"])
 
     def columns(self) -> dict[str, npt.NDArray[np.float64]]:
         """Return the columns of batches for all kept steps, NaN where a number is unknown."""
@@ -119,16 +119,16 @@ class StepHistory:
     def newest(self, number: int) -> dict[str, npt.NDArray[np.float64]]:
         """Return the columns of batches and lr for the newest steps, NaN where a number is unknown."""
         steps = self._read()[-number:]
-        return {**self._columns(steps), "lr": _said(steps, "lr")}
+        return {**self._columns(steps), "lr": _logged_column(steps, "lr")}
 
-    def _take(self, step: _Step, said: Mapping[str, float]) -> None:
-        for name, value in said.items():
+    def _take(self, step: _Step, logged: Mapping[str, float]) -> None:
+        for name, value in logged.items():
             if name in EVALUATION_COLUMNS:
                 if not self._evaluations or self._evaluations[-1]["step"] != step.step:
                     self._evaluations.append({"step": float(step.step)})
                 self._evaluations[-1][name] = value
             else:
-                step.said[name] = value
+                step.logged[name] = value
 
     def _read(self) -> list[_Step]:
         """Return all steps with their numbers on the host, in one transfer for all new steps."""
@@ -142,9 +142,9 @@ class StepHistory:
         return steps
 
     def _columns(self, steps: list[_Step]) -> dict[str, npt.NDArray[np.float64]]:
-        columns, said = self._of_batches(steps), _said(steps, "loss")
-        if _takes_place(said, columns["loss"]):
-            columns["loss"] = said
+        columns, logged = self._of_batches(steps), _logged_column(steps, "loss")
+        if _takes_place(logged, columns["loss"]):
+            columns["loss"] = logged
         return columns
 
     @staticmethod
@@ -154,14 +154,14 @@ class StepHistory:
         return dict(zip(_OF_BATCH, rows.reshape(-1, len(_OF_BATCH)).T, strict=True))
 
 
-def _takes_place(said: npt.NDArray[np.float64], of_batches: npt.NDArray[np.float64]) -> bool:
+def _takes_place(logged: npt.NDArray[np.float64], of_batches: npt.NDArray[np.float64]) -> bool:
     """Return whether the logged loss replaces that of the batches: it must cover half of the steps."""
-    return bool(2 * np.isfinite(said).sum() >= max(np.isfinite(of_batches).sum(), 1))
+    return bool(2 * np.isfinite(logged).sum() >= max(np.isfinite(of_batches).sum(), 1))
 
 
-def _said(steps: list[_Step], name: str) -> npt.NDArray[np.float64]:
+def _logged_column(steps: list[_Step], name: str) -> npt.NDArray[np.float64]:
     """Return a logged number of each step, NaN where there is none."""
-    return np.array([step.said.get(name, np.nan) for step in steps], float)
+    return np.array([step.logged.get(name, np.nan) for step in steps], float)
 
 
 def validate_logged(numbers: Mapping[str, object]) -> dict[str, float]:

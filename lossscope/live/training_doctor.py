@@ -60,14 +60,14 @@ class TrainingDoctor:
         if not self.examined.watched:
             self._doctor.begin(batch.steps, batch.number)
         observed = observed_of(batch)
-        said: Row = {name: batch.row[column] for column, name in _NAMES.items() if column in batch.row}
-        said |= {f"logit_{name}": value for name, value in batch.objective.learnable.items()} | _broken_loss(batch)
+        logged: Row = {name: batch.row[column] for column, name in _NAMES.items() if column in batch.row}
+        logged |= {f"logit_{name}": value for name, value in batch.objective.learnable.items()} | _broken_loss(batch)
         row: Row = {"epoch": batch.epoch + 1, **batch.row}
         ids: BothIds = (None, None)
         if self.recorder is not None:
             (n, m), (first, second) = observed.shape, batch.ids
             ids = first[:n], second[:m]
-        step = WatchedStep(batch.number, observed, batch.objective, bool(batch.row), row, said, ids, is_trained=True)
+        step = WatchedStep(batch.number, observed, batch.objective, bool(batch.row), row, logged, ids, is_trained=True)
         self._safeguards.see(step)
         return None if self.reason is None else str(self.reason)
 

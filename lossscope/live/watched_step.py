@@ -26,7 +26,7 @@ class WatchedStep:
     objective: Objective | None  # of the training; None: only the value of the loss is known
     finite: bool  # whether its similarities and embeddings are finite
     row: Row = field(default_factory=dict)  # its statistics
-    said: Row = field(default_factory=dict)  # numbers that the loop logs
+    logged: Row = field(default_factory=dict)  # numbers that the loop logs
     ids: BothIds = (None, None)
     is_trained: bool = False  # whether the objective is known to be the trained loss
 

@@ -54,18 +54,18 @@ class JudgedPairs:
         first, second = plural(self.sides.first), plural(str(self.sides.second))
         gain = self.gaining
         sizes, judged = self.queries.map(len), self.queries.map(lambda flags: int(flags.sum()))
-        said = [
+        lines = [
             f"judgements add {len(self.added)} positives, to {gain.i2t} {first} and {gain.t2i} {second}; judged as "
             f"queries were {judged.i2t} of {sizes.i2t} {first} and {judged.t2i} of {sizes.t2i} {second}, and the "
             "positives of all others are the data's own alone"
         ]
         if self.skipped:
-            said.append(f"{self.skipped} judged pairs are not of this split, and were skipped")
+            lines.append(f"{self.skipped} judged pairs are not of this split, and were skipped")
         if self.denied:
-            said.append(f"{self.denied} of the data's own positives were not judged to be any; they stay positives")
+            lines.append(f"{self.denied} of the data's own positives were not judged to be any; they stay positives")
         if self.disputed:
-            said.append(f"{self.disputed} pairs are positives in one file and not in another; they count as positives")
-        return (*self.notices, *said)
+            lines.append(f"{self.disputed} pairs are positives in one file and not in another; they count as positives")
+        return (*self.notices, *lines)
 
     @property
     def gaining(self) -> Pair[int]:

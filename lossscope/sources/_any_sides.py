@@ -117,15 +117,15 @@ def _ids_texts_and_keys(
     texts: list[list[str] | None] = []
     keys: list[Rows | None] = []
     for name, side_ids, size in zip(names, ids, sizes, strict=True):
-        said = None
+        side_texts = None
         if f"{name}_text" in arrays:
-            said = [str(text) for text in column_of(arrays, f"{name}_text", path)]
-            if len(said) != size:
-                raise InputError(f"{name}_text of {path} must have {size} entries; got {len(said)}")
-            keys.append(caption_keys(said))
+            side_texts = [str(text) for text in column_of(arrays, f"{name}_text", path)]
+            if len(side_texts) != size:
+                raise InputError(f"{name}_text of {path} must have {size} entries; got {len(side_texts)}")
+            keys.append(caption_keys(side_texts))
         else:
             keys.append(number_values(side_ids) if f"{name}_id" in arrays else None)
-        texts.append(said)
+        texts.append(side_texts)
     return Pair(*ids), Pair(*texts), Pair(*keys)
 
 

@@ -98,7 +98,12 @@ def embed_checkpoint(
         objective=objective,
         seed=checkpoint.training.get("seed"),
         split=split.name,
-        notices=(*notices, *reading_notices, *_notices(checkpoint, split, request), *_said(training, request)),
+        notices=(
+            *notices,
+            *reading_notices,
+            *_notices(checkpoint, split, request),
+            *_mode_notices(training, request),
+        ),
         mode=request.mode,
         pair_scorer=scorer,
         read_input_keys=partial(input_keys, split, request.progress),
@@ -138,7 +143,7 @@ def _train_mode(request: Request) -> TrainMode | None:
     return TrainMode(request.mode_seed)
 
 
-def _said(training: TrainMode | None, request: Request) -> tuple[str, ...]:
+def _mode_notices(training: TrainMode | None, request: Request) -> tuple[str, ...]:
     if training is None:
         return ()
     return (

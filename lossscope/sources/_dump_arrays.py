@@ -140,7 +140,7 @@ def _texts_of_ids(ids: Sequence[str], texts: Sequence[str] | None) -> Mapping[st
     by_id: dict[str, set[str]] = {}
     for id, text in zip(ids, texts, strict=True):
         by_id.setdefault(id, set()).add(text)
-    return {id: said.pop() for id, said in by_id.items() if len(said) == 1}
+    return {id: stated.pop() for id, stated in by_id.items() if len(stated) == 1}
 
 
 def caption_image_of(

@@ -81,12 +81,12 @@ def _without_constant(grid: Grid) -> Grid:
     return replace(_without(grid, lambda index: index in constant), caption=_insert(shared, grid.caption))
 
 
-def _insert(said: str, caption: str) -> str:
+def _insert(clause: str, caption: str) -> str:
     """Return the caption with the shared values behind its title: `cocos: objective ntxent; eps 0.01.`"""
     title, colon, settings = caption.partition(": ")
     if colon and "; " in settings and not re.search(r"[.;]", title):
-        return f"{title}: {said}; {settings}"
-    return f"{caption} {said[:1].upper()}{said[1:]}."
+        return f"{title}: {clause}; {settings}"
+    return f"{caption} {clause[:1].upper()}{clause[1:]}."
 
 
 def _is_constant(grid: Grid, index: int) -> bool:

@@ -94,8 +94,8 @@ def rows(trainer: str, plain: str | None, processes: int, version: str) -> Itera
     head = {"library": library(trainer), "version": version, "trainer": trainer, "plain": plain or ""}
     counts = {key: sum(v.outcome == key for v in verdicts) for key in ("pass", "fail", "note", "skipped")}
     for verdict in (v for v in verdicts if v.outcome in ("fail", "note") and v.name != "half-precision"):
-        said = {"check": verdict.name, "outcome": verdict.outcome, "evidence": verdict.evidence}
-        yield {**head, "processes": processes, **counts, **said}
+        outcome = {"check": verdict.name, "outcome": verdict.outcome, "evidence": verdict.evidence}
+        yield {**head, "processes": processes, **counts, **outcome}
     yield {**head, "processes": processes, **counts, "check": "", "outcome": "", "evidence": ""}
 
 

@@ -75,9 +75,9 @@ def mask_of(result: AuditResult) -> KnownPairs:
     ids = tuple(material.image_ids), tuple(material.caption_ids)
     probability = scored.probability.astype(np.float32)
     texts = _texts_of(material, scored.pairs)
-    said = status(result.state, result.calibration, result.transfer)
+    state_line = status(result.state, result.calibration, result.transfer)
     return KnownPairs(
-        scored.pairs.left, scored.pairs.right, probability, *ids, texts=texts, least=result.least, status=said
+        scored.pairs.left, scored.pairs.right, probability, *ids, texts=texts, least=result.least, status=state_line
     )
 
 

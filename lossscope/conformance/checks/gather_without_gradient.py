@@ -36,23 +36,23 @@ def examine(case: Case) -> Iterator[Verdict]:
     numbers = {f"{found.of}.{key}": getattr(found, key) for found in all_ratios for key in ("length", "cosine")}
     each = _of_candidates(together)
     numbers |= {f"candidate {row}.length": found.length for row, found in enumerate(each)}
-    said = ", ".join(str(found) for found in all_ratios)
+    listed = ", ".join(str(found) for found in all_ratios)
     turned = [found for found in sides if found.cosine < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     short = [found for found in sides if found.length < 1 - max(STRAIGHT, 10 * case.alone.precision)]
     of_one = "that of one process with the whole batch" if together.shares_candidates else "that of its shares"
     if case.is_readable and not together.keeps_gradients:
-        yield verdict(name, "fail", f"{_unreached(together)}; {said} of one process", **numbers)
+        yield verdict(name, "fail", f"{_unreached(together)}; {listed} of one process", **numbers)
     elif together.is_another_loss:
         text = (
             f"on {trial.processes} processes it is another loss than on one with the whole batch{_negatives(together)}"
         )
         yield verdict(name, "note", f"{text}; no gradient of it is lost", **numbers)
     elif turned:
-        text = f"on {trial.processes} processes the gradient is {said} {of_one}"
+        text = f"on {trial.processes} processes the gradient is {listed} {of_one}"
         yield verdict(name, "fail", f"{text}{_worst(each)}: part of it is lost; gather with gradients", **numbers)
     elif short and not _states_a_share(together):
         advice = "" if not trial.mean else "; where the trainer adds gradients up, say --gradients sum"
-        text = f"on {trial.processes} processes the gradient is {said} {of_one}"
+        text = f"on {trial.processes} processes the gradient is {listed} {of_one}"
         yield verdict(name, "fail", f"{text}: gather with gradients, or multiply the loss{advice}", **numbers)
     else:
         off = max(found.distance for found in sides)

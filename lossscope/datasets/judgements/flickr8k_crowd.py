@@ -28,8 +28,8 @@ def read_crowd_judgements(path: str) -> Judgements:
 def _is_positive(line: JudgedLine) -> bool:
     share, yes, no = line.values
     if _SHARE.fullmatch(share) and _COUNT.fullmatch(yes) and _COUNT.fullmatch(no):
-        said = int(yes) + int(no)
-        if said and abs(float(share) - int(yes) / said) <= _OFF:
+        answers = int(yes) + int(no)
+        if answers and abs(float(share) - int(yes) / answers) <= _OFF:
             return int(yes) > int(no)
     raise InputError(
         f"{line.place} must have the share of yes and the numbers of yes and no that it comes from; got "

@@ -37,14 +37,17 @@ def assemble_log(
         InputError: neither a loss nor an evaluation, a choice that does not exist, or a cell that is no number.
     """
     names = find_columns(table.names, table.name, columns)
-    said = list(notices)
+    remarks = list(notices)
     if "loss" in names:
         table, of_cells = with_nan_losses(table, names["loss"])
         steps, of_steps = running_steps(table, names.get("step"), names.get("epoch"))
-        said += [*of_cells, *of_steps, *_explain_order(steps[table.cells[names["loss"]].rows], table.name)]
+        remarks += [*of_cells, *of_steps, *_explain_order(steps[table.cells[names["loss"]].rows], table.name)]
     else:
         steps, of_steps = steps_of_evaluations(table, names.get("step"), names.get("epoch"))
-        said += [*of_steps, f"{table.name} has no training loss: its evaluations are read; --column loss=NAME names it"]
+        remarks += [
+            *of_steps,
+            f"{table.name} has no training loss: its evaluations are read; --column loss=NAME names it",
+        ]
     curves: dict[str, Curve] = {}
     for field in (*STEP_COLUMNS, *EVALUATION_COLUMNS):
         if field in names:
@@ -53,15 +56,15 @@ def assemble_log(
     if "logit_scale" in curves:
         values, of_scale = as_scale(curves["logit_scale"][1], names["logit_scale"])
         curves["logit_scale"] = (curves["logit_scale"][0], values)
-        said += of_scale
-    said += explain_negative(names)
+        remarks += of_scale
+    remarks += explain_negative(names)
     trained = step_frame({field: curves[field] for field in STEP_COLUMNS if field in curves} if "loss" in names else {})
     evaluated = evaluation_frame({field: curves[field] for field in EVALUATION_COLUMNS if field in curves})
     evaluated, of_epochs = epochs_to_steps(evaluated, trained)
     scores, _ = epochs_to_steps(evaluation_frame(score_curves(table, steps, names)), trained)
     evaluated, of_directions = average_directions(evaluated)
-    said += [*of_epochs, *of_directions]
-    return TrainingLog(table.name, trained, evaluated, names, objective, batch_size, tuple(said), scores=scores)
+    remarks += [*of_epochs, *of_directions]
+    return TrainingLog(table.name, trained, evaluated, names, objective, batch_size, tuple(remarks), scores=scores)
 
 
 def step_frame(curves: Mapping[str, Curve]) -> pd.DataFrame:

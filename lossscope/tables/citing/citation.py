@@ -172,7 +172,7 @@ def _deviation(row: Mapping[Any, Any]) -> str:
     n = row["n"] if n is None or pd.isna(n) else n
     if std is None or pd.isna(std) or n < 2:
         return ""
-    return f"population sd over {int(n)} batches {std:.{decimals(str(row['unit']), row['mean'])}f}"
+    return f"sd over {int(n)} batches {std:.{decimals(str(row['unit']), row['mean'])}f}"
 
 
 def _text_or_none(value: Any) -> str | None:

@@ -42,7 +42,7 @@ SENTENCE = (
     "eps, per query; probe cocos; convention corrected; eps 0.01; weight unit paper; objective ntxent:tau=0.1; source "
     "ckpt.pt; data scenes:train=600; split train; 600 images and 3000 captions; fingerprint 0123456789abcdef; 24 "
     "batches of 128; sampling pairs; shuffled; another positive of the same item counted as a negative; seed 0; "
-    "population sd over 23 batches 0.36; lossscope 0.1.0."
+    "sd over 23 batches 0.36; lossscope 0.1.0."
 )
 ROOT = Path(__file__).parents[3]
 
