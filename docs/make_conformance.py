@@ -92,10 +92,10 @@ def read_results() -> pd.DataFrame:
 def libraries(rows: pd.DataFrame) -> str:
     """Return a table of trainers: failures and notes on one and on two processes."""
     lines = []
-    for (trainer, version), own in rows.groupby(["trainer", "version"], sort=False):
-        plain = own["plain"].iloc[0]
+    for (trainer, version), group in rows.groupby(["trainer", "version"], sort=False):
+        plain = group["plain"].iloc[0]
         named = f"`{trainer}`" + (f", against `{plain}`" if plain else "")
-        by_processes = [_found(own[own["processes"] == number]) for number in (1, 2)]
+        by_processes = [_found(group[group["processes"] == number]) for number in (1, 2)]
         lines.append((named, str(version), *by_processes))
     return markdown_table(("trainer", "version", "1 process", "2 processes"), lines)
 

@@ -35,10 +35,10 @@ def page(source: str) -> str:
     """Return the page."""
     demo, coverage = (pd.read_csv(RESULTS / name, keep_default_na=False) for name in ("diff_demo.csv", _COVERAGE))
 
-    def table(place: re.Match[str]) -> str:
-        if place["kind"] == "alarms":
+    def table(found: re.Match[str]) -> str:
+        if found["kind"] == "alarms":
             return alarms(coverage)
-        comparisons, directions, statistics = (part.strip().split(", ") for part in place["words"].split(";"))
+        comparisons, directions, statistics = (part.strip().split(", ") for part in found["words"].split(";"))
         return differences(demo, comparisons, directions, statistics)
 
     return NOTE + _PLACE.sub(table, source)
@@ -52,10 +52,10 @@ def differences(rows: pd.DataFrame, comparisons: list[str], directions: list[str
         for statistic in statistics:
             cells = [f"{direction} {statistic}"]
             for name in comparisons:
-                (one,) = rows[
+                (row,) = rows[
                     (rows["comparison"] == name) & (rows["direction"] == direction) & (rows["statistic"] == statistic)
                 ].to_dict("records")
-                cells += [number(one["mean"]), number(one["b_mean"]), _with_interval(one)]
+                cells += [number(row["mean"]), number(row["b_mean"]), _with_interval(row)]
             lines.append(cells)
     return markdown_table(header, lines)
 
@@ -87,11 +87,11 @@ def alarms(rows: pd.DataFrame) -> str:
             cells = [f"{objective} {statistic}".strip()]
             for hubs, more in settings:
                 for direction in ("i2t", "t2i"):
-                    own = rows[
+                    chosen = rows[
                         (rows["hubs"] == hubs) & (rows["noise_of_b"] == more) & (rows["direction"] == direction)
                         & (rows["objective"] == objective) & (rows["statistic"] == statistic)
                     ]  # fmt: skip
-                    cells.append(f"{own['excludes_0'].item():.1f}")
+                    cells.append(f"{chosen['excludes_0'].item():.1f}")
             lines.append(cells)
     return markdown_table(header, lines)
 

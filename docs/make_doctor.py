@@ -62,8 +62,8 @@ def table(checks: dict[str, Check], planted: pd.DataFrame) -> str:
     """Return a row a finding: id, severity, question, how often its planted cases were found first."""
     rows = ["| id | severity | question | planted, found first |", "|---|---|---|---|"]
     for check in checks.values():
-        own = planted[(planted["id"] == check.id()) & (planted["planted"] == "sick")]
-        found = f"{int((own['first'] == own['id']).sum())} of {len(own)}" if len(own) else "–"
+        cases = planted[(planted["id"] == check.id()) & (planted["planted"] == "sick")]
+        found = f"{int((cases['first'] == cases['id']).sum())} of {len(cases)}" if len(cases) else "–"
         rows.append(f"| [`{check.id()}`](#{check.id()}) | {check.severity} | {escape(question(check))} | {found} |")
     return "\n".join(rows)
 
@@ -123,7 +123,7 @@ def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
         healthy = pd.concat(halves)
         area = auc(sign * signal.to_numpy(), sign * healthy.to_numpy())
         alarms = wall["findings"].fillna("").str.contains(rf"(?:^|;){id} (?:error|warning)").sum()
-        worst = ["–" if not len(one) else f"{_worst(one, sign):.3g} ({len(one)})" for one in halves]
+        worst = ["–" if not len(values) else f"{_worst(values, sign):.3g} ({len(values)})" for values in halves]
         least = signal.min() if sign > 0 else signal.max()
         beyond = float((sign * signal > (sign * healthy).max()).mean())
         first = f"{int((sick['first'] == id).sum())} of {len(sick)}"
@@ -224,16 +224,16 @@ def section(name: str, check: Check) -> str:
     text = inspect.getdoc(type(check)) or ""
     body = " ".join(text.partition("Source:")[0].split())
     lines = [f"### {check.id()}", "", f"{check.severity.capitalize()}. {escape(body)}", ""]
-    own = next(one for one in declarations("findings") if one.name == name)
-    lines += [*thresholds(own), *([""] if own.fields else [])]
+    declaration = next(item for item in declarations("findings") if item.name == name)
+    lines += [*thresholds(declaration), *([""] if declaration.fields else [])]
     if check.explains:
         lines += [f"Explains: {', '.join(f'`{id}`' for id in check.explains)}.", ""]
     return "\n".join([*lines, f"Source: {escape(check.reference())}.", ""])
 
 
-def thresholds(own: Declaration) -> list[str]:
+def thresholds(declaration: Declaration) -> list[str]:
     """Return a line for each threshold."""
-    return [f"- `{field.name}` = {field.default}: {escape(field.help)}" for field in own.fields]
+    return [f"- `{field.name}` = {field.default}: {escape(field.help)}" for field in declaration.fields]
 
 
 def main(arguments: list[str]) -> int:

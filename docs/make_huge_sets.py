@@ -42,10 +42,10 @@ def coverage(rows: pd.DataFrame) -> str:
     header = ("i2t", "all queries", *(f"n = {n}" for n in sizes), "error · √n/√(1 − n/N)")
     lines = []
     for (objective, statistic), label in SHOWN.items():
-        own = rows[(rows["objective"] == objective) & (rows["statistic"] == statistic)].set_index("n")
-        held = [f"{100 * own.loc[n, 'held'] / own.loc[n, 'repetitions']:.1f}" for n in sizes]
-        errors = own["error_per_query"]
-        lines.append((label, f"{own['full'].iloc[0]:.4g}", *held, f"{errors.min():.3g} to {errors.max():.3g}"))
+        chosen = rows[(rows["objective"] == objective) & (rows["statistic"] == statistic)].set_index("n")
+        held = [f"{100 * chosen.loc[n, 'held'] / chosen.loc[n, 'repetitions']:.1f}" for n in sizes]
+        errors = chosen["error_per_query"]
+        lines.append((label, f"{chosen['full'].iloc[0]:.4g}", *held, f"{errors.min():.3g} to {errors.max():.3g}"))
     (population,), (repetitions,) = rows["N"].unique(), rows["repetitions"].unique()
     text = (
         f"Of {repetitions:,} samples of each size, how many per cent held the number of all {population:,} queries (a "

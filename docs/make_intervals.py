@@ -31,15 +31,15 @@ def coverage(rows: pd.DataFrame) -> str:
     """Return how often intervals held the truth, and in brackets those that only know batches."""
     header = ("data", "batch size", "hubs", *(f"{name}, {loss}" if loss else name for name, loss in SHOWN.items()))
     lines = []
-    for keys, own in rows.groupby(["data", "batch_size", "hubs"], sort=False):
+    for keys, group in rows.groupby(["data", "batch_size", "hubs"], sort=False):
         cells = []
         for statistic, objective in SHOWN.items():
-            one = own[(own["statistic"] == statistic) & (own["objective"] == objective)]
-            both = [f"{pair['coverage']:.1f} ({pair['coverage_batches']:.0f})" for _, pair in one.iterrows()]
+            chosen = group[(group["statistic"] == statistic) & (group["objective"] == objective)]
+            both = [f"{pair['coverage']:.1f} ({pair['coverage_batches']:.0f})" for _, pair in chosen.iterrows()]
             cells.append("; ".join(both))
         lines.append((*map(str, keys), *cells))
     replicates = rows["replicates"].max()
-    every = rows.loc[rows["replicates"] == replicates, "coverage"]
+    covered = rows.loc[rows["replicates"] == replicates, "coverage"]
     text = (
         f"Nominal 95 % intervals, and how many per cent of {replicates:,} of them held the truth, "
         "for the first direction; "
@@ -48,9 +48,9 @@ def coverage(rows: pd.DataFrame) -> str:
         "[coverage.py](../studies/intervals/coverage.py), which draws split after split):"
     )
     below = (
-        f"Of all {len(every)} numbers of the results that have an interval in every replicate (statistics, losses, "
-        f"directions and settings), the coverage is {every.min():.2f} to {every.max():.2f} %, half of them between "
-        f"{every.quantile(0.25):.1f} and {every.quantile(0.75):.1f} %."
+        f"Of all {len(covered)} numbers of the results that have an interval in every replicate (statistics, losses, "
+        f"directions and settings), the coverage is {covered.min():.2f} to {covered.max():.2f} %, half of them between "
+        f"{covered.quantile(0.25):.1f} and {covered.quantile(0.75):.1f} %."
     )
     return f"{text}\n\n{markdown_table(header, lines)}\n\n{below}"
 

@@ -30,10 +30,10 @@ def page(source: str) -> str:
 
     Raises ValueError for a script without a place, or with two.
     """
-    places = PLACE.findall(source)
-    if sorted(places) != (known := scripts()):
-        raise ValueError(f"{SOURCE.name} must have one place for each of {', '.join(known)}; got {', '.join(places)}")
-    return NOTE + PLACE.sub(lambda place: section(place[1]), source)
+    marks = PLACE.findall(source)
+    if sorted(marks) != (known := scripts()):
+        raise ValueError(f"{SOURCE.name} must have one place for each of {', '.join(known)}; got {', '.join(marks)}")
+    return NOTE + PLACE.sub(lambda mark: section(mark[1]), source)
 
 
 def scripts() -> list[str]:

@@ -60,7 +60,7 @@ def section(name: str, probe: Probe) -> str:
     formula, _, rest = (inspect.getdoc(type(probe)) or "").partition("\n")
     text, _, source = rest.partition("Source: ")
     explanation, _, meanings = text.partition("\nRaises")[0].partition("\nStatistics:\n")
-    reported = ", ".join(f"`{one.name}` ({one.unit})" for one in statistics(probe))
+    reported = ", ".join(f"`{statistic.name}` ({statistic.unit})" for statistic in statistics(probe))
     (fields,) = (item.fields for item in declarations("probes") if item.name == name)
     options = [_option(field) for field in fields]
     parts = {
@@ -90,7 +90,7 @@ def _meanings(text: str) -> list[str]:
 def statistics(probe: Probe) -> list[Statistic]:
     """Return all statistics that it reports, of any objective."""
     objectives = [build("objectives", spec) for spec in OBJECTIVES] if probe.needs_objective else [None]
-    return list(dict.fromkeys(one for objective in objectives for one in probe.statistics(objective)))
+    return list(dict.fromkeys(statistic for objective in objectives for statistic in probe.statistics(objective)))
 
 
 def main(arguments: list[str]) -> int:

@@ -50,9 +50,9 @@ def _own_kernel(home: Path) -> Iterator[None]:
     """Register this Python as the only kernel, in a folder."""
     write_kernel_spec(str(home / "kernels" / "python3"))
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    own = {"JUPYTER_PATH": str(home), "JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(home), "PYTHONPATH": paths}
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
+    variables = {"JUPYTER_PATH": str(home), "JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(home), "PYTHONPATH": paths}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:

@@ -106,15 +106,15 @@ def _target(uri: str, link: str) -> str | None:
 
 def _add_source(path: str, files: Files, config: MkDocsConfig) -> None:
     """Add a page that shows a file or the names in a folder, unless the site has it."""
-    uri, place = site_uri(path), ROOT / path
+    uri, file = site_uri(path), ROOT / path
     if uri in files.src_uris:
         return
-    if place.is_dir():
-        inside = [one for one in sorted(place.iterdir()) if one.suffix in LANGUAGES or one.is_dir()]
-        text = "\n".join(f"- {_link(uri, one, files, config)}" for one in inside if one.name != "__pycache__")
+    if file.is_dir():
+        inside = [child for child in sorted(file.iterdir()) if child.suffix in LANGUAGES or child.is_dir()]
+        text = "\n".join(f"- {_link(uri, child, files, config)}" for child in inside if child.name != "__pycache__")
     else:
-        language = LANGUAGES.get(place.suffix, "text")
-        text = f"````{language}\n{place.read_text('utf-8')}````"
+        language = LANGUAGES.get(file.suffix, "text")
+        text = f"````{language}\n{file.read_text('utf-8')}````"
     head = "---\nsearch: { exclude: true }\n---\n\n"
     files.append(File.generated(config, uri, content=f"{head}# `{path}`\n\n{text}\n"))
 
