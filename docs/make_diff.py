@@ -1,6 +1,6 @@
 """docs/diff.in.md -> docs/diff.md: the differences and the false alarms that scripts of studies/intervals measured.
 
-Nothing is run. `--check` writes nothing and exits 1 with a diff when the page is out of date.
+The script runs no study. `--check` writes nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def page(source: str) -> str:
 
 
 def differences(rows: pd.DataFrame, comparisons: list[str], directions: list[str], statistics: list[str]) -> str:
-    """Return a line a direction and statistic: A, B and B − A with its interval, of each comparison."""
+    """Return a row for each direction and statistic: A, B and B − A with its interval, of each comparison."""
     header = ["", *(f"{name}: {side}" for name in comparisons for side in ("A", "B", "B − A"))]
     lines = []
     for direction in directions:
@@ -67,14 +67,14 @@ def _with_interval(row: Mapping[Hashable, Any]) -> str:
 
 
 def number(x: object) -> str:
-    """Return a number with two decimals, or four where it is small."""
+    """Return a number with two decimals, or with four if it is below 2."""
     value = float(str(x))
     text = f"{value:.2f}" if abs(value) >= 2 else f"{value:.4f}"
     return text.replace("-", "−")
 
 
 def alarms(rows: pd.DataFrame) -> str:
-    """Return how often an interval excludes 0, a column a setting and direction."""
+    """Return how often an interval excludes 0, with a column for each setting and direction."""
     settings = list(rows[["hubs", "noise_of_b"]].drop_duplicates().itertuples(index=False, name=None))
     header = ["statistic"]
     for hubs, more in settings:
