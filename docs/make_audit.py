@@ -77,7 +77,7 @@ def judgements(rows: pd.DataFrame) -> str:
         cells = [f"`{by}`" if (group, by) in single else f"**{group}**, {by}"]
         for kind in ("expert", "crowd"):
             row = of[kind].loc[(group, by)]
-            cells += [_interval(row, "AUC"), _interval(row, "AP")]
+            cells += [_format_interval(row, "AUC"), _format_interval(row, "AP")]
             error = float(row["calibration error"])
             cells.append("" if error != error else f"{error:.3f}")
         lines.append(tuple(cells))
@@ -106,7 +106,7 @@ def minilm(rows: pd.DataFrame) -> str:
         cells = [f"**{group}**, {by}" if by in COMBINATIONS else f"`{by}`"]
         for kind in ("expert", "crowd"):
             row: Any = of[kind].loc[(group, by)]
-            cells += [_interval(row, "AUC"), _interval(row, "AP")]
+            cells += [_format_interval(row, "AUC"), _format_interval(row, "AP")]
         lines.append(tuple(cells))
     text = (
         "The next table has the embeddings of MiniLM, a model of texts, in place of VSE++. A picture is the mean of "
@@ -158,7 +158,7 @@ def transfer(rows: pd.DataFrame) -> str:
     return markdown_table(header, lines)
 
 
-def _interval(row: pd.Series, name: str) -> str:
+def _format_interval(row: pd.Series, name: str) -> str:
     return f"{row[name]:.3f} ({row[f'{name} low']:.3f} to {row[f'{name} high']:.3f})"
 
 

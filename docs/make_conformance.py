@@ -95,12 +95,12 @@ def libraries(rows: pd.DataFrame) -> str:
     for (trainer, version), group in rows.groupby(["trainer", "version"], sort=False):
         plain = group["plain"].iloc[0]
         named = f"`{trainer}`" + (f", against `{plain}`" if plain else "")
-        by_processes = [_found(group[group["processes"] == number]) for number in (1, 2)]
+        by_processes = [_summarise(group[group["processes"] == number]) for number in (1, 2)]
         lines.append((named, str(version), *by_processes))
     return markdown_table(("trainer", "version", "1 process", "2 processes"), lines)
 
 
-def _found(rows: pd.DataFrame) -> str:
+def _summarise(rows: pd.DataFrame) -> str:
     """Return `10 passed; **fails** check: evidence; notes: check, check`."""
     failed = [
         f"**fails** `{row.check}`: {escape(str(row.evidence))}" for row in rows.itertuples() if row.outcome == "fail"

@@ -28,7 +28,7 @@ ALARMS = {
     "": ("s_pos", "s_neg", "margin", "s_neg_q50", "s_neg_q90", "margin_q50"),
 }
 _COVERAGE = "diff_coverage.csv"
-_PLACE = re.compile(r"<!-- (?P<kind>differences|alarms)(?:: (?P<words>[^>]+))? -->")
+_MARK = re.compile(r"<!-- (?P<kind>differences|alarms)(?:: (?P<words>[^>]+))? -->")
 
 
 def page(source: str) -> str:
@@ -41,7 +41,7 @@ def page(source: str) -> str:
         comparisons, directions, statistics = (part.strip().split(", ") for part in found["words"].split(";"))
         return differences(demo, comparisons, directions, statistics)
 
-    return NOTE + _PLACE.sub(table, source)
+    return NOTE + _MARK.sub(table, source)
 
 
 def differences(rows: pd.DataFrame, comparisons: list[str], directions: list[str], statistics: list[str]) -> str:
@@ -55,12 +55,12 @@ def differences(rows: pd.DataFrame, comparisons: list[str], directions: list[str
                 (row,) = rows[
                     (rows["comparison"] == name) & (rows["direction"] == direction) & (rows["statistic"] == statistic)
                 ].to_dict("records")
-                cells += [number(row["mean"]), number(row["b_mean"]), _with_interval(row)]
+                cells += [number(row["mean"]), number(row["b_mean"]), _format_difference(row)]
             lines.append(cells)
     return markdown_table(header, lines)
 
 
-def _with_interval(row: Mapping[Hashable, Any]) -> str:
+def _format_difference(row: Mapping[Hashable, Any]) -> str:
     if row["low"] == "":
         return f"{number(row['difference'])} ({row['method'] or 'no interval'})"
     return f"{number(row['difference'])} [{number(row['low'])}, {number(row['high'])}]"

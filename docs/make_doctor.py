@@ -39,7 +39,7 @@ def page(source: str) -> str:
     """Return the page."""
     wall, planted = (pd.read_csv(RESULTS / f"{name}.csv", keep_default_na=True) for name in ("wall", "planted"))
     checks = {name: build("findings", name) for name in names("findings")}
-    checks = dict(sorted(checks.items(), key=lambda item: (_rank(item[1]), item[1].order, item[0])))
+    checks = dict(sorted(checks.items(), key=lambda item: (_severity_rank(item[1]), item[1].order, item[0])))
     parts = {
         "table": table(checks, planted),
         "wall": wall_text(wall),
@@ -54,7 +54,7 @@ def page(source: str) -> str:
     return NOTE + source
 
 
-def _rank(check: Check) -> int:
+def _severity_rank(check: Check) -> int:
     return ("error", "warning", "note").index(check.severity)
 
 
@@ -76,10 +76,10 @@ def question(check: Check) -> str:
 def wall_text(wall: pd.DataFrame) -> str:
     """Return how many healthy items the wall has, and what the doctor found in them."""
     found = wall["findings"].fillna("")
-    lines = [f"The wall of healthy runs has {len(wall)} items: " + _kinds(wall) + "."]
+    lines = [f"The wall of healthy runs has {len(wall)} items: " + _count_kinds(wall) + "."]
     for severity in ("error", "warning"):
         ill = wall[found.str.contains(f" {severity}")]
-        each = "; ".join(_ill(row, severity) for row in ill.to_dict("records"))
+        each = "; ".join(_list_findings(row, severity) for row in ill.to_dict("records"))
         number = f"{len(ill) or 'no'} {severity}{'' if len(ill) == 1 else 's'}"
         lines.append(f"It has {number}{f': {each}' if each else ''}.")
     is_low, is_unexplained = wall["val_recall"] < LOW, wall["verdict"] == "cannot explain"
@@ -91,12 +91,12 @@ def wall_text(wall: pd.DataFrame) -> str:
     return " ".join(lines)
 
 
-def _ill(row: dict[Hashable, Any], severity: str) -> str:
+def _list_findings(row: dict[Hashable, Any], severity: str) -> str:
     ids = ", ".join(part.partition(" ")[0] for part in str(row["findings"]).split(";") if severity in part)
     return f"{row['name']} ({row['half']}): {ids}"
 
 
-def _kinds(wall: pd.DataFrame) -> str:
+def _count_kinds(wall: pd.DataFrame) -> str:
     counts = wall["kind"].value_counts()
     return ", ".join(f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in counts.items())
 
@@ -123,7 +123,7 @@ def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
         healthy = pd.concat(halves)
         area = auc(sign * signal.to_numpy(), sign * healthy.to_numpy())
         alarms = wall["findings"].fillna("").str.contains(rf"(?:^|;){id} (?:error|warning)").sum()
-        worst = ["–" if not len(values) else f"{_worst(values, sign):.3g} ({len(values)})" for values in halves]
+        worst = ["–" if not len(values) else f"{_find_worst(values, sign):.3g} ({len(values)})" for values in halves]
         least = signal.min() if sign > 0 else signal.max()
         beyond = float((sign * signal > (sign * healthy).max()).mean())
         first = f"{int((sick['first'] == id).sum())} of {len(sick)}"
@@ -141,7 +141,7 @@ def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
     return "\n".join([*rows, "", below])
 
 
-def _worst(values: pd.Series, sign: int) -> float:
+def _find_worst(values: pd.Series, sign: int) -> float:
     return float(values.max() if sign > 0 else values.min())
 
 

@@ -148,7 +148,7 @@ def table(entries: list[Entry]) -> str:
 
 def section(item: Entry) -> str:
     """Return the section of one objective."""
-    field, parts = drawn(item.name), item.parts
+    field, parts = compute_field(item.name), item.parts
     lines = [
         f"### `{item.name}`",
         f"{_markdown(item.title)}.",
@@ -164,7 +164,7 @@ def section(item: Entry) -> str:
                 ("Training", _markdown(parts["Training"])),
                 ("Options", _options(item)),
                 ("Defaults", _markdown(parts.get("Defaults", ""))),
-                ("Also", " ".join(_unusual(item.objective))),
+                ("Also", " ".join(_describe_traits(item.objective))),
                 ("Source", _markdown(parts["Source"])),
                 ("Files", _files(item.name, item.objective)),
             )
@@ -174,7 +174,7 @@ def section(item: Entry) -> str:
     return "\n\n".join(line for line in lines if line) + "\n"
 
 
-def drawn(name: str) -> pd.DataFrame:
+def compute_field(name: str) -> pd.DataFrame:
     """Return the weight field of an objective's picture, labelled with its spec."""
     spec = DRAWN.get(name, name)
     return weight_field(spec).assign(objective=spec)
@@ -184,7 +184,7 @@ def draw(name: str) -> Path:
     """Write the picture of an objective with 256 colours, a third of the full size."""
     PICTURES.mkdir(exist_ok=True)
     with style.paper():
-        path = style.save(picture.draw(drawn(name), TOP.get(name)), PICTURES / f"{name}.png")
+        path = style.save(picture.draw(compute_field(name), TOP.get(name)), PICTURES / f"{name}.png")
     with Image.open(path) as image:
         small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
@@ -211,7 +211,7 @@ def _options(item: Entry) -> str:
     return "\n".join(lines)
 
 
-def _unusual(objective: Objective) -> list[str]:
+def _describe_traits(objective: Objective) -> list[str]:
     """Return sentences on the differences from a loss with one positive a query and independent rows."""
     sentences = []
     traits = objective.traits
