@@ -179,7 +179,7 @@ def coverage(rows: pd.DataFrame) -> str:
         lines.append(tuple(cells))
     seeds = int(rows.groupby("data").size().min())
     more = int((rows["labels"] > 100).sum())
-    again = f" ({more} of {len(rows)} sheets had no yes; we drew them again with twice as many pairs)" if more else ""
+    again = f"; twice as many pairs replaced {more} of {len(rows)} sheets without a yes" if more else ""
     (threshold,) = rows["threshold"].unique()
     text = (
         f"These data sets know which pairs match. We drew each with {seeds} seeds and audited it without a model. The "
@@ -241,7 +241,7 @@ def worth(rows: pd.DataFrame) -> str:
         "We trained the same models without a mask, with a mask of exactly the false negatives, and with the mask of "
         "an audit. The audit had no model and a sheet of 100 pairs. Its threshold is 0.1, or the one in the table. "
         "We chose 0.1 as the default after we knew the numbers of scenes at 0.2, before we trained passages with it. "
-        "There are three seeds, each with a sheet of its own. mAP is over the whole ranking of the test split, with "
+        "There are three seeds, and each has another sheet. mAP is over the whole ranking of the test split, with "
         "all true pairs as positives, the mean of both directions. ± is over seeds."
     )
     header = (
