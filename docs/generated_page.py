@@ -1,4 +1,4 @@
-"""How a page of docs/ that a script generates is written, compared with the file, and escaped for Markdown."""
+"""Write a generated page of docs/, compare it with its file, and escape text for Markdown."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def write_or_compare(page: Path, text: str, arguments: list[str]) -> int:
 
     Args:
         page: the file.
-        text: what the file should be.
-        arguments: of the command line.
+        text: the expected text of the file.
+        arguments: words of the command line.
     """
     if "--check" not in arguments:
         page.write_text(text, encoding="utf-8")
@@ -31,14 +31,14 @@ def markdown_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str
 
     Args:
         header: names of the columns.
-        lines: a cell a column.
+        lines: rows of cells, a cell for each column.
     """
     rows = (header, ("---",) * len(header), *lines)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
 
 
 def escape(text: str) -> str:
-    """Escape formulas in plain text, so that Markdown shows them unchanged; code between backticks stays as it is."""
+    """Escape formulas in plain text, so Markdown shows them unchanged. Code between backticks stays."""
     pieces = re.split(r"(`[^`]*`)", text)
     pieces[::2] = [re.sub(r"\*|(?<!\w)_|_(?!\w)|<(?=\w)|(?<=\])\(", r"\\\g<0>", piece) for piece in pieces[::2]]
     return "".join(pieces)

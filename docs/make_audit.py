@@ -1,8 +1,8 @@
-"""docs/audit.in.md -> docs/audit.md: every signal from its file, and what the studies of the audit measured.
+"""docs/audit.in.md -> docs/audit.md: every signal from its file, and the results of the audit's studies.
 
-The docstring of a signal's file is its question, that of its class begins with the formula and may end with `Source:`.
-Numbers are read from studies/audit/results; nothing is run. `--check` writes nothing and exits 1 with a diff when the
-page is out of date.
+The docstring of a signal's file is its question. The docstring of its class begins with the formula and may end with
+`Source:`. The script reads numbers from studies/audit/results and runs no study. `--check` writes nothing and exits 1
+with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ def page(source: str) -> str:
 
 
 def signals() -> str:
-    """Return a row a signal: its name, what it reads, its question and its formula."""
+    """Return a table of the signals: name, what the signal reads, question, formula."""
     built: list[Signal] = [build("signals", name) for name in names("signals")]
-    built.sort(key=lambda one: (list(GROUPS).index(one.group), one.name()))
+    built.sort(key=lambda signal: (list(GROUPS).index(signal.group), signal.name()))
     rows: list[tuple[str, ...]] = []
-    for one in built:
-        question = (inspect.getdoc(inspect.getmodule(type(one))) or "").splitlines()[0]
-        text = " ".join((inspect.getdoc(type(one)) or "").split())
+    for signal in built:
+        question = (inspect.getdoc(inspect.getmodule(type(signal))) or "").splitlines()[0]
+        text = " ".join((inspect.getdoc(type(signal)) or "").split())
         formula, _, source = text.partition("Source: ")
         shown = f"{formula.strip()} ({source.strip().rstrip('.')})" if source else formula.strip()
-        rows.append((f"`{one.name()}`", GROUPS[one.group], escape(question), escape(shown).replace("|", "\\|")))
+        rows.append((f"`{signal.name()}`", GROUPS[signal.group], escape(question), escape(shown).replace("|", "\\|")))
     return markdown_table(("signal", "reads", "question", "formula"), rows)
 
 
@@ -76,25 +76,26 @@ def judgements(rows: pd.DataFrame) -> str:
     for group, by in [*both, *single]:
         cells = [f"`{by}`" if (group, by) in single else f"**{group}**, {by}"]
         for kind in ("expert", "crowd"):
-            one = of[kind].loc[(group, by)]
-            cells += [_interval(one, "AUC"), _interval(one, "AP")]
-            error = float(one["calibration error"])
+            row = of[kind].loc[(group, by)]
+            cells += [_format_interval(row, "AUC"), _format_interval(row, "AP")]
+            error = float(row["calibration error"])
             cells.append("" if error != error else f"{error:.3f}")
         lines.append(tuple(cells))
     expert, crowd = (of[kind].iloc[0] for kind in ("expert", "crowd"))
-    judged = [f"{int(one['pairs']):,} pairs, {int(one['matches'])} of them a match" for one in (expert, crowd)]
+    judged = [f"{int(row['pairs']):,} pairs, {int(row['matches'])} of them matches" for row in (expert, crowd)]
     text = (
-        f"Flickr8k, test split. Three experts judged {judged[0]} (mean of at least 3 of 4), a crowd {judged[1]} (most "
-        "said so). A picture's own captions are left out. The model is VSE++, trained from scratch on 64 × 64 pixels. "
-        "`cross-validated` is the audit's calibration fitted on other images; the default weights were fitted on these "
-        "pairs, so that they are shown with a fit on other images, too. In brackets: 95 %, bootstrap over images."
+        f"Flickr8k, test split. Three experts judged {judged[0]} (mean of at least 3 of 4). A crowd judged "
+        f"{judged[1]} (most said so). The table leaves out a picture's own captions. The model is VSE++, trained from "
+        "scratch on 64 × 64 pixels. `cross-validated` is the audit's calibration, fitted on other images. The default "
+        "weights come from a fit on these pairs. So the table also shows them with a fit on other images. In brackets: "
+        "95 %, bootstrap over images."
     )
     header = ("", "expert AUC", "AP", "calibration error", "crowd AUC", "AP", "calibration error")
     return f"{text}\n\n{markdown_table(header, lines)}"
 
 
 def minilm(rows: pd.DataFrame) -> str:
-    """Return AUC and AP of the same judgements with embeddings of a text model, and of its signals alone."""
+    """Return AUC and AP of the same judgements with embeddings of a text model, and with each of its signals."""
     of = {kind: rows[rows["judgements"] == kind].set_index(["signals", "scored by"]) for kind in ("expert", "crowd")}
     wanted = [("texts", "cross-validated"), ("embeddings", "cross-validated"), ("both", "cross-validated")]
     single = rows[(rows["judgements"] == "expert") & ~rows["scored by"].isin(COMBINATIONS)]
@@ -105,18 +106,18 @@ def minilm(rows: pd.DataFrame) -> str:
         cells = [f"**{group}**, {by}" if by in COMBINATIONS else f"`{by}`"]
         for kind in ("expert", "crowd"):
             row: Any = of[kind].loc[(group, by)]
-            cells += [_interval(row, "AUC"), _interval(row, "AP")]
+            cells += [_format_interval(row, "AUC"), _format_interval(row, "AP")]
         lines.append(tuple(cells))
     text = (
-        "The same with the embeddings of MiniLM, a model of texts, in place of VSE++: a picture is the mean of the "
-        "vectors of its captions. `candidate_neighbours` is the model's cosine of the candidate with the nearest "
+        "The next table has the embeddings of MiniLM, a model of texts, in place of VSE++. A picture is the mean of "
+        "the vectors of its captions. `candidate_neighbours` is the model's cosine of the candidate with the nearest "
         "caption of the picture."
     )
     return f"{text}\n\n{markdown_table(('', 'expert AUC', 'AP', 'crowd AUC', 'AP'), lines)}"
 
 
 def kinds(rows: pd.DataFrame) -> str:
-    """Return, of each kind of data, how good weights are that were fitted without it."""
+    """Return a row for each kind of data: how good weights are if their fit leaves the kind out."""
     lines = []
     texts = rows[(rows["signals"] == "texts") & rows["AUC"].notna()]
     others, photos = ("other kinds", "other kinds, without names"), "photos and captions"
@@ -134,15 +135,15 @@ def kinds(rows: pd.DataFrame) -> str:
         "calibration error", "true rate", "stated",
     )  # fmt: skip
     text = (
-        "Signals of texts; means over the data sets of a kind that have a match. Weights of queries and documents are "
-        "fitted without the kind of the row. The last three columns are what probabilities would be worth there: that "
-        "is why they are not shown."
+        "Signals of texts. Numbers are means over the data sets of a kind that have a match. The fit of the weights of "
+        "queries and documents leaves out the kind of the row. The last three columns show how wrong probabilities "
+        "would be there. So the audit prints none."
     )
     return f"{text}\n\n{markdown_table(header, lines)}"
 
 
 def transfer(rows: pd.DataFrame) -> str:
-    """Return how many data sets of each collection pass the test, and how wrong the stated rate would be."""
+    """Return a row for each collection: how many data sets pass the test, how wrong the stated rate would be."""
     lines = []
     for name, group in rows.groupby("collection", sort=False):
         known = group[group["true rate"].notna()]
@@ -157,34 +158,34 @@ def transfer(rows: pd.DataFrame) -> str:
     return markdown_table(header, lines)
 
 
-def _interval(one: pd.Series, name: str) -> str:
-    return f"{one[name]:.3f} ({one[f'{name} low']:.3f} to {one[f'{name} high']:.3f})"
+def _format_interval(row: pd.Series, name: str) -> str:
+    return f"{row[name]:.3f} ({row[f'{name} low']:.3f} to {row[f'{name} high']:.3f})"
 
 
 def coverage(rows: pd.DataFrame) -> str:
-    """Return, of each data set, how often the interval has the true rate, and what labels change."""
+    """Return a row for each data set: how often the interval has the true rate, and what labels change."""
     lines = []
-    for data, own in rows.groupby("data", sort=False):
-        cells = [str(data), f"{own['rate'].mean():.3%}"]
-        cells.append(f"{own['estimate, labelled'].median():.3%}")
-        cells.append(f"{own['low, labelled'].median():.3%} to {own['high, labelled'].median():.2%}")
-        cells.append(f"{int(own['inside'].sum())} of {len(own)}")
+    for data, group in rows.groupby("data", sort=False):
+        cells = [str(data), f"{group['rate'].mean():.3%}"]
+        cells.append(f"{group['estimate, labelled'].median():.3%}")
+        cells.append(f"{group['low, labelled'].median():.3%} to {group['high, labelled'].median():.2%}")
+        cells.append(f"{int(group['inside'].sum())} of {len(group)}")
         for name in ("uncalibrated", "labelled"):
-            cells.append(f"{own[f'AUC, {name}'].mean():.3f}, {own[f'AP, {name}'].mean():.2f}")
+            cells.append(f"{group[f'AUC, {name}'].mean():.3f}, {group[f'AP, {name}'].mean():.2f}")
         for name in ("precision", "recall"):
-            both = own[[f"{name}, labelled", f"true {name}, labelled"]].dropna()  # nothing is above the threshold
-            few = "" if len(both) == len(own) else f" ({len(both)} seeds)"
+            both = group[[f"{name}, labelled", f"true {name}, labelled"]].dropna()  # NaN: no pair above the threshold
+            few = "" if len(both) == len(group) else f" ({len(both)} seeds)"
             cells.append(", ".join(f"{value:.2f}" for value in both.mean()) + few)
         lines.append(tuple(cells))
     seeds = int(rows.groupby("data").size().min())
     more = int((rows["labels"] > 100).sum())
-    again = f" ({more} of {len(rows)} had no yes, and were drawn again with twice as many)" if more else ""
+    again = f"; twice as many pairs replaced {more} of {len(rows)} sheets without a yes" if more else ""
     (threshold,) = rows["threshold"].unique()
     text = (
-        f"Data sets that know which pairs match, drawn with {seeds} seeds each, are audited without a model; a sheet "
-        f"of 100 pairs is answered by the truth{again}. Medians of rates and intervals, means of the rest. Precision "
-        f"and recall are of the threshold {threshold:g} after labels: first what the audit says of batches, then the "
-        "truth of all pairs, over the seeds in which a pair is above the threshold."
+        f"These data sets know which pairs match. We drew each with {seeds} seeds and audited it without a model. The "
+        f"truth answered a sheet of 100 pairs{again}. Rates and intervals are medians, the other numbers means. "
+        f"Precision and recall belong to the threshold {threshold:g} after labels. The first number is the audit's, of "
+        "batches. The second is the truth of all pairs, over the seeds in which a pair is above the threshold."
     )
     header = (
         "data", "true rate", "100 labels", "interval", "rate inside", "AUC, AP without labels", "with",
@@ -194,7 +195,7 @@ def coverage(rows: pd.DataFrame) -> str:
 
 
 def sixty(rows: pd.DataFrame) -> str:
-    """Return, of each data set and score, the bias of the counted rate, and how often its interval has the truth."""
+    """Return a row for each data set and score: bias of the counted rate, how often its interval has the truth."""
     lines = []
     for (data, score), part in rows.groupby(["data", "score"], sort=False):
         error = part["counted"] - part["rate"]
@@ -214,35 +215,34 @@ def sixty(rows: pd.DataFrame) -> str:
             )
         )
     text = (
-        "From each data set, drawn with 20 seeds, ten sheets are drawn; 60 pairs of each are asked in the order of the "
-        "page and answered by the truth. Means of rates, medians of the ends of intervals and, where there is a yes, "
-        "of the factor that they span; ± is a standard error of the bias over seeds. A score of chance is a random "
-        "number in place of what the texts say."
+        "We drew each data set with 20 seeds, and ten sheets from each draw. The truth answered 60 pairs of a sheet in "
+        "the order of the page. Rates are means. The bounds of intervals are medians, as is the factor that they span "
+        "where there is a yes. ± is a standard error of the bias over seeds. A score of chance is a random number in "
+        "place of the score of the texts."
     )
     header = ("data", "true rate", "counted", "bias", "interval", "spans a factor of", "true rate inside")
     return f"{text}\n\n{markdown_table(header, lines)}"
 
 
 def worth(rows: pd.DataFrame) -> str:
-    """Return, of each loss and mask, what is found on the test split, and how much of the gap is closed."""
+    """Return a row for each loss and mask: retrieval on the test split, and how much of the gap the mask closes."""
     lines = []
-    for (data, objective), own in rows.groupby(["data", "objective"], sort=False):
-        for mask, runs in own.groupby("mask", sort=False):
+    for (data, objective), group in rows.groupby(["data", "objective"], sort=False):
+        for mask, runs in group.groupby("mask", sort=False):
             numbers = [pd.to_numeric(runs[name]) for name in ("hidden", "precision", "recall")]
             shown = ["–"] * 3
             if mask != "none":
-                shown = [f"{numbers[0].mean():.3%}", *(f"{one.mean():.2f}" for one in numbers[1:])]
+                shown = [f"{numbers[0].mean():.3%}", *(f"{number.mean():.2f}" for number in numbers[1:])]
             values = runs["mAP_truth"].astype(float)
             found = f"{values.mean():.3f} ± {values.std():.3f}"
             others = [f"{runs[name].astype(float).mean():{spec}}" for name, spec in _OTHERS]
-            lines.append((str(data), f"`{objective}`", str(mask), *shown, found, share(own, str(mask)), *others))
+            lines.append((str(data), f"`{objective}`", str(mask), *shown, found, share(group, str(mask)), *others))
     text = (
-        "The same models trained with no mask, with one of exactly the false negatives, and with that of an audit "
-        "without a model and with a sheet of 100 pairs, at the threshold 0.1 or the one that is named. "
-        "0.1 became the default when the numbers of scenes at 0.2 were known, before passages were trained with it. "
-        "Three seeds; the sheet is another for each. mAP is "
-        "over the whole ranking of the test split with all true pairs as positives, the mean of both directions; ± is "
-        "over seeds."
+        "We trained the same models without a mask, with a mask of exactly the false negatives, and with the mask of "
+        "an audit. The audit had no model and a sheet of 100 pairs. Its threshold is 0.1, or the one in the table. "
+        "We chose 0.1 as the default after we knew the numbers of scenes at 0.2, before we trained passages with it. "
+        "There are three seeds, and each has another sheet. mAP is over the whole ranking of the test split, with "
+        "all true pairs as positives, the mean of both directions. ± is over seeds."
     )
     header = (
         "data", "loss", "mask", "left out, of all pairs", "precision", "recall", "mAP, truth", "of the gap",
@@ -254,26 +254,26 @@ def worth(rows: pd.DataFrame) -> str:
 _OTHERS = (("MAP@R_truth", ".3f"), ("nDCG@10_truth", ".3f"), ("rsum_truth", ".1f"), ("rsum_labels", ".1f"))
 
 
-def gap(own: pd.DataFrame, mask: str, measure: str = "mAP_truth") -> float:
-    """Return which share of the gain of the perfect mask a mask has, of means over seeds."""
-    mean = own.assign(value=own[measure].astype(float)).groupby("mask")["value"].mean()
+def gap(runs: pd.DataFrame, mask: str, measure: str = "mAP_truth") -> float:
+    """Return the gain of a mask / the gain of the perfect mask, from means over seeds."""
+    mean = runs.assign(value=runs[measure].astype(float)).groupby("mask")["value"].mean()
     return float((mean[mask] - mean["none"]) / (mean["perfect"] - mean["none"]))
 
 
-def share(own: pd.DataFrame, mask: str) -> str:
-    """Return the share of the gap, in per cent; no number where the gap is within the scatter of seeds."""
+def share(group: pd.DataFrame, mask: str) -> str:
+    """Return the share of the gap, in per cent; "no gap" if the gap is within the scatter of seeds."""
     if mask in ("none", "perfect"):
         return ""
-    values = {name: runs["mAP_truth"].astype(float) for name, runs in own.groupby("mask")}
+    values = {name: runs["mAP_truth"].astype(float) for name, runs in group.groupby("mask")}
     gain = values["perfect"].mean() - values["none"].mean()
-    return f"{gap(own, mask):.0%}" if gain > values["none"].std() / len(values["none"]) ** 0.5 else "no gap"
+    return f"{gap(group, mask):.0%}" if gain > values["none"].std() / len(values["none"]) ** 0.5 else "no gap"
 
 
-WAYS = ("by probability", "by truth", "left out", "as labelled")  # what a suspect is in the ranking
+WAYS = ("by probability", "by truth", "left out", "as labelled")  # how a suspect counts in the ranking
 
 
 def trials(rows: pd.DataFrame, trainings: pd.DataFrame) -> str:
-    """Return what the trial says of masks, beside what full trainings with them gained."""
+    """Return the gains of masks in the trial, beside their gains in full trainings."""
     lines, signs = [], []
     for (data, objective, mask), group in rows.groupby(["data", "objective", "mask"], sort=False):
         gains = training_gains(trainings, str(data), str(objective), str(mask))
@@ -285,27 +285,27 @@ def trials(rows: pd.DataFrame, trainings: pd.DataFrame) -> str:
     number, random = rows["seed"].nunique(), rows[rows["mask"] == "random"]
     helped, harmed = ((random["by probability low"] > 0).sum(), (random["by probability high"] < 0).sum())
     text = (
-        f"Differences in mAP, in points: means of {number} seeds, and in brackets of how many the interval lies above "
-        "0, and below. Each seed draws data, model, audit and batches. The trial's learning rate, width and steps "
-        "were set on seed 0 of the same data sets, and were not changed after these were seen. The vectors are those "
-        "of a model that was trained without a mask, VSE++ on scenes and a bi-encoder on passages. The exact mask is "
-        "judged by the truth, that of the audit by its probabilities and by the truth, and a random mask of as many "
-        "pairs by those probabilities. Full trainings are [those below](#what-the-mask-is-worth), of the data of seed "
-        "0, each of three seeds in brackets, with another encoder on scenes."
+        f"The table has differences in mAP, in points, as means of {number} seeds. The brackets say for how many seeds "
+        "the interval lies above 0, and below. Each seed draws data, model, audit and batches. We set the trial's "
+        "learning rate, width and steps on seed 0 of the same data sets, and left them alone after we saw these "
+        "numbers. The vectors come from a model trained without a mask: VSE++ on scenes, a bi-encoder on passages. The "
+        "truth judges the exact mask. The audit's probabilities and the truth judge the audit's mask. The audit's "
+        "probabilities judge a random mask of as many pairs. [Full trainings](#what-the-mask-is-worth) used the data "
+        "of seed 0, with another encoder on scenes. The brackets list their three seeds."
     )
     gained = sum(bool(row[0] > 0) for row in signs)
-    said = (
+    agreement = (
         "The mean of the trial has the sign of the mean of the full trainings in "
         + ", ".join(f"{count} of {len(signs)} rows {way}" for count, way in zip(agree, WAYS, strict=True))
-        + f"; {gained} of these trainings gained, so that always to say that a mask helps agrees in {gained}. "
-        f"Of {len(random)} trials of random masks {helped} had an interval above 0, {harmed} below, by probability."
+        + f". {gained} of these trainings gained, so the constant answer “a mask helps” agrees in {gained}. By "
+        f"probability, {helped} of {len(random)} trials of random masks had an interval above 0, and {harmed} below."
     )
     header = ("data", "loss", "mask", "precision", *WAYS, "full trainings")
-    return f"{text}\n\n{markdown_table(header, lines)}\n\n{said}"
+    return f"{text}\n\n{markdown_table(header, lines)}\n\n{agreement}"
 
 
 def trial_cell(group: pd.DataFrame, way: str) -> str:
-    """Return the mean of the seeds' differences, and of how many the interval lies above and below 0."""
+    """Return the mean difference of the seeds, and how many seeds have an interval above and below 0."""
     if group[way].isna().any():
         return "–"
     above, below = (group[f"{way} low"] > 0).sum(), (group[f"{way} high"] < 0).sum()
@@ -313,14 +313,14 @@ def trial_cell(group: pd.DataFrame, way: str) -> str:
 
 
 def training_gains(trainings: pd.DataFrame, data: str, objective: str, mask: str) -> np.ndarray | None:
-    """Return what each seed of full trainings gained in mAP, in points; None of a mask that none was trained with."""
+    """Return the gain in mAP of each seed of full trainings, in points; None for a mask without a training."""
     chosen = trainings[(trainings["data"] == data) & (trainings["objective"] == objective)]
     found = {str(name): runs["mAP_truth"].astype(float).to_numpy() for name, runs in chosen.groupby("mask")}
     return 100 * (found[mask] - found["none"]) if mask in found else None
 
 
 def training_cell(gains: np.ndarray | None) -> str:
-    """Return the mean gain, and that of each seed."""
+    """Return the mean gain, and the gain of each seed."""
     return "–" if gains is None else f"{gains.mean():+.2f} ({', '.join(f'{gain:+.2f}' for gain in gains)})"
 
 

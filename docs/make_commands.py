@@ -1,6 +1,6 @@
-"""docs/commands.in.md -> docs/commands.md: every command, its examples and options, as its --help states them.
+"""docs/commands.in.md -> docs/commands.md: every command with the examples and options of its --help.
 
-`--check` writes nothing and exits 1 with a diff when the page is not what would be written.
+`--check` writes nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def page(source: str) -> str:
 
 
 def commands(group: Any = None, words: str = NAME) -> Iterator[tuple[str, Any]]:
-    """Yield `lossscope study run` and its command, for every command that is listed."""
+    """Yield the words and the command of every listed command, such as `lossscope study run`."""
     group = group or get_command(import_module("lossscope_cli").app)
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
@@ -52,12 +52,12 @@ def commands(group: Any = None, words: str = NAME) -> Iterator[tuple[str, Any]]:
 
 
 def examples(command: Any) -> list[str]:
-    """Return the command lines of its --help."""
+    """Return the example lines of a command's --help."""
     return EXAMPLE.findall(command.help)
 
 
 def table(listed: dict[str, Any]) -> str:
-    """Return a table: a link to the section of each command, and the first line of its help."""
+    """Return a table of the commands: a link to the section, and the first line of the help."""
     rows = ["| command | does |", "|---|---|"]
     for words, command in listed.items():
         anchor = words.replace(" ", "-")
@@ -66,7 +66,7 @@ def table(listed: dict[str, Any]) -> str:
 
 
 def section(words: str, command: Any) -> str:
-    """Return the section of a command: what it does, examples, usage and options; of a probe those of its own."""
+    """Return the section of a command: help, examples, usage and options; a probe's has only the probe's options."""
     prefix, _, name = words.rpartition(" ")
     if of_probe := prefix == f"{NAME} probe":
         command = copy(command)
@@ -84,7 +84,7 @@ def section(words: str, command: Any) -> str:
 
 
 def _block(lines: str) -> str:
-    """Return the lines in backticks as one block of a shell."""
+    """Return the lines in backticks as a block of shell code."""
     return "```sh\n" + "\n".join(EXAMPLE.findall(lines)) + "\n```\n\n"
 
 

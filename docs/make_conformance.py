@@ -1,7 +1,7 @@
-"""docs/conformance.in.md -> docs/conformance.md: checks, planted bugs, and what was found in released libraries.
+"""docs/conformance.in.md -> docs/conformance.md: checks, planted bugs, and findings in released libraries.
 
-The example of the page is run, 10 seconds; studies/conformance/libraries.py has run the rest. `--check` writes nothing
-and exits 1 with a diff when the page is out of date.
+The script runs the example of the page (10 seconds); studies/conformance/libraries.py made the other results. `--check`
+writes nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def page(source: str, example: str) -> str:
 
     Args:
         source: text of docs/conformance.in.md.
-        example: what the command printed for the step that it shows.
+        example: output of the command for the step of the page.
     """
     shown = f"```console\n$ {COMMAND}\n{example}```"
     parts = {"example": shown, "checks": checks(), "bugs": bugs(), "libraries": libraries(read_results())}
@@ -45,7 +45,7 @@ def page(source: str, example: str) -> str:
 
 
 def run_example(source: str) -> str:
-    """Return what the command prints for the step of the page."""
+    """Return the output of the command for the step of the page."""
     code = re.search(r"```python\n(.*?)```", source, re.DOTALL)
     assert code is not None, "the page must show a step"
     with tempfile.TemporaryDirectory() as folder:
@@ -58,7 +58,7 @@ def run_example(source: str) -> str:
 
 
 def checks() -> str:
-    """Return a table of the checks by their place."""
+    """Return a table of the checks, in the order of `PLACE`."""
     found = []
     for file in CHECKS.glob("*.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def checks() -> str:
 
 
 def bugs() -> str:
-    """Return a table of the planted bugs, and the check that finds each."""
+    """Return a table of the planted bugs, with the check that finds each."""
     tree = ast.parse(PLANTED.read_text(encoding="utf-8"))
     texts = {node.name: ast.get_docstring(node) or "" for node in tree.body if isinstance(node, ast.FunctionDef)}
     tables = [node for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FOUND_BY"]
@@ -92,16 +92,16 @@ def read_results() -> pd.DataFrame:
 def libraries(rows: pd.DataFrame) -> str:
     """Return a table of trainers: failures and notes on one and on two processes."""
     lines = []
-    for (trainer, version), own in rows.groupby(["trainer", "version"], sort=False):
-        plain = own["plain"].iloc[0]
+    for (trainer, version), group in rows.groupby(["trainer", "version"], sort=False):
+        plain = group["plain"].iloc[0]
         named = f"`{trainer}`" + (f", against `{plain}`" if plain else "")
-        by_processes = [_found(own[own["processes"] == number]) for number in (1, 2)]
+        by_processes = [_summarise(group[group["processes"] == number]) for number in (1, 2)]
         lines.append((named, str(version), *by_processes))
     return markdown_table(("trainer", "version", "1 process", "2 processes"), lines)
 
 
-def _found(rows: pd.DataFrame) -> str:
-    """`10 passed; **fails** check: evidence; notes: check, check`."""
+def _summarise(rows: pd.DataFrame) -> str:
+    """Return `10 passed; **fails** check: evidence; notes: check, check`."""
     failed = [
         f"**fails** `{row.check}`: {escape(str(row.evidence))}" for row in rows.itertuples() if row.outcome == "fail"
     ]

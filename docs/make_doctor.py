@@ -1,8 +1,8 @@
 """docs/doctor.in.md -> docs/doctor.md: every finding from its file, the wall, the planted cases and the advice.
 
-The docstring of a finding begins with its question, then says the signal, and ends with `Source:`; the comment beside a
-field is what its threshold is. Numbers are read from studies/doctor/results; nothing is run. `--check` writes nothing
-and exits 1 with a diff when the page is out of date.
+The docstring of a finding begins with its question, then states the signal, and ends with `Source:`. The comment beside
+a field explains its threshold. The script reads numbers from studies/doctor/results and runs no study. `--check` writes
+nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ NOTE = (
     "<!-- Made by docs/make_doctor.py from docs/doctor.in.md, the docstrings of lossscope/doctor and the results of "
     "studies/doctor. Change those, then `make docs`. -->\n\n"
 )
-LOW = 0.25  # recall@1, below which a reader may ask what is wrong
+LOW = 0.25  # recall@1; below it a reader may ask what is wrong
 LOWER_IS_ILL = ("dimensional-collapse", "misaligned-pairs", "no-learning", "one-direction", "scale-falling")
-HURT = 5.0  # points of recall@1 that a fault costs, from which on it hurt
-CLOSED = 0.8  # of the gap to the healthy twin, that advice closes where it works
+HURT = 5.0  # points of recall@1; a fault that costs fewer did not hurt
+CLOSED = 0.8  # share of the gap to the healthy twin; advice that closes it works
 
 
 def page(source: str) -> str:
     """Return the page."""
     wall, planted = (pd.read_csv(RESULTS / f"{name}.csv", keep_default_na=True) for name in ("wall", "planted"))
     checks = {name: build("findings", name) for name in names("findings")}
-    checks = dict(sorted(checks.items(), key=lambda item: (_rank(item[1]), item[1].order, item[0])))
+    checks = dict(sorted(checks.items(), key=lambda item: (_severity_rank(item[1]), item[1].order, item[0])))
     parts = {
         "table": table(checks, planted),
         "wall": wall_text(wall),
@@ -54,55 +54,55 @@ def page(source: str) -> str:
     return NOTE + source
 
 
-def _rank(check: Check) -> int:
+def _severity_rank(check: Check) -> int:
     return ("error", "warning", "note").index(check.severity)
 
 
 def table(checks: dict[str, Check], planted: pd.DataFrame) -> str:
-    """Return a row a finding: id, severity, question, how often its planted cases were found first."""
+    """Return a table of the findings: id, severity, question, how many planted cases put it first."""
     rows = ["| id | severity | question | planted, found first |", "|---|---|---|---|"]
     for check in checks.values():
-        own = planted[(planted["id"] == check.id()) & (planted["planted"] == "sick")]
-        found = f"{int((own['first'] == own['id']).sum())} of {len(own)}" if len(own) else "–"
+        cases = planted[(planted["id"] == check.id()) & (planted["planted"] == "sick")]
+        found = f"{int((cases['first'] == cases['id']).sum())} of {len(cases)}" if len(cases) else "–"
         rows.append(f"| [`{check.id()}`](#{check.id()}) | {check.severity} | {escape(question(check))} | {found} |")
     return "\n".join(rows)
 
 
 def question(check: Check) -> str:
-    """Return the first line of its file."""
+    """Return the first line of the check's file."""
     return (inspect.getdoc(inspect.getmodule(type(check))) or "").splitlines()[0]
 
 
 def wall_text(wall: pd.DataFrame) -> str:
-    """Return how many healthy items there are, and what was found in them."""
+    """Return how many healthy items the wall has, and what the doctor found in them."""
     found = wall["findings"].fillna("")
-    lines = [f"The wall of healthy runs has {len(wall)} items: " + _kinds(wall) + "."]
+    lines = [f"The wall of healthy runs has {len(wall)} items: " + _count_kinds(wall) + "."]
     for severity in ("error", "warning"):
         ill = wall[found.str.contains(f" {severity}")]
-        each = "; ".join(_ill(row, severity) for row in ill.to_dict("records"))
+        each = "; ".join(_list_findings(row, severity) for row in ill.to_dict("records"))
         number = f"{len(ill) or 'no'} {severity}{'' if len(ill) == 1 else 's'}"
         lines.append(f"It has {number}{f': {each}' if each else ''}.")
     is_low, is_unexplained = wall["val_recall"] < LOW, wall["verdict"] == "cannot explain"
     lines.append(
-        f"Of its {is_low.sum()} items with a recall@1 below {LOW:.0%} on validation data, in the midst of trainings or "
-        f"at the end of hard ones, the verdict of {(is_low & is_unexplained).sum()} is “cannot explain”; of the others "
-        f"of {(~is_low & is_unexplained).sum()}."
+        f"In {is_low.sum()} items recall@1 is below {LOW:.0%} on validation data: they are in the midst of a training, "
+        f"or at the end of a hard one. {(is_low & is_unexplained).sum()} of these items have the verdict “cannot "
+        f"explain”, and {(~is_low & is_unexplained).sum()} of the others."
     )
     return " ".join(lines)
 
 
-def _ill(row: dict[Hashable, Any], severity: str) -> str:
+def _list_findings(row: dict[Hashable, Any], severity: str) -> str:
     ids = ", ".join(part.partition(" ")[0] for part in str(row["findings"]).split(";") if severity in part)
     return f"{row['name']} ({row['half']}): {ids}"
 
 
-def _kinds(wall: pd.DataFrame) -> str:
+def _count_kinds(wall: pd.DataFrame) -> str:
     counts = wall["kind"].value_counts()
     return ", ".join(f"{number} {kind}{'s' if number > 1 else ''}" for kind, number in counts.items())
 
 
 def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
-    """Return, of each number that is compared with a threshold, how well it separates the planted from the healthy."""
+    """Return a row for each number with a threshold: how well it separates planted from healthy cases."""
     columns = (
         "id",
         "healthy, calibration",
@@ -123,7 +123,7 @@ def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
         healthy = pd.concat(halves)
         area = auc(sign * signal.to_numpy(), sign * healthy.to_numpy())
         alarms = wall["findings"].fillna("").str.contains(rf"(?:^|;){id} (?:error|warning)").sum()
-        worst = ["–" if not len(one) else f"{_worst(one, sign):.3g} ({len(one)})" for one in halves]
+        worst = ["–" if not len(values) else f"{_find_worst(values, sign):.3g} ({len(values)})" for values in halves]
         least = signal.min() if sign > 0 else signal.max()
         beyond = float((sign * signal > (sign * healthy).max()).mean())
         first = f"{int((sick['first'] == id).sum())} of {len(sick)}"
@@ -137,21 +137,22 @@ def roc(wall: pd.DataFrame, planted: pd.DataFrame) -> str:
             first,
         )
         rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*rows, "", "Healthy: the worst of so many items; planted: the mildest of so many cases."])
+    below = "Healthy: the worst item. Planted: the mildest case. In brackets: the number of items or cases."
+    return "\n".join([*rows, "", below])
 
 
-def _worst(values: pd.Series, sign: int) -> float:
+def _find_worst(values: pd.Series, sign: int) -> float:
     return float(values.max() if sign > 0 else values.min())
 
 
 def auc(sick: np.ndarray, healthy: np.ndarray) -> float:
-    """Return the probability that a sick number is above a healthy one, ties by half."""
+    """Return the probability that a sick number is above a healthy number; ties count half."""
     above = (sick[:, None] > healthy[None, :]).mean() + 0.5 * (sick[:, None] == healthy[None, :]).mean()
     return float(above)
 
 
 def cures(planted: pd.DataFrame) -> str:
-    """Return what undoing each finding restored on its planted cases, one row a statistic."""
+    """Return a row for each finding and statistic: what undoing the finding restored on its planted cases."""
     lines = ["| finding | statistic | cases | before | after | undone |", "|---|---|---|---|---|---|"]
     undone = planted[(planted["planted"] == "sick") & planted["before"].notna()]
     undone = undone.assign(what=undone["cure"].str.replace(r"\d[\d,.]*", "#", regex=True).str.split(",").str[0])
@@ -164,7 +165,7 @@ def cures(planted: pd.DataFrame) -> str:
 
 
 def kinds(rows: pd.DataFrame) -> str:
-    """Return a row for each kind of data that no threshold was set on, and what was not right."""
+    """Return a row for each kind of data without a part in the thresholds, and a list of wrong verdicts."""
     columns = ("kind of data", "planted, found first", "healthy, with an alarm", "healthy, cannot explain")
     lines = [f"| {' | '.join(columns)} |", "|---|---|---|---|"]
     is_planted = rows["planted"].notna()
@@ -187,7 +188,7 @@ def kinds(rows: pd.DataFrame) -> str:
 
 
 def advice(rows: pd.DataFrame) -> str:
-    """Return what the advice did to every sick run, and in how many it closed the gap to the healthy twin."""
+    """Return the effect of the advice on every sick run, and how many runs closed the gap to the healthy twin."""
     lines = [
         "| finding | fault | command | seed | before | after | healthy twin | gap closed | finding after |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -203,17 +204,17 @@ def advice(rows: pd.DataFrame) -> str:
     gone, most = int((~rows["found_after"].astype(bool)).sum()), int((hurt >= CLOSED).sum())
     lines += [
         "",
-        f"The finding is gone in {gone} of {len(rows)} runs. Where the fault cost {HURT:g} points or more, in "
-        f"{len(hurt)} runs, the advice closes at least {CLOSED:.0%} of the gap to the twin in {most}, that is in "
-        f"{most / len(hurt):.0%}.",
+        f"The finding is gone in {gone} of {len(rows)} runs. In {len(hurt)} runs the fault cost {HURT:g} points or "
+        f"more. The advice closes at least {CLOSED:.0%} of the gap to the twin in {most} of them ("
+        f"{most / len(hurt):.0%}).",
     ]
     return "\n".join(lines)
 
 
 def gaps_closed(rows: pd.DataFrame) -> pd.Series:
-    """Return the share of the gap to the twin that advice closed; NaN where the fault did not hurt recall.
+    """Return the share of the gap to the twin that advice closed; NaN if the fault did not hurt recall.
 
-    Without a command nothing is closed.
+    Without a command the share is 0.
     """
     gap = rows["twin"] - rows["before"]
     return ((rows["after"].fillna(rows["before"]) - rows["before"]) / gap).where(gap >= HURT)
@@ -224,16 +225,16 @@ def section(name: str, check: Check) -> str:
     text = inspect.getdoc(type(check)) or ""
     body = " ".join(text.partition("Source:")[0].split())
     lines = [f"### {check.id()}", "", f"{check.severity.capitalize()}. {escape(body)}", ""]
-    own = next(one for one in declarations("findings") if one.name == name)
-    lines += [*thresholds(own), *([""] if own.fields else [])]
+    declaration = next(item for item in declarations("findings") if item.name == name)
+    lines += [*thresholds(declaration), *([""] if declaration.fields else [])]
     if check.explains:
         lines += [f"Explains: {', '.join(f'`{id}`' for id in check.explains)}.", ""]
     return "\n".join([*lines, f"Source: {escape(check.reference())}.", ""])
 
 
-def thresholds(own: Declaration) -> list[str]:
+def thresholds(declaration: Declaration) -> list[str]:
     """Return a line for each threshold."""
-    return [f"- `{field.name}` = {field.default}: {escape(field.help)}" for field in own.fields]
+    return [f"- `{field.name}` = {field.default}: {escape(field.help)}" for field in declaration.fields]
 
 
 def main(arguments: list[str]) -> int:

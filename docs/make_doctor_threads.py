@@ -1,7 +1,7 @@
-"""tests/threads -> docs/doctor-threads.md: questions of public threads, made small, and what lossscope prints for them.
+"""tests/threads -> docs/doctor-threads.md: questions of public threads as small loops, and what lossscope prints.
 
-Everything is made twice, with the poster's mistake and without: two minutes in all. `--check` writes nothing and exits
-1 with a diff when the page is not what would be written.
+The script runs each loop twice, with the poster's mistake and without: two minutes in all. `--check` writes nothing and
+exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ MISSED = "**missed**"
 NOTE = "<!-- Made by docs/make_doctor_threads.py from tests/threads. Change those, then `make docs`. -->\n\n"
 _TOP = """# Threads, asked again
 
-Questions of public threads, rebuilt from their descriptions as loops of a few seconds: plain torch, two small towers,
-synthetic data. Each leaves what its poster would have: a log, a dump, a file of rows, or the file of a loss. `lossscope
-doctor`, `data lint` or `check` is asked as the poster could ask; then the mistake is mended, and the same command is
-typed again. Where a thread does not say what the mistake was, it is one that gives what was seen. The loops are in
-[tests/threads](../tests/threads), a file a thread, and the test there holds this page to them. Only the first finding
-is shown.
+We rebuilt questions of public threads from their descriptions. Each is a loop of a few seconds in plain torch, with two
+small towers and synthetic data. The loop leaves the files that its poster would have: a log, a dump, a file of rows, or
+the file of a loss. We run `lossscope doctor`, `data lint` or `check` on them, as the poster could. Then we mend the
+mistake and run the same command again. If a thread does not name the mistake, we chose a mistake with the same symptom.
+
+[tests/threads](../tests/threads) has a file for each thread, and its test compares the loops with this page. The page
+shows only the first finding.
 
 """
 
@@ -40,38 +41,38 @@ def page(answers: Mapping[str, tuple[Answer, Answer]]) -> str:
     """Return the page.
 
     Args:
-        answers: name of a thread's file -> what doctor printed with the mistake, and without it.
+        answers: name of a thread's file -> the answers with the mistake, and without it.
     """
-    rows = ["| thread | what was seen | first finding | after mending |", "|---|---|---|---|"]
+    rows = ["| thread | symptom | first finding | after mending |", "|---|---|---|---|"]
     rows += [row(name, *both) for name, both in answers.items()]
     sections = "".join(section(name, *both) for name, both in answers.items())
     return NOTE + _TOP + _paragraph(tally(rows[2:])) + "\n" + "\n".join(rows) + "\n" + sections
 
 
 def tally(rows: Sequence[str]) -> str:
-    """Return how many threads are answered and how many twins are clean, from the rows of the table."""
+    """Return how many threads have an answer and how many twins are clean, from the rows of the table."""
     missed = [row.split(" | ")[0].removeprefix("| ") for row in rows if MISSED in row]
     clean = [row for row in rows if not re.search(r", (?:error|warning|fail)\b", row.split(" | ")[-1])]
-    still = f"Still missed: {', '.join(missed)}." if missed else "None is missed."
+    still = f" The doctor misses {', '.join(missed)}." if missed else ""
     return (
-        f"Of {len(rows)} threads {len(rows) - len(missed)} are answered by the first finding, and {len(clean)} of "
-        f"{len(rows)} mended twins have nothing above a note. {still}"
+        f"The first finding answers {len(rows) - len(missed)} of {len(rows)} threads. {len(clean)} of {len(rows)} "
+        f"mended twins have nothing above a note.{still}"
     )
 
 
 def row(name: str, sick: Answer, mended: Answer) -> str:
-    """Return the line of a thread in the table."""
-    thread, seen, _ = _said(name)
+    """Return the row of a thread in the table."""
+    thread, seen, _ = _read_thread(name)
     link = f"[{thread.reference}](#{_anchor(thread.reference)})"
-    return f"| {link} | {escape(seen.rstrip('.'))} | {_first(thread, sick)} | {_after(mended)} |"
+    return f"| {link} | {escape(seen.rstrip('.'))} | {_format_first(thread, sick)} | {_format_after(mended)} |"
 
 
-def _first(thread: Thread, sick: Answer) -> str:
+def _format_first(thread: Thread, sick: Answer) -> str:
     found = f"`{sick.findings[0][1]}`, {sick.findings[0][0]}" if sick.findings else "none"
     return f"{MISSED}: {found}" if thread.miss else found
 
 
-def _after(mended: Answer) -> str:
+def _format_after(mended: Answer) -> str:
     return ", ".join(f"`{id}`, {severity}" for severity, id in mended.findings) or "nothing"
 
 
@@ -80,25 +81,25 @@ def _anchor(heading: str) -> str:
 
 
 def section(name: str, sick: Answer, mended: Answer) -> str:
-    """Return what the page says of a thread.
+    """Return the section of a thread.
 
     Args:
-        name: of its file.
-        sick: what doctor printed with the mistake.
-        mended: what it printed without.
+        name: name of the thread's file.
+        sick: the answer with the mistake.
+        mended: the answer without it.
     """
-    thread, seen, rest = _said(name)
+    thread, seen, rest = _read_thread(name)
     repository, _, number = thread.reference.partition("#")
     source = f"[{thread.reference}](https://github.com/{repository}/issues/{number})"
     parts = [
         f"\n## {thread.reference}\n",
         _paragraph(f"**{escape(seen)}** {escape(rest)} ({source})"),
         _paragraph(f"**The mistake**, in [{name}.py](../tests/threads/{name}.py): {escape(thread.mistake)}"),
-        f"Typed: `{thread.command}`\n",
+        f"**Command**: `{thread.command}`\n",
         _block([*sick.summary, *sick.first]),
     ]
     if thread.miss:
-        wanted = f"`{thread.first}` is the answer" if thread.first else "no finding is the answer"
+        wanted = f"`{thread.first}` is the right answer" if thread.first else "no finding answers this question"
         parts.append(_paragraph(f"**Missed**: {wanted}; {escape(thread.miss)}"))
     parts += [_paragraph(f"**Mended**: {escape(thread.mended)}"), _block([*mended.summary, *mended.titles])]
     return "\n".join(parts)
@@ -112,8 +113,8 @@ def _block(lines: list[str]) -> str:
     return "\n".join(["```text", *lines, "```\n"])
 
 
-def _said(name: str) -> tuple[Thread, str, str]:
-    """Return a thread, what was seen in a line, and the rest of it."""
+def _read_thread(name: str) -> tuple[Thread, str, str]:
+    """Return a thread, its symptom in a line, and the rest of its description."""
     from tests.threads.base import docstring, module
 
     seen, rest = docstring(name)

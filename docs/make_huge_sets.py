@@ -1,6 +1,6 @@
 """docs/huge-sets.in.md -> docs/huge-sets.md: the coverage that studies/intervals/sampled_queries.py measured.
 
-Nothing is run. `--check` writes nothing and exits 1 with a diff when the page is out of date.
+The script runs no study. `--check` writes nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ def page(source: str) -> str:
 
 
 def coverage(rows: pd.DataFrame) -> str:
-    """Return how often the interval held, of each statistic and size, and how errors fall."""
+    """Return how often the interval held for each statistic and size, and how errors fall."""
     rows = rows[rows["direction"] == "i2t"]
     sizes = sorted(rows["n"].unique())
     header = ("i2t", "all queries", *(f"n = {n}" for n in sizes), "error · √n/√(1 − n/N)")
     lines = []
     for (objective, statistic), label in SHOWN.items():
-        own = rows[(rows["objective"] == objective) & (rows["statistic"] == statistic)].set_index("n")
-        held = [f"{100 * own.loc[n, 'held'] / own.loc[n, 'repetitions']:.1f}" for n in sizes]
-        errors = own["error_per_query"]
-        lines.append((label, f"{own['full'].iloc[0]:.4g}", *held, f"{errors.min():.3g} to {errors.max():.3g}"))
+        chosen = rows[(rows["objective"] == objective) & (rows["statistic"] == statistic)].set_index("n")
+        held = [f"{100 * chosen.loc[n, 'held'] / chosen.loc[n, 'repetitions']:.1f}" for n in sizes]
+        errors = chosen["error_per_query"]
+        lines.append((label, f"{chosen['full'].iloc[0]:.4g}", *held, f"{errors.min():.3g} to {errors.max():.3g}"))
     (population,), (repetitions,) = rows["N"].unique(), rows["repetitions"].unique()
     text = (
-        f"Of {repetitions:,} samples of each size, how many per cent held the number of all {population:,} queries (a "
-        "set with hubs, of which the full sweep is known; both directions are in "
+        f"The table says how many per cent of {repetitions:,} intervals of each size held the number of all "
+        f"{population:,} queries. The set has hubs, and we know its full sweep. Both directions are in "
         "[the results](../studies/intervals/results/sampled_queries.csv), made by "
-        "[sampled_queries.py](../studies/intervals/sampled_queries.py)). The last column would stay the same if errors "
+        "[sampled_queries.py](../studies/intervals/sampled_queries.py). The last column would be constant if errors "
         "fell exactly with √(1/n − 1/N):"
     )
     return f"{text}\n\n{markdown_table(header, lines)}"

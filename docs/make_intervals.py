@@ -1,6 +1,6 @@
 """docs/intervals.in.md -> docs/intervals.md: the coverage that studies/intervals/coverage.py measured.
 
-Nothing is run. `--check` writes nothing and exits 1 with a diff when the page is out of date.
+The script runs no study. `--check` writes nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -28,29 +28,28 @@ def page(source: str) -> str:
 
 
 def coverage(rows: pd.DataFrame) -> str:
-    """Return how often intervals held the truth, and in brackets those that only know batches."""
+    """Return how often intervals held the truth, and in brackets how often intervals from batches alone did."""
     header = ("data", "batch size", "hubs", *(f"{name}, {loss}" if loss else name for name, loss in SHOWN.items()))
     lines = []
-    for keys, own in rows.groupby(["data", "batch_size", "hubs"], sort=False):
+    for keys, group in rows.groupby(["data", "batch_size", "hubs"], sort=False):
         cells = []
         for statistic, objective in SHOWN.items():
-            one = own[(own["statistic"] == statistic) & (own["objective"] == objective)]
-            both = [f"{pair['coverage']:.1f} ({pair['coverage_batches']:.0f})" for _, pair in one.iterrows()]
+            chosen = group[(group["statistic"] == statistic) & (group["objective"] == objective)]
+            both = [f"{pair['coverage']:.1f} ({pair['coverage_batches']:.0f})" for _, pair in chosen.iterrows()]
             cells.append("; ".join(both))
         lines.append((*map(str, keys), *cells))
     replicates = rows["replicates"].max()
-    every = rows.loc[rows["replicates"] == replicates, "coverage"]
+    covered = rows.loc[rows["replicates"] == replicates, "coverage"]
     text = (
-        f"Nominal 95 % intervals, and how many per cent of {replicates:,} of them held the truth, "
-        "for the first direction; "
-        "the second, in brackets those from the deviation over batches / √n "
+        f"The table says how many per cent of {replicates:,} nominal 95 % intervals held the truth: for the first "
+        "direction; for the second. The brackets have the intervals from the deviation over batches / √n "
         "([the results](../studies/intervals/results/coverage.csv), made by "
         "[coverage.py](../studies/intervals/coverage.py), which draws split after split):"
     )
     below = (
-        f"Of all {len(every)} numbers of the results that have an interval in every replicate (statistics, losses, "
-        f"directions and settings), the coverage is {every.min():.2f} to {every.max():.2f} %, half of them between "
-        f"{every.quantile(0.25):.1f} and {every.quantile(0.75):.1f} %."
+        f"{len(covered)} numbers of the results (statistics, losses, directions, settings) have an interval in every "
+        f"replicate. Their coverage is {covered.min():.2f} to {covered.max():.2f} %; half of them lie between "
+        f"{covered.quantile(0.25):.1f} and {covered.quantile(0.75):.1f} %."
     )
     return f"{text}\n\n{markdown_table(header, lines)}\n\n{below}"
 

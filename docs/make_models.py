@@ -1,6 +1,6 @@
-"""docs/models.in.md -> docs/models.md: what becomes of each option in the released files of each encoder family.
+"""docs/models.in.md -> docs/models.md: the effect of each option in the released files of each encoder family.
 
-`--check` writes nothing and exits 1 with a diff when the page is not what would be written.
+`--check` writes nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ NOTE = (
     "<!-- Made by docs/make_models.py from docs/models.in.md and lossscope/encoders/released/known_options. Change "
     "those, then `make docs`. -->\n\n"
 )
-PLACE = "<!-- options -->"
+MARK = "<!-- options -->"
 RELATED = ("vsepp", "vsrn", "vse_infty", "scan", "bfan", "sgraf")
-"""Families whose options have the names of VSE++, in one table."""
+"""Families with the option names of VSE++; they share a table."""
 
 
 def page(source: str) -> str:
-    """Return the page with the tables in their place. Raises ValueError for a source without the place."""
-    if source.count(PLACE) != 1:
-        raise ValueError(f"{SOURCE.name} must have one line {PLACE}; got {source.count(PLACE)}")
+    """Return the page with its tables. Raises ValueError if the source does not have exactly one mark."""
+    if source.count(MARK) != 1:
+        raise ValueError(f"{SOURCE.name} must have one line {MARK}; got {source.count(MARK)}")
     families = tables()
-    parts = [_shared({name: families[name] for name in RELATED})]
-    parts += [_own(name, table) for name, table in families.items() if name not in RELATED]
-    return NOTE + source.replace(PLACE, "\n\n".join(parts))
+    parts = [_shared_table({name: families[name] for name in RELATED})]
+    parts += [_family_table(name, table) for name, table in families.items() if name not in RELATED]
+    return NOTE + source.replace(MARK, "\n\n".join(parts))
 
 
 def tables() -> dict[str, OptionTable]:
@@ -43,7 +43,7 @@ def tables() -> dict[str, OptionTable]:
 
 
 def _rows(table: OptionTable) -> Iterator[tuple[str, str, str]]:
-    """Yield option, what becomes of it, and why; in the order in which they are looked up."""
+    """Yield each option, its effect, and the reason, in the order of the lookup."""
     for name, refusal in table.refused.items():
         fine = " or ".join(f"`{value}`" if value != "" else "empty" for value in refusal.unless)
         yield name, f"refused unless {fine}" if fine else "refused", refusal.why
@@ -53,17 +53,17 @@ def _rows(table: OptionTable) -> Iterator[tuple[str, str, str]]:
         yield name, "no effect", reason
 
 
-def _shared(families: dict[str, OptionTable]) -> str:
-    """Return one table of several families, an option a row."""
+def _shared_table(families: dict[str, OptionTable]) -> str:
+    """Return a table of several families, with a row for each option."""
     known = {name: {option: what for option, what, _ in _rows(table)} for name, table in families.items()}
     options = sorted({option for rows in known.values() for option in rows})
     lines = [[f"`{option}`", *(rows.get(option, "–") for rows in known.values())] for option in options]
-    reasons = [_own(name, table) for name, table in families.items()]
+    reasons = [_family_table(name, table) for name, table in families.items()]
     return "\n\n".join([_table(["option", *(f"`{name}`" for name in known)], lines), *reasons])
 
 
-def _own(name: str, table: OptionTable) -> str:
-    """Return the options of one family, folded away: those that become the same for the same reason in one row."""
+def _family_table(name: str, table: OptionTable) -> str:
+    """Return the options of one family, folded away; options with the same effect and reason share a row."""
     options: dict[tuple[str, str], list[str]] = {}
     for option, what, why in _rows(table):
         options.setdefault((what, why), []).append(f"`{option}`")

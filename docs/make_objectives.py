@@ -1,9 +1,9 @@
 """docs/objectives.in.md -> docs/objectives.md: a section for every objective, from its file, and a picture of its W.
 
-The docstring of an objective begins with the formula in one line, then come explanations, then the labels `W:`,
+The docstring of an objective begins with the formula in one line. Explanations follow, then the labels `W:`,
 `Counted:`, `Training:`, `Defaults:` (these two are optional) and `Source:`, each at the start of a line, in this order.
 The meaning of an option is the comment beside its field.
-`--check` writes nothing and exits 1 with a diff when the page is out of date; pictures are not compared.
+`--check` writes nothing and exits 1 with a diff if the page is out of date. It does not compare pictures.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ TRAINING = {
     (1.0, "pairs"): "(sum i2t + sum t2i) / B",
     (0.5, "pairs"): "0.5 (sum i2t + sum t2i) / B",
 }
-DRAWN = {"goal": "goal:triplet=cir,pair=sig"}  # drawn instead of the defaults
+DRAWN = {"goal": "goal:triplet=cir,pair=sig"}  # the spec of the picture, instead of the defaults
 TOP = {
     "contrastive": 2.0,
     "lifted_structure": 3.0,
     "ranked_list": 1.5,
-}  # where colours end, as 1/d is unbounded
+}  # the end of the colour scale, because 1/d is unbounded
 CAPTIONS = {
     "aoq": "Without offline columns, at gap 0.",
     "dcl": "Flat: a single negative has all of the softmax. With several, each has its share of 1/tau.",
@@ -67,7 +67,7 @@ CAPTIONS = {
 
 @dataclass(frozen=True)
 class Entry:
-    """What the page says of one objective."""
+    """The parts of an objective's section."""
 
     name: str
     objective: Objective  # at its defaults
@@ -79,7 +79,7 @@ class Entry:
 
 
 def entry(name: str) -> Entry:
-    """Read an entry from the file of an objective. Raises InputError for a docstring of another form."""
+    """Return the entry of an objective from its file. Raises InputError for a docstring of another form."""
     objective = build("objectives", name)
     module = inspect.getmodule(type(objective))
     title = (inspect.getdoc(module) or "").splitlines()[0].removesuffix(".")
@@ -131,7 +131,7 @@ def all_names() -> list[str]:
 
 
 def table(entries: list[Entry]) -> str:
-    """Return a table with one row for each objective: name, title, formula, training, the first work cited."""
+    """Return a table of the objectives: name, title, formula, training, the first work cited."""
     rows = ["| name | what | loss of a query | training | source |", "|---|---|---|---|---|"]
     for item in entries:
         cited = re.match(r".*?\d{4}", item.parts["Source"])
@@ -148,7 +148,7 @@ def table(entries: list[Entry]) -> str:
 
 def section(item: Entry) -> str:
     """Return the section of one objective."""
-    field, parts = drawn(item.name), item.parts
+    field, parts = compute_field(item.name), item.parts
     lines = [
         f"### `{item.name}`",
         f"{_markdown(item.title)}.",
@@ -164,7 +164,7 @@ def section(item: Entry) -> str:
                 ("Training", _markdown(parts["Training"])),
                 ("Options", _options(item)),
                 ("Defaults", _markdown(parts.get("Defaults", ""))),
-                ("Also", " ".join(_unusual(item.objective))),
+                ("Also", " ".join(_describe_traits(item.objective))),
                 ("Source", _markdown(parts["Source"])),
                 ("Files", _files(item.name, item.objective)),
             )
@@ -174,17 +174,17 @@ def section(item: Entry) -> str:
     return "\n\n".join(line for line in lines if line) + "\n"
 
 
-def drawn(name: str) -> pd.DataFrame:
-    """Return the weight field of its picture, labelled with the spec that is drawn."""
+def compute_field(name: str) -> pd.DataFrame:
+    """Return the weight field of an objective's picture, labelled with its spec."""
     spec = DRAWN.get(name, name)
     return weight_field(spec).assign(objective=spec)
 
 
 def draw(name: str) -> Path:
-    """Write its picture with 256 colours, which is a third of the size."""
+    """Write the picture of an objective with 256 colours, a third of the full size."""
     PICTURES.mkdir(exist_ok=True)
     with style.paper():
-        path = style.save(picture.draw(drawn(name), TOP.get(name)), PICTURES / f"{name}.png")
+        path = style.save(picture.draw(compute_field(name), TOP.get(name)), PICTURES / f"{name}.png")
     with Image.open(path) as image:
         small = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
@@ -211,8 +211,8 @@ def _options(item: Entry) -> str:
     return "\n".join(lines)
 
 
-def _unusual(objective: Objective) -> list[str]:
-    """Return sentences on how it differs from a loss with one positive a query and independent rows."""
+def _describe_traits(objective: Objective) -> list[str]:
+    """Return sentences on the differences from a loss with one positive a query and independent rows."""
     sentences = []
     traits = objective.traits
     if traits.positives == "many":
@@ -222,7 +222,7 @@ def _unusual(objective: Objective) -> list[str]:
     if objective.coupled:
         sentences.append("Coupled: a row of W depends on other rows.")
     if traits.relative:
-        sentences.append(f"{_names(traits.relative)}, when given, replace what depends on the rest of the batch.")
+        sentences.append(f"{_names(traits.relative)}, if given, replace terms that depend on the rest of the batch.")
     if objective.warmup:
         sentences.append(f"Training begins with `--warmup` epochs of `{objective.warmup}`.")
     if objective.learnable:
@@ -242,7 +242,7 @@ def _names(words: tuple[str, ...]) -> str:
 
 
 def _files(name: str, objective: Objective) -> str:
-    """Return links to the file, the oracle, and the tests of the objective or of what it needs."""
+    """Return links to the file, the oracle, and the tests of the objective and of its parts."""
     files = [f"[objective](../lossscope/objectives/{name}.py)", f"[oracle](../tests/oracles/{name}.py)"]
     tests = [ROOT / "tests" / "objectives" / "test_contract.py"]
     for path in sorted((ROOT / "tests" / "objectives").glob("test_*.py")):
@@ -259,7 +259,7 @@ def _files(name: str, objective: Objective) -> str:
 
 
 def _markdown(text: str) -> str:
-    """Escape plain text; link entries of errata.md, which stand in parentheses: (E1)."""
+    """Escape plain text, and link entries of errata.md in parentheses: (E1)."""
     pieces = re.split(r"(`[^`]*`)", escape(text))
     pieces[::2] = [re.sub(r"\b(E\d+)\b(?=\))", _errata, piece) for piece in pieces[::2]]
     return "".join(pieces)

@@ -1,7 +1,7 @@
 """docs/performance.in.md -> docs/performance.md: the docstring of each benchmark and its results.
 
-Results are benchmarks/results/NAME.txt, and NAME-DEVICE.txt of a GPU; nothing is run. `--check` writes nothing and
-exits 1 with a diff when the page is not what would be written.
+Results are benchmarks/results/NAME.txt, and NAME-DEVICE.txt of a GPU. The script runs no benchmark. `--check` writes
+nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ NOTE = (
     "<!-- Made by docs/make_performance.py from docs/performance.in.md, the docstrings of benchmarks/ and what they "
     "printed (`make bench`). Change those, then `make docs`. -->\n\n"
 )
-REQUIRED = "required=True"  # in a script that cannot be run without an argument
-PLACE = re.compile(r"^<!-- (\w+) -->$", re.M)
+REQUIRED = "required=True"  # marks a script that needs an argument
+MARK = re.compile(r"^<!-- (\w+) -->$", re.M)
 
 
 def page(source: str) -> str:
-    """Return the page: the template with each script in its place.
+    """Return the page: the template with the section of each script.
 
-    Raises ValueError for a script without a place, or with two.
+    Raises ValueError if a script has no mark in the template, or two.
     """
-    places = PLACE.findall(source)
-    if sorted(places) != (known := scripts()):
-        raise ValueError(f"{SOURCE.name} must have one place for each of {', '.join(known)}; got {', '.join(places)}")
-    return NOTE + PLACE.sub(lambda place: section(place[1]), source)
+    marks = MARK.findall(source)
+    if sorted(marks) != (known := scripts()):
+        raise ValueError(f"{SOURCE.name} must have one place for each of {', '.join(known)}; got {', '.join(marks)}")
+    return NOTE + MARK.sub(lambda mark: section(mark[1]), source)
 
 
 def scripts() -> list[str]:
-    """Return the names of the benchmarks that can be run without an argument, as `make bench` does."""
+    """Return the names of the benchmarks that run without an argument, as in `make bench`."""
     texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted(HOME.glob("*.py"))}
     return [name for name, text in texts.items() if '\nif __name__ == "__main__":' in text and REQUIRED not in text]
 
 
 def section(name: str) -> str:
-    """Return the docstring of a script and its results."""
+    """Return the docstring and the results of a script."""
     docstring = ast.get_docstring(ast.parse((HOME / f"{name}.py").read_text(encoding="utf-8"))) or ""
     parts = [f"`benchmarks/{name}.py`: {escape(docstring)}", *(_block(file) for file in results(name))]
     return "\n\n".join(parts if len(parts) > 1 else [*parts, "not measured"])
 
 
 def results(name: str) -> list[Path]:
-    """Return the files of what a script printed, that of the CPU first."""
+    """Return the files with a script's output, the CPU's first."""
     folder = HOME / "results"
     return [file for file in (folder / f"{name}.txt", *sorted(folder.glob(f"{name}-*.txt"))) if file.is_file()]
 

@@ -1,8 +1,8 @@
 """docs/probes.in.md -> docs/probes.md: a row and a section for every probe, from its file.
 
-The docstring of a probe begins with the formula in one line; then come explanations, the meaning of its statistics
+The docstring of a probe begins with the formula in one line. Explanations follow, then the meaning of each statistic
 under `Statistics:`, one a line, and `Source:`. The meaning of an option is the comment beside its field.
-`--check` writes nothing and exits 1 with a diff when the page is out of date.
+`--check` writes nothing and exits 1 with a diff if the page is out of date.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTE = (
     "<!-- Made by docs/make_probes.py from docs/probes.in.md and the docstrings of lossscope/probes. Change those, "
     "then `make docs`. -->\n\n"
 )
-OBJECTIVES = ("triplet", "ntxent", "smoothap")  # whose statistics are listed, where they differ
+OBJECTIVES = ("triplet", "ntxent", "smoothap")  # the page lists their statistics where these differ
 
 
 def page(source: str) -> str:
@@ -39,7 +39,7 @@ def page(source: str) -> str:
 
 
 def table(probes: dict[str, Probe]) -> str:
-    """Return a table: for each probe name, question, axis, whether it needs an objective, whether it is cheap."""
+    """Return a table of the probes: name, question, axis, whether it needs an objective, whether it is cheap."""
     rows = ["| probe | question | for each | of W | cheap |", "|---|---|---|---|---|"]
     for name, probe in probes.items():
         marks = ("yes" if probe.needs_objective else "", "yes" if probe.cheap else "")
@@ -49,7 +49,7 @@ def table(probes: dict[str, Probe]) -> str:
 
 
 def question(probe: Probe) -> str:
-    """Return the first line of its file, without its name."""
+    """Return the first line of the probe's file, without the name."""
     first = (inspect.getdoc(inspect.getmodule(type(probe))) or "").splitlines()[0]
     text = first.partition(": ")[2] or first
     return text[:1].upper() + text[1:]
@@ -60,7 +60,7 @@ def section(name: str, probe: Probe) -> str:
     formula, _, rest = (inspect.getdoc(type(probe)) or "").partition("\n")
     text, _, source = rest.partition("Source: ")
     explanation, _, meanings = text.partition("\nRaises")[0].partition("\nStatistics:\n")
-    reported = ", ".join(f"`{one.name}` ({one.unit})" for one in statistics(probe))
+    reported = ", ".join(f"`{statistic.name}` ({statistic.unit})" for statistic in statistics(probe))
     (fields,) = (item.fields for item in declarations("probes") if item.name == name)
     options = [_option(field) for field in fields]
     parts = {
@@ -88,9 +88,9 @@ def _meanings(text: str) -> list[str]:
 
 
 def statistics(probe: Probe) -> list[Statistic]:
-    """Return all statistics that it reports, of any objective."""
+    """Return all statistics that the probe reports, of any objective."""
     objectives = [build("objectives", spec) for spec in OBJECTIVES] if probe.needs_objective else [None]
-    return list(dict.fromkeys(one for objective in objectives for one in probe.statistics(objective)))
+    return list(dict.fromkeys(statistic for objective in objectives for statistic in probe.statistics(objective)))
 
 
 def main(arguments: list[str]) -> int:

@@ -1,6 +1,6 @@
-"""Run docs/tutorial.ipynb from start to end and store its outputs in it.
+"""Run docs/tutorial.ipynb from start to end and store the outputs in the notebook.
 
-`--check` writes nothing and exits 1 with a diff when text that it prints differs; pictures are not compared.
+`--check` writes nothing and exits 1 with a diff if the printed text differs. It does not compare pictures.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).parents[1]
 TUTORIAL = ROOT / "docs" / "tutorial.ipynb"
 QUIET = ("jupyter_client", "jupyter_core", "nbclient", "nbformat", "zmq", "ipykernel")
-"""Packages of Jupyter whose own deprecation warnings say nothing of the tutorial."""
+"""Packages of Jupyter; their deprecation warnings do not concern the tutorial."""
 _UNROUNDED = re.compile(r"\d+\.\d{9,}")
 
 
 def read() -> Any:
-    """Return the notebook as it is stored."""
+    """Return the stored notebook."""
     return nbformat.reads(TUTORIAL.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
 
 
 def execute(started_in: Path) -> Any:
-    """Return the notebook with new outputs, run by this Python, whatever kernels are registered on the machine."""
+    """Return the notebook with new outputs from this Python, whatever kernels the machine has."""
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as home, _own_kernel(Path(home)):
         for module in QUIET:
             warnings.filterwarnings("ignore", category=DeprecationWarning, module=rf"{module}(\..*)?")
@@ -50,9 +50,9 @@ def _own_kernel(home: Path) -> Iterator[None]:
     """Register this Python as the only kernel, in a folder."""
     write_kernel_spec(str(home / "kernels" / "python3"))
     paths = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    own = {"JUPYTER_PATH": str(home), "JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(home), "PYTHONPATH": paths}
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
+    variables = {"JUPYTER_PATH": str(home), "JUPYTER_PLATFORM_DIRS": "1", "IPYTHONDIR": str(home), "PYTHONPATH": paths}
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
@@ -61,9 +61,9 @@ def _own_kernel(home: Path) -> Iterator[None]:
 
 
 def printed(notebook: Any) -> str:
-    """Return the text of its outputs: what is printed, and the tables, whose unrounded numbers have six digits here.
+    """Return the text of the outputs: printed lines, and tables with unrounded numbers cut to six digits.
 
-    Processors add in other orders, so that the ninth digit of a mean is not the same on all of them.
+    Processors add in different orders, so the ninth digit of a mean depends on the processor.
     """
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     texts = (output.get("text") or output.get("data", {}).get("text/html", "") for output in outputs)
@@ -71,7 +71,7 @@ def printed(notebook: Any) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Store the outputs, or compare the printed text with the stored."""
+    """Store the outputs, or compare the printed text with the stored text."""
     new, old = execute(ROOT), read()
     if "--check" in arguments:
         sys.stdout.write("" if printed(new) == printed(old) else f"{printed(old)}\nis now\n{printed(new)}\n")

@@ -1,11 +1,11 @@
 """How long, how passive and how nominal are the sentences of README, docs/, help and messages?
 
-    python docs/readability.py                                  # of the working tree
-    python docs/readability.py --revision v0.1.0                # of a revision of git
+    python docs/readability.py                                           # the working tree
+    python docs/readability.py --revision v0.1.0                         # a revision of git
     python docs/readability.py --revision HEAD~40 --sample 60 --seed 42  # sentences to read aloud
 
-Pages that list numbers (tables, code) count by their prose alone. A passive is a form of "be" before a participle; a
-nominal opening is "of which", "that there is", "it is said" and the like, see tests/test_style.py.
+The script counts prose, without tables and code. A passive is a form of "be" before a participle. tests/test_style.py
+lists the nominal openings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MESSAGES = {"InputError", "OptionError", "notice", "message", "usage", "warn", "
 
 
 def files(revision: str | None) -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each page and each Python file with help or messages."""
+    """Yield the path and the text of each page, and of each Python file with help or messages."""
     if revision is None:
         listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     else:
@@ -53,7 +53,7 @@ def files(revision: str | None) -> Iterator[tuple[str, str]]:
 
 def sentences(name: str, text: str) -> list[str]:
     """Return the sentences of a page, or of the help and the messages of a Python file."""
-    prose = page_prose(text) if name.endswith(".md") else list(spoken(text))
+    prose = page_prose(text) if name.endswith(".md") else list(code_prose(text))
     found = (part.strip() for block in prose for part in re.split(r"(?<=[.!?])\s+(?=[A-Z`\d])", block))
     return [" ".join(part.split()) for part in found if len(part.split()) >= 4]
 
@@ -70,7 +70,7 @@ def page_prose(text: str) -> list[str]:
     return blocks
 
 
-def spoken(source: str) -> Iterator[str]:
+def code_prose(source: str) -> Iterator[str]:
     """Yield the texts of errors, notices and options, and the docstrings of commands; `...` stands for a value."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -95,11 +95,11 @@ def _text(node: ast.expr) -> str:
 
 
 def main() -> None:
-    """Print the measures of each kind of text, or a sample of sentences."""
+    """Print the measures of each kind of text, or a random sample of sentences."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--revision", help="of git; the working tree without it")
-    parser.add_argument("--sample", type=int, default=0, help="print this many sentences, drawn at random")
-    parser.add_argument("--seed", type=int, default=42, help="of the draw")
+    parser.add_argument("--revision", help="revision of git; default: the working tree")
+    parser.add_argument("--sample", type=int, default=0, help="print this many random sentences")
+    parser.add_argument("--seed", type=int, default=42, help="seed of the sample")
     options = parser.parse_args()
     kinds: dict[str, list[str]] = {"README": [], "docs": [], "help and messages": []}
     for name, text in files(options.revision):

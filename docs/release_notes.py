@@ -1,7 +1,7 @@
 """CHANGELOG.md -> the notes of a release, if the files that state its version agree.
 
-`python docs/release_notes.py v0.2.0` prints the newest section of CHANGELOG.md. Where the tag, pyproject.toml,
-CITATION.cff and CHANGELOG.md disagree it prints what must change and exits 1. It needs the standard library alone.
+`python docs/release_notes.py v0.2.0` prints the newest section of CHANGELOG.md. If the tag, pyproject.toml,
+CITATION.cff and CHANGELOG.md disagree, it prints the needed changes and exits 1. It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def newest_section(root: Path) -> re.Match[str]:
 
 
 def disagreements(root: Path, tag: str | None = None) -> list[str]:
-    """Return what does not agree with the version in pyproject.toml, a sentence each.
+    """Return a sentence for each disagreement with the version in pyproject.toml.
 
     Between releases the version is X.Y.Z.dev0, and the first heading of CHANGELOG.md is `## X.Y.Z (unreleased)`.
 
     Args:
         root: folder of the repository.
-        tag: of the release; None: there is none yet.
+        tag: tag of the release; None before the release.
     """
     version, section = project_version(root), newest_section(root)
     final = version.removesuffix(".dev0")

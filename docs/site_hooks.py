@@ -1,8 +1,8 @@
-"""What the site has beside docs/: pages and pictures of the repository, the tutorial, and every file that is linked.
+"""Add pages of the repository to the site: CONTRIBUTING.md, the gallery, the reports, the tutorial, linked files.
 
-MkDocs knows the files of docs/. CONTRIBUTING.md, the gallery and the reports stay where they are and are pages too; a
-link to any other file or folder of the repository leads to a page that shows it. A link that leads to nothing stops
-the build.
+MkDocs knows the files of docs/. CONTRIBUTING.md, the gallery and the reports keep their paths and become pages, too. A
+link to another file or folder of the repository leads to a page that shows it. A link to a missing file stops the
+build.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LINK = re.compile(r"""(\]\(|<img src=")([^)"\s]+)""")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add pages and pictures of the repository, and every file that one of the pages links."""
+    """Add pages and pictures of the repository, and every file that a page links."""
     for path, uri in ((path, uri) for path, uri in PAGES.items() if path.endswith(".md")):
         files.append(File.generated(config, uri, content=(ROOT / path).read_text("utf-8")))
     for file in [*ROOT.glob("figures/**/*.png"), *ROOT.glob("reports/**/*")]:
@@ -64,7 +64,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def site_uri(path: str) -> str:
-    """Return the file of the site, before it is rendered, for a path of the repository."""
+    """Return the source file in the site for a path of the repository."""
     if (ROOT / path).is_dir():
         names = [f"{path}/{name}" for name in ("README.md", "index.html") if (ROOT / path / name).is_file()]
         return site_uri(names[0]) if names else f"source/{path}/index.md"
@@ -90,9 +90,9 @@ def _targets(uri: str, markdown: str) -> Iterator[str]:
 
 
 def _target(uri: str, link: str) -> str | None:
-    """Return the path in the repository that a link of a page leads to; None for one elsewhere or within the page.
+    """Return the target of a page's link as a path of the repository; None for a link elsewhere or within the page.
 
-    Raises PluginError where there is nothing.
+    Raises PluginError if the target does not exist.
     """
     parts = urlsplit(link)
     if parts.scheme or not parts.path or uri.startswith("source/") or link.startswith("tutorial_files/"):
@@ -106,28 +106,28 @@ def _target(uri: str, link: str) -> str | None:
 
 def _add_source(path: str, files: Files, config: MkDocsConfig) -> None:
     """Add a page that shows a file or the names in a folder, unless the site has it."""
-    uri, place = site_uri(path), ROOT / path
+    uri, file = site_uri(path), ROOT / path
     if uri in files.src_uris:
         return
-    if place.is_dir():
-        inside = [one for one in sorted(place.iterdir()) if one.suffix in LANGUAGES or one.is_dir()]
-        text = "\n".join(f"- {_link(uri, one, files, config)}" for one in inside if one.name != "__pycache__")
+    if file.is_dir():
+        inside = [child for child in sorted(file.iterdir()) if child.suffix in LANGUAGES or child.is_dir()]
+        text = "\n".join(f"- {_link(uri, child, files, config)}" for child in inside if child.name != "__pycache__")
     else:
-        language = LANGUAGES.get(place.suffix, "text")
-        text = f"````{language}\n{place.read_text('utf-8')}````"
+        language = LANGUAGES.get(file.suffix, "text")
+        text = f"````{language}\n{file.read_text('utf-8')}````"
     head = "---\nsearch: { exclude: true }\n---\n\n"
     files.append(File.generated(config, uri, content=f"{head}# `{path}`\n\n{text}\n"))
 
 
 def _link(uri: str, path: Path, files: Files, config: MkDocsConfig) -> str:
-    """Return a link from the page of a folder to what is in it, which is added."""
+    """Add a child of a folder to the site, and return a link from the folder's page."""
     name = path.relative_to(ROOT).as_posix()
     _add_source(name, files, config)
     return f"[{path.name}]({posixpath.relpath(site_uri(name), posixpath.dirname(uri))})"
 
 
 def _add_tutorial(files: Files, config: MkDocsConfig) -> None:
-    """Add docs/tutorial.ipynb, with the outputs that are stored in it, as a page and its pictures."""
+    """Add docs/tutorial.ipynb with its stored outputs, as a page and its pictures."""
     notebook = nbformat.read(ROOT / "docs" / "tutorial.ipynb", as_version=4)  # type: ignore[no-untyped-call]
     resources = {"output_files_dir": "tutorial_files", "unique_key": "tutorial"}
     text, made = MarkdownExporter().from_notebook_node(notebook, resources)  # type: ignore[no-untyped-call]

@@ -20,7 +20,7 @@ def test_every_option_of_a_family_is_on_the_page_with_what_becomes_of_it(monkeyp
     families = {"scan": one, "bfan": other, "clip": OptionTable(refused={"e": Refusal((), "no")})}
     monkeypatch.setattr(make_models, "tables", lambda: families)
     monkeypatch.setattr(make_models, "RELATED", ("scan", "bfan"))
-    page = make_models.page(f"# A\n\n{make_models.PLACE}\n")
+    page = make_models.page(f"# A\n\n{make_models.MARK}\n")
     for row in (
         "| `a` | done | – |",
         "| `b` | refused unless `False` or `0` | done |",
