@@ -13,7 +13,7 @@ from .parts.model_view import ModelView
 class CandidateNeighbours(ModelSignal):
     """value = max over the query's positives t of cos(candidate, t), of a model's embeddings of the second side."""
 
-    because: ClassVar[str] = "the model finds it like a positive of the query"
+    because: ClassVar[str] = "the model finds it similar to a positive of the query"
 
     def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
         return model.nearest_sibling(pairs)

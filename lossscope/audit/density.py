@@ -16,7 +16,7 @@ class Density(ModelSignal):
     Source: Conneau et al. 2018 (cross-domain similarity local scaling).
     """
 
-    because: ClassVar[str] = "they are closer than their neighbourhoods would say"
+    because: ClassVar[str] = "the two are closer than their neighbourhoods suggest"
 
     def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
         densities = model.density_of_queries(pairs.left) + model.density_of_candidates(pairs.right)

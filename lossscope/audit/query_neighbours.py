@@ -13,7 +13,7 @@ from .parts.model_view import ModelView
 class QueryNeighbours(ModelSignal):
     """value = max over the items v whose positive is the candidate of cos(query, v), of a model's embeddings."""
 
-    because: ClassVar[str] = "the model finds the query like its own item"
+    because: ClassVar[str] = "the model finds the query similar to its own item"
 
     def of_model(self, model: ModelView, pairs: PairRows) -> Floats:
         return model.nearest_query(pairs)

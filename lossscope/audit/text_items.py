@@ -18,7 +18,7 @@ class TextItems(Signal):
     The candidate is left out of the query's texts. A candidate of several items takes the first.
     """
 
-    because: ClassVar[str] = "the query and its own item are described alike"
+    because: ClassVar[str] = "its own item is described like the query"
     group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:

@@ -19,7 +19,7 @@ class TextMissing(Signal):
     much open can be true of many queries, though it is not similar to their texts.
     """
 
-    because: ClassVar[str] = "it says little that the query's texts do not say"
+    because: ClassVar[str] = "its text adds little to the texts of the query"
     group: ClassVar[Group] = "texts"
 
     def values(self, material: Material, pairs: PairRows) -> Floats:
