@@ -161,8 +161,10 @@ def test_batch_norm_of_several_processes_is_that_of_one(
         elif key.startswith("rest"):
             assert all(not bool(given.any()) for given in parts)
             continue
-        for one in parts:
-            torch.testing.assert_close(one, expected[key], rtol=1e-12, atol=1e-12, msg=f"{key}: {one} {expected[key]}")
+        for actual in parts:
+            torch.testing.assert_close(
+                actual, expected[key], rtol=1e-12, atol=1e-12, msg=f"{key}: {actual} {expected[key]}"
+            )
 
 
 def test_one_value_of_all_processes_is_normalised_by_running_statistics(results: list[Mapping[str, Any]]) -> None:

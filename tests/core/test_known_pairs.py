@@ -36,8 +36,8 @@ PAIR = np.array([0]), np.array([1]), np.array([0.9], np.float32)
 
 def texts(path: Path, rows: Sequence[tuple[str, str]], ids: Sequence[str] = ()) -> str:
     """The spec of a file of rows; without ids they are made up."""
-    named: list[dict[str, str]] = [{"id": one} for one in ids] or [{} for _ in rows]
-    lines = [json.dumps({"query": q, "positive": d, **own}) for (q, d), own in zip(rows, named, strict=True)]
+    named: list[dict[str, str]] = [{"id": id} for id in ids] or [{} for _ in rows]
+    lines = [json.dumps({"query": q, "positive": d, **fields}) for (q, d), fields in zip(rows, named, strict=True)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return f'texts:file="{path}",val_share=0,test_share=0'
 

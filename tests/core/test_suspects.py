@@ -166,8 +166,8 @@ def test_what_cannot_be_looked_up_is_refused(call: Any, says: str) -> None:
 def test_everything_leaves_out_from_one_probability_on(file: Path) -> None:
     """A mask that trains, a loop of one's own, a sampler, an audit's numbers and its option."""
     defaults = [
-        inspect.signature(one).parameters["threshold"].default
-        for one in (AuditOptions, lossscope.suspects, Suspects, apart, ApartBatches, lossscope_cli.audit.audit)
+        inspect.signature(function).parameters["threshold"].default
+        for function in (AuditOptions, lossscope.suspects, Suspects, apart, ApartBatches, lossscope_cli.audit.audit)
     ]
     assert {*defaults, build("masks", f"pairs:file={file}").threshold} == {HIDDEN_FROM}
 
@@ -227,7 +227,7 @@ def test_damaged_texts_are_refused(tmp_path: Path, changed: dict[str, Any], says
     file = tmp_path / "mask.npz"
     known_pairs().write(file)
     arrays = {**np.load(file), **changed}
-    np.savez(file, **{name: one for name, one in arrays.items() if one is not None})
+    np.savez(file, **{name: array for name, array in arrays.items() if array is not None})
     with pytest.raises(InputError, match=says):
         read_known_pairs(file)
 

@@ -48,7 +48,7 @@ def share_of(file: Path, folder: Path, batch_size: int = N) -> tuple[float | Non
     """The measured share of the weight, and the ids of findings."""
     options = {"objective": "ntxent:tau=0.05", "batch_size": batch_size, "audit": folder}
     result = examine(str(file), **options).examinations[0]  # type: ignore[arg-type]
-    return result.signals.get("false-negatives"), [one.id for one in result.findings]
+    return result.signals.get("false-negatives"), [finding.id for finding in result.findings]
 
 
 def test_an_audit_decides_where_the_truth_is_not_known(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_without_an_audit_it_is_not_looked_for(tmp_path: Path) -> None:
 def test_a_mask_is_advised_with_a_training_without_one(tmp_path: Path) -> None:
     """Where false negatives are rare, masks do harm (docs/audit.md)."""
     result = examine(str(dump(tmp_path)), objective="ntxent:tau=0.05", batch_size=N, audit=audit(tmp_path, 1.0))
-    (finding,) = (one for one in result.examinations[0].findings if one.id == "false-negatives")
+    (finding,) = (finding for finding in result.examinations[0].findings if finding.id == "false-negatives")
     assert "of the negatives probably match their query" in finding.why
     for advice in finding.advice:
         assert "--mask" not in advice.text or "compare with a training without the mask" in advice.text

@@ -18,7 +18,7 @@ from tests.planted.base import SIZES, aligned, pairs
 
 def _examples(id: str, path: str, **options: object) -> list[str]:
     (examination,) = lossscope.doctor(path, cache=False, **options).examinations
-    return list(next(one for one in (*examination.findings, *examination.folded) if one.id == id).examples)
+    return list(next(finding for finding in (*examination.findings, *examination.folded) if finding.id == id).examples)
 
 
 def test_shared_items_are_named_by_their_ids_also_of_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

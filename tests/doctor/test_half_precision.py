@@ -39,7 +39,7 @@ def _evidence(path: str, objective: str, batch: int) -> dict[str, Evidence]:
     check, patient = HalfPrecision(), open_patient(path, Options.of(cache=False, objective=objective, batch_size=batch))
     found = check.examine(patient)
     assert (patient.signals["half-precision"] > check.change) == (found is not None)
-    return {} if found is None else {one.statistic: one for one in found.evidence}
+    return {} if found is None else {entry.statistic: entry for entry in found.evidence}
 
 
 def test_a_loss_that_is_0_in_float32_gives_its_difference(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_whole_pairs_can_be_moved_and_axes_reflected(name: str, stored: Any) -> 
     @given(st.permutations(range(12)), st.booleans())
     def check(order: list[int], reflected: bool) -> None:
         blocks = np.array_split(np.arange(len(arrays["images"])), 12)
-        rows = np.concatenate([blocks[place] for place in order])
+        rows = np.concatenate([blocks[index] for index in order])
         signs = np.where(np.arange(SIZES[0].d) % 2 & reflected, -1, 1).astype(np.float32)
         sides = {side: signs * arrays[side][rows] for side in ("images", "captions")}
         assert found({**sides, "caption_image": np.arange(len(rows))}, case) == ids

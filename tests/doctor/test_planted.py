@@ -32,7 +32,7 @@ SICK = [
     *(_run(id, plant) for id, module in PLANTED.items() for plant in getattr(module, "SICK_RUNS", ())),
 ]
 HEALTHY = [
-    *(case for id, one in PLANTED.items() if hasattr(one, "healthy") for case in _at_sizes(id, (one.healthy,))),
+    *(case for id, plant in PLANTED.items() if hasattr(plant, "healthy") for case in _at_sizes(id, (plant.healthy,))),
     *(_run(id, module.healthy_run) for id, module in PLANTED.items() if hasattr(module, "healthy_run")),
 ]
 

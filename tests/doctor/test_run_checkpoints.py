@@ -47,11 +47,11 @@ def test_the_last_checkpoint_is_that_of_the_last_epoch(long_run: Callable[[int],
 
 def test_scales_of_a_run_are_in_the_order_of_epochs_each_once(tiny_run: Path, tmp_path: Path) -> None:
     run = Run(Path(shutil.copytree(tiny_run, tmp_path / "run")))
-    one = Checkpoint.load(run.epoch(1))
+    checkpoint = Checkpoint.load(run.epoch(1))
     epochs = (1, 2, 99, 100, 101)
     for epoch in epochs:
-        training = {**one.training, "objective": "siglip:scale=0.5"}
-        replace(one, epoch=epoch, objective=f"siglip:scale={epoch}", training=training).save(run.epoch(epoch))
+        training = {**checkpoint.training, "objective": "siglip:scale=0.5"}
+        replace(checkpoint, epoch=epoch, objective=f"siglip:scale={epoch}", training=training).save(run.epoch(epoch))
     scales = open_patient(run.path, Options.of(cache=False)).part(LearntScale).scale
     np.testing.assert_allclose(scales, [0.5, *epochs])
 

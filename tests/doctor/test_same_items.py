@@ -48,7 +48,7 @@ def test_recall_of_both_encodings_is_said(tmp_path: Path) -> None:
     case = batch_dependent.padding(SIZE, tmp_path)
     (first, second) = lossscope.doctor(*case.sources, cache=False, **case.options).examinations
     finding = first.findings[0]
-    numbers = {one.statistic: one.value for one in finding.evidence}
+    numbers = {entry.statistic: entry.value for entry in finding.evidence}
     alone, batches = (f"in {source}" for source in case.sources)
     assert numbers[f"recall@1 {alone}"] > numbers[f"recall@1 {batches}"] and len(finding.examples) == 5
     assert second.reasons["batch-dependent"].startswith(f"it is compared with {case.sources[0]}")
@@ -144,14 +144,15 @@ def test_padding_that_a_model_counts_is_found(tmp_path: Path) -> None:
     def padded(side: int, batches: Sequence[Rows]) -> Tensor:
         parts = []
         for rows in batches:
-            own = torch.tensor([lengths[side][row] for row in rows])
+            row_lengths = torch.tensor([lengths[side][row] for row in rows])
+            scale = row_lengths / row_lengths.max()
             vectors = encode.i2t([rows]) if side == 0 else encode.t2i([rows])
-            parts.append(vectors * (own / own.max())[:, None] + (1 - own / own.max())[:, None] / vectors.shape[1])
+            parts.append(vectors * scale[:, None] + (1 - scale)[:, None] / vectors.shape[1])
         return torch.cat(parts)
 
     sick = Pair(lambda batches: padded(0, batches), lambda batches: padded(1, batches))
     examined = run_checks(of_split(replace(split, encode_rows=sick), Options()), [BatchDependent()])
-    assert [one.id for one in examined.findings] == ["batch-dependent"]
+    assert [finding.id for finding in examined.findings] == ["batch-dependent"]
     assert examined.patient is not None
     assert examined.patient.part(Encodings).names.i2t == "alone"
 

@@ -29,8 +29,13 @@ from tests.planted.base import SIZES, Plant, aligned, pairs
 @pytest.mark.parametrize("n", [32, 100, 600])
 def test_the_auc_of_guessing_depends_on_the_number_of_pairs(plant: Plant, n: int, tmp_path: Path) -> None:
     case = plant(replace(SIZES[0], n=n), tmp_path)
-    (one,) = lossscope.doctor(*case.sources, cache=False, **case.options).examinations
-    shown = [each for finding in (*one.findings, *one.folded) for each in finding.evidence if "AUC" in each.statistic]
+    (examination,) = lossscope.doctor(*case.sources, cache=False, **case.options).examinations
+    shown = [
+        each
+        for finding in (*examination.findings, *examination.folded)
+        for each in finding.evidence
+        if "AUC" in each.statistic
+    ]
     assert shown and all(each.threshold == pytest.approx(0.5 + max(0.05, 3 / np.sqrt(12 * n))) for each in shown)
 
 
@@ -48,7 +53,7 @@ def test_few_dimensions_are_shown_with_the_rule_that_they_meet(
     share: float, used: float, thresholds: tuple[float, float | None] | None
 ) -> None:
     evidence = _collapse(share, used)
-    assert tuple(one.threshold for one in evidence[:2]) == (thresholds or ())
+    assert tuple(entry.threshold for entry in evidence[:2]) == (thresholds or ())
 
 
 def _hubs(tmp_path: Path, share: float, direction: int) -> tuple[Hubness, Patient]:
@@ -73,7 +78,7 @@ def test_hubs_of_either_direction_are_found_and_their_signal_is_above_the_thresh
     check, patient = _hubs(tmp_path, 0.4, direction)
     found = check.examine(patient)
     assert found is not None and f"In {('i2t', 't2i')[direction]}" in found.why
-    assert patient.signals["hubness"] >= min(one.threshold or 1 for one in found.evidence[:2])
+    assert patient.signals["hubness"] >= min(entry.threshold or 1 for entry in found.evidence[:2])
 
 
 def test_the_share_of_hubs_has_a_threshold_of_its_own(tmp_path: Path) -> None:
@@ -112,4 +117,4 @@ def test_hard_negatives_of_a_weak_model_are_none_that_are_distributed_as_positiv
     np.fill_diagonal(S, -1)
     arrays |= {"documents": captions, "negatives": S.argsort(1)[:, -30:-29]}
     mined = lossscope.doctor(arrays, cache=False, **others.options)
-    assert not [one.id for one in mined.findings if one.is_alarm]
+    assert not [finding.id for finding in mined.findings if finding.is_alarm]

@@ -154,7 +154,7 @@ def test_a_cone_as_of_a_collapse_is_no_clean_bill(
     shared = unit(np.random.default_rng(0).normal(size=(1, size.d)))
     sides = [unit(side + length * shared) for side in aligned(size, noise)]
     document = examine(pairs(tmp_path, *sides))
-    alarms = [one for one in document["findings"] if one["severity"] != "note"]
+    alarms = [finding for finding in document["findings"] if finding["severity"] != "note"]
     assert not alarms and document["verdict"] == verdict, document
-    cone = next(one for one in document["findings"] if one["id"] == "cone")
+    cone = next(finding for finding in document["findings"] if finding["id"] == "cone")
     assert ("collapses" in cone["advice"][0]["text"]) == (length > 5)

@@ -64,8 +64,8 @@ def pieces(sizes: Mapping[str, int]) -> Iterator[None]:
     """Cut S into pieces of other sizes; names are those of PIECES."""
     with pytest.MonkeyPatch.context() as patch:
         for name, size in sizes.items():
-            for place in PIECES[name]:
-                patch.setattr(place, size)
+            for target in PIECES[name]:
+                patch.setattr(target, size)
         yield
 
 
@@ -112,8 +112,10 @@ def classes(kind: Kind, n: int, per_class: int, seed: int = 0) -> SplitEmbedding
 def objectives(positives: str, by_sums: bool) -> tuple[str, ...]:
     """Return the objectives of the registry whose rows are independent and that need nothing but S."""
     built = [(name, build("objectives", name)) for name in names("objectives")]
-    plain = [(name, one) for name, one in built if _is_plain(one)]
-    chosen = [name for name, one in plain if (one.traits.positives, _has_sums(one)) == (positives, by_sums)]
+    plain = [(name, objective) for name, objective in built if _is_plain(objective)]
+    chosen = [
+        name for name, objective in plain if (objective.traits.positives, _has_sums(objective)) == (positives, by_sums)
+    ]
     return tuple(WARM.get(name, name) for name in chosen)
 
 
@@ -177,18 +179,18 @@ def whole_matrix(scenario: Scenario, source: SplitEmbeddings, sweep: Sweep) -> N
         probes = ProbePlan.of(batching.objectives, plan.probes)
         for number, batch in enumerate(batching.sampling.batches(source.relations)):
             for rows in dense_rows(source, batch, sweep.same_image):
-                for one in probes.of_direction(rows.shape.direction).run(rows):
-                    label = ONE_SET if batch.mode == "views" and one.direction != "both" else None
-                    direction = label or source.sides.label(one.direction)
-                    spec = None if one.objective is None else spec_of(one.objective)
-                    probe = spec_of(one.probe).partition(":")[0]
-                    key = number, spec, direction, probe, getattr(one.probe, "eps", None)
-                    columns = one.columns
-                    for statistic in one.statistics():
+                for result in probes.of_direction(rows.shape.direction).run(rows):
+                    label = ONE_SET if batch.mode == "views" and result.direction != "both" else None
+                    direction = label or source.sides.label(result.direction)
+                    spec = None if result.objective is None else spec_of(result.objective)
+                    probe = spec_of(result.probe).partition(":")[0]
+                    key = number, spec, direction, probe, getattr(result.probe, "eps", None)
+                    columns = result.columns
+                    for statistic in result.statistics():
                         numbers[*key, plan.name_of(statistic.name)] = float(reduce_column(statistic, columns, 1)[0])
-                    if sweep.per_query and one.probe.axis == "query":
+                    if sweep.per_query and result.probe.axis == "query":
                         columns = {name: column for name, column in columns.items() if column.ndim == 1}
-                        columns |= {"query": one.shape.query_ids}
+                        columns |= {"query": result.shape.query_ids}
                         numbers |= _of_queries(key, {name: column.numpy() for name, column in columns.items()})
     return numbers
 
@@ -288,17 +290,17 @@ def row_of_matrix(scope: LossScope, S: Tensor, S_second: Tensor | None, mask: Ma
     sides = [S] if S_second is None else [S, S_second]
     results = []
     for direction, rows in zip(("i2t", "t2i"), sides, strict=False):
-        own = mask if direction == "i2t" else Mask(mask.match, mask.valid, direction="t2i")
+        directed = mask if direction == "i2t" else Mask(mask.match, mask.valid, direction="t2i")
         queries, candidates = (torch.arange(n) for n in rows.shape)
         shape = BatchShape(1, direction, queries, candidates[None], len(queries) == len(candidates))  # type: ignore[arg-type]
         plan = ProbePlan.of([objective], probes).of_direction(direction)  # type: ignore[arg-type, list-item]
-        results += [(direction, one) for one in plan.run(DenseRows(shape, rows.double(), own))]
-    columns = [(d, one, statistic) for d, one in results for statistic in one.statistics()]
-    plain = [f"{one.direction}/{statistic.name}" for _, one, statistic in columns]
-    for (_, one, statistic), name in zip(columns, plain, strict=True):
-        value = float(reduce_column(statistic, one.columns, 1)[0])
-        spec = scope.probes[probes.index(one.probe)]
-        numbers[(name if plain.count(name) == 1 else f"{one.direction}/{spec}/{statistic.name}",)] = value
+        results += [(direction, result) for result in plan.run(DenseRows(shape, rows.double(), directed))]
+    columns = [(d, result, statistic) for d, result in results for statistic in result.statistics()]
+    plain = [f"{result.direction}/{statistic.name}" for _, result, statistic in columns]
+    for (_, result, statistic), name in zip(columns, plain, strict=True):
+        value = float(reduce_column(statistic, result.columns, 1)[0])
+        spec = scope.probes[probes.index(result.probe)]
+        numbers[(name if plain.count(name) == 1 else f"{result.direction}/{spec}/{statistic.name}",)] = value
     return numbers
 
 
@@ -319,7 +321,7 @@ def write_shards(folder: Path, source: SplitEmbeddings, number: int) -> Path:
     folder.mkdir(parents=True)
     for name, rows in (("images", source.images), ("captions", source.captions)):
         assert rows is not None
-        for place, part in enumerate(np.array_split(normalise(rows).numpy(), number)):
-            np.save(folder / f"{name}-{place}.npy", part)
+        for index, part in enumerate(np.array_split(normalise(rows).numpy(), number)):
+            np.save(folder / f"{name}-{index}.npy", part)
     np.save(folder / "caption_image.npy", source.caption_image)
     return folder

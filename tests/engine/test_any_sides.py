@@ -98,14 +98,14 @@ def test_w_depends_on_s_and_the_mask_alone(spec: str) -> None:
     V, T = unit(12, 5, 4).float(), unit(12, 5, 5).float()
     pairs = np.stack([np.arange(12)] * 2, 1)
     batch = Batch(np.arange(12), np.arange(12), "pairs")
-    own = rows_of_stack(embedded_of(V, T, Relations(12, 12, pairs)), [batch], "keep")
+    directions = rows_of_stack(embedded_of(V, T, Relations(12, 12, pairs)), [batch], "keep")
     other = rows_of_stack(embedded_of(V, T, Relations(12, 12, pairs, QUERY_DOCUMENT)), [batch], "keep")
     labelled = Relations.of_labels(np.arange(24) % 12)
     joined = torch.cat([V, T])
     one_set = Batch(np.arange(24), np.arange(24), "classes")
     (rows,) = rows_of_stack(embedded_of(joined, joined, labelled), [one_set], "keep")
     objective = build("objectives", spec)
-    W = [objective(row.S, row.mask).W for row in own]
+    W = [objective(row.S, row.mask).W for row in directions]
     assert all(torch.equal(a, objective(b.S, b.mask).W) for a, b in zip(W, other, strict=True))
     both_views = Batch(np.arange(24), np.arange(24), "views")
     (views,) = rows_of_stack(embedded_of(V, T, Relations(12, 12, pairs, Sides("a", "b"))), [both_views], "keep")
@@ -163,8 +163,8 @@ def test_groups_have_all_positives_of_their_queries_and_their_mined_negatives() 
     embedded = queries_and_documents()
     relations, negatives = embedded.relations, embedded.relations.negatives
     assert negatives is not None
-    for own in (False, True):
-        for batch in Sampling("groups", 8, negatives="own" if own else "batch").batches(relations):
+    for only_own in (False, True):
+        for batch in Sampling("groups", 8, negatives="own" if only_own else "batch").batches(relations):
             positives = {d for q, d in relations.positives.tolist() if q in batch.images}
             assert sorted(batch.captions[: batch.pairs].tolist()) == sorted(positives)
             mined = [d for q in batch.images for d in negatives[q].tolist() if d >= 0]
@@ -173,7 +173,7 @@ def test_groups_have_all_positives_of_their_queries_and_their_mined_negatives() 
             assert np.array_equal(mask.match.numpy(), relations.is_positive(batch.images, batch.captions))
             for row, query in enumerate(batch.images):
                 seen = batch.captions[batch.pairs :][mask.valid[row, batch.pairs :].numpy()].tolist()
-                assert seen == ([d for d in negatives[query].tolist() if d >= 0] if own else mined)
+                assert seen == ([d for d in negatives[query].tolist() if d >= 0] if only_own else mined)
 
 
 def test_a_query_can_see_its_own_mined_negatives_alone() -> None:

@@ -60,8 +60,8 @@ def test_queries_among_the_candidates_are_of_their_own_units(monkeypatch: pytest
     monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_: cls(1.0, 0)))
     embedded = split(60, k=1)
     rows = Sweep(("ntxent:tau=0.05",), ("cocos",), "pairs", 12, terms=("q2q", "d2d")).run(embedded).summary
-    one = rows[(rows["statistic"] == "W_neg") & (rows["direction"] == "i2t")].iloc[0]
-    assert one["high"] - one["low"] == pytest.approx(0.208, abs=0.01)  # 0.156 of the wrong units
+    row = rows[(rows["statistic"] == "W_neg") & (rows["direction"] == "i2t")].iloc[0]
+    assert row["high"] - row["low"] == pytest.approx(0.208, abs=0.01)  # 0.156 of the wrong units
 
 
 def test_more_queries_than_documents_can_be_candidates() -> None:
@@ -106,8 +106,8 @@ def test_totals_of_grouped_batches_count_alike(monkeypatch: pytest.MonkeyPatch) 
     rows = Sweep(("smoothap:tau=0.05",), ("cocos",), batch_size=12).run(queries_and_documents()).summary
     totals = rows[rows["statistic"] == "C_0"]
     assert len(totals) == 2
-    for one in totals.to_dict("records"):
-        assert kept[name_of(one, "C_0")].mean == pytest.approx(one["mean"], rel=1e-6)
+    for record in totals.to_dict("records"):
+        assert kept[name_of(record, "C_0")].mean == pytest.approx(record["mean"], rel=1e-6)
 
 
 def test_ends_are_possible_numbers() -> None:
@@ -142,10 +142,10 @@ def test_a_jackknife_ends_where_numbers_end() -> None:
 
 def test_intervals_of_many_parts_do_not_depend_on_their_number() -> None:
     embedded = split(60)
-    one, many = (
+    single, many = (
         Sweep(("ntxent", "triplet"), ("cocos", "similarity"), "pairs", 16, part=part).run(embedded).summary
         for part in (100, 1)
     )
-    quantiles = one["statistic"].str.contains("_q[0-9]")
+    quantiles = single["statistic"].str.contains("_q[0-9]")
     columns = ["low", "high"]
-    pd.testing.assert_frame_equal(one.loc[~quantiles, columns], many.loc[~quantiles, columns], rtol=0.15)
+    pd.testing.assert_frame_equal(single.loc[~quantiles, columns], many.loc[~quantiles, columns], rtol=0.15)

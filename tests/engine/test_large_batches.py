@@ -40,7 +40,7 @@ def run_pass(
     embedded: SplitEmbeddings, batch: Batch, objectives: list[Objective], eps: list[float], rows: int, columns: int
 ) -> list[FoldedRows]:
     blocks = MatrixBlocks(TiledMatrix(embedded, batch.images, batch.captions), rows, columns)
-    plan = ProbePlan.of(objectives, [Similarity(), *(Cocos(eps=one) for one in eps)])
+    plan = ProbePlan.of(objectives, [Similarity(), *(Cocos(eps=threshold) for threshold in eps)])
     mask = SparseMask.of(batch, embedded.caption_image, "keep")
     return fold(blocks, mask, large_batches.batch_shapes(batch), lambda _, positives: folds_of(plan, positives))
 

@@ -227,8 +227,8 @@ def test_rows_of_queries_add_up_to_the_batches(embedded: SplitEmbeddings, tmp_pa
         else:
             assert batch["C_neg"] == pytest.approx(group["count"].mean())
             assert batch["W_neg"] == pytest.approx(group["mass_high"].mean(), rel=1e-5)
-    one = queries[(queries["direction"] == "t2i") & (queries["eps"] == 0.1)]
-    assert sorted(one[one["objective"] == "triplet:margin=0.2"]["query"]) == list(range(N * K))
+    chosen = queries[(queries["direction"] == "t2i") & (queries["eps"] == 0.1)]
+    assert sorted(chosen[chosen["objective"] == "triplet:margin=0.2"]["query"]) == list(range(N * K))
 
 
 def test_two_thresholds_are_two_rows(embedded: SplitEmbeddings) -> None:
@@ -356,11 +356,11 @@ UNITS = (
 def test_objectives_of_several_names_are_counted_in_one_unit(
     objectives: tuple[str, ...], probe: str, unit: str, embedded: SplitEmbeddings
 ) -> None:
-    one = sweep(*objectives, sampling="pairs", probes=(probe,))
-    rows = one.run(embedded).summary
+    setup = sweep(*objectives, sampling="pairs", probes=(probe,))
+    rows = setup.run(embedded).summary
     assert set(rows["weight_unit"]) == {unit}
     assert set(rows["probe"]) == {probe.partition(":")[0]}
-    [stated] = one.record()["probes"]
+    [stated] = setup.record()["probes"]
     assert stated.endswith(f"unit={unit}") or stated == probe == "cocos:convention=released"
     same(sweep(*objectives, sampling="pairs", probes=(stated,)).run(embedded).summary, rows)
 
@@ -376,8 +376,8 @@ def test_one_function_has_one_count_whatever_its_papers_unit(embedded: SplitEmbe
 UNIT = ("", ":unit=paper")
 
 
-def counts_of(one: Sweep, embedded: SplitEmbeddings) -> list[float]:
-    rows = one.run(embedded).summary
+def counts_of(setup: Sweep, embedded: SplitEmbeddings) -> list[float]:
+    rows = setup.run(embedded).summary
     return rows.loc[(rows["statistic"] == "C_neg") & (rows["direction"] == "i2t"), "mean"].tolist()
 
 
@@ -392,10 +392,10 @@ def test_losses_beside_one_without_a_saturated_weight_are_counted_as_slopes_and_
 
 
 def test_a_sweep_beside_others_has_their_unit() -> None:
-    one = sweep("ntxent", probes=("cocos:eps=0.1", "similarity"))
-    assert one.beside(()) is one
-    assert one.beside(sweep("ntxent:tau=0.2").plan.objectives) is one
-    other = one.beside(sweep("triplet").plan.objectives)
+    setup = sweep("ntxent", probes=("cocos:eps=0.1", "similarity"))
+    assert setup.beside(()) is setup
+    assert setup.beside(sweep("ntxent:tau=0.2").plan.objectives) is setup
+    other = setup.beside(sweep("triplet").plan.objectives)
     assert other.probes == ("cocos:eps=0.1,convention=corrected,curve=false,unit=relative", "similarity")
     stated = sweep("ntxent", probes=("cocos:unit=paper",))
     assert stated.beside(sweep("triplet").plan.objectives).plan.probes == stated.plan.probes

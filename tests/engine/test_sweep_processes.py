@@ -114,18 +114,20 @@ def summary_of(frame: Frame) -> pd.DataFrame:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", SWEEPS)
 def test_many_processes_give_the_numbers_of_one(name: str, size: int, frames: Callable[[int], Path]) -> None:
-    one, many = (Frame(frames(n) / f"{name} {n}") for n in (1, size))
-    assert without_numbers(many) == without_numbers(one) and one.manifest()["done"]
-    assert_same(many.read(), one.read())
-    assert_same(summary_of(many), summary_of(one))
-    assert summary_of(one)["low"].notna().mean() > 0.25 or "panels" in name  # whose statistics are not of queries
+    single, many = (Frame(frames(n) / f"{name} {n}") for n in (1, size))
+    assert without_numbers(many) == without_numbers(single) and single.manifest()["done"]
+    assert_same(many.read(), single.read())
+    assert_same(summary_of(many), summary_of(single))
+    assert summary_of(single)["low"].notna().mean() > 0.25 or "panels" in name  # whose statistics are not of queries
 
 
 def test_the_last_stack_is_of_a_shorter_batch(frames: Callable[[int], Path]) -> None:
     """So that no stack has all batches, and the processes have different amounts of work."""
     rows = Frame(frames(3) / "stacks 3").read()
-    some = rows[(rows["direction"] == "i2t") & (rows["probe"] == "cocos") & (rows["objective"] == "triplet:margin=0.2")]
-    assert some["queries"].tolist() == [66] * 7 + [38]
+    chosen = rows[
+        (rows["direction"] == "i2t") & (rows["probe"] == "cocos") & (rows["objective"] == "triplet:margin=0.2")
+    ]
+    assert chosen["queries"].tolist() == [66] * 7 + [38]
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -77,14 +77,14 @@ def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
     done: dict[str, Any] = {}
     for shares in SHARES[size]:
         start = sum(shares[:rank])
-        own = slice(start, start + shares[rank])
-        S, S_second = first[own] @ second.T, second[own] @ first.T
+        share = slice(start, start + shares[rank])
+        S, S_second = first[share] @ second.T, second[share] @ first.T
         scope = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity"), across_processes=True)
-        done[f"embeddings {shares}"] = scope.watch(queries=2 * first[own], documents=second, offset=start)
+        done[f"embeddings {shares}"] = scope.watch(queries=2 * first[share], documents=second, offset=start)
         for queries in (12, 2 * B):
             scope = LossScope(NTXENT, OF_SAMPLES, across_processes=True, queries=queries)
             done[f"{queries} queries {shares}"] = scope.watch(S, offset=start, S_second=S_second, step=3)
-        match = (torch.arange(B)[:, None] // 2 == torch.arange(B) // 2)[own]
+        match = (torch.arange(B)[:, None] // 2 == torch.arange(B) // 2)[share]
         valid = (torch.arange(B) != B - 1).expand(len(match), B)
         scope = LossScope("supcon", ("cocos", "similarity"), across_processes=True)
         done[f"mask {shares}"] = scope.watch(S, Mask(match, valid))
@@ -103,10 +103,10 @@ def wrapped(rank: int, size: int) -> Any:
     """Row of a local loss that is wrapped, at the scale of the step."""
     b = B // size
     first, second = (x[: b * size] for x in vectors())
-    own, loss = slice(rank * b, rank * b + b), ClipLoss(True, rank, size)
+    share, loss = slice(rank * b, rank * b + b), ClipLoss(True, rank, size)
     loss.others = first, second
     scope = LossScope(across_processes=True)
-    scope.wrap(loss)(first[own].clone().requires_grad_(), second[own], SCALE)
+    scope.wrap(loss)(first[share].clone().requires_grad_(), second[share], SCALE)
     return scope.history[-1]
 
 
@@ -147,15 +147,15 @@ def beside_a_shared_batch(rank: int, size: int, folder: Path) -> dict[str, Any]:
     """The doctor, the recorder and a part of the processes."""
     first, second = vectors()
     b, done = B // size, dict[str, Any]()
-    own = slice(rank * b, rank * b + b)
+    share = slice(rank * b, rank * b + b)
     scope = LossScope(
         NTXENT, ("cocos",), across_processes=True, recorder=2, recorder_folder=folder / "recorder",
         doctor=DoctorOptions(every=1, first=1, learning_by=2, settled=2),
     )  # fmt: skip
     rows = []
     for step in range(4):
-        S = first[own] @ second.T * (math.nan if step == 3 and rank == size - 1 else 1)
-        rows.append(scope.watch(S, offset=own.start))
+        S = first[share] @ second.T * (math.nan if step == 3 and rank == size - 1 else 1)
+        rows.append(scope.watch(S, offset=share.start))
     done["doctor"] = [row["finite"] for row in rows if row], [path.name for path in scope.recordings]
     done["doctor with an empty share"] = attempt(
         lambda: LossScope(NTXENT, across_processes=True, doctor=True, recorder=1).watch(
@@ -211,8 +211,8 @@ def test_samples_embeddings_and_masks_are_those_of_one_process(
             same(of_all(results, f"{queries} queries {shares}"), whole, 2e-6)
         whole = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity")).watch(queries=2 * first, documents=second)
         assert whole is not None
-        own = {name: value for name, value in whole.items() if not name.startswith("d2q/")}
-        same(of_all(results, f"embeddings {shares}"), own, 1e-4)
+        expected = {name: value for name, value in whole.items() if not name.startswith("d2q/")}
+        same(of_all(results, f"embeddings {shares}"), expected, 1e-4)
         match = torch.arange(B)[:, None] // 2 == torch.arange(B) // 2
         valid = (torch.arange(B) != B - 1).expand(B, B)
         whole = LossScope("supcon", ("cocos", "similarity")).watch(first @ second.T, Mask(match, valid))
@@ -271,19 +271,19 @@ def test_doctor_and_recorder_look_at_the_rows_of_their_process(results: list[dic
     size = len(results)
     if size == 1:
         return
-    for rank, one in enumerate(results):
-        finite, recordings = one["doctor"]
+    for rank, result in enumerate(results):
+        finite, recordings = result["doctor"]
         assert finite == [1, 1, 1, 0]
         assert f"step-000003-non-finite-rank{rank}" in recordings
-    rows = [one["doctor with an empty share"] for one in results]
+    rows = [result["doctor with an empty share"] for result in results]
     assert all(row == rows[0] and row["finite"] == 1 for row in rows)
     first, second = vectors()
     whole = LossScope(NTXENT, ("cocos",)).watch(first @ second.T)
     assert whole is not None
     same(of_all(results[:2], "two of all"), {k: v for k, v in whole.items() if not k.startswith("t2i/")})
     assert of_all(results, "exchange")
-    for one in results[2:]:
-        assert "must be a group that has this process" in one["not of the pair"]
+    for result in results[2:]:
+        assert "must be a group that has this process" in result["not of the pair"]
 
 
 REDUCERS: list[ReducerName] = [name for name in TABLE if name != "curve"]

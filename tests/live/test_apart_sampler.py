@@ -222,7 +222,7 @@ def test_a_trainer_gets_batches_without_suspects(tmp_path: Path) -> None:
     def with_rows(features: list[dict[str, Any]]) -> Any:
         """The batch, with the rows that it is of."""
         batch = collate(features)
-        return {**batch, "row": torch.tensor([int(one["anchor"].split()[1]) for one in features])}
+        return {**batch, "row": torch.tensor([int(feature["anchor"].split()[1]) for feature in features])}
 
     trainer.data_collator = with_rows
     with_rows.valid_label_columns = collate.valid_label_columns  # type: ignore[attr-defined]

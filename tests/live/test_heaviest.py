@@ -45,8 +45,8 @@ def test_a_batch_has_the_lists_of_a_sweep_over_it(spec: str, unit: str) -> None:
     names = split()
     scope.watch(queries=queries, documents=documents, ids=names.image_ids, second_ids=names.caption_ids, step=7)
     found = scope.heaviest(3)
-    one = Sweep((spec,), (f"cocos:unit={unit}",), "pairs", None, shuffle=False)
-    expected = HeaviestNegatives(one).most_and_least(names, 3)
+    sweep = Sweep((spec,), (f"cocos:unit={unit}",), "pairs", None, shuffle=False)
+    expected = HeaviestNegatives(sweep).most_and_least(names, 3)
     assert set(found["step"]) == {7}
     for name in ("direction", "list", "query", "query_id", "rank", "candidate", "candidate_id", "as_heavy"):
         pd.testing.assert_series_equal(found[name], expected[name], check_dtype=False)

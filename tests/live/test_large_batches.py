@@ -78,11 +78,11 @@ def test_tiles_have_the_row_of_the_matrix(
     objective: str, vectors: tuple[Tensor, Tensor], tiled: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = layouts(*vectors)
-    whole = [LossScope(objective, PROBES).watch(**one) for one in given]
+    whole = [LossScope(objective, PROBES).watch(**arguments) for arguments in given]
     assert not tiled
     monkeypatch.setattr(batch_statistics, "LARGE_ENTRIES", 1)
-    for one, expected in zip(given, whole, strict=True):
-        same(LossScope(objective, PROBES).watch(**one), expected)
+    for arguments, expected in zip(given, whole, strict=True):
+        same(LossScope(objective, PROBES).watch(**arguments), expected)
     assert len(tiled) == len(given)
 
 

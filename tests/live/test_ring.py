@@ -32,8 +32,8 @@ def similarities(seed: int = 0, tied: bool = False) -> tuple[Tensor, Tensor]:
     second = normalise(first + 0.8 * torch.randn(B, 8, generator=generator))
     S = first @ second.T
     S = (10 * S).round() / 10 if tied else S
-    own = slice(OFFSET, OFFSET + b)
-    return S[own], S.T.contiguous()[own]
+    share = slice(OFFSET, OFFSET + b)
+    return S[share], S.T.contiguous()[share]
 
 
 def row_of_blocks(scope: LossScope, blocks: list[tuple[int, int]], S: Tensor, S_second: Tensor | None = None) -> Any:
@@ -100,10 +100,10 @@ def test_blocks_of_any_type_that_are_overwritten_afterwards(dtype: torch.dtype) 
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("place", [(3, OFFSET + 3), (3, 0)])
-def test_a_block_that_is_not_finite_is_recorded(bad: float, place: tuple[int, int]) -> None:
+@pytest.mark.parametrize("entry", [(3, OFFSET + 3), (3, 0)])
+def test_a_block_that_is_not_finite_is_recorded(bad: float, entry: tuple[int, int]) -> None:
     S = similarities()[0].clone()
-    S[place] = bad
+    S[entry] = bad
     scope = LossScope(NTXENT, PROBES)
     row = row_of_blocks(scope, [(0, 30), (30, B)], S)
     assert row["finite"] == 0 and all(math.isnan(value) for name, value in row.items() if name != "finite")

@@ -116,7 +116,7 @@ def require_same_bits(watched: Any, plain: Any) -> None:
     """The weights, and what the random generator says next."""
     theirs = plain.model.state_dict()
     assert all(torch.equal(tensor, theirs[name]) for name, tensor in watched.model.state_dict().items())
-    mine, other = ([log["loss"] for log in one.state.log_history if "loss" in log] for one in (watched, plain))
+    mine, other = ([log["loss"] for log in trainer.state.log_history if "loss" in log] for trainer in (watched, plain))
     assert mine == other and len(mine) == 2
 
 

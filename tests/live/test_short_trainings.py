@@ -110,8 +110,8 @@ def test_a_schedule_follows_from_the_length_and_never_exceeds_that_of_a_long_one
 
 
 def test_steps_of_a_training_are_watched_ones_and_those_that_are_left() -> None:
-    for every, max_steps, done, expected in ((1, 40, 0, 40), (10, 400, 0, 40), (2, 100, 20, 40), (1, None, 0, None)):
-        doctor = LiveDoctor(every=every)
+    for interval, max_steps, done, expected in ((1, 40, 0, 40), (10, 400, 0, 40), (2, 100, 20, 40), (1, None, 0, None)):
+        doctor = LiveDoctor(every=interval)
         doctor.begin(max_steps, done)
         assert doctor._expected == expected
     doctor = LiveDoctor(DoctorOptions(max_steps=80))

@@ -102,17 +102,17 @@ def test_mined_negatives_stand_behind_the_positives(k: int) -> None:
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_rows_of_one_process_have_their_positives_at_an_offset(rank: int) -> None:
     V, T = (normalise(vectors(seed, 3 * B)) for seed in (0, 1))
-    own = slice(rank * B, rank * B + B)
-    S = V[own] @ T.T
+    share = slice(rank * B, rank * B + B)
+    S = V[share] @ T.T
     match = torch.zeros(B, 3 * B, dtype=torch.bool)
     match[torch.arange(B), rank * B + torch.arange(B)] = True
     row = watch(("cocos", "similarity"), S=S, offset=rank * B)
     by_mask = watch(("cocos", "similarity"), S=S, mask=Mask(match, torch.ones_like(match)))
     assert row == {name: value for name, value in by_mask.items() if not name.startswith("t2i")}
-    of_vectors = watch(images=V[own], captions=T, offset=rank * B)
+    of_vectors = watch(images=V[share], captions=T, offset=rank * B)
     assert {name: of_vectors[name] for name in row} == pytest.approx(row, rel=1e-4, abs=1e-6)
-    both = watch(("cocos", "similarity"), S=S, offset=rank * B, S_second=T[own] @ V.T)
-    back = watch(("cocos", "similarity"), S=T[own] @ V.T, offset=rank * B)
+    both = watch(("cocos", "similarity"), S=S, offset=rank * B, S_second=T[share] @ V.T)
+    back = watch(("cocos", "similarity"), S=T[share] @ V.T, offset=rank * B)
     assert {name: value for name, value in both.items() if name.startswith("t2i")} == {
         name.replace("i2t", "t2i"): value for name, value in back.items() if name != "finite"
     }
@@ -122,8 +122,8 @@ def test_the_mean_over_processes_is_that_of_the_whole_batch() -> None:
     V, T = (normalise(vectors(seed, 3 * B)) for seed in (0, 1))
     whole = watch(("cocos", "similarity"), S=V @ T.T)
     parts = [
-        watch(("cocos", "similarity"), S=V[own] @ T.T, offset=own.start, S_second=T[own] @ V.T)
-        for own in (slice(k * B, k * B + B) for k in range(3))
+        watch(("cocos", "similarity"), S=V[share] @ T.T, offset=share.start, S_second=T[share] @ V.T)
+        for share in (slice(k * B, k * B + B) for k in range(3))
     ]
     for name in ("i2t/C_neg", "t2i/C_neg", "i2t/s_pos", "t2i/s_neg", "i2t/W_neg", "t2i/N_eff"):
         assert sum(part[name] for part in parts) / 3 == pytest.approx(whole[name], rel=1e-6), name

@@ -19,9 +19,9 @@ SPEC = "supcon:tau=0.1"
 
 def per_query(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """SupCon of each query by its sum over positives, and their number."""
-    own = torch.eye(len(z), dtype=torch.bool)
-    positives = (labels[:, None] == labels).masked_fill(own, False)
-    log_p = (z @ z.T / 0.1).masked_fill(own, -1e9).log_softmax(1)
+    diagonal = torch.eye(len(z), dtype=torch.bool)
+    positives = (labels[:, None] == labels).masked_fill(diagonal, False)
+    log_p = (z @ z.T / 0.1).masked_fill(diagonal, -1e9).log_softmax(1)
     return -(log_p * positives).sum(1), positives.sum(1)
 
 
@@ -72,7 +72,7 @@ def test_queries_without_a_positive_are_named_as_the_cause(classes: int, without
     assert finding is not None
     assert f"{without} of 32 queries had no positive" in finding.title
     assert "0 / 0" in finding.why
-    (share,) = (one.value for one in finding.evidence if "without a positive" in one.statistic)
+    (share,) = (entry.value for entry in finding.evidence if "without a positive" in entry.statistic)
     assert share == without / 32
     assert "loss[n > 0].mean()" in finding.advice[0].text
 

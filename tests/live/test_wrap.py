@@ -122,11 +122,11 @@ def test_training_is_the_same_bit_for_bit() -> None:
 @pytest.mark.parametrize("rank", [0, 2])
 def test_clip_loss_is_ntxent_at_the_scale_of_the_step(local: bool, rank: int) -> None:
     images, texts = units(0, 3 * B), units(1, 3 * B)
-    own = slice(rank * B, rank * B + B)
+    share = slice(rank * B, rank * B + B)
     loss = ClipLoss(local, rank, 3)
     loss.others = images, texts
     scope = LossScope(probes=("cocos", "similarity"))
-    value = scope.wrap(loss)(images[own], texts[own], SCALE, output_dict=True)["contrastive_loss"]
+    value = scope.wrap(loss)(images[share], texts[share], SCALE, output_dict=True)["contrastive_loss"]
     row = scope.history[-1]
     assert row["loss"] == float(value.detach()) and row["loss_gap"] < 1e-6
     whole = LossScope(f"ntxent:tau={1 / 14}", ("cocos", "similarity")).watch(images @ texts.T)
@@ -142,9 +142,9 @@ def test_clip_loss_is_ntxent_at_the_scale_of_the_step(local: bool, rank: int) ->
 
 
 def rows_of(images: Tensor, texts: Tensor, rank: int) -> dict[str, float]:
-    own = slice(rank * B, rank * B + B)
+    share = slice(rank * B, rank * B + B)
     scope = LossScope(f"ntxent:tau={1 / 14}", ("cocos", "similarity"))
-    row = scope.watch(images[own] @ texts.T, offset=rank * B, S_second=texts[own] @ images.T)
+    row = scope.watch(images[share] @ texts.T, offset=rank * B, S_second=texts[share] @ images.T)
     assert row is not None
     return row
 
@@ -343,16 +343,16 @@ def row_of_rank() -> dict[str, float]:
 
     rank = distributed.get_rank()
     images, texts = units(0, 2 * B), units(1, 2 * B)
-    own = slice(rank * B, rank * B + B)
+    share = slice(rank * B, rank * B + B)
     gathered = []
     for side in (images, texts):
         parts = [torch.zeros(B, WIDTH) for _ in range(2)]
-        distributed.all_gather(parts, side[own].detach().contiguous())
+        distributed.all_gather(parts, side[share].detach().contiguous())
         gathered.append(torch.cat(parts))
     loss = ClipLoss(local_loss=True, rank=rank, world_size=2)
     loss.others = gathered[0], gathered[1]
     scope = LossScope()
-    scope.wrap(loss)(images[own], texts[own], SCALE)
+    scope.wrap(loss)(images[share], texts[share], SCALE)
     return dict(scope.history[-1])
 
 

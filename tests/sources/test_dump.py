@@ -57,8 +57,8 @@ def folder(tmp_path: Path, contents: Arrays) -> Path:
     home = tmp_path / "dump"
     home.mkdir()
     for name in {"images", "captions", "similarity"} & contents.keys():
-        for place, part in enumerate(np.array_split(contents[name], 2)):
-            np.save(home / f"{name}-{place:03d}.npy", part)
+        for index, part in enumerate(np.array_split(contents[name], 2)):
+            np.save(home / f"{name}-{index:03d}.npy", part)
     table = {name: contents[name] for name in ("caption_image", "image_id", "caption_id") if name in contents}
     if table:
         pd.DataFrame(table).to_parquet(home / "metadata.parquet")
@@ -224,8 +224,8 @@ def test_damaged_archives_are_input_errors(write: Write, tmp_path: Path) -> None
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"bad\.npz must be a whole \.npz file"):
             load(path)
-    for place in range(0, len(whole), 19):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x15]) + whole[place + 1 :])
+    for position in range(0, len(whole), 19):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x15]) + whole[position + 1 :])
         with contextlib.suppress(InputError):
             load(path)
 

@@ -99,10 +99,10 @@ def test_each_block_is_read_once_beside_the_rows_of_the_sample(
     monkeypatch.setattr(strips, "STRIP", 40)
     Sweep(("ntxent:tau=0.05",), ("cocos",), batch_size=None, queries=20).run(load(folder, sharded=True), jobs=jobs)
     for size in (IMAGES, IMAGES * CAPTIONS):
-        own = [(start, stop) for n, start, stop in read if n == size]
-        own = own if jobs == 1 else sorted(own)
-        assert [start for start, _ in own] == [0, *(stop for _, stop in own[:-1])] and own[-1][1] == size
-        assert max(stop - start for start, stop in own) <= 600 // (4 * WIDTH)
+        of_size = [(start, stop) for n, start, stop in read if n == size]
+        of_size = of_size if jobs == 1 else sorted(of_size)
+        assert [start for start, _ in of_size] == [0, *(stop for _, stop in of_size[:-1])] and of_size[-1][1] == size
+        assert max(stop - start for start, stop in of_size) <= 600 // (4 * WIDTH)
 
 
 def test_memory_is_that_of_the_sample_and_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

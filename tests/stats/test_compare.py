@@ -41,8 +41,8 @@ def _run(trained: str, seed: float | None, shift: float, images: int) -> pd.Data
     rows = []
     for image in range(images):
         hard = rng.gamma(1.0, 4.0)
-        for place in range(-1, CAPTIONS[image % len(CAPTIONS)]):
-            direction, query = ("i2t", f"i{image}") if place < 0 else ("t2i", f"i{image}-{place}")
+        for caption in range(-1, CAPTIONS[image % len(CAPTIONS)]):
+            direction, query = ("i2t", f"i{image}") if caption < 0 else ("t2i", f"i{image}-{caption}")
             rank = int(hard * rng.random() + shift)
             rows.append((direction, query, f"i{image}", rank, 1 / (1 + rank), 1))
     frame = pd.DataFrame(rows, columns=["direction", "query", "image", "rank", "ap5", "relevant"])
@@ -52,7 +52,7 @@ def _run(trained: str, seed: float | None, shift: float, images: int) -> pd.Data
 
 def runs(*systems: str, seeds: int = 3, **more: Any) -> pd.DataFrame:
     """Return runs of every system and seed; the first system is the best by far."""
-    parts = [run(name, seed, 4.0 * place, **more) for place, name in enumerate(systems) for seed in range(seeds)]
+    parts = [run(name, seed, 4.0 * index, **more) for index, name in enumerate(systems) for seed in range(seeds)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -163,9 +163,9 @@ def test_swapping_systems_mirrors_every_number() -> None:
     frame = runs("a", "b")
     forward, backward = (only(compare(frame, baseline=name, resampling=QUICK)) for name in "ab")
     assert forward["difference"] == -backward["difference"] != 0
-    for one, other in itertools.product(*[[("ci_low", "ci_high"), ("t_low", "t_high")]] * 2):
-        if one == other:
-            assert forward[list(one)].tolist() == pytest.approx([-x for x in backward[list(one[::-1])]], rel=1e-12)
+    for ends, other_ends in itertools.product(*[[("ci_low", "ci_high"), ("t_low", "t_high")]] * 2):
+        if ends == other_ends:
+            assert forward[list(ends)].tolist() == pytest.approx([-x for x in backward[list(ends[::-1])]], rel=1e-12)
     for name in (*TESTS, "sd_seeds"):
         assert forward[name] == pytest.approx(backward[name], rel=1e-12)
     for name in ("d_images", "d_seeds"):
@@ -268,14 +268,14 @@ def test_a_pair_without_a_common_seed_is_a_row_of_nan() -> None:
 def test_the_family_of_the_best_system_has_every_pair() -> None:
     frame = runs("a", "b", "c", "d")
     best, against = compare(frame, resampling=QUICK), compare(frame, baseline="a", resampling=QUICK)
-    every = compare(frame, all_pairs=True, resampling=QUICK)
-    assert (len(best), len(against), len(every)) == (3, 3, 6)
-    assert [set(one["family"]) for one in (best, against, every)] == [{6}, {3}, {6}]
+    pairwise = compare(frame, all_pairs=True, resampling=QUICK)
+    assert (len(best), len(against), len(pairwise)) == (3, 3, 6)
+    assert [set(table["family"]) for table in (best, against, pairwise)] == [{6}, {3}, {6}]
     for name in TESTS:
         assert (best[name].to_numpy() == against[name].to_numpy()).all()
         assert (best[f"{name}_holm"] >= against[f"{name}_holm"]).all()
-        np.testing.assert_allclose(every[f"{name}_holm"], holm(every[name].to_numpy(float)))
-        shown = every[every["baseline"] == "a"]
+        np.testing.assert_allclose(pairwise[f"{name}_holm"], holm(pairwise[name].to_numpy(float)))
+        shown = pairwise[pairwise["baseline"] == "a"]
         assert (best[f"{name}_holm"].to_numpy() == shown[f"{name}_holm"].to_numpy()).all()
 
 

@@ -111,7 +111,7 @@ def test_a_table_states_it_where_nothing_was_found() -> None:
 
 
 def test_a_table_of_what_was_found_has_none() -> None:
-    far = [run(name, seed, 40.0 * place, images=60) for place, name in enumerate("ab") for seed in range(3)]
+    far = [run(name, seed, 40.0 * index, images=60) for index, name in enumerate("ab") for seed in range(3)]
     found = table_of(pd.concat(far, ignore_index=True))
     assert np.isnan(found.to_frame()[["images MDD", "seeds MDD"]].to_numpy(float)).all()
     assert "MDD" not in found.to_text() and "P(A > B)" in found.to_text()

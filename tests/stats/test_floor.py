@@ -17,9 +17,9 @@ from tests.each import each
 def queries(*systems: str, images: int = 40) -> pd.DataFrame:
     """Ranks of one run of each system; every image is ranked one place lower by the next system."""
     parts = [
-        {"direction": side, "query": f"{side}{k}", "image": k, "rank": place + 1, "ap5": 1 / (2 + place), "relevant": 1,
+        {"direction": side, "query": f"{side}{k}", "image": k, "rank": index + 1, "ap5": 1 / (2 + index), "relevant": 1,
          "run": name, "data": "scenes", "encoder": "VSE++", "objective_label": name, "seed": 0}
-        for place, name in enumerate(systems) for side in ("i2t", "t2i") for k in range(images)
+        for index, name in enumerate(systems) for side in ("i2t", "t2i") for k in range(images)
     ]  # fmt: skip
     return pd.DataFrame(parts)
 

@@ -64,7 +64,7 @@ def test_negated_rsums_negate_tau(drawn: Runs) -> None:
 def test_the_order_of_runs_does_not_matter(drawn: Runs, rng: object) -> None:
     order = list(range(len(drawn[0])))
     rng.shuffle(order)  # type: ignore[attr-defined]
-    shuffled = ([column[place] for place in order] for column in drawn)
+    shuffled = ([column[index] for index in order] for column in drawn)
     assert fast(*shuffled) == pytest.approx(fast(*drawn), nan_ok=True)  # type: ignore[arg-type]
 
 

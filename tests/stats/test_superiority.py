@@ -79,5 +79,5 @@ def test_differences_in_the_last_bits_are_ties() -> None:
 
 
 def test_one_seed_says_nothing() -> None:
-    one = superiority(np.array([2.0]), np.array([1.0]), 0.95)
-    assert all(math.isnan(number) for number in (one.p, one.low, one.high))
+    single = superiority(np.array([2.0]), np.array([1.0]), 0.95)
+    assert all(math.isnan(number) for number in (single.p, single.low, single.high))

@@ -170,7 +170,7 @@ def tower(inputs: int, outputs: int = 32, hidden: int = 128) -> nn.Sequential:
 
 def parameters(*modules: nn.Module) -> list[nn.Parameter]:
     """Return the parameters of modules."""
-    return [parameter for one in modules for parameter in one.parameters()]
+    return [parameter for module in modules for parameter in module.parameters()]
 
 
 def clip_loss(first: Tensor, second: Tensor, scale: Tensor | float) -> Tensor:

@@ -32,12 +32,14 @@ def train(folder: Path, mended: bool) -> None:
     images, texts = (x + shift for x, shift in zip(views(272, seed=9), (0.3, -0.2), strict=True))  # of another kind
     _fit(towers, scale, images, texts, rate=1e-4 if mended else 3e-2, decay=0.2, size=32, epochs=5)
     with torch.no_grad():
-        first, second = (normalize(one(x), dim=1).numpy() for one, x in zip(towers, (images, texts), strict=True))
+        first, second = (
+            normalize(network(x), dim=1).numpy() for network, x in zip(towers, (images, texts), strict=True)
+        )
     np.savez(folder / "dump.npz", images=first, captions=second, caption_image=np.arange(len(second)))
 
 
 def _deep(inputs: int) -> nn.Sequential:
-    hidden = [one for _ in range(2) for one in (nn.ReLU(), nn.Linear(128, 128))]
+    hidden = [layer for _ in range(2) for layer in (nn.ReLU(), nn.Linear(128, 128))]
     return nn.Sequential(nn.Linear(inputs, 128), *hidden, nn.ReLU(), nn.Linear(128, 64))
 
 

@@ -28,8 +28,8 @@ _TEXTS, _SENTENCES, _BATCH, _NEGATIVES = 250, 8, 4, 5
 def train(folder: Path, mended: bool) -> None:
     """Write dump.npz: each sentence, its positive, and the negatives that it was trained with."""
     subjects, subjects_again = (x.repeat_interleave(_SENTENCES, 0) for x in views(_TEXTS, seed=1, noise=0.0))
-    own, own_again = views(_TEXTS * _SENTENCES)
-    sentences, positives = subjects + 0.2 * own, subjects_again + 0.2 * own_again
+    details, details_again = views(_TEXTS * _SENTENCES)
+    sentences, positives = subjects + 0.2 * details, subjects_again + 0.2 * details_again
     text_of = torch.arange(_TEXTS).repeat_interleave(_SENTENCES)
     n = len(sentences)
     negatives = torch.randint(n, (n, _NEGATIVES))
@@ -49,7 +49,9 @@ def train(folder: Path, mended: bool) -> None:
         loss.backward()
         optimizer.step()
     with torch.no_grad():
-        first, second = (normalize(one(x), dim=1) for one, x in zip(encoders, (sentences, positives), strict=True))
+        first, second = (
+            normalize(encoder(x), dim=1) for encoder, x in zip(encoders, (sentences, positives), strict=True)
+        )
     pairs = np.stack([np.arange(n)] * 2, 1)
     arrays = {"queries": first.numpy(), "documents": second.numpy(), "positives": pairs, "negatives": negatives.numpy()}
     np.savez(folder / "dump.npz", **arrays)

@@ -48,5 +48,5 @@ def train(folder: Path, mended: bool) -> None:
 
 
 def _deep(inputs: int) -> nn.Sequential:
-    hidden = [one for _ in range(4) for one in (nn.ReLU(), nn.Linear(64, 64))]
+    hidden = [layer for _ in range(4) for layer in (nn.ReLU(), nn.Linear(64, 64))]
     return nn.Sequential(nn.Linear(inputs, 64), *hidden, nn.ReLU(), nn.Linear(64, 32))

@@ -28,8 +28,8 @@ def train(folder: Path, mended: bool) -> None:
     images, texts = views(2000)
     towers = tower(48, 64), tower(40, 64)
     with torch.no_grad():  # towers of ReLU networks begin in a cone each
-        for one, side in zip(towers, (1, -1), strict=True):
-            one[-1].bias += 0.0 if mended else side * 0.11
+        for network, side in zip(towers, (1, -1), strict=True):
+            network[-1].bias += 0.0 if mended else side * 0.11
     optimizer = torch.optim.Adam(parameters(*towers), lr=1e-3)
     for _ in range(400):
         batch = torch.randperm(len(images))[:128]
@@ -38,5 +38,7 @@ def train(folder: Path, mended: bool) -> None:
         loss.backward()
         optimizer.step()
     with torch.no_grad():
-        first, second = (normalize(one(x), dim=1).numpy() for one, x in zip(towers, (images, texts), strict=True))
+        first, second = (
+            normalize(network(x), dim=1).numpy() for network, x in zip(towers, (images, texts), strict=True)
+        )
     np.savez(folder / "embeddings.npz", images=first, captions=second, caption_image=np.arange(len(second)))

@@ -32,7 +32,7 @@ def train(folder: Path, mended: bool) -> None:
     world = torch.Generator().manual_seed(1)
     persons = torch.randn(400, 24, generator=world)
     look = torch.randn(24, 64, generator=world) / 24**0.5
-    layers = [one for _ in range(2) for one in (nn.Linear(128, 128), nn.ReLU())]
+    layers = [layer for _ in range(2) for layer in (nn.Linear(128, 128), nn.ReLU())]
     network = nn.Sequential(tower(64, 128), nn.ReLU(), *layers, nn.Linear(128, 32))
     labels = torch.arange(_PERSONS).repeat_interleave(_PICTURES)
     optimizer = torch.optim.Adam(parameters(network), lr=3e-4 if mended else 3e-2)

@@ -59,9 +59,9 @@ def test_losses_stand_at_their_steps_through_all_epochs(
 ) -> None:
     text = "=> creating model 'resnet50'\nNamespace(lr=0.03, batch_size=256)\n"
     log = read(tmp_path, text + "".join(form(epoch, batch) for epoch in range(EPOCHS) for batch in BATCHES), name)
-    places = [(epoch, batch) for epoch in range(EPOCHS) for batch in BATCHES]
-    assert log.steps["loss"].tolist() == pytest.approx([loss_at(*place) for place in places])
-    assert log.steps["step"].tolist() == [200 * epoch + batch for epoch, batch in places]
+    positions = [(epoch, batch) for epoch in range(EPOCHS) for batch in BATCHES]
+    assert log.steps["loss"].tolist() == pytest.approx([loss_at(*position) for position in positions])
+    assert log.steps["step"].tolist() == [200 * epoch + batch for epoch, batch in positions]
 
 
 @pytest.mark.parametrize("quote", ["'", ""])

@@ -59,6 +59,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("size", SIZES[1:])
 @pytest.mark.parametrize("name", SWEEPS)
 def test_any_number_of_processes_gives_the_same_bits(name: str, size: int, folder: Path) -> None:
-    one, several = (pd.read_parquet(folder / f"{name} {number}.parquet") for number in (1, size))
-    assert len(one) and one["low"].notna().any()
-    pd.testing.assert_frame_equal(several, one, check_exact=True)
+    single, several = (pd.read_parquet(folder / f"{name} {number}.parquet") for number in (1, size))
+    assert len(single) and single["low"].notna().any()
+    pd.testing.assert_frame_equal(several, single, check_exact=True)

@@ -201,10 +201,10 @@ def test_a_file_of_no_family_is_refused_with_the_known_ones(tmp_path: Path) -> N
         open_released(tmp_path / "a.pth")
 
 
-@each("place", ["{}", "vocab"])
-def test_a_vocabulary_beside_the_file_is_read(tmp_path: Path, place: str) -> None:
+@each("subfolder", ["{}", "vocab"])
+def test_a_vocabulary_beside_the_file_is_read(tmp_path: Path, subfolder: str) -> None:
     file = write(tmp_path / "a.pth.tar", FAMILIES["vsrn"])
-    home = tmp_path / place.format("")
+    home = tmp_path / subfolder.format("")
     home.mkdir(exist_ok=True)
     vocabulary(home / "f30k_precomp_vocab.json")
     assert open_released(file)[0].vocabulary == list(WORDS)

@@ -113,7 +113,7 @@ def test_the_checkpoint_that_comes_with_the_package_states_its_digests(tmp_path:
     shipped = find_shipped("checkpoints", Path("tiny"))
     assert Checkpoint.load(shipped).digests
     content = shipped.read_bytes()
-    for place in range(40, len(content), 9973):  # whichever byte it is: the same numbers, or an error
-        (tmp_path / "c.pt").write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+    for position in range(40, len(content), 9973):  # whichever byte it is: the same numbers, or an error
+        (tmp_path / "c.pt").write_bytes(content[:position] + bytes([content[position] ^ 4]) + content[position + 1 :])
         with contextlib.suppress(InputError):
             assert Checkpoint.load(tmp_path / "c.pt").digests == Checkpoint.load(shipped).digests

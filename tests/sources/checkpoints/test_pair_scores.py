@@ -68,7 +68,9 @@ class Pairs(Encoder):
         assert isinstance(S, Tensor)
         if not self.best or self.training:
             return S
-        return Pair(*(one.masked_fill(one < one.topk(self.best).values[:, -1:], math.nan) for one in (S, S.T)))
+        return Pair(
+            *(scores.masked_fill(scores < scores.topk(self.best).values[:, -1:], math.nan) for scores in (S, S.T))
+        )
 
     def extra_loss(
         self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
