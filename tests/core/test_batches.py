@@ -1,4 +1,4 @@
-"""Batches are a function of (seed, epoch): every item once, in an order that is fixed by this test."""
+"""Are batches a function of (seed, epoch), with each item once, in an order that this test fixes?"""
 
 from __future__ import annotations
 

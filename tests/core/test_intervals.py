@@ -1,4 +1,4 @@
-"""Intervals from sums over items."""
+"""Do intervals follow from sums over items?"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_effects_widen_it_and_overlap_narrows_it_but_never_far_below_the_queries
 
 
 def test_batches_that_deviate_less_than_predicted_narrow_it_to_their_own_deviation() -> None:
-    """A median of each of many batches was given the interval of the median of all numbers."""
+    """The median of each of many batches got the interval of the median of all numbers."""
     total = sums(0).weights.sum()
     alone, n = sums(0).variance * total**2 * 29 / 30, 30
     for predicted, observed in ((0.5, 0.2), (0.2, 0.5), (1.5, 0.3), (0.0, 0.0)):
@@ -71,12 +71,12 @@ def test_a_level_and_a_centre() -> None:
 
 @each("values", [np.zeros(20), np.full(20, 0.1), np.full(20, 1e-9)])
 def test_numbers_that_are_all_alike_have_no_interval(values: np.ndarray) -> None:
-    """A count of 0 in every query would be an interval of width 0, which no sample can show."""
+    """A count of 0 in each query would give an interval of width 0, which no sample can prove."""
     assert math.isnan(ItemSums(np.ones(20), values, np.zeros(20), 0.0).interval().low)
 
 
 def test_a_count_that_is_0_in_every_query_has_none_where_candidates_could_change_it() -> None:
-    """C_0 of 0 had an interval from queries that one candidate alone keeps from being idle."""
+    """C_0 of 0 had an interval, computed from queries that only one candidate keeps from being idle."""
     effects = np.random.default_rng(0).normal(size=20)
     assert math.isnan(ItemSums(np.ones(20), np.zeros(20), effects, 0.0).interval().low)
 
@@ -93,7 +93,7 @@ def test_parts_add_up_in_any_order(seed: int, order: list[int]) -> None:
     total, other = add_sums(parts), add_sums([parts[k] for k in order])
     assert total.overlap == 8.0 and total.mean == pytest.approx(other.mean)
     assert total.variance == pytest.approx(other.variance)
-    assert parts[0].overlap == 2.0  # parts are left as they are
+    assert parts[0].overlap == 2.0  # parts stay as they were
 
 
 @given(seed=st.integers(0, 1000), scale=st.floats(0.01, 100))

@@ -1,4 +1,4 @@
-"""Are all texts at once made what each alone would be?"""
+"""Do all texts at once get the form that each gets alone?"""
 
 from __future__ import annotations
 

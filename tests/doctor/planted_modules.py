@@ -1,4 +1,4 @@
-"""Every module of tests/planted, by the id of the finding that it plants."""
+"""Each module of tests/planted, by the id of the finding that it plants."""
 
 from __future__ import annotations
 

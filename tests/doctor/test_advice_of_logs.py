@@ -1,4 +1,4 @@
-"""Can the advice be followed: does it name what the log has, and commands that can be typed?"""
+"""Can a user follow the advice: does it name columns of the log, and commands that run as typed?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""False negatives by an audit, where the data do not know the truth."""
+"""Does an audit find false negatives where the data do not know the truth?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IDS = ("image_id", "caption_id")
 
 
 def dump(folder: Path) -> Path:
-    """Pairs of which every second has a neighbour that its query matches nearly as well."""
+    """Write pairs; each second pair has a neighbour that its query matches nearly as well."""
     file = folder / "dump.npz"
     np.savez(file, **_arrays(N))
     return file
@@ -37,7 +37,7 @@ def _arrays(n: int) -> dict[str, Any]:
 
 
 def audit(folder: Path, probability: float, name: str = "i") -> Path:
-    """Queries of even rows with the captions behind their own."""
+    """Return an audit: queries of even rows with the next row's caption."""
     even = np.arange(0, N, 2)
     ids = tuple(f"{name}{row}" for row in range(N)), tuple(f"c{row}" for row in range(N))
     KnownPairs(even, even + 1, np.full(N // 2, probability, np.float32), *ids).write(folder / "mask.npz")
@@ -45,7 +45,7 @@ def audit(folder: Path, probability: float, name: str = "i") -> Path:
 
 
 def share_of(file: Path, folder: Path, batch_size: int = N) -> tuple[float | None, list[str]]:
-    """The measured share of the weight, and the ids of findings."""
+    """Return the measured share of the weight, and the ids of findings."""
     options = {"objective": "ntxent:tau=0.05", "batch_size": batch_size, "audit": folder}
     result = examine(str(file), **options).examinations[0]  # type: ignore[arg-type]
     return result.signals.get("false-negatives"), [finding.id for finding in result.findings]

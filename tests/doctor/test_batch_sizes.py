@@ -1,4 +1,4 @@
-"""Is the batch size that is shown the one that the numbers are of?"""
+"""Does the doctor show the batch size that its numbers belong to?"""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_ceiling_is_that_of_the_batches_that_were_looked_at(tmp_path: Path) ->
 
 @pytest.mark.parametrize("size", [2, 128, 2048, 8192, 65_536])
 def test_the_loss_of_perfect_embeddings_is_that_of_the_batch_size(size: int) -> None:
-    """log(1 + (B − 1) e^(−1 / tau)) / log B, also of batches too large to be made."""
+    """log(1 + (B − 1) e^(−1 / tau)) / log B, also for batches too large to build."""
     closed = math.log1p((size - 1) * math.exp(-1 / 0.2)) / math.log(size)
     assert TemperatureTooHigh._floor(build("objectives", "ntxent:tau=0.2"), size) == pytest.approx(closed, rel=1e-4)
 
@@ -62,7 +62,7 @@ def test_a_batch_size_that_is_assumed_is_said_once_where_it_is_used(
 
 
 def test_batches_without_a_query_that_has_a_negative_are_not_judged() -> None:
-    """Every caption belongs to every image."""
+    """Each caption belongs to each image."""
     first, second = aligned(Size(20))
     owners = np.stack(np.meshgrid(np.arange(20), np.arange(20)), -1).reshape(-1, 2)
     arrays = {"queries": first, "documents": second, "positives": owners}

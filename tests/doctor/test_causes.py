@@ -1,4 +1,4 @@
-"""Are causes listed before their symptoms, and every finding once: on top, or under one that is?"""
+"""Do causes come before their symptoms, and does each finding appear once: on top, or under one on top?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of_check(id: str) -> Finding:
 
 
 def folded(*found: Finding, positions: dict[str, int] | None = None) -> dict[str, tuple[str, ...]]:
-    """Return id -> what it explains, of the findings on top, in their order."""
+    """Return id -> the ids that it explains, for the findings on top, in their order."""
     top, _ = fold(found, POSITIONS if positions is None else positions)
     return {finding.id: finding.explains for finding in top}
 
@@ -117,7 +117,7 @@ def test_every_finding_is_once_on_top_or_under_one_top(found: list[Finding], pos
     assert all(severity >= next_severity for severity, next_severity in pairwise(worst))
     for folded_finding in under:
         assert any(folded_finding.id in cause.can_explain for cause in found), (
-            "nothing is under what does not explain it"
+            "a cause must explain each finding under it"
         )
 
 
@@ -134,7 +134,7 @@ def test_folding_holds_for_what_the_files_explain(ids: list[str]) -> None:
 
 
 def undone(finding_: Finding, restored: float) -> Finding:
-    """Return a finding whose cure restored a share."""
+    """Return a finding with a cure that restored a share."""
     return replace(finding_, cure=Cure("undone", "recall@1 i2t", 0.0, restored, 1.0))
 
 

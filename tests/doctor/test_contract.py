@@ -1,4 +1,4 @@
-"""Is what the doctor says what its contract promises: ids, severities, the JSON document, reasons, thresholds?"""
+"""Does the doctor keep its contract: ids, severities, the JSON document, reasons, thresholds?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST = [pytest.param(module.SICK[0], id=id) for id, module in planted().items()
 
 
 def document_of(*sources: Any, **options: Any) -> dict[str, Any]:
-    """Return the document as whoever reads its JSON has it."""
+    """Return the document as a reader of its JSON gets it."""
     document = lossscope.doctor(*sources, cache=False, **options).document()
     read: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
     assert read == document
@@ -163,5 +163,5 @@ def test_an_alarm_has_a_number_that_healthy_trainings_do_not_have(plant: Any, tm
 
 
 def _is_beyond(value: float, low: float | None, high: float | None) -> bool:
-    """Return whether a number is no number, or outside a range."""
+    """Return whether a number is NaN, or outside a range."""
     return not math.isfinite(value) or (low is not None and value <= low) or (high is not None and value >= high)

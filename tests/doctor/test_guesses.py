@@ -1,4 +1,4 @@
-"""What does guessing cost, of which objective, at which batch size?"""
+"""What does guessing cost, for each objective and batch size?"""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_the_guess_of_a_large_batch_follows_from_a_small_one(
 def test_the_guess_of_a_large_batch_is_that_of_computing_it_or_not_known(
     spec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a sum, a logarithm nor constant: cmpm, lifted-structure and smoothap. dcl is log(n - 1)."""
+    """cmpm, lifted-structure and smoothap are no sum, logarithm or constant. dcl is log(n - 1)."""
     objective = _build(spec)
     for recipe in (None, {"reduction": "mean"}):
         monkeypatch.setattr(loss_levels, "_ROWS", 2048)
@@ -127,7 +127,7 @@ def test_a_loss_that_always_was_that_of_guessing_in_a_layout_is_named(level: flo
 
 @pytest.mark.parametrize("end", [4.35, math.log(64), 4.3])
 def test_a_supcon_loss_that_began_at_guessing_and_left_it_has_learnt(end: float, tmp_path: Path) -> None:
-    """SupContrast issue 42: with two views guessing is (T / 0.07) log(2 B − 1), and log B is no level of it."""
+    """SupContrast issue 42: with two views guessing costs (T / 0.07) log(2 B − 1), and log B is no level of it."""
     start = math.log(127)
     loss = (end + (start - end) * np.exp(-np.arange(400) / 40)) * (1 + 0.001 * SIZES[0].rng.normal(size=400))
     found = lossscope.doctor(log=log(tmp_path, loss=loss), batch_size=64, objective="supcon:tau=0.1")

@@ -1,4 +1,4 @@
-"""Is a planted disease the first finding, at every size, and is its healthy twin well?"""
+"""Is a planted fault the first finding, at each size, and is its healthy twin clean?"""
 
 from __future__ import annotations
 

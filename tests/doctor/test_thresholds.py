@@ -1,4 +1,4 @@
-"""Is the threshold that a finding shows the one that made it a finding?"""
+"""Does a finding show the threshold that made it a finding?"""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_few_dimensions_are_shown_with_the_rule_that_they_meet(
 
 
 def _hubs(tmp_path: Path, share: float, direction: int) -> tuple[Hubness, Patient]:
-    """A patient whose queries of one direction have one candidate as their nearest, a share of them."""
+    """Return a patient: a share of the queries of one direction has the same nearest candidate."""
     n = 400
     S = torch.from_numpy(np.random.default_rng(0).normal(size=(n, n)).astype(np.float32)) / 10 + 0.5 * torch.eye(n)
     S[: int(share * n), 7] = 0.9
@@ -96,7 +96,7 @@ def test_hubs_of_a_model_in_its_first_plateau_have_a_signal(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("length", [2.0, 5.0])
 def test_long_rows_of_a_dot_product_tower_are_a_temperature_of_their_own(length: float, tmp_path: Path) -> None:
-    """recommenders issue 231, mended: the loss takes products at tau = 1, and lengths make up for it."""
+    """recommenders issue 231, mended: the loss takes products at tau = 1, and lengths compensate."""
     first, second = aligned(SIZES[0])
     options = {"objective": "ntxent:tau=1", "batch_size": 256, "cache": False}
     assert "temperature-too-high" in lossscope.doctor(pairs(tmp_path, first, second), **options).ids

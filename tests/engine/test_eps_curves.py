@@ -1,4 +1,4 @@
-"""C(eps) of batches: means over those in which a query took part, one line for each key."""
+"""Is C(eps) of batches the mean over the batches in which a query took part, one line for each key?"""
 
 from __future__ import annotations
 

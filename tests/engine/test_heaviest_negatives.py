@@ -1,4 +1,4 @@
-"""The queries with the most and the least gradient, against an oracle in float64 that takes one query at a time."""
+"""Are the queries with the most and the least gradient those of an oracle in float64, one query at a time?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPECS = ("ntxent:tau=0.1", "triplet:margin=0.2", "triplet-sh:margin=0.2", "smoot
 
 
 def split(seed: int = 0) -> SplitEmbeddings:
-    """Images with captions, in float64 so that no weight is decided by rounding."""
+    """Return images with captions, in float64 so that rounding decides no weight."""
     random = torch.Generator().manual_seed(seed)
     images = torch.nn.functional.normalize(torch.randn(N, 6, generator=random, dtype=torch.float64))
     owner = torch.arange(N).repeat_interleave(K)
@@ -44,7 +44,7 @@ def split(seed: int = 0) -> SplitEmbeddings:
 
 
 def passages() -> SplitEmbeddings:
-    """Queries with one document and two mined negatives each."""
+    """Return queries with one document and two mined negatives each."""
     random = torch.Generator().manual_seed(3)
     queries, documents = (torch.nn.functional.normalize(torch.randn(n, 6, generator=random)) for n in (N, 3 * N))
     pairs = np.stack([np.arange(N), np.arange(N)], 1)
@@ -59,7 +59,7 @@ def sweep(*objectives: str, **options: Any) -> Sweep:
 
 
 def brute_force(setup: Sweep, embedded: SplitEmbeddings, oracle: ModuleType) -> dict[str, list[dict[str, Any]]]:
-    """Direction -> every query of every batch: its weights by dL/dS of the oracle, one query at a time."""
+    """Return direction -> each query of each batch: its weights by dL/dS of the oracle, one query at a time."""
     (batching,), rows = setup.plan_for(embedded).batchings, {"i2t": [], "t2i": []}
     assert embedded.images is not None
     assert embedded.captions is not None
@@ -89,7 +89,7 @@ def brute_force(setup: Sweep, embedded: SplitEmbeddings, oracle: ModuleType) -> 
 
 
 def listed(rows: list[dict[str, Any]], sign: int) -> list[dict[str, Any]]:
-    """The first queries by weight, each once; of ties the lower row."""
+    """Return the first queries by weight, each once; among ties the lower row comes first."""
     best: dict[int, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (round(sign * row["weight"], 9), row["query"], row["batch"])):
         best.setdefault(row["query"], row)
@@ -154,13 +154,13 @@ def test_the_whole_list_has_the_counts_of_cocos(source: Callable[[], SplitEmbedd
     one_row = rows.groupby(keys).first().sort_index()
     assert list(one_row.index) == list(counted.index)
     total = counted["mass_high"] + counted["mass_below"]
-    if "convention=released" not in setup.probes[0]:  # whose masses leave a weight equal to eps out
+    if "convention=released" not in setup.probes[0]:  # its masses leave out a weight equal to eps
         np.testing.assert_allclose(one_row["weight_negatives"], total, atol=2e-6)
     np.testing.assert_allclose(one_row["weight_positive"], counted["positive"], atol=2e-6)
 
 
 def test_several_positives_share_a_weight_as_they_share_a_count() -> None:
-    """A negative of smoothap has a weight for each positive: its own is their sum over the number of positives."""
+    """A negative of smoothap has a weight for each positive; its weight is their sum over the number of positives."""
     embedded = split()
     setup = Sweep(("smoothap:tau=0.1",), ("cocos",), batch_size=5, per_query=True)
     rows = HeaviestNegatives(setup, negatives=100).most_and_least(embedded, N * K)
@@ -233,7 +233,7 @@ def test_views_are_named_by_the_side_that_they_are_of() -> None:
 
 @pytest.fixture
 def audit(tmp_path: Path) -> Path:
-    """An audit that lists one pair of each image: with the next image's first caption."""
+    """Write an audit that lists one pair for each image: with the next image's first caption."""
     ids = tuple(split().image_ids), tuple(split().caption_ids)
     first = np.arange(N)
     probability = np.linspace(0.06, 0.9, N).astype(np.float32)

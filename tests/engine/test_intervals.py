@@ -1,4 +1,4 @@
-"""Intervals of sweeps: against loops over items, in tiles, of samples of queries, resumed, and by simulation."""
+"""Do intervals match loops over items, in tiles, of samples of queries, resumed, and by simulation?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OBJECTIVES = ("triplet:margin=0.2", "ntxent:tau=0.05")
 
 
 def split(n: int, k: int = 3, hubs: float = 1.5, seed: int = 0, d: int = 16) -> SplitEmbeddings:
-    """Images, some of which lie near a direction that all share, with k captions each."""
+    """Return images with k captions each; some images lie near a direction that all share."""
     generator = torch.Generator().manual_seed(seed)
     images = torch.nn.functional.normalize(torch.randn(n, d, generator=generator))
     images[:, 0] += 2 * hubs * torch.rand(n, generator=generator) ** 6
@@ -87,7 +87,7 @@ def test_it_is_that_of_loops_over_items(
 def test_a_candidate_moves_a_quantile_where_a_query_crosses_it(
     statistic: str, level: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A density of numbers around the quantile, times how far each moves, made intervals half as wide again."""
+    """A density around the quantile, times the shift of each number, made intervals half as wide again."""
     monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_: cls(1.0, 0)))
     embedded = split(60)
     result = row(Sweep(OBJECTIVES, ("similarity",), "pairs", 12).run(embedded).summary, "", "t2i", statistic)
@@ -126,7 +126,7 @@ def test_tiles_give_the_intervals_of_whole_batches(batch_size: int | None) -> No
 
 
 def test_the_numbers_of_several_stacks_are_kept_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of a stack are added up only after all stacks, which use the same memory one after the other."""
+    """Stacks share one memory, and the sweep adds up their numbers only after the last stack."""
     monkeypatch.setattr(small_batches, "STACK_ENTRIES", 3 * 16 * 16)
     kept = {}
     monkeypatch.setattr(sweep_module, "join_sums", lambda parts: kept.update(join_sums(parts)) or kept)
@@ -208,7 +208,7 @@ def test_a_frame_of_an_earlier_version_is_finished_without_intervals(tmp_path: P
 @pytest.mark.parametrize("spec", ["siglip", "multi_similarity", "circle"])
 def test_effects_of_a_loss_without_a_rule_are_measured_by_leaving_candidates_out(spec: str) -> None:
     rows = Sweep((spec,), ("cocos", "contributors"), "pairs", 16).run(split(30)).summary
-    differs = ~rows["statistic"].isin(["C_0", "skipped", "queries"])  # which may be 0 of all
+    differs = ~rows["statistic"].isin(["C_0", "skipped", "queries"])  # these may be 0 for all
     assert rows.loc[differs, "low"].notna().mean() > 0.8, rows.loc[rows["low"].isna(), "statistic"].tolist()
 
 
@@ -244,7 +244,7 @@ def test_a_labelled_set_has_intervals_over_its_classes() -> None:
     [(50, 0.85, 0.75, 1.6), *thorough((150, 0.89, 0.85, 1.4))],
 )
 def test_intervals_hold(hubs: float, splits: int, least: float, narrow: float, wide: float) -> None:
-    """Many splits: the shares are within what 95 % gives, and those of batches alone are not where there are hubs."""
+    """Many splits: the shares are within the range of 95 %; intervals over batches alone fail where there are hubs."""
     parts = [
         Sweep(OBJECTIVES, ("cocos",), "pairs", 32).run(split(300, hubs=hubs, seed=seed)).summary
         for seed in range(splits)

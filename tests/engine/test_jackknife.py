@@ -1,4 +1,4 @@
-"""Intervals of what does not add up over queries: the sweep without one group of items after the other."""
+"""Do intervals of statistics that do not add up over queries come from sweeps without one group of items each?"""
 
 from __future__ import annotations
 

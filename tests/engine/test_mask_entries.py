@@ -1,4 +1,4 @@
-"""The mask of a sample is rows of the mask of the whole batch, of every kind of batch."""
+"""Is the mask of a sample a set of rows of the whole batch's mask, for each kind of batch?"""
 
 from __future__ import annotations
 

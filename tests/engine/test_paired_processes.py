@@ -1,4 +1,4 @@
-"""Differences of two sides by many processes: those of one, with their intervals."""
+"""Do many processes give the differences of two sides, and the intervals, that one process gives?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_sides(folder: Path) -> list[Path]:
 
 
 def run_sweeps(folder: Path) -> None:
-    """Write the differences of every sweep."""
+    """Write the differences of each sweep."""
     here = process_group()
     a, b = (load(folder / f"{side}.npz", cache=False) for side in "ab")
     for name in NAMES:
@@ -44,7 +44,7 @@ def run_sweeps(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """Return the folder of all differences, named by sweep and number of processes, with those of a number."""
+    """Return the function that gives the folder of all differences of a number of processes."""
     folder = tmp_path_factory.mktemp("differences")
     write_sides(folder)
 

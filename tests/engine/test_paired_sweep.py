@@ -1,4 +1,4 @@
-"""Two sides on the same batches: differences that are those of the sweeps, and intervals that an oracle has, too."""
+"""Are differences of two sides on the same batches those of their sweeps, with the intervals of an oracle?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def split(images: int = 40, captions: int = 2, seed: int = 0, name: str = "A", d
 
 
 def moved(a: SplitEmbeddings, size: float = 0.1, seed: int = 9) -> SplitEmbeddings:
-    """The same items under a model whose captions lie elsewhere."""
+    """Return the same items under a model that moves captions."""
     assert a.captions is not None
     noise = torch.randn(a.captions.shape, generator=torch.Generator().manual_seed(seed))
     return replace(a, name="B", captions=torch.nn.functional.normalize(a.captions + size * noise))
@@ -196,7 +196,7 @@ def test_differences_without_an_interval_say_why() -> None:
 
 
 def test_queries_that_changed_are_of_one_probe() -> None:
-    """Numbers of two probes of one query were averaged."""
+    """One query had the mean of the numbers of two probes."""
     probes = ("cocos", "cocos:unit=cosine")
     setup = sweep("ntxent", probes=probes, per_query=True)
     other = sweep("ntxent:tau=0.05", probes=probes, per_query=True)
@@ -211,6 +211,6 @@ def test_two_objectives_are_counted_in_one_unit() -> None:
     rows = PairedSweep(sweep("ntxent:tau=0.05"), sweep("supcon:tau=0.05", sampling="pairs")).run(a, a).rows
     counted = rows[rows["probe"] == "cocos"]
     assert set(counted["weight_unit"]) == {"relative"}
-    np.testing.assert_allclose(counted["difference"], 0, atol=1e-6)  # one function, in two papers' units
+    np.testing.assert_allclose(counted["difference"], 0, atol=1e-6)  # one function, in the units of two papers
     differences = PairedSweep(sweep("ntxent:tau=0.05"), sweep("ntxent:tau=0.1")).run(a, a).rows
     assert set(differences["weight_unit"].dropna()) == {"paper"}

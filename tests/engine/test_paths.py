@@ -104,9 +104,9 @@ def test_a_sample_of_all_queries(name: str, source: Source, strip: int) -> None:
 @pytest.mark.parametrize("name", ["pairs", "images", "rows", "views"])
 @pytest.mark.parametrize(("kind", "number", "strip"), [("tied", 3, 7), ("random", 1, 50), ("random", 7, 9)])
 def test_shards(name: str, kind: Kind, number: int, strip: int, tmp_path: Path) -> None:
-    """Vectors are made unit length as they are read: only tied ones are so already, and have exact products.
+    """lossscope normalises vectors as it reads them: only tied ones are normalised already, and have exact products.
 
-    The others have one caption an image, as the last bits decide whether an image is before its own copy.
+    The others have one caption an image, because the last bits decide whether an image ranks before its copy.
     """
     scenario, made = SCENARIOS[name], captions(kind, 12, 2 if kind == "tied" else 1)
     assert made.images is not None and made.captions is not None
@@ -150,7 +150,7 @@ WAYS = [
 
 
 def sweeps_of_ranks() -> list[Numbers]:
-    """Run every sweep, in every process; only the first has all numbers."""
+    """Run each sweep in each process; only the first has all numbers."""
     here, done = process_group(), list[Numbers]()
     with pieces({"tile rows": 7, "tile columns": 9, "panel": 60, "strip": 8, "stack": 100}):
         for name, path in WAYS:
@@ -248,7 +248,7 @@ Shared = tuple[str, tuple[str, ...], Loop, list[int], Way]
 
 
 def shared_batches(size: int, number: int) -> list[Shared]:
-    """Return batches that `size` processes share, in shares that may be empty."""
+    """Return batches that `size` processes share; a share may be empty."""
     dice, batches = random.Random(size), list[Shared]()
     for index in range(number):
         way = dice.choice(get_args(Way))
@@ -260,7 +260,7 @@ def shared_batches(size: int, number: int) -> list[Shared]:
 
 
 def loops_of_ranks(batches: list[Shared]) -> list[Numbers]:
-    """Watch the batches, of each of which this process has a share."""
+    """Watch this process's share of each batch."""
     here, rows = process_group(), []
     for objective, probes, loop, edges, way in batches:
         share = shares(edges, loop[1])[here.rank]

@@ -72,7 +72,7 @@ def test_one_direction_and_images_with_all_their_captions(embedded: SplitEmbeddi
 
 
 def test_a_query_without_a_negative_is_left_out(embedded: SplitEmbeddings) -> None:
-    """A last batch of one pair has no negative: 60 pairs by 59 leave one."""
+    """A last batch of one pair has no negative: 60 pairs in batches of 59 leave one."""
     assert len(similarity_cloud(embedded, batch_size=59)) == 2 * 59
 
 
@@ -86,7 +86,7 @@ def test_counts_of_the_hardest_are_those_of_the_probe(embedded: SplitEmbeddings,
     cloud = hardest_negative_counts(embedded, batch_size=None, direction=direction)
     assert cloud["count"].sum() == N * K
     assert set(cloud["label"]) == {f"a.pt {direction}"}
-    if direction == "i2t":  # every caption is in the batch once, as the probe has its columns
+    if direction == "i2t":  # the batch has each caption once, as the probe's columns do
         summary = Sweep(("triplet",), ("hubness",), batch_size=None).run(embedded).summary
         statistics = summary[summary["direction"] == direction].set_index("statistic")["mean"]
         assert statistics["hub_max_count"] == cloud["count"].max()

@@ -1,4 +1,4 @@
-"""A batch that processes share: samples, embeddings, masks and errors; tests/engine/test_paths.py has other rows."""
+"""Do processes that share a batch agree on samples, embeddings, masks and errors? engine/test_paths.py has more."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ B = 31
 
 
 def vectors(seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Unit vectors of both sides; pairs 3 and 4 have the same second one, so that there are ties."""
+    """Return unit vectors of both sides; pairs 3 and 4 share their second vector, which makes ties."""
     generator = torch.Generator().manual_seed(seed)
     first = normalise(torch.randn(B, 8, generator=generator))
     second = normalise(first + 0.9 * torch.randn(B, 8, generator=generator))
@@ -60,11 +60,11 @@ def same(row: dict[str, float], whole: dict[str, float], tolerance: float = 1e-6
         assert row[name] == pytest.approx(value, rel=rel, abs=absolute, nan_ok=True), name
 
 
-# all cases run in one group of processes, whose start is what takes time
+# all cases run in one group of processes, because starting a group takes seconds
 
 
 def attempt(call: Callable[[], Any]) -> Any:
-    """What a call returns, or the message of its InputError."""
+    """Return the result of a call, or the message of its InputError."""
     try:
         return call()
     except InputError as error:
@@ -72,7 +72,7 @@ def attempt(call: Callable[[], Any]) -> Any:
 
 
 def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
-    """Rows and messages of process `rank` by the name of the case."""
+    """Return the rows and messages of process `rank`, by the name of the case."""
     first, second = vectors()
     done: dict[str, Any] = {}
     for shares in SHARES[size]:
@@ -100,7 +100,7 @@ def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
 
 
 def wrapped(rank: int, size: int) -> Any:
-    """Row of a local loss that is wrapped, at the scale of the step."""
+    """Return the row of a wrapped local loss at the scale of the step."""
     b = B // size
     first, second = (x[: b * size] for x in vectors())
     share, loss = slice(rank * b, rank * b + b), ClipLoss(True, rank, size)
@@ -111,7 +111,7 @@ def wrapped(rank: int, size: int) -> Any:
 
 
 def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]:
-    """Calls that every process makes, each with something wrong in the last one."""
+    """Return calls for all processes; in most of them the last process makes a mistake."""
     first, second = vectors()
     last, b = rank == size - 1, B // size
     S, offset = first[rank * b : (rank + 1) * b] @ second.T, rank * b
@@ -144,7 +144,7 @@ def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]
 
 
 def beside_a_shared_batch(rank: int, size: int, folder: Path) -> dict[str, Any]:
-    """The doctor, the recorder and a part of the processes."""
+    """Return what the doctor, the recorder and a group of two processes find."""
     first, second = vectors()
     b, done = B // size, dict[str, Any]()
     share = slice(rank * b, rank * b + b)
@@ -180,7 +180,7 @@ def beside_a_shared_batch(rank: int, size: int, folder: Path) -> dict[str, Any]:
 
 
 def worker(rank: int, size: int, group: Path) -> list[dict[str, Any]]:
-    """One process; returns what every process has."""
+    """Return the results of each process, by the name of the case."""
     with join_file_group(group, rank, size):
         return process_group().gather(cases(rank, size, group.parent))
 
@@ -192,7 +192,7 @@ def results_of_processes(request: pytest.FixtureRequest) -> list[dict[str, Any]]
 
 
 def of_all(results: list[dict[str, Any]], name: str) -> Any:
-    """The one result that all processes have."""
+    """Return the result on which all processes agree."""
     mine = results[0][name]
     for other in results[1:]:
         assert repr(other[name]) == repr(mine), name
@@ -298,7 +298,7 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
     values = [torch.tensor(part, dtype=torch.float32).view(-1, 1) for part in parts]
     skipped = [torch.tensor(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).bool() for p in parts]
     for reducer in REDUCERS:
-        if reducer == "true":  # counts elements, none of which is NaN
+        if reducer == "true":  # counts elements; none is NaN
             values = [part.nan_to_num(0) for part in values]
         table = TABLE[reducer]
         sums = [part_of(table, part.view(1, -1), skip.view(1, -1)) for part, skip in zip(values, skipped, strict=True)]
@@ -312,7 +312,7 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
 
 
 class Sent(ProcessGroup):
-    """Two processes, the other of which sends what this one does."""
+    """Two processes; the other one sends what this one sends."""
 
     messages: ClassVar[list[Tensor]] = []
 
@@ -322,7 +322,7 @@ class Sent(ProcessGroup):
 
 
 class BrokenShare:
-    """A share whose numbers cannot be computed."""
+    """A share whose numbers raise an error."""
 
     names, rows, queries = ("i2t/C_neg",), 3, 3
 

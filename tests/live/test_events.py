@@ -1,4 +1,4 @@
-"""When findings begin and end: twice in a row, at most one of an id open, whatever the examinations say."""
+"""When do findings begin and end? After two examinations in a row; each id has at most one open event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flight recorder: bounded memory, dumps of the last steps when something is wrong, which every command opens."""
+"""Does the flight recorder keep the last steps in bounded memory and write dumps that each command opens?"""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_what_is_written_is_what_was_watched(tmp_path: Path) -> None:
     monitor = scope(tmp_path)
     monitor.watch(queries=Q, documents=D, ids=[f"q{i}" for i in range(12)], second_ids=torch.arange(12))
     kept = Q.clone()
-    Q.zero_()  # what the loop does later does not matter
+    Q.zero_()  # a later change by the loop does not matter
     (file,) = dumps(died(monitor))
     with np.load(file) as opened_file:
         arrays = dict(opened_file)
@@ -249,7 +249,7 @@ def test_a_step_without_room_is_missing_in_the_manifest_and_the_log_says_so(
     for n in (60, 60):
         monitor.watch(torch.eye(n))
     folder = monitor.write_recorder("later")
-    assert folder is not None and not dumps(folder)  # the dumps of earlier steps are none of the newest
+    assert folder is not None and not dumps(folder)  # the folder has no dump of an earlier step
 
 
 def test_a_step_without_room_is_not_copied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -389,7 +389,7 @@ def test_a_script_that_dies_leaves_its_last_batches(
 def test_the_hook_of_the_interpreter_is_given_back(tmp_path: Path) -> None:
     before = sys.excepthook
     first, second = scope(tmp_path), scope(tmp_path)
-    assert sys.excepthook is before  # nothing was watched yet
+    assert sys.excepthook is before  # no step was watched yet
     first.watch(torch.eye(4))
     second.watch(torch.eye(4))
     second.close()

@@ -1,4 +1,4 @@
-"""LossScope(doctor=True): findings of planted faults begin and end, and healthy loops have none."""
+"""With LossScope(doctor=True), do findings of planted faults begin and end, and do healthy loops have none?"""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_at_most_one_event_of_a_kind_is_open() -> None:
 
 def test_batches_that_alternate_between_kinds_are_examined() -> None:
     monitor, random = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.Generator().manual_seed(0)
-    for step in range(400):  # the documents of one data set are noise, the images of the other are learnt
+    for step in range(400):  # the documents of one data set are noise; the loop learns the images of the other
         first = torch.randn(32, 16, generator=random)
         if step % 2:
             monitor.watch(queries=first, documents=torch.randn(32, 16, generator=random))
@@ -241,7 +241,7 @@ def test_labelled_items_and_mined_negatives_are_examined() -> None:
 
 def test_lengths_matter_where_the_loss_takes_products() -> None:
     class ClipLoss(nn.Module):
-        """As open_clip's."""
+        """open_clip's loss."""
 
         def get_logits(self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor) -> Any:
             logits = logit_scale * image_features @ text_features.T
@@ -373,7 +373,7 @@ def test_findings_that_are_looked_for_are_files_of_the_doctor() -> None:
     assert OF_NEWEST <= OF_LOG and OF_COLLAPSE <= OF_LEARNING
     checks = [build("findings", id) for id in set().union(*chosen)]
     notes = {check.id() for check in checks if check.severity == "note"}
-    assert notes == {"not-normalised"}, "which is a warning where a loss takes products of the rows"
+    assert notes == {"not-normalised"}, "it is a warning where a loss takes products of the rows"
 
 
 def test_a_finding_says_what_to_do() -> None:

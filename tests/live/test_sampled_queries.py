@@ -1,4 +1,4 @@
-"""A sample of the queries of a batch: the numbers that these have in the whole batch, and intervals that hold."""
+"""Does a sample of a batch's queries have the numbers of these queries in the whole batch, and intervals that hold?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def vectors(seed: int = 0, number: int = B) -> tuple[Tensor, Tensor]:
 
 
 def statistics(row: Any) -> dict[str, float]:
-    """The estimates of a row, without the ends of intervals."""
+    """Return the estimates of a row, without interval bounds."""
     return {k: v for k, v in row.items() if not k.endswith(("_low", "_high", "/rows")) or k.endswith("W_low")}
 
 
@@ -44,7 +44,7 @@ def same(row: Any, other: Any, tolerance: float = 1e-5) -> None:
 
 
 def drawn(row: Any, query_index: Tensor, masked: Mask, S: Tensor, label: str, queries: int = B) -> None:
-    """A row has, in one direction, what `watch` says of the rows of the sampled queries alone; sums are scaled."""
+    """Assert that a row has, in one direction, what `watch` gives for the sampled queries alone, sums scaled."""
     alone = LossScope(NTXENT, PROBES).watch(S[query_index], replace(masked.rows(query_index), direction="i2t"))
     assert alone is not None and row[f"{label}/rows"] == len(query_index)
     for name, value in alone.items():
@@ -154,7 +154,7 @@ def test_similarities_of_embeddings_are_never_whole(monkeypatch: pytest.MonkeyPa
     first, second = vectors(number=500)
     with LargestTensor() as largest:
         row = LossScope(NTXENT, PROBES, queries=100).watch(queries=first, documents=second)
-    assert row is not None and largest.most <= 20 * 500  # of chunks, and columns
+    assert row is not None and largest.most <= 20 * 500  # chunks of rows, and columns
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -242,7 +242,7 @@ def test_of_a_very_large_batch_of_a_loss_random_rows_are_looked_at(monkeypatch: 
 
 
 def batch_rows(first: Tensor, second: Tensor) -> Any:
-    """Rows of a batch of pairs, as a loss has seen them."""
+    """Return rows of a batch of pairs, as a loss receives them."""
     from lossscope.core.similarity import pair_mask
     from lossscope.engine.direction_rows import DirectionRows
 

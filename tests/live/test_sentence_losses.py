@@ -1,4 +1,4 @@
-"""Losses of sentence-transformers: values and gradients that follow from our S and W are those of their own modules."""
+"""Do our S and W give the values and gradients of the loss modules of sentence-transformers?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 class Given(nn.Module):
-    """Stands for a model: returns the embeddings that it is given."""
+    """Stands for a model: returns its input as the embeddings."""
 
     def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         return features
@@ -84,7 +84,7 @@ def observe(loss: nn.Module, columns: list[Tensor], labels: Tensor | None = None
 
 
 def rebuild(loss: Any, columns: list[Tensor], joint: bool) -> list[Tensor]:
-    """Return S of each direction, computed here from the embeddings with their graph: the blocks that a loss names."""
+    """Return S of each direction from the embeddings with their graph: the blocks that a loss names."""
     fct, (Q, P, *rest) = loss.similarity_fct, columns
     D = torch.cat([P, *rest])
     blocks = {
@@ -133,7 +133,7 @@ def test_a_ranking_loss_has_the_value_and_gradients_of_our_objective(case: str, 
     require_same_gradients(value, columns, rebuild(loss, columns, joint), [W for _, W in parts])
     assert observation.sides.labels[: len(parts)] == ("q2d", "d2q")[: len(parts)]
     assert len(parts) == (1 if joint or "doc_to_query" not in loss.directions else 2)
-    (value * 2).backward()  # the graph of the step is as it was
+    (value * 2).backward()  # the graph of the step is intact
 
 
 def test_a_ranking_loss_is_ntxent_and_its_rows_are_what_it_compares() -> None:
@@ -172,7 +172,7 @@ def test_the_cached_loss_has_the_same_value_and_gradients(
 
 
 class Guided(nn.Module):
-    """Stands for a model with a tokeniser and returns what it is given under its own name."""
+    """Stands for a model with a tokeniser: returns the entry of its input that has its name."""
 
     def __init__(self, name: str, tokenizer: Any) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class Guided(nn.Module):
 
 
 def guided_mask(guides: list[Tensor], strategy: str, margin: float, anchors: bool, positives: bool) -> Tensor:
-    """Return which candidates stay, recomputed here: those whose guided similarity is at most that of the positive."""
+    """Return which candidates stay: those whose guided similarity is at most that of the positive."""
     unit = [normalise(guide) for guide in guides]
     Q, P, *rest = unit
     positive = (Q * P).sum(1, keepdim=True)
@@ -274,7 +274,7 @@ def test_a_loss_of_pairs_has_similarities_and_weights_of_its_own_gradient(name: 
 
 
 def weights_by_differences(loss: Any, columns: list[Tensor], labels: Tensor) -> Tensor:
-    """Σ |dL/ds| of positives and negatives by central differences: a partner is turned until s has changed."""
+    """Return Σ |dL/ds| of positives and negatives by central differences: a partner turns until s changes."""
     u, v = (normalise(column.detach().double()) for column in columns)
     W = torch.zeros(B, dtype=torch.float64)
     step = 1e-4
@@ -452,7 +452,7 @@ def test_of_a_very_large_batch_a_sample_of_the_rows_is_looked_at(
     assert number < B and part.value is None and not whole.numbers
     of_each = [number, number if part.second is None else len(part.second.S)]
     query_index = [torch.from_numpy(draw_queries(B, 0, n, 0, way)) for n, way in zip(of_each, DIRECTIONS, strict=True)]
-    if cached:  # chunks that have no room are not kept
+    if cached:  # lossscope does not keep chunks without room
         query_index = [torch.arange(n) for n in of_each]
         assert part.numbers["q2d/rows"] == number and part.drawn_from is None
     else:

@@ -1,4 +1,4 @@
-"""`watch` of other than images and captions: queries and documents, mined negatives, one set, rows of one process."""
+"""Does `watch` take sides other than images and captions: documents, mined negatives, one set, rows of one process?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def watch(
 
 
 def renamed(row: dict[str, float], *names: tuple[str, str]) -> dict[str, float]:
-    """Return a row with other names of directions."""
+    """Return a row with other names for its directions."""
     for old, new in names:
         row = {key.replace(f"{old}/", f"{new}/"): value for key, value in row.items()}
     return row
@@ -54,7 +54,7 @@ def test_queries_and_documents_have_the_numbers_of_images_and_captions() -> None
 
 
 def test_the_same_s_is_the_same_as_two_sides_and_as_a_set() -> None:
-    """Two views as one set have, of each item, the row of the two-sided S where all else is left out."""
+    """Two views as one set give each item the row of the two-sided S, once all other entries are left out."""
     first, second = vectors(0), vectors(1)
     E, labels = torch.cat([first, second]), torch.arange(B).repeat(2)
     whole = normalise(E) @ normalise(E).T
@@ -95,7 +95,7 @@ def test_mined_negatives_stand_behind_the_positives(k: int) -> None:
     of_pairs = watch(queries=Q, documents=P)
     assert {name: value for name, value in row.items() if name.startswith("d2q")} == pytest.approx(
         {name: value for name, value in of_pairs.items() if name.startswith("d2q")}, rel=1e-5, abs=1e-6
-    )  # products of other shapes may have other last bits
+    )  # products of other shapes may differ in their last bits
     assert row["q2d/s_neg"] >= of_pairs["q2d/s_neg"]
 
 
@@ -183,7 +183,7 @@ def test_what_does_not_go_together_is_one_clear_error(sides: Any, given: dict[st
 @pytest.mark.parametrize("name", ["images", "captions", "queries", "documents", "negatives", "embeddings"])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool])
 def test_whole_numbers_are_no_embeddings(name: str, dtype: torch.dtype) -> None:
-    """torch said `linalg.vector_norm: Expected a floating point`, or cast mined negatives without a word."""
+    """torch raised `linalg.vector_norm: Expected a floating point`, or cast mined negatives without a warning."""
     first, second = ("images", "captions") if name in ("images", "captions") else ("queries", "documents")
     given = {"embeddings": V, "labels": [1] * B} if name == "embeddings" else {first: V, second: V}
     given |= {name: torch.ones((B, 2, V.shape[1]) if name == "negatives" else V.shape, dtype=dtype)}

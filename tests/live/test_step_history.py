@@ -1,4 +1,4 @@
-"""The numbers of past steps: memory is bounded, both ends are whole, and the log is one of a training."""
+"""Does the history of steps keep both ends in bounded memory, and can the doctor read it as a training log?"""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_labels_follow_from_what_matches(labels: list[int]) -> None:
 
 def test_a_loss_rises_where_it_is_above_what_it_had_been_by_more_than_its_noise() -> None:
     random = np.random.default_rng(0)
-    noise = random.standard_cauchy(400)  # outliers have no effect
+    noise = random.standard_cauchy(400)  # outliers change nothing
     assert not any(rises(noise[:n], 20) for n in range(20, 400))
     assert rises(np.concatenate([noise, 5 + noise[:40]]), 20)
     assert not rises(np.zeros(100), 20) and not rises(np.zeros(0), 20)

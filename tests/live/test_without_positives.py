@@ -1,4 +1,4 @@
-"""Queries without a positive in a running loop: the cause of a loss that is NaN, and no fault of one that copes."""
+"""Are queries without a positive the cause of a NaN loss, and no fault of a loss that copes with them?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPEC = "supcon:tau=0.1"
 
 
 def per_query(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """SupCon of each query by its sum over positives, and their number."""
+    """Return SupCon of each query as a sum over its positives, and their number."""
     diagonal = torch.eye(len(z), dtype=torch.bool)
     positives = (labels[:, None] == labels).masked_fill(diagonal, False)
     log_p = (z @ z.T / 0.1).masked_fill(diagonal, -1e9).log_softmax(1)
@@ -26,19 +26,19 @@ def per_query(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def divided(z: Tensor, labels: Tensor) -> Tensor:
-    """The mean over positives, 0 / 0 where there are none."""
+    """Return the mean over positives; without positives it is 0 / 0."""
     total, number = per_query(z, labels)
     return (total / number).mean()
 
 
 def left_out(z: Tensor, labels: Tensor) -> Tensor:
-    """The same without the queries that have none."""
+    """Return the same mean without the queries that have no positive."""
     total, number = per_query(z, labels)
     return (total[number > 0] / number[number > 0]).mean()
 
 
 def train(loss: Any, classes: int, steps: int = 6, watched: Watched = "labels", breaks: int | None = None) -> LossScope:
-    """Train and watch; from step `breaks` on the weights are NaN for another reason."""
+    """Train and watch; from step `breaks` on, another fault makes the weights NaN."""
     scope = LossScope(SPEC, ("similarity",), sides="item", doctor=True)
     with torch.random.fork_rng():
         torch.manual_seed(0)

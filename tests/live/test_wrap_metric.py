@@ -1,4 +1,4 @@
-"""Losses of pytorch-metric-learning under `wrap`: the same training bit for bit, and W that is their gradient."""
+"""Do losses of pytorch-metric-learning train the same, bit for bit, under `wrap`, and is W their gradient?"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def embeddings(seed: int = 0, rows: int = N) -> Tensor:
 
 
 class Kept(LossScope):
-    """Keeps what was observed too."""
+    """A scope that also keeps the observations."""
 
     def record(self, observed: Any, step: int) -> Any:
         self.observed: list[Observed] = list(observed)
@@ -109,13 +109,13 @@ EVERY: Mapping[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", EVERY)
 def test_w_carries_the_whole_gradient_of_a_loss(name: str) -> None:
-    """dL/dE is dS/dE' W, divided by the rows or the triplets that the loss averages over."""
+    """dL/dE is dS/dE' W, divided by the number of rows or triplets over which the loss averages."""
     x, loss = embeddings(), EVERY[name]()
     torch.manual_seed(0)
     value, observation, _ = observe(loss, x, LABELS)
     (theirs,) = torch.autograd.grad(value, x, retain_graph=True)
     assert observation.rows is not None
-    of_triplets = name.startswith("Triplet")  # whose number the test below is about
+    of_triplets = name.startswith("Triplet")  # the test below counts its triplets
     W = observation.rows.mask.info["W"].double() / (1 if name == "NTXent sum" else N)
     S = similarity_of(loss.distance, x)
     torch.testing.assert_close(S.detach().float(), observation.rows.S, rtol=1e-4, atol=1e-4)
@@ -126,7 +126,7 @@ def test_w_carries_the_whole_gradient_of_a_loss(name: str) -> None:
 
 
 def similarity_of(distance: Any, x: Tensor) -> Tensor:
-    """S of each distance: the cosine of unit vectors, the product, or minus the distance."""
+    """Return S of each distance: the cosine of unit vectors, the product, or minus the distance."""
     if distance.is_inverted or type(distance).__name__ == "LpDistance":
         unit = normalise(x) if distance.normalize_embeddings else x
         return unit @ unit.T
@@ -174,7 +174,7 @@ def test_references_are_a_side_of_their_own() -> None:
 
 
 def test_losses_around_a_loss_are_looked_through() -> None:
-    """SelfSupervisedLoss makes SimCLR's 2B x 2B of two views; CrossBatchMemory has references of earlier batches."""
+    """SelfSupervisedLoss makes SimCLR's 2B x 2B of two views; CrossBatchMemory keeps references of earlier batches."""
     first, second = embeddings(0, 6), embeddings(1, 6)
     _, observation, _ = observe(losses.SelfSupervisedLoss(losses.NTXentLoss(0.1)), first, second)
     assert observation.rows is not None and observation.rows.S.shape == (12, 12)
@@ -234,13 +234,13 @@ def test_what_is_written_to_the_wrapper_is_written_to_the_loss() -> None:
     direct, anew = LossScope().wrap(losses.NTXentLoss(temperature=0.5)), LossScope().wrap(losses.NTXentLoss(0.05))
     for watched in (written, direct):
         watched(embeddings(), LABELS)
-    written.temperature = 0.05  # as a schedule does
+    written.temperature = 0.05  # a schedule does this
     direct.loss.temperature = 0.05
     for watched in (written, direct, anew):
         watched(embeddings(), LABELS)
     assert written.loss.temperature == 0.05
     expected = anew.scope.history[-1]
-    for watched in (written, direct):  # the loss, and the saturated weight that its weights are shares of
+    for watched in (written, direct):  # the loss, and the saturated weight of which its weights are shares
         numbers = watched.scope.history[-1]
         assert {name: numbers[name] for name in expected if name != "step"} == pytest.approx(
             {name: value for name, value in expected.items() if name != "step"}, rel=1e-6
@@ -321,7 +321,7 @@ def test_a_batch_without_pairs_is_watched() -> None:
 
 
 def test_triplets_are_counted_one_by_one_though_the_loss_is_their_mean() -> None:
-    """The mean over hundreds of triplets would leave every weight below eps: W is that of their sum."""
+    """The mean over hundreds of triplets would put every weight below eps: W is the gradient of their sum."""
     torch.manual_seed(0)
     X = torch.nn.functional.normalize(torch.randn(32, 16), dim=1)
     labels = torch.arange(32) // 4

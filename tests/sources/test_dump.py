@@ -1,4 +1,4 @@
-"""Does every format of a dump give the same numbers, with notices on odd input and errors on invalid input?"""
+"""Does each format of a dump give the same numbers, with notices on odd input and errors on invalid input?"""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_a_table_of_captions_with_missing_values_is_refused(tmp_path: Path) -> N
 
 
 def test_matrices_without_numbers_are_refused(tmp_path: Path) -> None:
-    """A shape of 2^60 rows of nothing fits into any file: ValueError, array is too big."""
+    """A shape of 2^60 empty rows fits into any file: ValueError, array is too big."""
     header = {"dtype": "F32", "shape": [2**60, 0], "data_offsets": [0, 0]}
     text = json.dumps({"images": header, "captions": header}).encode()
     (tmp_path / "a.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)

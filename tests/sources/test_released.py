@@ -1,4 +1,4 @@
-"""What is said of a released model's words and pictures, and what its cached vectors depend on."""
+"""What does lossscope say of a released model's words and pictures, and on what do its cached vectors depend?"""
 
 from __future__ import annotations
 

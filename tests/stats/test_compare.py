@@ -1,4 +1,4 @@
-"""Are comparisons those of exhaustive sign flips, closed testing and scipy, and is bad input refused?"""
+"""Do comparisons match exhaustive sign flips, closed testing and scipy, and does lossscope refuse bad input?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TESTS = ("p_images", "p_t", "p_flips")
 
 
 def run(trained: str, seed: float | None = 0, shift: float = 0.0, images: int = 10, **more: Any) -> pd.DataFrame:
-    """Return a run with ranks drawn for its system and seed, on images with different numbers of captions."""
+    """Return a run with random ranks of its system and seed, on images with different numbers of captions."""
     return _run(trained, seed, shift, images).assign(**more)
 
 
@@ -51,7 +51,7 @@ def _run(trained: str, seed: float | None, shift: float, images: int) -> pd.Data
 
 
 def runs(*systems: str, seeds: int = 3, **more: Any) -> pd.DataFrame:
-    """Return runs of every system and seed; the first system is the best by far."""
+    """Return runs of all systems and seeds; the first system is the best by far."""
     parts = [run(name, seed, 4.0 * index, **more) for index, name in enumerate(systems) for seed in range(seeds)]
     return pd.concat(parts, ignore_index=True)
 
@@ -118,7 +118,7 @@ def test_holm_is_closed_testing_by_bonferroni(oracle: Oracle, p: list[float]) ->
 
 
 def test_one_comparison_by_hand() -> None:
-    """Three images, i2t R@1 of a: all, of b: none; all but two of the 8 sign patterns are nearer to 0."""
+    """Three images; i2t R@1 finds all for a, none for b; all but two of the 8 sign patterns are nearer to 0."""
     frame = pd.concat([run("a", images=3).assign(rank=0), run("b", images=3).assign(rank=50)], ignore_index=True)
     row = only(compare(frame, ["i2t_R@1"]))
     assert (row["system"], row["baseline"], row["mean"], row["mean_baseline"]) == ("b", "a", 0.0, 100.0)
@@ -453,7 +453,7 @@ def test_p_over_seeds_is_calibrated_too() -> None:
 
 
 def test_the_best_of_several_equal_systems_is_seldom_called_better() -> None:
-    """With every pair in the family; with only those shown, more than 5 % of the calls would reject."""
+    """With each pair in the family; with only the shown pairs, more than 5 % of the calls would reject."""
     rng, trials = np.random.default_rng(7), 300
     rejected = naive = 0
     for _ in range(trials):

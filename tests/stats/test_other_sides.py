@@ -1,4 +1,4 @@
-"""Are systems compared over queries where there are no images, on the measures that their rows have?"""
+"""Does lossscope compare systems without images over queries, on the metrics that their rows have?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the rows of a plan those of the pilot's spread, over seeds and over images, and is too small a pilot refused?"""
+"""Do a plan's rows follow the pilot's spread, over seeds and over images, and is too small a pilot refused?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def planned(frame: pd.DataFrame, *metrics: str, baseline: str | None = None, **o
 
 
 def counts_of(frame: pd.DataFrame, **of_system: str) -> pd.DataFrame:
-    """Return summary rows of a count of every run; a system may have another statistic than C_neg."""
+    """Return summary rows of a count for each run; a system may have another statistic than C_neg."""
     rows = []
     for index, (label, name) in enumerate(frame[["objective_label", "run"]].drop_duplicates().itertuples(index=False)):
         for convention, value in (("corrected", 3.0 + index % 5), ("released", 99.0)):
@@ -73,7 +73,7 @@ def test_the_pairs_that_a_difference_needs_are_the_fewest_that_show_it() -> None
 
 
 def test_the_pilots_own_difference_is_not_used() -> None:
-    """The spread stays where a system is better by the same number everywhere."""
+    """The spread stays where a system is better by the same number in each query."""
     frame = runs_of_texts("a", "b")
     better = frame.assign(**{"nDCG@10": frame["nDCG@10"] + 5.0 * (frame["objective_label"] == "a")})
     needs, better_needs = (planned(rows, difference=0.1) for rows in (frame, better))

@@ -1,4 +1,4 @@
-"""Is a spread the sample standard deviation, with an interval that follows scale and not order or location?"""
+"""Is a spread the sample standard deviation, with an interval that follows scale, but not order or location?"""
 
 from __future__ import annotations
 

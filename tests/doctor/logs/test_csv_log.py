@@ -1,4 +1,4 @@
-"""Tables of steps: our own, Lightning's, exports of W&B, and damaged ones."""
+"""Does the doctor read tables of steps: ours, Lightning's, exports of W&B, and damaged ones?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYNONYMS = {
 
 
 def read(folder: Path, text: str, name: str = "log.csv", columns: dict[str, str] | None = None) -> TrainingLog:
-    """The log of a file with this text."""
+    """Return the log of a file with this text."""
     (folder / name).write_text(text, encoding="utf-8")
     return read_log(folder / name, columns)
 

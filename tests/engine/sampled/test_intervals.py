@@ -1,4 +1,4 @@
-"""Does the interval of a sample hold the number of the population? Against every sample there is, and the textbook."""
+"""Does a sample's interval hold the population's number? Against each possible sample, and the textbook."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def interval(
 
 
 def value_of(values: np.ndarray[Any, Any], usable: np.ndarray[Any, Any], reducer: ReducerName) -> float:
-    """The statistic of a whole batch, as a sweep reports it."""
+    """Return the statistic of a whole batch, as a sweep reports it."""
     import torch
 
     columns = {"x": torch.from_numpy(values), "skipped": torch.from_numpy(~usable)}
@@ -49,7 +49,7 @@ def value_of(values: np.ndarray[Any, Any], usable: np.ndarray[Any, Any], reducer
 @pytest.mark.parametrize("reducer", EXACT)
 @pytest.mark.parametrize(("N", "n"), [(10, 4), (9, 7)])
 def test_exact_intervals_hold_in_nineteen_of_twenty_of_all_samples(reducer: ReducerName, N: int, n: int) -> None:
-    """Not on average over sets, but of any set: here distinct values, ties, and zeros."""
+    """For each set, not on average over sets; the sets have distinct values, ties and zeros."""
     random = np.random.default_rng(N)
     usable = np.ones(n, bool)
     tied, shares = random.integers(0, 3, N).astype(float), (np.arange(N) < N // 3).astype(float)
@@ -71,7 +71,7 @@ def test_a_share_holds_in_nineteen_of_twenty_of_all_samples() -> None:
 
 
 def test_the_sum_of_a_share_holds_where_queries_are_left_out() -> None:
-    """The number of queries that are left out is random, too: of all samples of a set half of which is."""
+    """The number of skipped queries is random, too: over all samples of a set with half of its queries skipped."""
     population, usable = np.repeat([1.0, 0, np.nan], [5, 1, 6]), np.repeat([True, False], 6)
     held = 0
     for drawn in combinations(range(12), 6):
@@ -134,7 +134,7 @@ def test_the_order_of_queries_does_not_matter_and_more_of_the_set_are_no_wider(
 
 
 def test_equal_values_have_no_interval_unless_they_are_shares() -> None:
-    """A deviation of 0 in a sample would say that nothing else is in the set."""
+    """A deviation of 0 in a sample would claim that the set has no other value."""
     values, usable = np.zeros(20), np.ones(20, bool)
     assert np.isnan(interval(0.0, values, usable, "mean", 100, 0)[0])
     low, high = interval(0.0, values, usable, "mean", 100, 1.0)

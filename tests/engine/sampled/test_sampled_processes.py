@@ -1,4 +1,4 @@
-"""Samples of queries by many processes: they share the shards, and give the numbers of one to the last bit."""
+"""Do many processes share the shards of a sample and give the numbers of one process, bit for bit?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_shards(folder: Path) -> None:
 
 
 def run_sweeps(folder: Path) -> None:
-    """Run every sweep, each into a frame of its own."""
+    """Run each sweep into a frame of its own."""
     here, embedded = process_group(), load(folder / "shards", sharded=True)
     strips.STRIP = 120  # candidates: several strips a shard
     for name, sweep in SWEEPS.items():

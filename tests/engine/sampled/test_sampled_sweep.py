@@ -1,4 +1,4 @@
-"""Sweeps over a sample of queries: each query as in the full sweep, all of them exactly that sweep."""
+"""Does a sweep over a sample give each query its numbers of the full sweep, and over all queries that sweep?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NUMBERS = ("objective", "direction", "probe", "statistic", "eps", "mean")
 
 
 def split(images: int = 120, captions: int = 3, d: int = 12, seed: int = 0, grid: bool = False) -> SplitEmbeddings:
-    """Captions near their images; on a grid products are exact, whatever the order of their sums, and ties common."""
+    """Return captions near their images; on a grid products are exact in any order of their sums, and ties common."""
     generator = torch.Generator().manual_seed(seed)
     owner = np.repeat(np.arange(images), captions)
     v = normalise(torch.randn(images, d, generator=generator))
@@ -51,7 +51,7 @@ def split(images: int = 120, captions: int = 3, d: int = 12, seed: int = 0, grid
 
 
 def documents() -> SplitEmbeddings:
-    """Queries with shared and with no positives, and mined negatives."""
+    """Return queries with shared positives or with none, and mined negatives."""
     random, generator = np.random.default_rng(0), torch.Generator().manual_seed(1)
     pairs = np.unique(np.stack([random.integers(0, 50, 80), random.integers(0, 70, 80)], 1), axis=0)
     relations = Relations(50, 70, pairs, QUERY_DOCUMENT, negatives=random.integers(-1, 70, (50, 2)))
@@ -61,7 +61,7 @@ def documents() -> SplitEmbeddings:
 
 
 def classes() -> SplitEmbeddings:
-    """One labelled set."""
+    """Return one labelled set."""
     vectors = normalise(torch.randn(60, 8, generator=torch.Generator().manual_seed(2)))
     ids = [str(i) for i in range(60)]
     relations = Relations.of_labels(np.arange(60) % 9)
@@ -92,7 +92,7 @@ SWEEPS: dict[str, tuple[SplitEmbeddings, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_all_queries_are_the_full_sweep_exactly(name: str) -> None:
-    """Counts are the same bits; of a small tau sums of weights differ in their last ones, as bands are others."""
+    """Counts are the same bits; at a small tau sums of weights differ in their last bits, because bands differ."""
     embedded, options = SWEEPS[name]
     full = Sweep(**options, **ALL, interval=None).run(embedded).summary
     sampled = Sweep(**options, batch_size=None, queries=10_000).run(embedded).summary
@@ -141,7 +141,7 @@ def test_more_entries_than_are_kept_are_counted_in_a_second_pass(monkeypatch: py
 def test_a_killed_pass_resumes_after_its_last_strip_to_the_bit(
     seconds: float, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often the state is written: Ctrl-C writes it too."""
+    """Whether the sweep writes its state often or never: Ctrl-C writes it."""
     monkeypatch.setattr(strips, "STRIP", 40)
     monkeypatch.setattr("lossscope.engine.sampled.checkpoint.EVERY", seconds)
     embedded = split()
@@ -237,7 +237,7 @@ def test_a_total_of_the_sample_stands_for_all_queries() -> None:
 def test_the_interval_holds_and_errors_fall_with_the_square_root(
     samples: int, least: float, most: float, close: float
 ) -> None:
-    """Samples of each size; studies/intervals/sampled_queries.py has more sizes and statistics."""
+    """For samples of each size; studies/intervals/sampled_queries.py has more sizes and statistics."""
     embedded = split(150, 2, seed=4)
     full = Sweep(("ntxent:tau=0.05",), **ALL).run(embedded).summary
     errors = {}
@@ -272,7 +272,7 @@ def test_a_precision_takes_as_many_queries_as_it_needs(monkeypatch: pytest.Monke
 
 
 def test_a_mean_without_an_interval_is_named() -> None:
-    """One caption in thirty is far from its image, so that few queries have a count."""
+    """One caption in thirty is far from its image: few queries have a count."""
     generator, ids = torch.Generator().manual_seed(0), [str(i) for i in range(300)]
     v = normalise(torch.randn(300, 32, generator=generator))
     far = torch.where(torch.arange(300) % 30 == 0, 1.5, 0.25)[:, None]

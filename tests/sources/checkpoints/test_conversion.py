@@ -1,4 +1,4 @@
-"""Are released files opened, probed and converted with the scores of their models, and refused unless all fits?"""
+"""Do released files open, pass probes and convert with their models' scores, and are misfits refused?"""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def model(family: Family) -> Encoder:
 
 
 def write(path: Path, family: Family, zipped: bool = True, **change: Any) -> Path:
-    """Write a file as the authors' training script does: five keys, a list of state dicts, a Namespace."""
+    """Write a file as the authors' training script: five keys, a list of state dicts, a Namespace."""
     state = model(family).state_dict()
     towers = [
         {family.prefix + k.removeprefix(tower): v for k, v in state.items() if k.startswith(tower)}
@@ -103,7 +103,7 @@ def folder(path: Path, family: Family) -> Path:
 
 
 def expected(family: Family, data: Path) -> Tensor:
-    """Return S of the model itself, one caption at a time."""
+    """Return S from the model itself, one caption at a time."""
     encoder, words = model(family), Vocabulary((*WORDS, *family.added))
     images = torch.from_numpy(np.load(data / "test_ims.npy"))
     columns = []
