@@ -1,7 +1,7 @@
 """After fine-tuning, every query gets the same image.
 
-CLIP is fine-tuned on 272 images for five epochs. Before, its results were sensible; afterwards the model returns one
-and the same image, whatever the query. Others have it, too.
+The poster fine-tunes CLIP on 272 images for five epochs. Before, its results were sensible; afterwards the model
+returns the same image for each query. Others report it, too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .base import Thread, clip_loss, parameters, views
 
 THREAD = Thread(
     reference="openai/CLIP#99",
-    mistake="The learning rate is much too high for a model that is trained already, and there is no warm-up.",
-    mended="A three-hundredth of the learning rate.",
+    mistake="The learning rate is much too high for a trained model, and has no warm-up.",
+    mended="The learning rate is a three-hundredth as high.",
     command="lossscope doctor dump.npz --objective infonce --batch-size 32",
     first="complete-collapse",
 )

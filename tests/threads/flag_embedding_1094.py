@@ -1,8 +1,8 @@
 """The loss becomes 0: is that normal?
 
-An embedder is fine-tuned with batches of 4, five negatives each, and a temperature of 0.02; the loss goes to 0. The
-positive of a sentence was written by a language model from it; its negatives are sentences of other texts, whose
-similarity is below 0.4. The answer is that the negatives are too easy.
+The poster fine-tunes an embedder with batches of 4, five negatives each, and a temperature of 0.02; the loss goes to 0.
+A language model wrote the positive of each sentence from it; its negatives are sentences of other texts with a
+similarity below 0.4. The answer is that the negatives are too easy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Thread, parameters, tower, views
 
 THREAD = Thread(
     reference="FlagOpen/FlagEmbedding#1094",
-    mistake="Negatives are sentences of other texts, which are told apart by their subject alone.",
-    mended="Negatives are sentences of the same text, too.",
+    mistake="Negatives are sentences of other texts; their subject alone tells them apart.",
+    mended="Negatives include sentences of the same text.",
     command="lossscope doctor dump.npz --objective ntxent:tau=0.02 --batch-size 4",
     first="batch-ceiling",
 )

@@ -1,7 +1,7 @@
 """Pairs have a cosine of less than 0.4, although the ranking is right.
 
-The cosine of an image and its text is usually below 40 %, with the authors' own model, too. The nearest candidates
-look right, and the code was checked. Is a cosine below 0.4 to be expected?
+The cosine of an image and its text is usually below 40 %, also with the authors' model. The nearest candidates look
+right, and the poster checked the code. Is a cosine below 0.4 normal?
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .base import Thread, clip_loss, parameters, tower, views
 THREAD = Thread(
     reference="miccunifi/SEARLE#14",
     mistake="None: images and texts lie in two cones, so that a low cosine may be the highest of all.",
-    mended="Nothing needs to be. Towers that begin nearer to each other end with higher cosines.",
+    mended="Nothing needs a repair. Towers that begin nearer to each other end with higher cosines.",
     command="lossscope doctor embeddings.npz",
     first="modality-gap",
 )
