@@ -21,6 +21,7 @@ STIFF = re.compile(
 TEXTS = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 HELD = (
     "cli", "lossscope", "studies", "benchmarks", "tests/audit", "tests/probes", "tests/studies", "tests/training",
+    "tests/live", "tests/engine", "tests/doctor", "tests/threads", "tests/stats", "tests/sources", "tests/core",
     "docs/make_terminal.py", "docs/style.md", "README.md",
     "docs/concepts", "docs/compare.md", "docs/data.md", "docs/sources.md", "docs/security.md", "docs/processes.md",
     "docs/dependencies.md", "docs/releasing.md", "docs/decisions.md",
