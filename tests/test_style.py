@@ -21,6 +21,7 @@ STIFF = re.compile(
 TEXTS = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
 HELD = (
     "cli", "lossscope", "studies", "benchmarks", "tests/audit", "tests/probes", "tests/studies", "tests/training",
+    "tests/live", "tests/engine", "tests/doctor", "tests/threads", "tests/stats", "tests/sources", "tests/core",
     "docs/make_terminal.py", "docs/style.md", "README.md",
     "docs/concepts", "docs/compare.md", "docs/data.md", "docs/sources.md", "docs/security.md", "docs/processes.md",
     "docs/dependencies.md", "docs/releasing.md", "docs/decisions.md",
@@ -35,7 +36,7 @@ HELD = (
     "docs/make_audit.py", "docs/make_doctor.py", "docs/make_diff.py", "docs/make_intervals.py", "docs/make_probes.py",
     "docs/make_objectives.py", "docs/make_models.py", "docs/make_conformance.py", "docs/make_huge_sets.py",
     "docs/make_performance.py", "docs/make_commands.py", "docs/make_doctor_threads.py", "docs/make_tutorial.py",
-    "docs/generated_page.py", "docs/readability.py", "docs/release_notes.py", "docs/site_hooks.py",
+    "docs/doctor-threads.md", "docs/generated_page.py", "docs/readability.py", "docs/release_notes.py", "docs/site_hooks.py",
 )  # fmt: skip
 """Folders and files that keep the rules; the others are being rewritten."""
 

@@ -1,4 +1,4 @@
-"""Batches are a function of (seed, epoch): every item once, in an order that is fixed by this test."""
+"""Are batches a function of (seed, epoch), with each item once, in an order that this test fixes?"""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def test_everything_in_one_batch_is_a_batch_of_that_size(mode: Any, captions: An
     pairs = np.unique(np.stack([random.integers(0, 12, 30), random.integers(0, 15, 30)], 1), axis=0)
     shared = Relations(12, 15, random.permutation(pairs), QUERY_DOCUMENT, negatives=random.integers(-1, 15, (12, 2)))
     for relations in (shared, Relations.of_captions(random.integers(0, 9, 20), 9)):
-        (one,) = Sampling(mode, None, shuffle=False, captions=captions).batches(relations)
+        (whole,) = Sampling(mode, None, shuffle=False, captions=captions).batches(relations)
         (same,) = Sampling(mode, 100, shuffle=False, captions=captions).batches(relations)
         for name in ("images", "captions", "negative_of"):
-            assert np.array_equal(getattr(one, name), getattr(same, name))
+            assert np.array_equal(getattr(whole, name), getattr(same, name))
         assert not list(Sampling(mode, None, captions=captions).batches(relations, start=1))

@@ -1,4 +1,4 @@
-"""Batches of P classes with K items each."""
+"""Do batches have P classes with K items each?"""
 
 from __future__ import annotations
 

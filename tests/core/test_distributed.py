@@ -1,4 +1,4 @@
-"""Three processes against one: gathers with their gradients, sums, batch norm, and how processes connect."""
+"""Do three processes give what one gives: gathers with gradients, sums, batch norm? How do processes connect?"""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def run_collectives(group: ProcessGroup) -> dict[str, Any]:
 
 
 def of_rows(group: ProcessGroup, counts: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return all rows, the gradient where each process has another loss, and where each has a third of one loss."""
+    """Return all rows, the gradient with one loss a process, and the gradient with a third of one loss a process."""
     all_rows = numbers(sum(counts), 2)
     first, second = (part(all_rows, counts, group.rank).clone().requires_grad_() for _ in range(2))
     gathered_rows = group.gather_rows(first)
@@ -78,7 +78,7 @@ def of_rows(group: ProcessGroup, counts: tuple[int, ...]) -> tuple[Tensor, Tenso
 
 
 def of_norm(group: ProcessGroup, norm: nn.Module, name: str, counts: tuple[int, ...]) -> dict[str, Tensor]:
-    """Return y, dx, dw, db and running statistics of two batches; a process without rows gets one not counted."""
+    """Return y, dx, dw, db and running statistics of two batches; a process without rows gets one uncounted row."""
     shape = SHAPES.get(name, (4,))
     norm = norm.double()
     for parameter in norm.parameters():
@@ -161,8 +161,10 @@ def test_batch_norm_of_several_processes_is_that_of_one(
         elif key.startswith("rest"):
             assert all(not bool(given.any()) for given in parts)
             continue
-        for one in parts:
-            torch.testing.assert_close(one, expected[key], rtol=1e-12, atol=1e-12, msg=f"{key}: {one} {expected[key]}")
+        for actual in parts:
+            torch.testing.assert_close(
+                actual, expected[key], rtol=1e-12, atol=1e-12, msg=f"{key}: {actual} {expected[key]}"
+            )
 
 
 def test_one_value_of_all_processes_is_normalised_by_running_statistics(results: list[Mapping[str, Any]]) -> None:
@@ -208,7 +210,7 @@ def test_the_environment_of_torchrun_gives_the_rank(monkeypatch: pytest.MonkeyPa
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     assert launched_group() == ProcessGroup(1, 4) and local_rank() == 1
-    monkeypatch.delenv("MASTER_PORT")  # a cluster may set the others for its own purposes
+    monkeypatch.delenv("MASTER_PORT")  # a cluster may set the others for other purposes
     assert launched_group() == ProcessGroup(0, 1)
 
 

@@ -1,4 +1,4 @@
-"""Are parts computed once, from what they need, and are they missing for the reason of what they need?"""
+"""Do Facts compute each part once from its inputs, and give the input's reason where a part is missing?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lossscope.core.facts import Facts, Missing
 
 @dataclass(frozen=True)
 class Rows:
-    """Numbers that are given."""
+    """Numbers from the caller."""
 
     absent: ClassVar[str] = "it has no rows"
     numbers: tuple[int, ...]
@@ -20,7 +20,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Total:
-    """Their sum."""
+    """The sum of the numbers."""
 
     number: int
     needs: ClassVar[tuple[type, ...]] = (Rows,)
@@ -28,7 +28,7 @@ class Total:
 
     @classmethod
     def of(cls, _: Facts, rows: Rows) -> Total:
-        """Add them up."""
+        """Add the numbers."""
         cls.computed.append(len(rows.numbers))
         if not rows.numbers:
             raise Missing("its rows are empty")
@@ -37,14 +37,14 @@ class Total:
 
 @dataclass(frozen=True)
 class Mean:
-    """Their mean."""
+    """The mean of the numbers."""
 
     number: float
     needs: ClassVar[tuple[type, ...]] = (Rows, Total)
 
     @classmethod
     def of(cls, _: Facts, rows: Rows, total: Total) -> Mean:
-        """Divide it by their number."""
+        """Divide the sum by the number of rows."""
         return cls(total.number / len(rows.numbers))
 
 

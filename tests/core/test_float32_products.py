@@ -1,4 +1,4 @@
-"""Are similarities products of float32 where the process has allowed TF32, and is its setting put back?"""
+"""Are similarities float32 products where the process has allowed TF32, and does its setting come back?"""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def test_what_was_set_by_the_newer_way_is_put_back() -> None:
 
 def test_convolutions_and_recurrent_layers_are_float32_too() -> None:
     cudnn = torch.backends.cudnn
-    assert cudnn.allow_tf32  # torch allows it of itself
+    assert cudnn.allow_tf32  # torch allows it by default
     with float32_products():
         assert not cudnn.allow_tf32
-        with cudnn.flags(enabled=False):  # the newer way would make torch refuse this
+        with cudnn.flags(enabled=False):  # the newer interface would make torch refuse this
             pass
     assert cudnn.allow_tf32
 

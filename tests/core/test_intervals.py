@@ -1,4 +1,4 @@
-"""Intervals from sums over items."""
+"""Do intervals follow from sums over items?"""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def test_effects_widen_it_and_overlap_narrows_it_but_never_far_below_the_queries
 
 
 def test_batches_that_deviate_less_than_predicted_narrow_it_to_their_own_deviation() -> None:
-    """A median of each of many batches was given the interval of the median of all numbers."""
+    """The median of each of many batches got the interval of the median of all numbers."""
     total = sums(0).weights.sum()
     alone, n = sums(0).variance * total**2 * 29 / 30, 30
     for predicted, observed in ((0.5, 0.2), (0.2, 0.5), (1.5, 0.3), (0.0, 0.0)):
-        one = replace(sums(0), predicted=predicted * alone, observed=observed * alone)
+        totals = replace(sums(0), predicted=predicted * alone, observed=observed * alone)
         expected = max(1 + observed - predicted, observed) * alone * n / (n - 1) / total**2
-        assert one.variance == pytest.approx(expected)
+        assert totals.variance == pytest.approx(expected)
 
 
 def test_much_overlap_leaves_fewer_degrees_of_freedom() -> None:
@@ -56,35 +56,35 @@ def test_much_overlap_leaves_fewer_degrees_of_freedom() -> None:
 @each("level", [0.5, 0.68, 0.9, 0.95, 0.99, 0.999])
 def test_a_quantile_of_t_is_that_of_scipy_stats_bit_by_bit(level: float) -> None:
     freedoms = [1, 2, 3.7, 23, 598, 1e5, 1e9, math.inf]
-    assert [t_quantile(level, one) for one in freedoms] == list(stats.t.ppf((1 + level) / 2, freedoms))
+    assert [t_quantile(level, freedom) for freedom in freedoms] == list(stats.t.ppf((1 + level) / 2, freedoms))
     assert math.isnan(t_quantile(level, 0)) and math.isnan(t_quantile(level, math.nan))
 
 
 def test_a_level_and_a_centre() -> None:
-    one = sums(1)
-    narrow, wide = one.interval(level=0.5), one.interval(level=0.99)
-    assert wide.low < narrow.low < one.mean < narrow.high < wide.high
-    moved = one.interval(centre=10.0)
+    totals = sums(1)
+    narrow, wide = totals.interval(level=0.5), totals.interval(level=0.99)
+    assert wide.low < narrow.low < totals.mean < narrow.high < wide.high
+    moved = totals.interval(centre=10.0)
     assert (moved.low + moved.high) / 2 == pytest.approx(10.0)
-    assert moved.high - moved.low == pytest.approx(one.interval().high - one.interval().low)
+    assert moved.high - moved.low == pytest.approx(totals.interval().high - totals.interval().low)
 
 
 @each("values", [np.zeros(20), np.full(20, 0.1), np.full(20, 1e-9)])
 def test_numbers_that_are_all_alike_have_no_interval(values: np.ndarray) -> None:
-    """A count of 0 in every query would be an interval of width 0, which no sample can show."""
+    """A count of 0 in each query would give an interval of width 0, which no sample can prove."""
     assert math.isnan(ItemSums(np.ones(20), values, np.zeros(20), 0.0).interval().low)
 
 
 def test_a_count_that_is_0_in_every_query_has_none_where_candidates_could_change_it() -> None:
-    """C_0 of 0 had an interval from queries that one candidate alone keeps from being idle."""
+    """C_0 of 0 had an interval, computed from queries that only one candidate keeps from being idle."""
     effects = np.random.default_rng(0).normal(size=20)
     assert math.isnan(ItemSums(np.ones(20), np.zeros(20), effects, 0.0).interval().low)
 
 
 def test_one_unit_or_none_has_no_interval() -> None:
-    one = ItemSums(np.array([3.0, 0.0]), np.array([4.0, 0.0]), np.zeros(2), 0.0)
+    single = ItemSums(np.array([3.0, 0.0]), np.array([4.0, 0.0]), np.zeros(2), 0.0)
     none = ItemSums(np.zeros(2), np.zeros(2), np.zeros(2), 0.0)
-    assert math.isnan(one.interval().low) and math.isnan(none.interval().low) and math.isnan(none.mean)
+    assert math.isnan(single.interval().low) and math.isnan(none.interval().low) and math.isnan(none.mean)
 
 
 @given(seed=st.integers(0, 1000), order=st.permutations(range(4)))
@@ -93,11 +93,11 @@ def test_parts_add_up_in_any_order(seed: int, order: list[int]) -> None:
     total, other = add_sums(parts), add_sums([parts[k] for k in order])
     assert total.overlap == 8.0 and total.mean == pytest.approx(other.mean)
     assert total.variance == pytest.approx(other.variance)
-    assert parts[0].overlap == 2.0  # parts are left as they are
+    assert parts[0].overlap == 2.0  # parts stay as they were
 
 
 @given(seed=st.integers(0, 1000), scale=st.floats(0.01, 100))
 def test_the_interval_scales_with_the_numbers(seed: int, scale: float) -> None:
-    one = sums(seed, effects=2.0, overlap=5.0)
-    scaled = ItemSums(one.weights, scale * one.values, scale * one.effects, scale**2 * one.overlap)
-    assert scaled.interval() == pytest.approx(tuple(scale * end for end in one.interval()), rel=1e-9, abs=1e-12)
+    totals = sums(seed, effects=2.0, overlap=5.0)
+    scaled = ItemSums(totals.weights, scale * totals.values, scale * totals.effects, scale**2 * totals.overlap)
+    assert scaled.interval() == pytest.approx(tuple(scale * end for end in totals.interval()), rel=1e-9, abs=1e-12)

@@ -1,4 +1,4 @@
-"""Are the pairs of an audit looked up for the data that was audited? By ids, and by what the items of these ids say."""
+"""Does a mask find the pairs of an audit in the data of that audit, by ids and by the texts of these ids?"""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tests.each import each
 ROWS = [(f"How is thing {row} made?", f"Thing {row} is made of part {row // 2}.") for row in range(40)]
 OTHER = [(f"Where does animal {row} live?", f"Animal {row} lives in place {row // 2}.") for row in range(40)]
 SCENES = "scenes:train=60,val=20,test=20,size=16,ambiguity=0.4"
-pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
+pytestmark = pytest.mark.usefixtures("transferred")  # these tests are about probabilities
 PAIR = np.array([0]), np.array([1]), np.array([0.9], np.float32)
 
 
 def texts(path: Path, rows: Sequence[tuple[str, str]], ids: Sequence[str] = ()) -> str:
-    """The spec of a file of rows; without ids they are made up."""
-    named: list[dict[str, str]] = [{"id": one} for one in ids] or [{} for _ in rows]
-    lines = [json.dumps({"query": q, "positive": d, **own}) for (q, d), own in zip(rows, named, strict=True)]
+    """Return the spec of a file of rows; without ids the reader makes them up."""
+    named: list[dict[str, str]] = [{"id": id} for id in ids] or [{} for _ in rows]
+    lines = [json.dumps({"query": q, "positive": d, **fields}) for (q, d), fields in zip(rows, named, strict=True)]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return f'texts:file="{path}",val_share=0,test_share=0'
 
@@ -48,13 +48,13 @@ def train_split(data: str) -> Split:
 
 
 def mask(folder: Path, data: str, **options: Any) -> Any:
-    """The rule of an audit of data alone, as training takes it."""
+    """Return the rule of an audit of data alone, as training takes it."""
     mask_of(audit([], AuditOptions.of(data, sheet=10, **options))).write(folder / "mask.npz")
     return build("masks", f"pairs:file={folder}/mask.npz")
 
 
 def embedded(split: Split) -> SplitEmbeddings:
-    """A split under a model of random vectors, as a checkpoint is read."""
+    """Return a split under a model of random vectors, as from a checkpoint."""
     random = torch.Generator().manual_seed(0)
     first, second = (
         torch.nn.functional.normalize(torch.randn(n, 8, generator=random), dim=1)
@@ -91,7 +91,7 @@ def test_a_mask_of_the_same_lines_in_another_order_is_refused_where_ids_are_made
 
 
 def test_a_mask_of_scenes_is_not_one_of_other_scenes(tmp_path: Path) -> None:
-    """Pictures have no texts, and their captions do."""
+    """Pictures have no texts, but their captions have."""
     rule, other = mask(tmp_path, SCENES), train_split(SCENES.replace("0.4", "0.1"))
     assert other.caption_ids == list(rule.known.right_ids)
     with pytest.raises(InputError, match=r"items of this split; \d+ of 300 items .* had another text there"):
@@ -109,7 +109,7 @@ def test_a_mask_is_taken_by_the_data_that_was_audited(tmp_path: Path, probe: str
         require_known_pairs([rule], train_split(spec))
         sweep(rule, embedded(train_split(spec)), probe)
     split = train_split(other)
-    named = replace(split, caption_ids=[rule.known.right_ids[row] for row in order])  # made up by their order
+    named = replace(split, caption_ids=[rule.known.right_ids[row] for row in order])  # ids made up by order
     require_known_pairs([rule], named)
     found = rule.known.probabilities(
         named.image_ids, named.caption_ids, np.arange(40), np.arange(40), named.texts_by_id
@@ -145,7 +145,7 @@ def test_texts_are_compared_once_for_a_split(tmp_path: Path) -> None:
 
 
 def test_an_id_that_two_items_have_is_refused() -> None:
-    """Probabilities of both would be added: 0.6 + 0.7 = 1.3."""
+    """Probabilities of both would add up: 0.6 + 0.7 = 1.3."""
     twice = KnownPairs(
         np.array([0, 1]), np.array([0, 0]), np.array([0.6, 0.7], np.float32), ("a", "a"), ("c", "d"), "m.npz"
     )
@@ -154,11 +154,11 @@ def test_an_id_that_two_items_have_is_refused() -> None:
     with pytest.raises(InputError, match=r"second side of this split must differ, .* 'c' is there twice"):
         KnownPairs(*PAIR, ("a", "b"), ("c", "d")).require_items(["a", "b"], ["c", "d", "c"])
     same = twice.probabilities(["a", "a"], ["c", "d"], np.arange(2), np.arange(2))
-    assert same.tolist() == pytest.approx(np.array([[0.6, 0], [0.7, 0]])), "rows of the very same items are known"
+    assert same.tolist() == pytest.approx(np.array([[0.6, 0], [0.7, 0]])), "pairs of the same items are known"
 
 
 def test_a_mask_that_is_not_there_is_explained_by_the_state_of_its_audit(tmp_path: Path) -> None:
-    """Any missing file in the folder of an audit was said to be of one that is ranked only."""
+    """For any missing file in an audit's folder, the message said that the audit is ranked only."""
     document, refused = tmp_path / "audit.json", "this one is ranked only, so that it has no mask. Label its sheet.html"
     document.write_text(json.dumps({"state": "ranked only"}))
     for path in (tmp_path, tmp_path / "mask.npz"):
@@ -173,7 +173,7 @@ def test_a_mask_that_is_not_there_is_explained_by_the_state_of_its_audit(tmp_pat
 
 
 def test_a_file_without_texts_is_taken_by_its_ids(tmp_path: Path) -> None:
-    """As of an audit of a dump, or of an earlier version."""
+    """For an audit of a dump, or of an earlier version."""
     split = train_split(tiny.SCENES)
     KnownPairs(*PAIR, tuple(split.image_ids), tuple(split.caption_ids)).write(tmp_path / "mask.npz")
     read_known_pairs(tmp_path).require_items(split.image_ids, split.caption_ids, split.texts_by_id)

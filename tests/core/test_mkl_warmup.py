@@ -1,4 +1,4 @@
-"""The first calls of vector functions are made before an objective can compute anything."""
+"""Does the import of objectives call each vector function once, before an objective computes anything?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a mark, a title or a last word more a near copy, and a contrastive pair none?"""
+"""Does an extra mark, title or last word make a near copy, and a contrastive pair none?"""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_full_stop_of_a_language_without_blanks() -> None:
 
 
 def test_many_positives_of_one_beginning_are_compared_in_part() -> None:
-    """The number of comparisons of a row does not grow with positives times negatives."""
+    """The number of comparisons in a row does not grow with positives times negatives."""
     positives = [f"what is the answer to question {n} of this list" for n in range(3000)]
     negatives = [f"what is the answer to question {n} of that list" for n in range(3000)]
     assert near_copies_of(positives, negatives) == []

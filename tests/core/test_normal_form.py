@@ -1,4 +1,4 @@
-"""Are all texts at once made what each alone would be?"""
+"""Do all texts at once get the form that each gets alone?"""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ texts = st.text(
 
 @settings(max_examples=300)
 @given(st.lists(texts, max_size=8))
-def test_all_at_once_are_as_each_alone(some: list[str]) -> None:
-    forms = normal_forms(some)
-    assert forms == [normal_form(text) for text in some]
+def test_all_at_once_are_as_each_alone(lines: list[str]) -> None:
+    forms = normal_forms(lines)
+    assert forms == [normal_form(text) for text in lines]
     assert numbers_of_words(forms) == [max(1, len(form.split(" "))) for form in forms]
 
 

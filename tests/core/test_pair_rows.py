@@ -1,4 +1,4 @@
-"""Values that name items, resolved to rows: ids, ITEM#k and numbers of rows, and what names nothing."""
+"""Do ids, ITEM#k and row numbers resolve to rows, and what do unknown values give?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OWNERS = np.array([0, 0, 1, 1, 2])
 
 @dataclass(frozen=True)
 class Sided:
-    """Ids and positives, as a split has them."""
+    """Ids and positives as in a split."""
 
     image_ids: Sequence[str]
     caption_ids: Sequence[str]
@@ -45,7 +45,7 @@ def test_ids_are_those_of_the_data_set() -> None:
 
 def test_a_text_is_the_kth_of_its_item_in_row_order() -> None:
     assert resolved(pictures(), ["c.jpg", "c.jpg"], ["a.jpg#1", "b.jpg#0"]) == ([2, 2], [1, 2])
-    positives = np.array([[1, 3], [0, 2], [1, 0], [0, 3]])  # listed in another order than that of the rows
+    positives = np.array([[1, 3], [0, 2], [1, 0], [0, 3]])  # the list has another order than the rows
     split = Sided(["q", "r"], list("wxyz"), Relations(2, 4, positives, QUERY_DOCUMENT))
     assert resolved(split, ["q", "q", "q"], ["q#0", "r#0", "r#1"]) == ([0, 0, 0], [2, 0, 3])
 

@@ -1,4 +1,4 @@
-"""Does a process end with the one that started it, and with no other?"""
+"""Does a process end with the process that started it, and with no other?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ends(process: int, seconds: float) -> bool:
 def test_a_process_of_torchrun_ends_with_it_and_one_of_a_shell_does_not(
     variable: str, value: str, wanted: bool
 ) -> None:
-    """After kill -9 of torchrun its processes trained on, beside those of a resumed run."""
+    """After kill -9 of torchrun its processes continued to train, beside those of a resumed run."""
     environment = {name: text for name, text in os.environ.items() if name not in (PARENT, "TORCHELASTIC_RUN_ID")}
     command = [sys.executable, "-c", STARTER, CHILD]
     starter = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**environment, variable: value})

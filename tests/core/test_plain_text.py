@@ -1,4 +1,4 @@
-"""Is a mark, a blank, a title or an article more a near duplicate, and another name, number or colour none?"""
+"""Does an extra mark, blank, title or article make a near duplicate, and another name, number or colour none?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OTHER = {
 
 
 def compare(text: str, other: str = TEXT) -> tuple[bool, bool]:
-    """Return whether two texts are the same, and whether they are near duplicates, in either order."""
+    """Return whether two texts are equal, and whether they are near duplicates, in either order."""
     pair = normal_form(text), normal_form(other)
     answers = is_same_text(*pair), is_near_duplicate(*pair)
     assert answers == (is_same_text(*reversed(pair)), is_near_duplicate(*reversed(pair)))

@@ -1,4 +1,4 @@
-"""Positives between two sides, or within a labelled set, against lists of pairs."""
+"""Do positives between two sides, or within a labelled set, match lists of pairs?"""
 
 from __future__ import annotations
 

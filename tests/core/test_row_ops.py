@@ -1,4 +1,4 @@
-"""Row operations equal their plain torch forms, for rows of any width."""
+"""Do row operations equal their plain torch forms, for rows of any width?"""
 
 from __future__ import annotations
 

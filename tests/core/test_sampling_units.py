@@ -1,4 +1,4 @@
-"""Which items are drawn together."""
+"""Which items does a sample draw together?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_an_image_and_its_captions_are_one_unit() -> None:
 
 
 def test_images_with_captions_have_the_units_that_a_search_for_linked_items_finds() -> None:
-    """Where each caption has one image nothing is searched; in another order of the pairs it is."""
+    """Where each caption has one image the code skips the search; in another order of the pairs it searches."""
     relations = Relations.of_captions(np.array([0, 3, 0, 1, 5, 1]), 7)
     found = SamplingUnits.of(Relations(7, 6, relations.positives[::-1].copy(), relations.sides))
     units = SamplingUnits.of(relations)
@@ -33,7 +33,7 @@ def test_queries_that_share_a_document_are_one_unit_and_a_document_of_none_is_it
     units = SamplingUnits.of(Relations(4, 4, pairs, QA))
     assert units.first[0] == units.first[1] == units.second[0] == units.second[1]
     assert units.first[2] == units.second[2] != units.first[0]
-    assert units.number == 4  # the two of above, query 3 without any document, and document 3 of no query
+    assert units.number == 4  # the two from above, query 3 without a document, and document 3 without a query
     assert len({int(units.first[3]), int(units.second[3]), int(units.first[0]), int(units.first[2])}) == 4
 
 

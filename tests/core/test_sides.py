@@ -1,4 +1,4 @@
-"""Names of the two sides, and of the directions between them."""
+"""Do sides name themselves and the directions between them?"""
 
 from __future__ import annotations
 

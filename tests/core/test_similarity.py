@@ -1,4 +1,4 @@
-"""Masks: relevance, validity, directions, captions of one image."""
+"""Do masks know relevance, validity, directions, and the captions of one image?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Suspects of an audit by ids and by texts: against all pairs, one by one, and with what is of no audited item."""
+"""Do an audit's suspects match all pairs, by ids and by texts, also beside items that it did not audit?"""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from lossscope.live.apart_sampler import ApartBatches, apart
 from lossscope.registry import build
 from tests.each import each
 
-pytestmark = pytest.mark.usefixtures("transferred")  # what is tested is of probabilities
+pytestmark = pytest.mark.usefixtures("transferred")  # these tests are about probabilities
 DATA = "passages:train=60,val=20,test=20,duplicates=0.3"
 
 
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The mask.npz of an audit of questions and passages, a third of which are there twice."""
+    """Write the mask.npz of an audit of questions and passages; a third of them appear twice."""
     path = tmp_path_factory.mktemp("audit") / "mask.npz"
     mask_of(audit([], AuditOptions.of(DATA, sheet=10))).write(path)
     return path
@@ -47,7 +47,7 @@ def split() -> Any:
 
 
 def known_pairs(**changed: Any) -> KnownPairs:
-    """Suspects a-y (0.9), b-x (0.1): texts of a and c are one, and so are those of x and z; a-x is a positive."""
+    """Return suspects a-y (0.9), b-x (0.1): a and c share a text, and so do x and z; a-x is a positive."""
     texts = PairTexts(digest_texts(["one", "two", "ONE"]), digest_texts(["X", "y", "x "]), np.array([False, False]))
     pairs = KnownPairs(
         np.array([0, 1]), np.array([1, 0]), np.array([0.9, 0.1], np.float32), ("a", "b", "c"), ("x", "y", "z"),
@@ -99,7 +99,7 @@ def test_texts_hide_what_all_pairs_one_by_one_hide(file: Path, split: Any) -> No
     assert hidden.tolist() == [[(q, c) in suspected for c in texts[1]] for q in texts[0]]
     by_ids = found.hidden(split.image_ids, split.caption_ids)
     assert (by_ids <= hidden).all()
-    assert (by_ids < hidden).any(), "a positive has an unlabelled copy, whose text is its own"
+    assert (by_ids < hidden).any(), "the text also hides a positive's unlabelled copy"
     upper = [f" {text.upper()}  " for text in split.captions]
     assert torch.equal(found.hidden_texts(split.images.texts, upper, nowhere), hidden)
 
@@ -117,12 +117,12 @@ def test_a_copy_of_a_positive_is_hidden_and_the_positive_is_not(file: Path, spli
     scores = torch.randn(len(queries), len(candidates)).masked_fill(hidden, -torch.inf)
     assert torch.nn.functional.cross_entropy(scores, torch.arange(len(queries))).isfinite()
     twice = found.hidden_texts(queries, [*candidates, *candidates])
-    assert torch.equal(twice[:, len(queries) :], all_places), "behind the first ones they are no positives"
+    assert torch.equal(twice[:, len(queries) :], all_places), "a copy behind the positives is no positive"
     assert not found.hidden_texts(queries, candidates, torch.ones_like(hidden)).any()
 
 
 def test_the_diagonal_says_nothing_of_a_pair_that_is_no_positive() -> None:
-    """Looking one pair up must not answer no for the place that it has."""
+    """The lookup of one pair must not answer no because of the pair's position."""
     assert Suspects(known_pairs()).hidden_texts(["one"], ["y"]).tolist() == [[True]]
 
 
@@ -164,17 +164,17 @@ def test_what_cannot_be_looked_up_is_refused(call: Any, says: str) -> None:
 
 
 def test_everything_leaves_out_from_one_probability_on(file: Path) -> None:
-    """A mask that trains, a loop of one's own, a sampler, an audit's numbers and its option."""
+    """A training mask, the user's loop, a sampler, an audit's numbers and its option."""
     defaults = [
-        inspect.signature(one).parameters["threshold"].default
-        for one in (AuditOptions, lossscope.suspects, Suspects, apart, ApartBatches, lossscope_cli.audit.audit)
+        inspect.signature(function).parameters["threshold"].default
+        for function in (AuditOptions, lossscope.suspects, Suspects, apart, ApartBatches, lossscope_cli.audit.audit)
     ]
     assert {*defaults, build("masks", f"pairs:file={file}").threshold} == {HIDDEN_FROM}
 
 
 @each("threshold", [0, 0.01, 1.1, float("nan")])
 def test_a_threshold_below_what_an_audit_lists_is_refused(threshold: float) -> None:
-    """It would hide less than it says: pairs below 0.05 are in no file."""
+    """It would hide less than it claims: no file lists pairs below 0.05."""
     with pytest.raises(InputError, match=r"threshold must be in 0\.05\.\.1"):
         Suspects(known_pairs(), threshold)
 
@@ -227,7 +227,7 @@ def test_damaged_texts_are_refused(tmp_path: Path, changed: dict[str, Any], says
     file = tmp_path / "mask.npz"
     known_pairs().write(file)
     arrays = {**np.load(file), **changed}
-    np.savez(file, **{name: one for name, one in arrays.items() if one is not None})
+    np.savez(file, **{name: array for name, array in arrays.items() if array is not None})
     with pytest.raises(InputError, match=says):
         read_known_pairs(file)
 

@@ -1,4 +1,4 @@
-"""Training through W equals training through the loss: same value, same gradients, for every loss and reduction."""
+"""Does training through W equal training through the loss: same value and gradients, for each loss and reduction?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ B, K = 8, 3
 
 
 def hinge(S: Tensor, margin: float = 0.2) -> Tensor:
-    """(B, B) violations of a row's negatives, diagonal positive."""
+    """Return (B, B) violations of a row's negatives; positives are on the diagonal."""
     return (margin + S - S.diag()[:, None]).clamp(min=0) * (1 - torch.eye(len(S), dtype=S.dtype))
 
 
@@ -49,7 +49,7 @@ def unified(S: Tensor) -> Tensor:
 
 
 def smoothap(S: Tensor) -> Tensor:
-    """Images against K captions each, in image order."""
+    """Return SmoothAP of images against K captions each, in image order."""
     i2t = torch.stack([average_precision(row, list(range(K * i, K * i + K))) for i, row in enumerate(S)])
     t2i = torch.stack([average_precision(row, [c // K]) for c, row in enumerate(S.T)])
     return ((1 - i2t).mean() + (1 - t2i).mean()) / 2

@@ -1,4 +1,4 @@
-"""Every module of tests/planted, by the id of the finding that it plants."""
+"""Each module of tests/planted, by the id of the finding that it plants."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ NOTES = frozenset(
 
 def planted() -> dict[str, ModuleType]:
     """Return id -> module; `base` plants nothing."""
-    files = [one.name for one in pkgutil.iter_modules(tests.planted.__path__) if one.name != "base"]
+    files = [module.name for module in pkgutil.iter_modules(tests.planted.__path__) if module.name != "base"]
     return {name.replace("_", "-"): importlib.import_module(f"tests.planted.{name}") for name in sorted(files)}

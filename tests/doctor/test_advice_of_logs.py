@@ -1,4 +1,4 @@
-"""Can the advice be followed: does it name what the log has, and commands that can be typed?"""
+"""Can a user follow the advice: does it name columns of the log, and commands that run as typed?"""
 
 from __future__ import annotations
 
@@ -37,4 +37,4 @@ def test_losses_of_batches_that_are_all_0_are_found_where_recall_is_not_perfect(
         numbers |= {"loss": np.zeros(50), "first": np.full(50, recall)}
         batches = Batches(build("objectives", "contrastive"), 8, QueryStatistics(**numbers))
         found = ZeroLoss().examine(Patient("x", given={Batches: batches}))
-        assert [one.id for one in (found,) if one is not None] == ids
+        assert [finding.id for finding in (found,) if finding is not None] == ids

@@ -1,4 +1,4 @@
-"""False negatives by an audit, where the data do not know the truth."""
+"""Does an audit find false negatives where the data do not know the truth?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IDS = ("image_id", "caption_id")
 
 
 def dump(folder: Path) -> Path:
-    """Pairs of which every second has a neighbour that its query matches nearly as well."""
+    """Write pairs; each second pair has a neighbour that its query matches nearly as well."""
     file = folder / "dump.npz"
     np.savez(file, **_arrays(N))
     return file
@@ -37,7 +37,7 @@ def _arrays(n: int) -> dict[str, Any]:
 
 
 def audit(folder: Path, probability: float, name: str = "i") -> Path:
-    """Queries of even rows with the captions behind their own."""
+    """Return an audit: queries of even rows with the next row's caption."""
     even = np.arange(0, N, 2)
     ids = tuple(f"{name}{row}" for row in range(N)), tuple(f"c{row}" for row in range(N))
     KnownPairs(even, even + 1, np.full(N // 2, probability, np.float32), *ids).write(folder / "mask.npz")
@@ -45,10 +45,10 @@ def audit(folder: Path, probability: float, name: str = "i") -> Path:
 
 
 def share_of(file: Path, folder: Path, batch_size: int = N) -> tuple[float | None, list[str]]:
-    """The measured share of the weight, and the ids of findings."""
+    """Return the measured share of the weight, and the ids of findings."""
     options = {"objective": "ntxent:tau=0.05", "batch_size": batch_size, "audit": folder}
     result = examine(str(file), **options).examinations[0]  # type: ignore[arg-type]
-    return result.signals.get("false-negatives"), [one.id for one in result.findings]
+    return result.signals.get("false-negatives"), [finding.id for finding in result.findings]
 
 
 def test_an_audit_decides_where_the_truth_is_not_known(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_without_an_audit_it_is_not_looked_for(tmp_path: Path) -> None:
 def test_a_mask_is_advised_with_a_training_without_one(tmp_path: Path) -> None:
     """Where false negatives are rare, masks do harm (docs/audit.md)."""
     result = examine(str(dump(tmp_path)), objective="ntxent:tau=0.05", batch_size=N, audit=audit(tmp_path, 1.0))
-    (finding,) = (one for one in result.examinations[0].findings if one.id == "false-negatives")
+    (finding,) = (finding for finding in result.examinations[0].findings if finding.id == "false-negatives")
     assert "of the negatives probably match their query" in finding.why
     for advice in finding.advice:
         assert "--mask" not in advice.text or "compare with a training without the mask" in advice.text

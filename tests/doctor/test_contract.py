@@ -1,4 +1,4 @@
-"""Is what the doctor says what its contract promises: ids, severities, the JSON document, reasons, thresholds?"""
+"""Does the doctor keep its contract: ids, severities, the JSON document, reasons, thresholds?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FIRST = [pytest.param(module.SICK[0], id=id) for id, module in planted().items()
 
 
 def document_of(*sources: Any, **options: Any) -> dict[str, Any]:
-    """Return the document as whoever reads its JSON has it."""
+    """Return the document as a reader of its JSON gets it."""
     document = lossscope.doctor(*sources, cache=False, **options).document()
     read: dict[str, Any] = json.loads(json.dumps(document, allow_nan=False))
     assert read == document
@@ -60,9 +60,9 @@ def test_a_finding_explains_others_that_there_are(check: Check) -> None:
 
 
 def test_every_threshold_says_what_it_is() -> None:
-    for one in declarations("findings"):
-        assert all(field.help for field in one.fields), one.name
-        assert all(isinstance(field.default, int | float | tuple) for field in one.fields), one.name
+    for declaration in declarations("findings"):
+        assert all(field.help for field in declaration.fields), declaration.name
+        assert all(isinstance(field.default, int | float | tuple) for field in declaration.fields), declaration.name
 
 
 @pytest.mark.parametrize("plant", FIRST)
@@ -70,18 +70,18 @@ def test_the_document_has_the_keys_of_the_contract(plant: Any, tmp_path: Path) -
     case = plant(SIZES[0], tmp_path)
     document = document_of(*case.sources, **case.options)
     assert document.keys() == DOCUMENT and document["schema"] == "lossscope.doctor/1"
-    reasons = {one["id"]: one["reason"] for one in document["not_checked"]}
+    reasons = {entry["id"]: entry["reason"] for entry in document["not_checked"]}
     assert {*document["checked"], *reasons} == IDS and not {*document["checked"]} & reasons.keys()
     assert len(document["checked"]) + len(document["not_checked"]) == len(IDS)
     assert reasons.keys() >= OF_TRAINERS and all(len(reason) > 10 for reason in reasons.values())
-    for one in document["findings"]:
-        assert FINDING <= one.keys() <= FINDING | MAY_HAVE and "source" not in one
-        assert one["id"] in document["checked"] and {*one["explains"]} <= {*document["checked"]}
-        assert one["severity"] in ("error", "warning", "note") and one["reference"]
-        assert one["evidence"] and all(entry.keys() == EVIDENCE for entry in one["evidence"])
-        assert all(len(entry["healthy"]) == 2 for entry in one["evidence"])
-        assert one["advice"] and all(entry.keys() == {"text", "command"} for entry in one["advice"])
-        assert not one["title"].endswith(".") and "\n" not in one["title"] + one["why"]
+    for finding in document["findings"]:
+        assert FINDING <= finding.keys() <= FINDING | MAY_HAVE and "source" not in finding
+        assert finding["id"] in document["checked"] and {*finding["explains"]} <= {*document["checked"]}
+        assert finding["severity"] in ("error", "warning", "note") and finding["reference"]
+        assert finding["evidence"] and all(entry.keys() == EVIDENCE for entry in finding["evidence"])
+        assert all(len(entry["healthy"]) == 2 for entry in finding["evidence"])
+        assert finding["advice"] and all(entry.keys() == {"text", "command"} for entry in finding["advice"])
+        assert not finding["title"].endswith(".") and "\n" not in finding["title"] + finding["why"]
 
 
 def test_each_finding_of_several_sources_names_its_own(tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ def test_each_finding_of_several_sources_names_its_own(tmp_path: Path) -> None:
     of_run = str(healthy_log(SIZES[0], tmp_path / "other").options["log"])
     document = document_of(*sources, log=of_run, objective="ntxent:tau=0.07", batch_size=64)
     assert document["source"] == [*sources, of_run] and document["objective"] == "ntxent:tau=0.07"
-    found = {(one["source"], one["id"]) for one in document["findings"]}
+    found = {(finding["source"], finding["id"]) for finding in document["findings"]}
     assert (sources[0], "no-learning") in found and (sources[2], "not-normalised") in found
     assert {source for source, _ in found} <= {*document["source"]}
-    assert {one["source"] for one in document["not_checked"]} == {*document["source"]}
+    assert {entry["source"] for entry in document["not_checked"]} == {*document["source"]}
 
 
 def test_numbers_that_json_does_not_have_are_null(tmp_path: Path) -> None:
@@ -112,9 +112,9 @@ def test_a_threshold_is_chosen_in_a_spec(tmp_path: Path) -> None:
     check = build("findings", "no-learning:share=0.96")
     assert check.id() == "no-learning" and spec_of(check).startswith("no_learning:share=0.96,")
     found = run_checks(open_patient(None, options, path), [check])
-    assert [one.id for one in found.findings] == ["no-learning"] and found.checked == ("no-learning",)
-    own = run_checks(open_patient(None, options, path), [build("findings", "no-learning")])
-    assert not own.findings and own.checked == ("no-learning",)
+    assert [finding.id for finding in found.findings] == ["no-learning"] and found.checked == ("no-learning",)
+    default = run_checks(open_patient(None, options, path), [build("findings", "no-learning")])
+    assert not default.findings and default.checked == ("no-learning",)
     with pytest.raises(SpecError, match="shar"):
         build("findings", "no-learning:shar=0.1")
 
@@ -123,7 +123,7 @@ def test_the_package_is_the_function_and_says_what_it_found(tmp_path: Path) -> N
     case = no_learning.vectors(SIZES[0], tmp_path)
     found = lossscope.doctor(*case.sources, cache=False, **case.options)
     assert repr(found).startswith("error: no-learning: ") and found.reaches("error")
-    assert found.ids == tuple(one.id for one in found.findings)
+    assert found.ids == tuple(finding.id for finding in found.findings)
     well = healthy_dump(SIZES[0], tmp_path)
     assert not lossscope.doctor(*well.sources, cache=False, **well.options).reaches("warning")
     assert lossscope.doctor.__name__ == "lossscope.doctor"
@@ -155,13 +155,13 @@ def test_what_cannot_be_examined_is_an_input_error(
         lossscope.doctor(*sources, **options)
 
 
-@pytest.mark.parametrize("plant", [one for one in FIRST if one.id not in NOTES])
+@pytest.mark.parametrize("plant", [plant for plant in FIRST if plant.id not in NOTES])
 def test_an_alarm_has_a_number_that_healthy_trainings_do_not_have(plant: Any, tmp_path: Path) -> None:
     case = plant(SIZES[0], tmp_path)
     evidence = lossscope.doctor(*case.sources, cache=False, **case.options).findings[0].evidence
-    assert any(_is_beyond(one.value, *one.healthy) for one in evidence), evidence
+    assert any(_is_beyond(entry.value, *entry.healthy) for entry in evidence), evidence
 
 
 def _is_beyond(value: float, low: float | None, high: float | None) -> bool:
-    """Return whether a number is no number, or outside a range."""
+    """Return whether a number is NaN, or outside a range."""
     return not math.isfinite(value) or (low is not None and value <= low) or (high is not None and value >= high)

@@ -22,7 +22,7 @@ def _step(path: str, **options: object) -> int:
 
 @pytest.mark.parametrize("left", [500, 1000, 1400])
 def test_the_step_is_that_at_which_the_loss_left_not_that_of_its_best(left: int, tmp_path: Path) -> None:
-    """The lowest window is that of steps 300 to 350; the loss stays near it until it leaves."""
+    """The lowest window covers steps 300 to 350; the loss stays near it until it leaves."""
     loss = np.concatenate([np.linspace(4, 1, 300), np.full(1700, 1.03)]) + 0.01 * np.sin(np.arange(2000))
     loss[300:350] -= 0.03
     loss[left:] = 5

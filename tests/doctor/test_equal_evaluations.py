@@ -34,7 +34,9 @@ def _ids(folder: Path, name: str, rates: object, number: int) -> tuple[str, ...]
     frame.loc[99 - 5 * np.arange(8), name] = np.linspace(0.512345678912345, 0.31, 8)
     frame.loc[99 - 5 * np.arange(number), name] = 0.512345678912345
     frame.to_csv(folder / "log.csv", index=False)
-    return tuple(one.id for one in lossscope.doctor(log=folder / "log.csv").findings if one.id == "equal-evaluations")
+    return tuple(
+        finding.id for finding in lossscope.doctor(log=folder / "log.csv").findings if finding.id == "equal-evaluations"
+    )
 
 
 def test_a_few_rankings_may_stay_and_a_loss_may_not(tmp_path: Path) -> None:

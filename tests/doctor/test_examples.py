@@ -1,4 +1,4 @@
-"""Are examples the ids of the source, whatever sample was looked at, and thresholds those of the finding?"""
+"""Are examples ids of the source, for any sample, and thresholds those of the finding?"""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.planted.base import SIZES, aligned, pairs
 
 def _examples(id: str, path: str, **options: object) -> list[str]:
     (examination,) = lossscope.doctor(path, cache=False, **options).examinations
-    return list(next(one for one in (*examination.findings, *examination.folded) if one.id == id).examples)
+    return list(next(finding for finding in (*examination.findings, *examination.folded) if finding.id == id).examples)
 
 
 def test_shared_items_are_named_by_their_ids_also_of_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first row is not finite, and half of the others are looked at."""
+    """The first row is not finite, and the doctor reads half of the others."""
     monkeypatch.setattr(splits, "_MOST", 300)
     first, second = aligned(SIZES[0])
     train = pairs(tmp_path, first, second, "train.npz")
@@ -52,7 +52,7 @@ def test_shuffled_pairs_are_named_by_their_ids_also_of_a_sample(
 
 
 def test_the_threshold_of_shared_items_is_that_of_the_finding() -> None:
-    """Of two splits the one is shown that is furthest above what is usual in it; the threshold has the allowance."""
+    """Of two splits, the finding shows the one furthest above its usual share; the threshold includes the allowance."""
     rows = np.arange(40)
     usual = SharedItems("image", "train", "test", 100, rows[:0], rows, 0.3, [str(row) for row in range(100)])
     rare = replace(usual, held_out="val", near=rows[:10], usual=0.01)

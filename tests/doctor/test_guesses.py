@@ -1,4 +1,4 @@
-"""What does guessing cost, of which objective, at which batch size?"""
+"""What does guessing cost, for each objective and batch size?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_margin_of_other_losses_is_not_what_guessing_costs(spec: str) -> Non
     objective = _build(spec)
     assert not is_margin(objective) and not is_margin(None)
     for size in (None, 64):
-        assert not any("margin" in one.name for one in guesses_of(objective, size))
+        assert not any("margin" in guess.name for guess in guesses_of(objective, size))
 
 
 @pytest.mark.parametrize("spec", ["circle", "lifted-structure"])
@@ -42,7 +42,7 @@ def test_a_loss_near_another_margin_is_no_plateau_of_triplets(spec: str, tmp_pat
     centre = unit(size.rng.normal(size=(1, size.d)))
     sides = [unit(centre + 0.003 / 8 * np.random.default_rng(seed).normal(size=(size.n, size.d))) for seed in (1, 2)]
     found = lossscope.doctor(pairs(tmp_path, *sides), objective=spec, batch_size=64, cache=False)
-    assert "margin-plateau" not in [id for one in found.findings for id in (one.id, *one.explains)]
+    assert "margin-plateau" not in [id for finding in found.findings for id in (finding.id, *finding.explains)]
     loss = _build(spec).margin * (1 + 0.002 * size.rng.normal(size=300))  # type: ignore[attr-defined]
     of_log = lossscope.doctor(log=log(tmp_path, loss=loss), objective=spec)
     assert "margin-plateau" not in of_log.ids
@@ -66,18 +66,18 @@ def test_the_guess_of_a_large_batch_follows_from_a_small_one(
 def test_the_guess_of_a_large_batch_is_that_of_computing_it_or_not_known(
     spec: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither a sum, a logarithm nor constant: cmpm, lifted-structure and smoothap. dcl is log(n - 1)."""
+    """cmpm, lifted-structure and smoothap are no sum, logarithm or constant. dcl is log(n - 1)."""
     objective = _build(spec)
     for recipe in (None, {"reduction": "mean"}):
         monkeypatch.setattr(loss_levels, "_ROWS", 2048)
-        direct = [one for one in guesses_of(objective, 1024, recipe) if one.is_certain]
+        direct = [guess for guess in guesses_of(objective, 1024, recipe) if guess.is_certain]
         monkeypatch.setattr(loss_levels, "_ROWS", 512)
-        followed = [one for one in guesses_of(objective, 1024, recipe) if one.is_certain]
+        followed = [guess for guess in guesses_of(objective, 1024, recipe) if guess.is_certain]
         if spec in ("cmpm", "lifted_structure", "smoothap"):
             assert direct and not followed
         else:
-            assert [one.value for one in followed] == pytest.approx([one.value for one in direct], rel=1e-4)
-            assert [one.name for one in followed] == [one.name for one in direct]
+            assert [guess.value for guess in followed] == pytest.approx([guess.value for guess in direct], rel=1e-4)
+            assert [guess.name for guess in followed] == [guess.name for guess in direct]
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_loss_that_always_was_that_of_guessing_in_a_layout_is_named(level: flo
 
 @pytest.mark.parametrize("end", [4.35, math.log(64), 4.3])
 def test_a_supcon_loss_that_began_at_guessing_and_left_it_has_learnt(end: float, tmp_path: Path) -> None:
-    """SupContrast issue 42: with two views guessing is (T / 0.07) log(2 B − 1), and log B is no level of it."""
+    """SupContrast issue 42: with two views guessing costs (T / 0.07) log(2 B − 1), and log B is no level of it."""
     start = math.log(127)
     loss = (end + (start - end) * np.exp(-np.arange(400) / 40)) * (1 + 0.001 * SIZES[0].rng.normal(size=400))
     found = lossscope.doctor(log=log(tmp_path, loss=loss), batch_size=64, objective="supcon:tau=0.1")

@@ -1,4 +1,4 @@
-"""What does rounding change of loss and counts, as means of a query, also where they are 0 in float32?"""
+"""How much does rounding change the mean loss and counts of a query, also where they are 0 in float32?"""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def _rows(folder: Path, first: Any, second: Any) -> str:
 
 
 def _cosines(folder: Path, n: int, cosine: float) -> str:
-    """Write pairs of one cosine, whose negatives have cosine 0."""
+    """Write pairs of one cosine; their negatives have cosine 0."""
     eye = np.eye(n, 2 * n, dtype=np.float32)
     second = cosine * eye + np.sqrt(1 - cosine**2, dtype=np.float32) * np.eye(n, 2 * n, n, dtype=np.float32)
-    lengths = 1 + np.arange(n, dtype=np.float32)[:, None] % 64 / 64  # numbers enough to tell the type by their digits
+    lengths = 1 + np.arange(n, dtype=np.float32)[:, None] % 64 / 64  # enough digits to reveal the type
     return _rows(folder, lengths * eye, second.astype(np.float32))
 
 
 def _evidence(path: str, objective: str, batch: int) -> dict[str, Evidence]:
-    """Return the numbers of the finding, by name; the signal is above its threshold where there is one."""
+    """Return the finding's numbers, by name; where there is a threshold, the signal is above it."""
     check, patient = HalfPrecision(), open_patient(path, Options.of(cache=False, objective=objective, batch_size=batch))
     found = check.examine(patient)
     assert (patient.signals["half-precision"] > check.change) == (found is not None)
-    return {} if found is None else {one.statistic: one for one in found.evidence}
+    return {} if found is None else {entry.statistic: entry for entry in found.evidence}
 
 
 def test_a_loss_that_is_0_in_float32_gives_its_difference(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_loss_that_is_0_in_float32_gives_its_difference(tmp_path: Path) -> Non
 
 
 def test_a_change_is_that_of_a_query_not_the_sum_over_batches(tmp_path: Path) -> None:
-    """The loss of a query changes by 1e-4 nats, which over 192 batches adds up to more than 0.01."""
+    """The loss of a query changes by 1e-4 nats; over 192 batches that adds up to more than 0.01."""
     assert not _evidence(_cosines(tmp_path, 768, 0.9002), "ntxent:tau=0.13", 8)
 
 

@@ -1,4 +1,4 @@
-"""Does the same training have the same findings when it is stored otherwise: rows in another order, axes turned?"""
+"""Does a training keep its findings under another storage: rows in another order, rotated axes?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ NAMES = [_name(plant) for plant in PLANTS]
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Case, dict[str, Any], tuple[str, ...]]]:
-    """Each case, its arrays, and the ids that are found in it."""
+    """Return each case, its arrays, and the ids that the doctor finds in it."""
     cases = {}
     for plant in PLANTS:
         case = plant(SIZES[0], tmp_path_factory.mktemp("case"))
@@ -63,7 +63,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Case, di
 
 
 def found(arrays: Arrays, case: Case) -> tuple[str, ...]:
-    """Return the ids that are found in the arrays of a dump; symptoms of a constant side are those of its rounding."""
+    """Return the ids that the doctor finds in a dump's arrays; a constant side's symptoms come from its rounding."""
     with tempfile.TemporaryDirectory() as folder:
         ids: tuple[str, ...] = lossscope.doctor(dump(Path(folder), **arrays), cache=False, **case.options).ids
     return ids
@@ -96,7 +96,7 @@ def test_whole_pairs_can_be_moved_and_axes_reflected(name: str, stored: Any) -> 
     @given(st.permutations(range(12)), st.booleans())
     def check(order: list[int], reflected: bool) -> None:
         blocks = np.array_split(np.arange(len(arrays["images"])), 12)
-        rows = np.concatenate([blocks[place] for place in order])
+        rows = np.concatenate([blocks[index] for index in order])
         signs = np.where(np.arange(SIZES[0].d) % 2 & reflected, -1, 1).astype(np.float32)
         sides = {side: signs * arrays[side][rows] for side in ("images", "captions")}
         assert found({**sides, "caption_image": np.arange(len(rows))}, case) == ids
@@ -105,7 +105,7 @@ def test_whole_pairs_can_be_moved_and_axes_reflected(name: str, stored: Any) -> 
 
 
 def test_a_run_says_the_same_wherever_it_stands(tiny_run: Path, tmp_path: Path) -> None:
-    """A study writes what is found beside a run: bytes of it may not depend on the folder."""
+    """A study writes the findings beside a run: their bytes must not depend on the folder."""
     here = examine_run(tiny_run, "a-run", Options.of(cache=False)).document()
     (tmp_path / "far" / "away").mkdir(parents=True)
     copied = Path(shutil.copytree(tiny_run, tmp_path / "far" / "away" / "copy"))

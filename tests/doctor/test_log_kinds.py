@@ -1,4 +1,4 @@
-"""Kinds of logs that look alike: which of them are a fault, at any length and noise?"""
+"""Which of the logs that look alike have a fault, at any length and noise?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.planted.base import Floats, log
 
 @dataclass(frozen=True)
 class Shape:
-    """Length and relative noise of a log, and what is random in it."""
+    """Length and relative noise of a log, and its random generator."""
 
     n: int
     noise: float
@@ -26,11 +26,11 @@ class Shape:
 
     @property
     def t(self) -> Floats:
-        """Time, from 0 to 1."""
+        """Return time, from 0 to 1."""
         return np.arange(self.n) / self.n
 
     def falling(self, start: float = 4, end: float = 0.9, time: float = 0.15) -> Floats:
-        """A loss that falls."""
+        """Return a falling loss."""
         return self.noisy(end + (start - end) * np.exp(-self.t / time))
 
     def noisy(self, loss: Any) -> Floats:
@@ -45,7 +45,7 @@ def healthy_queue(shape: Shape) -> dict[str, Any]:
 
 
 def healthy_warm_restarts(shape: Shape) -> dict[str, Any]:
-    """The loss is higher where the rate is, at each restart."""
+    """Return a loss that is higher where the rate is, at each restart."""
     rate = 0.5 * (1 + np.cos(np.pi * (3 * shape.t % 1)))
     return {"loss": shape.falling() * (1 + 0.25 * rate), "lr": 1e-3 * rate + 1e-6}
 
@@ -73,7 +73,7 @@ def sick_diverged_flat(shape: Shape) -> dict[str, Any]:
 
 
 def sick_diverged_burst(shape: Shape) -> dict[str, Any]:
-    """The loss explodes, and comes to rest at that of guessing."""
+    """Return a loss that explodes and settles at the loss of guessing."""
     burst = math.log(64) + 30 * np.exp(-np.maximum(shape.t - 0.5, 0) * 80)
     return {"loss": np.where(shape.t < 0.5, shape.falling(math.log(64)), burst * (1 + 0.001 * shape.rng.normal()))}
 

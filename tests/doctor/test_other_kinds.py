@@ -1,4 +1,4 @@
-"""Is the doctor right on other kinds of data than its thresholds: weak models, groups, wide directions, collapses?"""
+"""Is the doctor right on data unlike those of its thresholds: weak models, groups, wide directions, collapses?"""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.planted.base import Floats, unit
 
 
 def findings(first: Floats, second: Floats, **arrays: Any) -> tuple[list[str], str]:
-    """Return the alarms of a dump of pairs, and all that is said."""
+    """Return the alarms of a dump of pairs, and the whole output."""
     sides = {"queries": first.astype(np.float32), "documents": second.astype(np.float32)}
     found = lossscope.doctor({**sides, **arrays}, cache=False, batch_size=64)
     return [finding.id for finding in found.findings if finding.is_alarm], repr(found)
 
 
 def in_groups(n: int, d: int, groups: int, noise: float, seed: int) -> tuple[Floats, Floats, Floats]:
-    """Return both sides of a model that tells topics well and items less well, and the topic of each pair."""
+    """Return both sides of a model that separates topics well and items less well, and each pair's topic."""
     rng = np.random.default_rng([seed, n, d])
     group = rng.integers(0, groups, n)
     z = rng.normal(size=(groups, d))[group] + rng.normal(size=(n, d))
@@ -30,7 +30,7 @@ def in_groups(n: int, d: int, groups: int, noise: float, seed: int) -> tuple[Flo
 
 
 def shuffled(rows: Floats, group: Floats, seed: int) -> Floats:
-    """Return rows that were shuffled within their groups."""
+    """Return the rows, shuffled within their groups."""
     rng, order = np.random.default_rng(seed), np.arange(len(rows))
     for value in np.unique(group):
         order[group == value] = rng.permutation(order[group == value])
@@ -60,7 +60,7 @@ def test_vectors_that_know_no_more_than_the_group_have_no_lost_order(n: int, d: 
 
 @pytest.mark.parametrize("copies", [6, 12])
 def test_copies_of_documents_under_other_ids_are_no_lost_order(copies: int) -> None:
-    """Each passage stands several times, with another question each; the first copy wins every ranking."""
+    """Each passage appears several times, each time with another question; the first copy wins each ranking."""
     rng = np.random.default_rng(copies)
     passage = np.arange(960) // copies
     z = rng.normal(size=(960 // copies, 64))[passage]
@@ -72,7 +72,7 @@ def test_copies_of_documents_under_other_ids_are_no_lost_order(copies: int) -> N
     ("n", "d", "decay"), [(600, 64, 1.0), (500, 32, 0.7), *thorough((1500, 128, 1.5), (2000, 256, 1.0))]
 )
 def test_sides_that_share_wide_directions_alone_are_not_misaligned(n: int, d: int, decay: float) -> None:
-    """Nothing is known of the pairs, and both sides spread over the same few directions: nothing was learnt."""
+    """Nothing links the pairs, and both sides spread over the same few directions: the model learnt nothing."""
     rng = np.random.default_rng([n, d])
     widths = np.arange(1, d + 1.0) ** -decay
     alarms, said = findings(*(unit(widths * rng.normal(size=(n, d))) for _ in range(2)))
@@ -90,7 +90,7 @@ def test_wide_directions_are_found_where_they_bring_recall_down_to_chance(n: int
 
 @pytest.mark.parametrize(("first", "second"), [(0.88, 0.96), (0.8, 0.93)])
 def test_two_sides_that_nearly_collapsed_are_no_dead_tower(first: float, second: float) -> None:
-    """Both have a wide cone, one a wider one: neither is a constant."""
+    """Both have a wide cone, one side a wider one: neither is constant."""
     rng = np.random.default_rng(0)
     centre = unit(rng.normal(size=(1, 96)))
     sides = [
@@ -103,7 +103,7 @@ def test_two_sides_that_nearly_collapsed_are_no_dead_tower(first: float, second:
 
 @pytest.mark.parametrize("noise", [5.0, 6.0])
 def test_a_collapse_that_leaves_a_rest_of_order_is_one(noise: float) -> None:
-    """Cosines of 0.98 and the recall of guessing, though positives stand above half of the others by a little."""
+    """Cosines of 0.98 and the recall of guessing, although positives rank slightly above half of the others."""
     rng = np.random.default_rng(1)
     centre, z = unit(rng.normal(size=(1, 96))), rng.normal(size=(500, 96)) * np.arange(1, 97.0) ** -0.7
     scale = np.sqrt(np.square(z).sum(1).mean())
@@ -114,7 +114,7 @@ def test_a_collapse_that_leaves_a_rest_of_order_is_one(noise: float) -> None:
 
 
 def test_users_that_bought_one_item_give_pairs_of_their_other_items() -> None:
-    """All users bought item 0 and five others; each item and user stands once in the sample."""
+    """All users bought item 0 and five others; the sample has each item and each user once."""
     rng = np.random.default_rng(0)
     bought = [np.concatenate([[0], rng.choice(np.arange(1, 400), 5, replace=False)]) for _ in range(300)]
     pairs = np.stack([np.repeat(np.arange(300), 6), np.concatenate(bought)], 1)
@@ -125,7 +125,7 @@ def test_users_that_bought_one_item_give_pairs_of_their_other_items() -> None:
 
 
 def test_a_side_of_equal_rows_with_several_positives_a_query_is_examined() -> None:
-    """One of each of the copies leaves a single item, of which no recall can be had: the cure is not tried."""
+    """One of each copy leaves a single item, which has no recall: the doctor does not try the cure."""
     rng = np.random.default_rng(0)
     pairs = np.stack([np.repeat(np.arange(200), 3), np.arange(600) % 150], 1)
     alarms, said = findings(unit(rng.normal(size=(200, 32))), unit(np.ones((150, 32))), positives=pairs)

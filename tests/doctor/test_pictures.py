@@ -1,4 +1,4 @@
-"""The picture beside a finding is of what proves it."""
+"""Does the picture beside a finding show its proof?"""
 
 from __future__ import annotations
 

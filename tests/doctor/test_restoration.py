@@ -1,4 +1,4 @@
-"""Which order restores misaligned pairs, where some rows are left out?"""
+"""Which order restores misaligned pairs when some rows are left out?"""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _best(path: str) -> Order:
 
 
 def _damaged(path: str, damage: str, folder: Path) -> str:
-    """Write a dump of which one row is left out; return its path."""
+    """Write a dump with a row left out; return its path."""
     arrays = dict(np.load(path))
     if damage == "an image without caption":
         arrays["caption_image"] = arrays["caption_image"].copy()
@@ -66,7 +66,7 @@ def test_orders_by_id_are_tried_of_more_rows_than_a_sample_has(tmp_path: Path) -
 @pytest.mark.parametrize("n", [600, *thorough(20_000)])
 @pytest.mark.parametrize("side", ["images", "captions"])
 def test_a_row_with_nan_hides_no_shuffled_pairs(side: str, n: int, tmp_path: Path) -> None:
-    """Without an order that restores them, structure between the sides proves it."""
+    """Without an order that restores the pairs, structure between the sides proves the shuffle."""
     path = _damaged(_path(shuffled, Size(n, 64), tmp_path), side, tmp_path)
     (found,) = examine(path, cache=False).examinations[0].findings
     assert found.id == "non-finite" and "misaligned-pairs" in found.explains
@@ -74,7 +74,7 @@ def test_a_row_with_nan_hides_no_shuffled_pairs(side: str, n: int, tmp_path: Pat
 
 @pytest.mark.parametrize("size", [SIZES[0], *thorough(*SIZES[1:4])], ids=lambda size: f"n{size.n}d{size.d}")
 def test_shifted_pairs_are_found_where_neighbours_are_alike(size: Size, tmp_path: Path) -> None:
-    """Passages of one document follow each other, so that a shifted pair is better than guessing."""
+    """Passages of one document follow each other, so that a shifted pair beats guessing."""
     first, second = aligned(size, noise=0.5)
     document = np.arange(size.n) // 4
     shared = 0.8 * aligned(Size(size.n, size.d, seed=9))[0][document]

@@ -1,4 +1,4 @@
-"""Does a model with a data file get the checks of its rows, as they are in the file, beside those of the model?"""
+"""Does a model with a data file get checks of the file's rows as they are, beside the model's checks?"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS = (
 
 
 def rows_file(folder: Path, share: float, name: str = "train.jsonl", words: str = "answer") -> str:
-    """Write rows of which a share has its positive among its negatives."""
+    """Write rows; a share of them has the positive among its negatives."""
     path, lines = folder / name, []
     for n in range(60):
         text = f"the {words} of a number that is {n}"
@@ -42,7 +42,7 @@ def rows_file(folder: Path, share: float, name: str = "train.jsonl", words: str 
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """A folder of a text encoder with random weights."""
+    """Return a folder of a text encoder with random weights."""
     pytest.importorskip("transformers")
     folder = text_encoder(tmp_path)
     assert TextEncoderFolder.accepts(folder)
@@ -55,11 +55,11 @@ def examine(*sources: Any, **options: Any) -> Examination:
 
 
 def finding(found: Examination, id: str) -> Finding | None:
-    return next((one for one in (*found.findings, *found.folded) if one.id == id), None)
+    return next((finding for finding in (*found.findings, *found.folded) if finding.id == id), None)
 
 
 def test_the_rows_are_those_of_the_file_and_not_of_its_reader(model: Path, tmp_path: Path) -> None:
-    """A reader leaves positives out of the negatives; the doctor said "4 as it has no rows of text"."""
+    """A reader drops positives from the negatives; the doctor said "4 as it has no rows of text"."""
     file = rows_file(tmp_path, 0.25)
     beside = finding(examine(model, data=f"texts:file={file}"), "positive-as-negative")
     alone = finding(examine(file), "positive-as-negative")
@@ -70,7 +70,7 @@ def test_the_rows_are_those_of_the_file_and_not_of_its_reader(model: Path, tmp_p
 
 def test_sound_rows_are_looked_at_and_have_no_finding(model: Path, tmp_path: Path) -> None:
     found = examine(model, data=f"texts:file={rows_file(tmp_path, 0)}")
-    assert {*ROWS} <= {*found.checked} and not {*ROWS} & {one.id for one in (*found.findings, *found.folded)}
+    assert {*ROWS} <= {*found.checked} and not {*ROWS} & {finding.id for finding in (*found.findings, *found.folded)}
 
 
 def test_rows_of_files_for_each_split_are_those_of_the_split(model: Path, tmp_path: Path) -> None:
@@ -133,5 +133,5 @@ def test_rows_that_were_not_compared_are_a_notice(tmp_path: Path) -> None:
     rows = [{"query": f"q{n}", "positive": f"In {n} words: {n} said that {text}"} for n in range(40)]
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)) + "\n")
-    (notice,) = [one for one in examine(str(file)).notices if "near-duplicates" in one]
+    (notice,) = [notice for notice in examine(str(file)).notices if "near-duplicates" in notice]
     assert notice.startswith("near-duplicates: 40 positives share")

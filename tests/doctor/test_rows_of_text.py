@@ -1,4 +1,4 @@
-"""The doctor opens a file of rows of any format, and its error says what is wrong in that file."""
+"""Does the doctor open rows of any format, and does its error name the fault in the file?"""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.each import each
 def test_a_damaged_file_of_any_format_is_refused_as_the_file_of_rows_that_it_is(
     suffix: str, packed: str, tmp_path: Path
 ) -> None:
-    """An array in a .json file was called no dump and no checkpoint; `data lint` said what was wrong with it."""
+    """An array in a .json file was called no dump and no checkpoint; `data lint` named the fault."""
     file = tmp_path / f"rows{suffix}{packed}"
     file.write_bytes(b'[{"query": "a", "positive": "b"}')
     with pytest.raises(InputError) as of_lint:

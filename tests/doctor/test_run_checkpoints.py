@@ -1,4 +1,4 @@
-"""Which checkpoints of a run are the first, the earlier and the last one, and which of its data was it trained on?"""
+"""Which checkpoints of a run are first, earlier and last, and on which of its data did it train?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.planted.base import SIZES, curve, log, unit
 
 @pytest.fixture
 def long_run(tiny_run: Path, tmp_path: Path) -> Callable[[int], Path]:
-    """Make a run whose last checkpoint is that of an epoch."""
+    """Make a run; its last checkpoint is that of an epoch."""
 
     def make(last: int) -> Path:
         copied = Path(shutil.copytree(tiny_run, tmp_path / "run"))
@@ -47,17 +47,17 @@ def test_the_last_checkpoint_is_that_of_the_last_epoch(long_run: Callable[[int],
 
 def test_scales_of_a_run_are_in_the_order_of_epochs_each_once(tiny_run: Path, tmp_path: Path) -> None:
     run = Run(Path(shutil.copytree(tiny_run, tmp_path / "run")))
-    one = Checkpoint.load(run.epoch(1))
+    checkpoint = Checkpoint.load(run.epoch(1))
     epochs = (1, 2, 99, 100, 101)
     for epoch in epochs:
-        training = {**one.training, "objective": "siglip:scale=0.5"}
-        replace(one, epoch=epoch, objective=f"siglip:scale={epoch}", training=training).save(run.epoch(epoch))
+        training = {**checkpoint.training, "objective": "siglip:scale=0.5"}
+        replace(checkpoint, epoch=epoch, objective=f"siglip:scale={epoch}", training=training).save(run.epoch(epoch))
     scales = open_patient(run.path, Options.of(cache=False)).part(LearntScale).scale
     np.testing.assert_allclose(scales, [0.5, *epochs])
 
 
 def test_held_out_data_are_not_taken_for_the_training_data(tiny_run: Path) -> None:
-    """Neither is recall on them that on what was trained, nor may they not share items with other held-out data."""
+    """Their recall is not the recall of training data, and they may share items with other held-out data."""
     for split in ("train", "val", "test"):
         patient = open_patient(tiny_run, Options.of(cache=False, split=split))
         assert patient.is_held_out == (split != "train")
@@ -66,7 +66,7 @@ def test_held_out_data_are_not_taken_for_the_training_data(tiny_run: Path) -> No
 
 
 def _reason(patient: Patient, kind: type[Any]) -> str:
-    """Why a part is missing; nothing where it is there."""
+    """Return why a part is missing; empty where it is present."""
     try:
         patient.part(kind)
     except Missing as missing:

@@ -1,4 +1,4 @@
-"""Are two encodings of the same items compared, rounding let pass, and sources that are no such pair refused?"""
+"""Does the doctor compare two encodings of the same items, ignore rounding, and refuse unrelated sources?"""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_recall_of_both_encodings_is_said(tmp_path: Path) -> None:
     case = batch_dependent.padding(SIZE, tmp_path)
     (first, second) = lossscope.doctor(*case.sources, cache=False, **case.options).examinations
     finding = first.findings[0]
-    numbers = {one.statistic: one.value for one in finding.evidence}
+    numbers = {entry.statistic: entry.value for entry in finding.evidence}
     alone, batches = (f"in {source}" for source in case.sources)
     assert numbers[f"recall@1 {alone}"] > numbers[f"recall@1 {batches}"] and len(finding.examples) == 5
     assert second.reasons["batch-dependent"].startswith(f"it is compared with {case.sources[0]}")
@@ -56,7 +56,7 @@ def test_recall_of_both_encodings_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scale", [0.0, 0.2, 0.05])
 def test_a_narrow_cone_hides_nothing_and_makes_nothing_up(scale: float) -> None:
-    """Cosines of different items of an anisotropic model are near 1, and so are those of an item with itself."""
+    """Different items of an anisotropic model have cosines near 1, and so has an item with itself."""
     centre = unit(SIZE.rng.normal(size=(1, SIZE.d)))
     first, second = (unit(centre + (scale or 1.0) * x) for x in aligned(SIZE))
     shaken = unit(first + 0.3 * (scale or 1.0) / np.sqrt(SIZE.d) * SIZE.rng.normal(size=first.shape))
@@ -132,7 +132,7 @@ def test_a_run_is_encoded_alone_and_in_a_batch(tiny_run: Path) -> None:
 
 
 def test_padding_that_a_model_counts_is_found(tmp_path: Path) -> None:
-    """The mean over all places of a batch, of texts of several lengths."""
+    """The mean over all positions of a batch, of texts of several lengths."""
     pytest.importorskip("transformers")
     split = load(text_encoder(tmp_path), split="train", data=DATA, cache=False, raw=True)
     assert split.encode_rows is not None and split.read_texts is not None
@@ -144,21 +144,22 @@ def test_padding_that_a_model_counts_is_found(tmp_path: Path) -> None:
     def padded(side: int, batches: Sequence[Rows]) -> Tensor:
         parts = []
         for rows in batches:
-            own = torch.tensor([lengths[side][row] for row in rows])
+            row_lengths = torch.tensor([lengths[side][row] for row in rows])
+            scale = row_lengths / row_lengths.max()
             vectors = encode.i2t([rows]) if side == 0 else encode.t2i([rows])
-            parts.append(vectors * (own / own.max())[:, None] + (1 - own / own.max())[:, None] / vectors.shape[1])
+            parts.append(vectors * scale[:, None] + (1 - scale)[:, None] / vectors.shape[1])
         return torch.cat(parts)
 
     sick = Pair(lambda batches: padded(0, batches), lambda batches: padded(1, batches))
     examined = run_checks(of_split(replace(split, encode_rows=sick), Options()), [BatchDependent()])
-    assert [one.id for one in examined.findings] == ["batch-dependent"]
+    assert [finding.id for finding in examined.findings] == ["batch-dependent"]
     assert examined.patient is not None
     assert examined.patient.part(Encodings).names.i2t == "alone"
 
 
 @pytest.mark.parametrize(("same", "severity"), [(True, "note"), (False, "error")])
 def test_views_of_equal_texts_are_a_note(same: bool, severity: str, tmp_path: Path) -> None:
-    """Pairs of a text with itself are data for views by dropout, and equal outside of training."""
+    """Pairs of a text with itself serve dropout views, and are equal outside of training."""
     first, _ = aligned(SIZE)
     split = load(pairs(tmp_path, first, first), raw=True)
     texts = {id: f"text {id}" for id in split.image_ids}

@@ -1,4 +1,4 @@
-"""Is the bias that is judged the one at which training began?"""
+"""Does the doctor judge the bias with which training began?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAR = "siglip:bias=-10"
 
 
 def test_the_bias_of_a_typed_objective_is_not_taken_for_the_initial_one(tmp_path: Path) -> None:
-    """It is that of the model that is examined, as far as the user says."""
+    """It is the bias of the examined model, as far as the user says."""
     arrays = aligned(SIZES[0])
     losses = log(tmp_path, loss=curve(SIZES[0], 3.0, 0.5))
     for sources, options in (((pairs(tmp_path, *arrays),), {}), ((arrays,), {}), ((), {"log": losses})):
@@ -53,7 +53,7 @@ def test_a_log_that_begins_later_does_not_say_where_the_bias_began(
 
 @pytest.mark.parametrize("size", [None, 1])
 def test_without_a_batch_size_no_prior_is_made_up(size: int | None) -> None:
-    """A batch of one pair has no negatives, and no prior either."""
+    """A batch of one pair has no negatives, and therefore no prior."""
     patient = Patient("ckpt.pt", recipe={"objective": FAR}, objective_spec=FAR, stated_batch_size=size)
     with pytest.raises(Missing, match="its batch size is unknown; set it with --batch-size"):
         SiglipStart().examine(patient)

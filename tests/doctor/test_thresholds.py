@@ -1,4 +1,4 @@
-"""Is the threshold that a finding shows the one that made it a finding?"""
+"""Does a finding show the threshold that made it a finding?"""
 
 from __future__ import annotations
 
@@ -35,8 +35,13 @@ RESULTS = Path(__file__).parents[2] / "studies" / "doctor" / "results"
 @pytest.mark.parametrize("n", [32, 100, 600])
 def test_the_auc_of_guessing_depends_on_the_number_of_pairs(plant: Plant, n: int, tmp_path: Path) -> None:
     case = plant(replace(SIZES[0], n=n), tmp_path)
-    (one,) = lossscope.doctor(*case.sources, cache=False, **case.options).examinations
-    shown = [each for finding in (*one.findings, *one.folded) for each in finding.evidence if "AUC" in each.statistic]
+    (examination,) = lossscope.doctor(*case.sources, cache=False, **case.options).examinations
+    shown = [
+        each
+        for finding in (*examination.findings, *examination.folded)
+        for each in finding.evidence
+        if "AUC" in each.statistic
+    ]
     assert shown and all(each.threshold == pytest.approx(0.5 + max(0.05, 3 / np.sqrt(12 * n))) for each in shown)
 
 
@@ -75,11 +80,11 @@ def test_few_dimensions_are_shown_with_the_rule_that_they_meet(
     share: float, used: float, thresholds: tuple[float, float | None] | None
 ) -> None:
     evidence = _collapse(share, used)
-    assert tuple(one.threshold for one in evidence[:2]) == (thresholds or ())
+    assert tuple(entry.threshold for entry in evidence[:2]) == (thresholds or ())
 
 
 def _hubs(tmp_path: Path, share: float, direction: int) -> tuple[Hubness, Patient]:
-    """A patient whose queries of one direction have one candidate as their nearest, a share of them."""
+    """Return a patient: a share of the queries of one direction has the same nearest candidate."""
     n = 400
     S = torch.from_numpy(np.random.default_rng(0).normal(size=(n, n)).astype(np.float32)) / 10 + 0.5 * torch.eye(n)
     S[: int(share * n), 7] = 0.9
@@ -100,7 +105,7 @@ def test_hubs_of_either_direction_are_found_and_their_signal_is_above_the_thresh
     check, patient = _hubs(tmp_path, 0.4, direction)
     found = check.examine(patient)
     assert found is not None and f"In {('i2t', 't2i')[direction]}" in found.why
-    assert patient.signals["hubness"] >= min(one.threshold or 1 for one in found.evidence[:2])
+    assert patient.signals["hubness"] >= min(entry.threshold or 1 for entry in found.evidence[:2])
 
 
 def test_the_share_of_hubs_has_a_threshold_of_its_own(tmp_path: Path) -> None:
@@ -118,7 +123,7 @@ def test_hubs_of_a_model_in_its_first_plateau_have_a_signal(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("length", [2.0, 5.0])
 def test_long_rows_of_a_dot_product_tower_are_a_temperature_of_their_own(length: float, tmp_path: Path) -> None:
-    """recommenders issue 231, mended: the loss takes products at tau = 1, and lengths make up for it."""
+    """recommenders issue 231, mended: the loss takes products at tau = 1, and lengths compensate."""
     first, second = aligned(SIZES[0])
     options = {"objective": "ntxent:tau=1", "batch_size": 256, "cache": False}
     assert "temperature-too-high" in lossscope.doctor(pairs(tmp_path, first, second), **options).ids
@@ -139,4 +144,4 @@ def test_hard_negatives_of_a_weak_model_are_none_that_are_distributed_as_positiv
     np.fill_diagonal(S, -1)
     arrays |= {"documents": captions, "negatives": S.argsort(1)[:, -30:-29]}
     mined = lossscope.doctor(arrays, cache=False, **others.options)
-    assert not [one.id for one in mined.findings if one.is_alarm]
+    assert not [finding.id for finding in mined.findings if finding.is_alarm]

@@ -1,4 +1,4 @@
-"""Does every answer begin with what is, and is a clean bill given only where recall allows it?"""
+"""Does each answer begin with the facts, and give a clean bill only where recall allows it?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def examine(*sources: Any, **options: Any) -> dict[str, Any]:
 
 
 def coarse(size: Size, known: int) -> tuple[Any, Any]:
-    """Return sides that know the group of a pair, and of the pair itself next to nothing."""
+    """Return sides that know the group of a pair, and next to nothing of the pair."""
     rng = size.rng
     groups = rng.normal(size=(known, size.d))[rng.integers(0, known, size.n)]
     return unit(groups + 0.4 * rng.normal(size=groups.shape)), unit(groups + 0.4 * rng.normal(size=groups.shape))
@@ -73,7 +73,7 @@ def test_ten_pairs_are_too_little_to_judge(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_never_moved_is_no_clean_bill(tmp_path: Path) -> None:
-    """Of an unknown objective at an unknown batch size: no loss of guessing is known."""
+    """With an unknown objective and batch size, the doctor knows no loss of guessing."""
     document = examine(log=log(tmp_path, loss=37.0 * (1 + 0.002 * SIZES[0].rng.normal(size=300))))
     assert document["verdict"] == "cannot explain" and "has not moved" in document["unexplained"][0]["text"]
 
@@ -126,7 +126,7 @@ def test_rows_of_text_say_that_no_recall_is_known(tmp_path: Path) -> None:
 
 
 def test_recall_below_the_model_before_training_is_no_clean_bill(tmp_path: Path) -> None:
-    """The training undid what the model knew; its vectors alone look like those of a weak model."""
+    """The training destroyed knowledge of the model; its vectors alone look like a weak model's."""
     (tmp_path / "before").mkdir()
     before = pairs(tmp_path / "before", *aligned(SIZES[0], noise=0.5))
     after = pairs(tmp_path, *aligned(SIZES[0], noise=1.6))
@@ -150,11 +150,11 @@ def test_a_dump_of_other_items_is_no_start(tmp_path: Path) -> None:
 def test_a_cone_as_of_a_collapse_is_no_clean_bill(
     size: Size, noise: float, length: float, verdict: str, tmp_path: Path
 ) -> None:
-    """More than half of the pairs are missed, and all items share a direction of that length."""
+    """The model misses more than half of the pairs, and all items share a direction of that length."""
     shared = unit(np.random.default_rng(0).normal(size=(1, size.d)))
     sides = [unit(side + length * shared) for side in aligned(size, noise)]
     document = examine(pairs(tmp_path, *sides))
-    alarms = [one for one in document["findings"] if one["severity"] != "note"]
+    alarms = [finding for finding in document["findings"] if finding["severity"] != "note"]
     assert not alarms and document["verdict"] == verdict, document
-    cone = next(one for one in document["findings"] if one["id"] == "cone")
+    cone = next(finding for finding in document["findings"] if finding["id"] == "cone")
     assert ("collapses" in cone["advice"][0]["text"]) == (length > 5)

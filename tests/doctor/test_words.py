@@ -1,4 +1,4 @@
-"""Do titles and evidence say what was measured?"""
+"""Do titles and evidence state the measurement?"""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_log_is_examined_though_the_model_is_that_before_training(tmp_path: Pa
     ],
 )
 def test_other_captions_of_an_image_are_counted_for_a_query(batch_size: int, title: str) -> None:
-    """It said "a batch has 0.12 captions of the query's own image as negatives", which is a number of a query."""
+    """It said "a batch has 0.12 captions of the query's own image as negatives", but the number belongs to a query."""
     images, captions = (unit(SIZES[0].rng.normal(size=(n, 16))) for n in (100, 500))
     arrays = {"images": images, "captions": captions, "caption_image": np.repeat(np.arange(100), 5)}
     patient = open_patient(arrays, Options.of(batch_size=batch_size, cache=False))

@@ -1,4 +1,4 @@
-"""Scenarios, the paths from a source to its numbers, and the whole matrix in float64 that all paths must agree with."""
+"""Scenarios, the paths from a source to its numbers, and the whole matrix in float64 that each path must match."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ WARM = {"smoothap": "smoothap:tau=0.1"}
 VANISHING = frozenset({"radial", "tangent", "bound_17"})
 """Shares of gradients that nearly vanish."""
 
-# what cuts S into pieces, and where: the only names of the engine's insides that this module knows
+# the cuts of S into pieces: the only names of the engine's internals that this module knows
 PIECES = {
     "tile rows": ("lossscope.engine.blocks.matrix.ROWS", "lossscope.engine.ring_rows.ROWS"),
     "tile columns": ("lossscope.engine.blocks.matrix.COLUMNS", "lossscope.engine.ring_rows.COLUMNS"),
@@ -64,13 +64,13 @@ def pieces(sizes: Mapping[str, int]) -> Iterator[None]:
     """Cut S into pieces of other sizes; names are those of PIECES."""
     with pytest.MonkeyPatch.context() as patch:
         for name, size in sizes.items():
-            for place in PIECES[name]:
-                patch.setattr(place, size)
+            for target in PIECES[name]:
+                patch.setattr(target, size)
         yield
 
 
 def captions(kind: Kind, images: int, per_image: int, seed: int = 0, d: int = 16, grid: bool = True) -> SplitEmbeddings:
-    """Images with their captions; on a grid numbers are multiples of 1/32, so that products are exact in any order."""
+    """Return images and captions; on a grid, numbers are multiples of 1/32 and their products exact in any order."""
     generator = torch.Generator().manual_seed(seed)
     owner = np.repeat(np.arange(images), per_image)
     v = torch.randn(images, d, generator=generator) / d**0.5
@@ -81,7 +81,7 @@ def captions(kind: Kind, images: int, per_image: int, seed: int = 0, d: int = 16
         v, t = torch.full_like(v, 1.0), torch.full_like(t, 0.25)
     if kind == "clusters":
         v, t = (x[torch.randint(min(3, len(x)), (len(x),), generator=generator)] for x in (v, t))
-    if kind == "sorted":  # sums grow to the end, so that whatever is kept early is too much
+    if kind == "sorted":  # sums grow to the end: an early cut keeps too much
         t = t * torch.linspace(0.1, 1, len(t))[:, None]
     v = v / 4
     if grid:
@@ -91,7 +91,7 @@ def captions(kind: Kind, images: int, per_image: int, seed: int = 0, d: int = 16
 
 
 def documents(kind: Kind, n: int, _: int, seed: int = 0) -> SplitEmbeddings:
-    """Queries and documents, some shared, some without a positive, with mined negatives."""
+    """Return queries and documents: some shared, some queries without a positive, with mined negatives."""
     random, m = np.random.default_rng(seed), n + n // 2
     pairs = np.unique(np.stack([random.integers(0, n, 2 * n), random.integers(0, m, 2 * n)], 1), axis=0)
     relations = Relations(n, m, pairs, QUERY_DOCUMENT, negatives=random.integers(-1, m, (n, 2)))
@@ -102,7 +102,7 @@ def documents(kind: Kind, n: int, _: int, seed: int = 0) -> SplitEmbeddings:
 
 
 def classes(kind: Kind, n: int, per_class: int, seed: int = 0) -> SplitEmbeddings:
-    """One labelled set."""
+    """Return one labelled set."""
     vectors = captions(kind, n * per_class, 1, seed).images
     ids = [str(i) for i in range(n * per_class)]
     relations = Relations.of_labels(np.arange(n * per_class) % n)
@@ -110,10 +110,12 @@ def classes(kind: Kind, n: int, per_class: int, seed: int = 0) -> SplitEmbedding
 
 
 def objectives(positives: str, by_sums: bool) -> tuple[str, ...]:
-    """Return the objectives of the registry whose rows are independent and that need nothing but S."""
+    """Return the registry's objectives with independent rows that need nothing but S."""
     built = [(name, build("objectives", name)) for name in names("objectives")]
-    plain = [(name, one) for name, one in built if _is_plain(one)]
-    chosen = [name for name, one in plain if (one.traits.positives, _has_sums(one)) == (positives, by_sums)]
+    plain = [(name, objective) for name, objective in built if _is_plain(objective)]
+    chosen = [
+        name for name, objective in plain if (objective.traits.positives, _has_sums(objective)) == (positives, by_sums)
+    ]
     return tuple(WARM.get(name, name) for name in chosen)
 
 
@@ -137,15 +139,15 @@ ROWS = ("cocos:unit=paper", "contributors", "tangent", "influence")
 
 @dataclass(frozen=True)
 class Scenario:
-    """What is asked of which kind of source."""
+    """A sweep over a kind of source."""
 
     make: Callable[..., SplitEmbeddings]
     objectives: tuple[str, ...]
     probes: tuple[str, ...] = TILES
     options: Mapping[str, Any] = field(default_factory=dict)  # of a sweep
-    in_pieces: bool = True  # whether S may be cut into pieces at all
-    sampled: bool = True  # whether each number is of a query
-    per_query: bool = True  # whether those of queries are compared too; shares of gradients near 0 differ by any factor
+    in_pieces: bool = True  # whether the engine may cut S
+    sampled: bool = True  # whether each number belongs to a query
+    per_query: bool = True  # whether to compare numbers of queries too; shares of gradients near 0 differ by any factor
 
     def sweep(self, **options: Any) -> Sweep:
         """Return the sweep over one batch of everything, unless options say otherwise."""
@@ -177,24 +179,24 @@ def whole_matrix(scenario: Scenario, source: SplitEmbeddings, sweep: Sweep) -> N
         probes = ProbePlan.of(batching.objectives, plan.probes)
         for number, batch in enumerate(batching.sampling.batches(source.relations)):
             for rows in dense_rows(source, batch, sweep.same_image):
-                for one in probes.of_direction(rows.shape.direction).run(rows):
-                    label = ONE_SET if batch.mode == "views" and one.direction != "both" else None
-                    direction = label or source.sides.label(one.direction)
-                    spec = None if one.objective is None else spec_of(one.objective)
-                    probe = spec_of(one.probe).partition(":")[0]
-                    key = number, spec, direction, probe, getattr(one.probe, "eps", None)
-                    columns = one.columns
-                    for statistic in one.statistics():
+                for result in probes.of_direction(rows.shape.direction).run(rows):
+                    label = ONE_SET if batch.mode == "views" and result.direction != "both" else None
+                    direction = label or source.sides.label(result.direction)
+                    spec = None if result.objective is None else spec_of(result.objective)
+                    probe = spec_of(result.probe).partition(":")[0]
+                    key = number, spec, direction, probe, getattr(result.probe, "eps", None)
+                    columns = result.columns
+                    for statistic in result.statistics():
                         numbers[*key, plan.name_of(statistic.name)] = float(reduce_column(statistic, columns, 1)[0])
-                    if sweep.per_query and one.probe.axis == "query":
+                    if sweep.per_query and result.probe.axis == "query":
                         columns = {name: column for name, column in columns.items() if column.ndim == 1}
-                        columns |= {"query": one.shape.query_ids}
+                        columns |= {"query": result.shape.query_ids}
                         numbers |= _of_queries(key, {name: column.numpy() for name, column in columns.items()})
     return numbers
 
 
 def dense_rows(source: SplitEmbeddings, batch: Batch, same_image: Any = "keep") -> list[DenseRows]:
-    """Return S of a batch in float64, whole, with its mask, of each direction that the batch has."""
+    """Return the whole S of a batch in float64, with its mask, for each of its directions."""
     split = source.joined if batch.mode == "views" else source
     assert split.images is not None and split.captions is not None
     first, second = torch.from_numpy(batch.images), torch.from_numpy(batch.captions)
@@ -211,7 +213,7 @@ def dense_rows(source: SplitEmbeddings, batch: Batch, same_image: Any = "keep") 
 
 
 def numbers_of_batches(result: SweepResult) -> Numbers:
-    """Return the numbers of each batch and of each query that a sweep gives."""
+    """Return the numbers of each batch and of each query of a sweep."""
     numbers: Numbers = {
         (row["batch"], *_key_of(row), name): row[name]
         for row in result.batches.to_dict("records")
@@ -226,7 +228,7 @@ def numbers_of_batches(result: SweepResult) -> Numbers:
 
 
 def _of_queries(key: Key, columns: Mapping[str, Any]) -> Numbers:
-    """Return the columns of queries that have numbers; a query that is skipped has none."""
+    """Return the columns of queries that have numbers; a skipped query has none."""
     skipped, of_all = np.asarray(columns["skipped"], bool), ("query", "skipped")
     masked = {
         (*key, "queries", name): np.asarray(column, float) if name in of_all else np.where(skipped, np.nan, column)
@@ -236,7 +238,7 @@ def _of_queries(key: Key, columns: Mapping[str, Any]) -> Numbers:
 
 
 def numbers_of_summary(rows: pd.DataFrame, column: str = "mean") -> Numbers:
-    """Return the numbers of the summary of a sweep that has one batch, number 0."""
+    """Return the summary's numbers of a sweep with one batch, number 0."""
     return {(0, *_key_of(row), row["statistic"]): row[column] for row in rows.to_dict("records")}
 
 
@@ -259,7 +261,7 @@ def assert_same(actual: Numbers, expected: Numbers, exact: bool = True, close: f
     Args:
         actual: of the path.
         expected: of the whole matrix.
-        exact: counts, ranks and similarities must have the same bits; else they are compared as the others are.
+        exact: counts, ranks and similarities must have the same bits; otherwise `close` applies to them too.
         close: relative and absolute difference that other numbers may have.
     """
     assert expected and not actual.keys() ^ expected.keys()
@@ -277,9 +279,9 @@ def row_of_matrix(scope: LossScope, S: Tensor, S_second: Tensor | None, mask: Ma
     """Return the numbers that a loop's row must have, from whole rows of S in float64.
 
     Args:
-        scope: whose objective and probes are asked.
+        scope: supplies the objective and the probes.
         S: (b, B) of the first direction.
-        S_second: (b, B) of the second; None: there is one direction.
+        S_second: (b, B) of the second; None without a second direction.
         mask: of both.
     """
     objective = build("objectives", scope.objective) if isinstance(scope.objective, str) else scope.objective
@@ -288,29 +290,29 @@ def row_of_matrix(scope: LossScope, S: Tensor, S_second: Tensor | None, mask: Ma
     sides = [S] if S_second is None else [S, S_second]
     results = []
     for direction, rows in zip(("i2t", "t2i"), sides, strict=False):
-        own = mask if direction == "i2t" else Mask(mask.match, mask.valid, direction="t2i")
+        directed = mask if direction == "i2t" else Mask(mask.match, mask.valid, direction="t2i")
         queries, candidates = (torch.arange(n) for n in rows.shape)
         shape = BatchShape(1, direction, queries, candidates[None], len(queries) == len(candidates))  # type: ignore[arg-type]
         plan = ProbePlan.of([objective], probes).of_direction(direction)  # type: ignore[arg-type, list-item]
-        results += [(direction, one) for one in plan.run(DenseRows(shape, rows.double(), own))]
-    columns = [(d, one, statistic) for d, one in results for statistic in one.statistics()]
-    plain = [f"{one.direction}/{statistic.name}" for _, one, statistic in columns]
-    for (_, one, statistic), name in zip(columns, plain, strict=True):
-        value = float(reduce_column(statistic, one.columns, 1)[0])
-        spec = scope.probes[probes.index(one.probe)]
-        numbers[(name if plain.count(name) == 1 else f"{one.direction}/{spec}/{statistic.name}",)] = value
+        results += [(direction, result) for result in plan.run(DenseRows(shape, rows.double(), directed))]
+    columns = [(d, result, statistic) for d, result in results for statistic in result.statistics()]
+    plain = [f"{result.direction}/{statistic.name}" for _, result, statistic in columns]
+    for (_, result, statistic), name in zip(columns, plain, strict=True):
+        value = float(reduce_column(statistic, result.columns, 1)[0])
+        spec = scope.probes[probes.index(result.probe)]
+        numbers[(name if plain.count(name) == 1 else f"{result.direction}/{spec}/{statistic.name}",)] = value
     return numbers
 
 
 def similarities(kind: Kind, n: int, seed: int = 0) -> Tensor:
-    """(n, n) similarities of pairs, exact in float32."""
+    """Return (n, n) similarities of pairs, exact in float32."""
     made = captions(kind, n, 1, seed)
     assert made.images is not None and made.captions is not None
     return made.images @ made.captions.T
 
 
 def shares(edges: list[int], n: int) -> list[slice]:
-    """Cut 0..n-1 at some places; a share may be empty."""
+    """Cut 0..n-1 at the given edges; a share may be empty."""
     return [slice(a, b) for a, b in pairwise([0, *sorted(edges), n])]
 
 
@@ -319,7 +321,7 @@ def write_shards(folder: Path, source: SplitEmbeddings, number: int) -> Path:
     folder.mkdir(parents=True)
     for name, rows in (("images", source.images), ("captions", source.captions)):
         assert rows is not None
-        for place, part in enumerate(np.array_split(normalise(rows).numpy(), number)):
-            np.save(folder / f"{name}-{place}.npy", part)
+        for index, part in enumerate(np.array_split(normalise(rows).numpy(), number)):
+            np.save(folder / f"{name}-{index}.npy", part)
     np.save(folder / "caption_image.npy", source.caption_image)
     return folder

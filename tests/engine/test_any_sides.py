@@ -1,4 +1,4 @@
-"""Sweeps of any two sides and of one set: the same mathematics as of images and captions, and as others compute it."""
+"""Do sweeps of two sides or of one set share the mathematics of images and captions, and match other libraries?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def embedded_of(first: Tensor, second: Tensor, relations: Relations) -> SplitEmb
 
 
 def queries_and_documents(q: int = 40, m: int = 70, k: int = 3, d: int = 8) -> SplitEmbeddings:
-    """Queries that share some of their positives, and mined negatives, some of which are positives."""
+    """Return queries that share some of their positives, and mined negatives; some of these are positives."""
     random = np.random.default_rng(0)
     pairs = np.unique(np.stack([random.integers(0, q, 90), random.integers(0, m, 90)], 1), axis=0)
     negatives = random.integers(-1, m, (q, k))
@@ -49,7 +49,7 @@ def queries_and_documents(q: int = 40, m: int = 70, k: int = 3, d: int = 8) -> S
 
 
 def statistics(rows: pd.DataFrame, **wanted: str) -> pd.DataFrame:
-    """The numbers of summary rows, without the columns that name the source's sides."""
+    """Return the numbers of summary rows, without the columns that name the source's sides."""
     for column, value in wanted.items():
         rows = rows[rows[column] == value]
     columns = ["objective", "probe", "statistic", "mean", "std", "n"]
@@ -73,7 +73,7 @@ def test_images_queries_and_other_sides_give_the_same_numbers() -> None:
 
 
 def test_a_labelled_set_gives_the_numbers_of_its_matrix_as_queries_and_documents(tmp_path: Path) -> None:
-    """Item and partner, in one batch. As documents a query meets itself too: at −1 it weighs less than a rounding."""
+    """Item and partner in one batch. As documents, a query meets itself too: at −1 that weighs less than a rounding."""
     X = unit(24, 6, 3)
     labels = np.repeat(np.arange(12), 2)
     np.savez(tmp_path / "set.npz", embeddings=X.numpy(), labels=labels)
@@ -94,18 +94,18 @@ def test_a_labelled_set_gives_the_numbers_of_its_matrix_as_queries_and_documents
 
 @pytest.mark.parametrize("spec", SPECS)
 def test_w_depends_on_s_and_the_mask_alone(spec: str) -> None:
-    """One matrix as image-text, as query-document and as labelled set: the same bits of W."""
+    """One matrix as image-text, as query-document and as a labelled set has the same bits of W."""
     V, T = unit(12, 5, 4).float(), unit(12, 5, 5).float()
     pairs = np.stack([np.arange(12)] * 2, 1)
     batch = Batch(np.arange(12), np.arange(12), "pairs")
-    own = rows_of_stack(embedded_of(V, T, Relations(12, 12, pairs)), [batch], "keep")
+    directions = rows_of_stack(embedded_of(V, T, Relations(12, 12, pairs)), [batch], "keep")
     other = rows_of_stack(embedded_of(V, T, Relations(12, 12, pairs, QUERY_DOCUMENT)), [batch], "keep")
     labelled = Relations.of_labels(np.arange(24) % 12)
     joined = torch.cat([V, T])
     one_set = Batch(np.arange(24), np.arange(24), "classes")
     (rows,) = rows_of_stack(embedded_of(joined, joined, labelled), [one_set], "keep")
     objective = build("objectives", spec)
-    W = [objective(row.S, row.mask).W for row in own]
+    W = [objective(row.S, row.mask).W for row in directions]
     assert all(torch.equal(a, objective(b.S, b.mask).W) for a, b in zip(W, other, strict=True))
     both_views = Batch(np.arange(24), np.arange(24), "views")
     (views,) = rows_of_stack(embedded_of(V, T, Relations(12, 12, pairs, Sides("a", "b"))), [both_views], "keep")
@@ -163,8 +163,8 @@ def test_groups_have_all_positives_of_their_queries_and_their_mined_negatives() 
     embedded = queries_and_documents()
     relations, negatives = embedded.relations, embedded.relations.negatives
     assert negatives is not None
-    for own in (False, True):
-        for batch in Sampling("groups", 8, negatives="own" if own else "batch").batches(relations):
+    for only_own in (False, True):
+        for batch in Sampling("groups", 8, negatives="own" if only_own else "batch").batches(relations):
             positives = {d for q, d in relations.positives.tolist() if q in batch.images}
             assert sorted(batch.captions[: batch.pairs].tolist()) == sorted(positives)
             mined = [d for q in batch.images for d in negatives[q].tolist() if d >= 0]
@@ -173,7 +173,7 @@ def test_groups_have_all_positives_of_their_queries_and_their_mined_negatives() 
             assert np.array_equal(mask.match.numpy(), relations.is_positive(batch.images, batch.captions))
             for row, query in enumerate(batch.images):
                 seen = batch.captions[batch.pairs :][mask.valid[row, batch.pairs :].numpy()].tolist()
-                assert seen == ([d for d in negatives[query].tolist() if d >= 0] if own else mined)
+                assert seen == ([d for d in negatives[query].tolist() if d >= 0] if only_own else mined)
 
 
 def test_a_query_can_see_its_own_mined_negatives_alone() -> None:
@@ -200,7 +200,7 @@ def test_no_mined_negatives_are_those_of_a_source_without_any() -> None:
 
 
 def test_known_positives_can_be_left_out() -> None:
-    """A mined negative that is a positive of the query by the data's own pairs."""
+    """A mined negative can be a positive of the query by the data's own pairs."""
     embedded = queries_and_documents()
     pairs = {tuple(pair) for pair in embedded.relations.positives.tolist()}
     by_rule = Sweep(("ntxent",), ("cocos",), batch_size=16, masks=("same-item",)).run(embedded).summary
@@ -213,7 +213,7 @@ def test_known_positives_can_be_left_out() -> None:
 
 
 def mean_loss(S: Tensor, mask: Mask, spec: str) -> float:
-    """The mean loss of rows of S; its gradient goes back to what S was computed from, by way of W alone."""
+    """Return the mean loss of rows of S; its gradient flows through W alone to the inputs of S."""
     weights = build("objectives", spec)(S.detach(), mask)
     assert weights.values is not None
     n = int(weights.usable.sum())
@@ -222,7 +222,7 @@ def mean_loss(S: Tensor, mask: Mask, spec: str) -> float:
 
 
 def along_the_sphere(x: Tensor) -> Tensor:
-    """The part of the gradient on unit rows that turns them: a loss that normalises has no other."""
+    """Return the part of the gradient on unit rows that turns them: a loss that normalises has no other."""
     assert x.grad is not None
     return x.grad - (x.grad * x.detach()).sum(1, keepdim=True) * x.detach()
 
@@ -259,7 +259,7 @@ def test_labels_are_the_supervised_contrastive_loss(tau: float) -> None:
 
 
 def mined_pairs(k: int, b: int = 7, d: int = 5) -> tuple[SplitEmbeddings, Tensor, Tensor]:
-    """b pairs with k mined negatives each, of which document b + q·k + j is the j-th of query q."""
+    """Return b pairs with k mined negatives each; document b + q·k + j is the j-th of query q."""
     Q, D = unit(b, d, 9).requires_grad_(), unit(b * (1 + k), d, 10).requires_grad_()
     negatives = b + np.arange(b * k).reshape(b, k) if k else None
     relations = Relations(b, len(D), np.stack([np.arange(b)] * 2, 1), QUERY_DOCUMENT, negatives=negatives)

@@ -1,4 +1,4 @@
-"""C(eps) of batches: means over those in which a query took part, one line for each key."""
+"""Is C(eps) of batches the mean over the batches in which a query took part, one line for each key?"""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def test_a_line_for_each_objective_and_direction(rows: pd.DataFrame) -> None:
     curves = eps_curves(rows)
     assert len(curves) == 2 * 2 * len(EDGES)
     assert set(curves["n"]) == {3}
-    one = rows[(rows["objective"] == "ntxent:tau=0.1") & (rows["direction"] == "t2i") & (rows["eps"] == 0.01)]
+    chosen = rows[(rows["objective"] == "ntxent:tau=0.1") & (rows["direction"] == "t2i") & (rows["eps"] == 0.01)]
     line = curves[(curves["objective"] == "ntxent:tau=0.1") & (curves["direction"] == "t2i")]
-    stacked = np.stack([np.asarray(curve) for curve in one["curve"]])
-    assert one["queries"].tolist() == [8, 8, 4]
+    stacked = np.stack([np.asarray(curve) for curve in chosen["curve"]])
+    assert chosen["queries"].tolist() == [8, 8, 4]
     np.testing.assert_allclose(line["mean"], np.average(stacked, axis=0, weights=[8, 8, 4]))
     np.testing.assert_allclose(line["std"], stacked[:2].std(0))
     assert line["eps"].tolist() == list(EDGES)

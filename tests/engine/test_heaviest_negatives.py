@@ -1,4 +1,4 @@
-"""The queries with the most and the least gradient, against an oracle in float64 that takes one query at a time."""
+"""Are the queries with the most and the least gradient those of an oracle in float64, one query at a time?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPECS = ("ntxent:tau=0.1", "triplet:margin=0.2", "triplet-sh:margin=0.2", "smoot
 
 
 def split(seed: int = 0) -> SplitEmbeddings:
-    """Images with captions, in float64 so that no weight is decided by rounding."""
+    """Return images with captions, in float64 so that rounding decides no weight."""
     random = torch.Generator().manual_seed(seed)
     images = torch.nn.functional.normalize(torch.randn(N, 6, generator=random, dtype=torch.float64))
     owner = torch.arange(N).repeat_interleave(K)
@@ -44,7 +44,7 @@ def split(seed: int = 0) -> SplitEmbeddings:
 
 
 def passages() -> SplitEmbeddings:
-    """Queries with one document and two mined negatives each."""
+    """Return queries with one document and two mined negatives each."""
     random = torch.Generator().manual_seed(3)
     queries, documents = (torch.nn.functional.normalize(torch.randn(n, 6, generator=random)) for n in (N, 3 * N))
     pairs = np.stack([np.arange(N), np.arange(N)], 1)
@@ -58,14 +58,14 @@ def sweep(*objectives: str, **options: Any) -> Sweep:
     return Sweep(objectives, **{"probes": ("cocos:unit=cosine",), "batch_size": 5, **options})
 
 
-def brute_force(one: Sweep, embedded: SplitEmbeddings, oracle: ModuleType) -> dict[str, list[dict[str, Any]]]:
-    """Direction -> every query of every batch: its weights by dL/dS of the oracle, one query at a time."""
-    (batching,), rows = one.plan_for(embedded).batchings, {"i2t": [], "t2i": []}
+def brute_force(setup: Sweep, embedded: SplitEmbeddings, oracle: ModuleType) -> dict[str, list[dict[str, Any]]]:
+    """Return direction -> each query of each batch: its weights by dL/dS of the oracle, one query at a time."""
+    (batching,), rows = setup.plan_for(embedded).batchings, {"i2t": [], "t2i": []}
     assert embedded.images is not None
     assert embedded.captions is not None
     values = dict(vars(batching.objectives[0]))
     for number, batch in enumerate(batching.sampling.batches(embedded.relations)):
-        mask = batch.mask(embedded.relations, one.same_image)
+        mask = batch.mask(embedded.relations, setup.same_image)
         S = (embedded.images[batch.images] @ embedded.captions[batch.captions].T).numpy()
         for direction, s, of, items, others in (
             ("i2t", S, mask, batch.images, batch.captions), ("t2i", S.T, mask.t(), batch.captions, batch.images),
@@ -89,7 +89,7 @@ def brute_force(one: Sweep, embedded: SplitEmbeddings, oracle: ModuleType) -> di
 
 
 def listed(rows: list[dict[str, Any]], sign: int) -> list[dict[str, Any]]:
-    """The first queries by weight, each once; of ties the lower row."""
+    """Return the first queries by weight, each once; among ties the lower row comes first."""
     best: dict[int, dict[str, Any]] = {}
     for row in sorted(rows, key=lambda row: (round(sign * row["weight"], 9), row["query"], row["batch"])):
         best.setdefault(row["query"], row)
@@ -99,9 +99,9 @@ def listed(rows: list[dict[str, Any]], sign: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("spec", SPECS)
 @pytest.mark.parametrize("options", [{}, {"same_image": "mask"}, {"seed": 3, "drop_last": True}], ids=str)
 def test_lists_are_those_of_an_oracle(spec: str, options: dict[str, Any], oracle: Callable[[str], ModuleType]) -> None:
-    embedded, one = split(), sweep(spec, **options)
-    expected = brute_force(one, embedded, oracle(spec.partition(":")[0].replace("-", "_")))
-    lists = {of["direction"]: of for of in document(HeaviestNegatives(one).most_and_least(embedded, SHOWN))}
+    embedded, setup = split(), sweep(spec, **options)
+    expected = brute_force(setup, embedded, oracle(spec.partition(":")[0].replace("-", "_")))
+    lists = {of["direction"]: of for of in document(HeaviestNegatives(setup).most_and_least(embedded, SHOWN))}
     for direction, rows in expected.items():
         ours = lists[direction]
         assert ours["queries"] == len({row["query"] for row in rows})
@@ -137,10 +137,10 @@ COUNTED = {
 def test_the_whole_list_has_the_counts_of_cocos(source: Callable[[], SplitEmbeddings], options: dict[str, Any]) -> None:
     """The negatives above eps of the full list of a query are its count, and their weights its masses."""
     embedded = source()
-    one = Sweep(**{"probes": ("cocos",), "batch_size": 5, **options}, per_query=True)
+    setup = Sweep(**{"probes": ("cocos",), "batch_size": 5, **options}, per_query=True)
     parts: list[pd.DataFrame] = []
-    HeaviestNegatives(one, negatives=100).most_and_least(embedded, 1, on_rows=parts.append)
-    rows, counted = pd.concat(parts), one.run(embedded).queries
+    HeaviestNegatives(setup, negatives=100).most_and_least(embedded, 1, on_rows=parts.append)
+    rows, counted = pd.concat(parts), setup.run(embedded).queries
     keys = ["objective", "direction", "batch", "batch_row"]
     counted = counted.assign(batch_row=counted.groupby(keys[:3], sort=False).cumcount())
     counted = counted[counted["skipped"] == 0].set_index(keys).sort_index()
@@ -154,18 +154,18 @@ def test_the_whole_list_has_the_counts_of_cocos(source: Callable[[], SplitEmbedd
     one_row = rows.groupby(keys).first().sort_index()
     assert list(one_row.index) == list(counted.index)
     total = counted["mass_high"] + counted["mass_below"]
-    if "convention=released" not in one.probes[0]:  # whose masses leave a weight equal to eps out
+    if "convention=released" not in setup.probes[0]:  # its masses leave out a weight equal to eps
         np.testing.assert_allclose(one_row["weight_negatives"], total, atol=2e-6)
     np.testing.assert_allclose(one_row["weight_positive"], counted["positive"], atol=2e-6)
 
 
 def test_several_positives_share_a_weight_as_they_share_a_count() -> None:
-    """A negative of smoothap has a weight for each positive: its own is their sum over the number of positives."""
+    """A negative of smoothap has a weight for each positive; its weight is their sum over the number of positives."""
     embedded = split()
-    one = Sweep(("smoothap:tau=0.1",), ("cocos",), batch_size=5, per_query=True)
-    rows = HeaviestNegatives(one, negatives=100).most_and_least(embedded, N * K)
+    setup = Sweep(("smoothap:tau=0.1",), ("cocos",), batch_size=5, per_query=True)
+    rows = HeaviestNegatives(setup, negatives=100).most_and_least(embedded, N * K)
     rows = rows[rows["list"] == MOST]
-    counted = one.run(embedded).queries.set_index(["direction", "batch", "query"])
+    counted = setup.run(embedded).queries.set_index(["direction", "batch", "query"])
     for key, of_query in rows.groupby(["direction", "batch", "query"]):
         row = counted.loc[key]
         assert of_query["negative_weight"].sum() == pytest.approx(row["mass_high"] + row["mass_below"], abs=1e-6)
@@ -200,9 +200,9 @@ def test_a_query_without_weight_has_no_negative() -> None:
 
 
 def test_batches_are_read_in_the_same_way_in_tiles_and_whole() -> None:
-    one = Sweep(("ntxent",), batch_size=None, engine="dense")
-    whole = HeaviestNegatives(one).most_and_least(split(), 3)
-    tiles = HeaviestNegatives(replace(one, engine="tiled")).most_and_least(split(), 3)
+    setup = Sweep(("ntxent",), batch_size=None, engine="dense")
+    whole = HeaviestNegatives(setup).most_and_least(split(), 3)
+    tiles = HeaviestNegatives(replace(setup, engine="tiled")).most_and_least(split(), 3)
     pd.testing.assert_frame_equal(whole, tiles, rtol=1e-9)
 
 
@@ -222,8 +222,8 @@ def test_items_are_named_and_known_positives_are_marked() -> None:
 
 
 def test_views_are_named_by_the_side_that_they_are_of() -> None:
-    one = sweep("infonce", sampling="views", batch_size=None, captions="first")
-    rows = HeaviestNegatives(one, negatives=100).most_and_least(split(), 2 * N)
+    setup = sweep("infonce", sampling="views", batch_size=None, captions="first")
+    rows = HeaviestNegatives(setup, negatives=100).most_and_least(split(), 2 * N)
     ids = [*split().image_ids, *split().caption_ids]
     assert [ids[row] for row in rows["query"]] == rows["query_id"].tolist()
     assert [ids[row] for row in rows["candidate"]] == rows["candidate_id"].tolist()
@@ -233,7 +233,7 @@ def test_views_are_named_by_the_side_that_they_are_of() -> None:
 
 @pytest.fixture
 def audit(tmp_path: Path) -> Path:
-    """An audit that lists one pair of each image: with the next image's first caption."""
+    """Write an audit that lists one pair for each image: with the next image's first caption."""
     ids = tuple(split().image_ids), tuple(split().caption_ids)
     first = np.arange(N)
     probability = np.linspace(0.06, 0.9, N).astype(np.float32)
@@ -274,8 +274,8 @@ def test_what_cannot_be_listed_is_refused(audit: Path, tmp_path: Path) -> None:
 
 def test_changed_queries_have_the_negatives_of_both_sides() -> None:
     """Each side's negatives are those of the whole list of its sweep, at the batch and row of the largest change."""
-    one = Sweep(("ntxent",), ("cocos",), batch_size=5, per_query=True)
-    sides = one, replace(one, objectives=("ntxent:tau=0.5",))
+    setup = Sweep(("ntxent",), ("cocos",), batch_size=5, per_query=True)
+    sides = setup, replace(setup, objectives=("ntxent:tau=0.5",))
     result = PairedSweep(*sides).run(split(), split())
     queries = changed_queries(result, split(), "count", 5)
     listings = HeaviestNegatives(sides[0]), HeaviestNegatives(sides[1])
@@ -285,10 +285,10 @@ def test_changed_queries_have_the_negatives_of_both_sides() -> None:
     for name, listing in zip(("heaviest", "b_heaviest"), listings, strict=True):
         parts: list[pd.DataFrame] = []
         listing.most_and_least(split(), 1, on_rows=parts.append)
-        every = pd.concat(parts)
+        all_rows = pd.concat(parts)
         for row in shown:
-            keys = every["direction"].eq(row["direction"]) & every["batch"].eq(row["batch"])
-            expected = every[keys & every["batch_row"].eq(row["batch_row"])]
+            keys = all_rows["direction"].eq(row["direction"]) & all_rows["batch"].eq(row["batch"])
+            expected = all_rows[keys & all_rows["batch_row"].eq(row["batch_row"])]
             assert row[name]["query"] == row["query"] == expected["query"].iloc[0]
             assert [n["candidate"] for n in row[name]["negatives"]] == expected["candidate"].tolist()
             assert [n["negative_weight"] for n in row[name]["negatives"]] == expected["negative_weight"].tolist()
@@ -301,23 +301,23 @@ def test_changed_queries_have_the_negatives_of_both_sides() -> None:
 
 
 def test_a_query_that_a_batch_has_twice_has_a_row_for_each() -> None:
-    one = sweep("ntxent", batch_size=None)
+    setup = sweep("ntxent", batch_size=None)
     parts: list[pd.DataFrame] = []
-    HeaviestNegatives(one).most_and_least(split(), 1, on_rows=parts.append)
+    HeaviestNegatives(setup).most_and_least(split(), 1, on_rows=parts.append)
     rows = pd.concat(parts)
     of_images = rows[rows["direction"] == "i2t"].drop_duplicates(["batch", "batch_row"])
     assert of_images["query"].value_counts().eq(K).all()
     wanted = of_images[["objective", "direction", "batch", "batch_row"]]
-    again = HeaviestNegatives(one).of_queries(split(), wanted.iloc[[3, 7]])
+    again = HeaviestNegatives(setup).of_queries(split(), wanted.iloc[[3, 7]])
     assert again.drop_duplicates(["batch", "batch_row"])["weight"].tolist() == of_images["weight"].iloc[[3, 7]].tolist()
 
 
 @each("name", names("objectives"))
 def test_every_objective_lists_the_directions_that_cocos_counts(name: str) -> None:
     embedded = split()
-    one = Sweep((name,), ("cocos:unit=cosine",), batch_size=6, per_query=True)
-    rows = HeaviestNegatives(one, negatives=100).most_and_least(embedded, N * K)
-    counted = one.run(embedded).queries
+    setup = Sweep((name,), ("cocos:unit=cosine",), batch_size=6, per_query=True)
+    rows = HeaviestNegatives(setup, negatives=100).most_and_least(embedded, N * K)
+    counted = setup.run(embedded).queries
     assert set(rows["direction"]) == set(counted["direction"])
     heavy = rows[(rows["list"] == MOST) & (rows["rank"] > 0)]
     assert len(heavy)

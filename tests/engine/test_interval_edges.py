@@ -1,4 +1,4 @@
-"""Intervals of sweeps with short batches, further candidates, skipped queries, totals and percentages."""
+"""Do intervals hold with short batches, further candidates, skipped queries, totals and percentages?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .test_intervals import split
 
 
 def queries_and_documents(n: int = 60, m: int = 90, negatives: bool = False) -> SplitEmbeddings:
-    """Queries with one or two documents, two of which are of two queries each."""
+    """Return queries with one or two documents; two of the documents belong to two queries each."""
     generator = torch.Generator().manual_seed(0)
     q = torch.nn.functional.normalize(torch.randn(n, 8, generator=generator))
     owners = np.arange(m) % n
@@ -38,7 +38,7 @@ def queries_and_documents(n: int = 60, m: int = 90, negatives: bool = False) -> 
 
 
 def test_a_short_last_part_does_not_speak_for_the_others() -> None:
-    """Rows of 300 candidates have no measured effects; those of the last batch had, and were the interval of all."""
+    """Rows of 300 candidates had no measured effects; those of the last batch had, and gave the interval of all."""
     embedded = split(110, k=3)
     result = Sweep(("ntxent",), ("contributors",), "pairs", 300, part=1).run(embedded)
     assert result.summary["n"].max() == 2
@@ -54,14 +54,14 @@ def test_sums_that_are_not_known_in_one_part_are_not_known() -> None:
 
 
 def test_queries_among_the_candidates_are_of_their_own_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    """−1 − row was taken as an index from the end."""
+    """The code took −1 − row for an index from the end."""
     units = units_of_items(np.array([[0, 2, -1, -3]]), np.array([7, 8, 9]), np.array([4, 5, 6]))
     assert units.tolist() == [[4, 6, 7, 9]]
     monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_: cls(1.0, 0)))
     embedded = split(60, k=1)
     rows = Sweep(("ntxent:tau=0.05",), ("cocos",), "pairs", 12, terms=("q2q", "d2d")).run(embedded).summary
-    one = rows[(rows["statistic"] == "W_neg") & (rows["direction"] == "i2t")].iloc[0]
-    assert one["high"] - one["low"] == pytest.approx(0.208, abs=0.01)  # 0.156 of the wrong units
+    row = rows[(rows["statistic"] == "W_neg") & (rows["direction"] == "i2t")].iloc[0]
+    assert row["high"] - row["low"] == pytest.approx(0.208, abs=0.01)  # the wrong units gave 0.156
 
 
 def test_more_queries_than_documents_can_be_candidates() -> None:
@@ -84,7 +84,7 @@ def test_skipped_queries_do_not_take_the_intervals_of_others() -> None:
 
 @pytest.mark.parametrize("spec", ["ntxent:tau=0.05", "ntxent:tau=0.02", "triplet", "triplet_sh"])
 def test_the_effect_on_the_share_above_eps_is_that_of_leaving_out(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """To first order it was up to a third too small."""
+    """To first order, the effect was up to a third too small."""
     monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_: cls(1.0, 0)))
     embedded = split(120, k=1, d=32)
     assert embedded.images is not None and embedded.captions is not None
@@ -100,14 +100,14 @@ def test_the_effect_on_the_share_above_eps_is_that_of_leaving_out(spec: str, mon
 
 
 def test_totals_of_grouped_batches_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Batches of another number of queries weighed more in the interval than in the number."""
+    """Batches with other numbers of queries weighed more in the interval than in the number."""
     kept = {}
     monkeypatch.setattr(sweep_module, "join_sums", lambda parts: kept.update(join_sums(parts)) or kept)
     rows = Sweep(("smoothap:tau=0.05",), ("cocos",), batch_size=12).run(queries_and_documents()).summary
     totals = rows[rows["statistic"] == "C_0"]
     assert len(totals) == 2
-    for one in totals.to_dict("records"):
-        assert kept[name_of(one, "C_0")].mean == pytest.approx(one["mean"], rel=1e-6)
+    for record in totals.to_dict("records"):
+        assert kept[name_of(record, "C_0")].mean == pytest.approx(record["mean"], rel=1e-6)
 
 
 def test_ends_are_possible_numbers() -> None:
@@ -137,15 +137,15 @@ def test_a_jackknife_ends_where_numbers_end() -> None:
     result = sweep.run(split(60, k=1))
     weights = result.summary[result.summary["unit"] == "weight"]
     assert weights["low"].notna().any() and (weights["low"].dropna() >= 0).all()
-    assert result.without_interval is None  # what was not advised again
+    assert result.without_interval is None  # the advice is not repeated
 
 
 def test_intervals_of_many_parts_do_not_depend_on_their_number() -> None:
     embedded = split(60)
-    one, many = (
+    single, many = (
         Sweep(("ntxent", "triplet"), ("cocos", "similarity"), "pairs", 16, part=part).run(embedded).summary
         for part in (100, 1)
     )
-    quantiles = one["statistic"].str.contains("_q[0-9]")
+    quantiles = single["statistic"].str.contains("_q[0-9]")
     columns = ["low", "high"]
-    pd.testing.assert_frame_equal(one.loc[~quantiles, columns], many.loc[~quantiles, columns], rtol=0.15)
+    pd.testing.assert_frame_equal(single.loc[~quantiles, columns], many.loc[~quantiles, columns], rtol=0.15)

@@ -1,4 +1,4 @@
-"""Intervals of sweeps: against loops over items, in tiles, of samples of queries, resumed, and by simulation."""
+"""Do intervals match loops over items, in tiles, of samples of queries, resumed, and by simulation?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OBJECTIVES = ("triplet:margin=0.2", "ntxent:tau=0.05")
 
 
 def split(n: int, k: int = 3, hubs: float = 1.5, seed: int = 0, d: int = 16) -> SplitEmbeddings:
-    """Images, some of which lie near a direction that all share, with k captions each."""
+    """Return images with k captions each; some images lie near a direction that all share."""
     generator = torch.Generator().manual_seed(seed)
     images = torch.nn.functional.normalize(torch.randn(n, d, generator=generator))
     images[:, 0] += 2 * hubs * torch.rand(n, generator=generator) ** 6
@@ -55,8 +55,8 @@ def batches_of(embedded: SplitEmbeddings, size: int, direction: str) -> list[tup
     for batch in Sampling("pairs", size).batches(embedded.relations):
         S = (embedded.images[batch.images].double() @ embedded.captions[batch.captions].double().T).numpy()
         owners = embedded.relations.caption_image[batch.captions]
-        own = list(map(int, batch.images)), list(map(int, owners))
-        batches.append((S, *own) if direction == "i2t" else (S.T, *own[::-1]))
+        items = list(map(int, batch.images)), list(map(int, owners))
+        batches.append((S, *items) if direction == "i2t" else (S.T, *items[::-1]))
     return batches
 
 
@@ -77,36 +77,36 @@ def test_it_is_that_of_loops_over_items(
     embedded = split(20)
     summary = Sweep(OBJECTIVES, ("cocos", "similarity"), "pairs", 12).run(embedded).summary
     error = two_way.standard_error(batches_of(embedded, 12, direction), count)
-    one = row(summary, objective, direction, statistic)
-    assert one["method"] == "two-way over 20 images" and one["level"] == 0.95
-    assert (one["high"] - one["low"]) / 2 == pytest.approx(stats.t.ppf(0.975, 19) * error, rel=2e-4)
-    assert (one["high"] + one["low"]) / 2 == pytest.approx(one["mean"])
+    result = row(summary, objective, direction, statistic)
+    assert result["method"] == "two-way over 20 images" and result["level"] == 0.95
+    assert (result["high"] - result["low"]) / 2 == pytest.approx(stats.t.ppf(0.975, 19) * error, rel=2e-4)
+    assert (result["high"] + result["low"]) / 2 == pytest.approx(result["mean"])
 
 
 @pytest.mark.parametrize(("statistic", "level"), [("s_neg_q50", 0.5), ("s_neg_q90", 0.9)])
 def test_a_candidate_moves_a_quantile_where_a_query_crosses_it(
     statistic: str, level: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A density of numbers around the quantile, times how far each moves, made intervals half as wide again."""
+    """A density around the quantile, times the shift of each number, made intervals half as wide again."""
     monkeypatch.setattr(QuerySample, "of", classmethod(lambda cls, *_: cls(1.0, 0)))
     embedded = split(60)
-    one = row(Sweep(OBJECTIVES, ("similarity",), "pairs", 12).run(embedded).summary, "", "t2i", statistic)
+    result = row(Sweep(OBJECTIVES, ("similarity",), "pairs", 12).run(embedded).summary, "", "t2i", statistic)
     batches = batches_of(embedded, 12, "t2i")
     y = np.array([[two_way.hardest(S[q, q], np.delete(S[q], q)) for q in range(12)] for S, _, _ in batches])
     ordered, n = np.sort(y, axis=None), y.size
     at = [round((level + shift * 0.4 * n ** (-1 / 3)) * (n - 1)) for shift in (-1, 0, 1)]
-    below, quantile, above = (ordered[min(max(place, 0), n - 1)] for place in at)
+    below, quantile, above = (ordered[min(max(index, 0), n - 1)] for index in at)
     scale = (above - below) / ((min(at[2], n - 1) - at[0]) / n)
 
     def beyond(positive: float, negatives: Sequence[float]) -> float:
         return scale * float(two_way.hardest(positive, negatives) > quantile + 1e-9)
 
     means = scale * (y > quantile + 1e-9).mean(1)
-    own = np.sort(y, axis=1)[:, round(level * 11)]
-    squares = [float((144 * (x - x.mean()) ** 2).sum()) for x in (means, own)]
+    quantiles = np.sort(y, axis=1)[:, round(level * 11)]
+    squares = [float((144 * (x - x.mean()) ** 2).sum()) for x in (means, quantiles)]
     error = two_way.standard_error(batches, beyond, *squares)
-    assert one["mean"] == pytest.approx(own.mean(), rel=1e-5)
-    assert (one["high"] - one["low"]) / 2 == pytest.approx(stats.t.ppf(0.975, 59) * error, rel=0.02)
+    assert result["mean"] == pytest.approx(quantiles.mean(), rel=1e-5)
+    assert (result["high"] - result["low"]) / 2 == pytest.approx(stats.t.ppf(0.975, 59) * error, rel=0.02)
 
 
 @pytest.mark.parametrize("batch_size", [None, 40])
@@ -126,7 +126,7 @@ def test_tiles_give_the_intervals_of_whole_batches(batch_size: int | None) -> No
 
 
 def test_the_numbers_of_several_stacks_are_kept_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers of a stack are added up only after all stacks, which use the same memory one after the other."""
+    """Stacks share one memory, and the sweep adds up their numbers only after the last stack."""
     monkeypatch.setattr(small_batches, "STACK_ENTRIES", 3 * 16 * 16)
     kept = {}
     monkeypatch.setattr(sweep_module, "join_sums", lambda parts: kept.update(join_sums(parts)) or kept)
@@ -134,7 +134,7 @@ def test_the_numbers_of_several_stacks_are_kept_as_they_were(monkeypatch: pytest
         Sweep((*OBJECTIVES, "smoothap:tau=0.05"), ("cocos:unit=paper", "recall"), "pairs", 16).run(split(120)).summary
     )
     rows = rows[rows["statistic"] != "medr"]  # no smooth function of means
-    names = [name_of(one, one["statistic"]) for one in rows.to_dict("records")]
+    names = [name_of(record, record["statistic"]) for record in rows.to_dict("records")]
     assert set(names) == set(kept)
     for name, mean in zip(names, rows["mean"], strict=True):
         assert kept[name].mean == pytest.approx(mean, rel=1e-5, abs=1e-9), name
@@ -208,7 +208,7 @@ def test_a_frame_of_an_earlier_version_is_finished_without_intervals(tmp_path: P
 @pytest.mark.parametrize("spec", ["siglip", "multi_similarity", "circle"])
 def test_effects_of_a_loss_without_a_rule_are_measured_by_leaving_candidates_out(spec: str) -> None:
     rows = Sweep((spec,), ("cocos", "contributors"), "pairs", 16).run(split(30)).summary
-    differs = ~rows["statistic"].isin(["C_0", "skipped", "queries"])  # which may be 0 of all
+    differs = ~rows["statistic"].isin(["C_0", "skipped", "queries"])  # these may be 0 for all
     assert rows.loc[differs, "low"].notna().mean() > 0.8, rows.loc[rows["low"].isna(), "statistic"].tolist()
 
 
@@ -244,19 +244,19 @@ def test_a_labelled_set_has_intervals_over_its_classes() -> None:
     [(50, 0.85, 0.75, 1.6), *thorough((150, 0.89, 0.85, 1.4))],
 )
 def test_intervals_hold(hubs: float, splits: int, least: float, narrow: float, wide: float) -> None:
-    """Many splits: the shares are within what 95 % gives, and those of batches alone are not where there are hubs."""
+    """Many splits: the shares are within the range of 95 %; intervals over batches alone fail where there are hubs."""
     parts = [
         Sweep(OBJECTIVES, ("cocos",), "pairs", 32).run(split(300, hubs=hubs, seed=seed)).summary
         for seed in range(splits)
     ]
     rows = pd.concat(parts)
     for objective, statistic in (("triplet", "C_q"), ("ntxent", "C_neg"), ("ntxent", "W_neg"), ("ntxent", "N_eff")):
-        own = rows[rows["objective"].str.startswith(objective) & (rows["statistic"] == statistic)]
-        own = own[own["direction"] == "t2i"]
-        truth = own["mean"].mean()
-        holds = ((own["low"] <= truth) & (truth <= own["high"])).mean()
-        width = (own["high"] - own["low"]).mean() / (2 * 1.96 * own["mean"].std())
+        chosen = rows[rows["objective"].str.startswith(objective) & (rows["statistic"] == statistic)]
+        chosen = chosen[chosen["direction"] == "t2i"]
+        truth = chosen["mean"].mean()
+        holds = ((chosen["low"] <= truth) & (truth <= chosen["high"])).mean()
+        width = (chosen["high"] - chosen["low"]).mean() / (2 * 1.96 * chosen["mean"].std())
         assert holds >= least and narrow < width < wide, (statistic, holds, width)
         if hubs and statistic == "C_neg":
-            of_batches = ((own["mean"] - truth).abs() <= 1.96 * own["std"] / np.sqrt(own["n"])).mean()
+            of_batches = ((chosen["mean"] - truth).abs() <= 1.96 * chosen["std"] / np.sqrt(chosen["n"])).mean()
             assert of_batches < 0.85

@@ -1,4 +1,4 @@
-"""Intervals of what does not add up over queries: the sweep without one group of items after the other."""
+"""Do intervals of statistics that do not add up over queries come from sweeps without one group of items each?"""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def test_a_mined_negative_stays_with_its_query() -> None:
         assert left is not None and left.negative_of is not None
         mined = left.captions[left.pairs :]
         assert 3 not in left.images and 3 not in mined
-        for document, place in zip(mined, left.negative_of, strict=True):
-            assert document in negatives[left.images[place]]
+        for document, query_row in zip(mined, left.negative_of, strict=True):
+            assert document in negatives[left.images[query_row]]
 
 
 def test_a_batch_of_one_item_is_none() -> None:
@@ -81,8 +81,8 @@ def test_statistics_of_batches_and_coupled_objectives_get_intervals() -> None:
     plain = Sweep(("goal:triplet=cir,pair=sig-ms",), **options).run(split(40)).summary
     pd.testing.assert_frame_equal(rows.drop(columns=list(INTERVAL)), plain.drop(columns=list(INTERVAL)))
     for statistic in ("uniformity", "effective_rank", "W_neg"):
-        own = rows[rows["statistic"] == statistic]
-        assert len(own) and (own["low"] < own["mean"]).all() and (own["mean"] < own["high"]).all()
+        chosen = rows[rows["statistic"] == statistic]
+        assert len(chosen) and (chosen["low"] < chosen["mean"]).all() and (chosen["mean"] < chosen["high"]).all()
         assert plain[plain["statistic"] == statistic]["low"].isna().all()
 
 

@@ -1,4 +1,4 @@
-"""Tiles: what last bits, memory and processes do to them; tests/engine/test_paths.py has the numbers."""
+"""Do tiles keep last bits, memory and processes in order? tests/engine/test_paths.py has the numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def run_pass(
     embedded: SplitEmbeddings, batch: Batch, objectives: list[Objective], eps: list[float], rows: int, columns: int
 ) -> list[FoldedRows]:
     blocks = MatrixBlocks(TiledMatrix(embedded, batch.images, batch.captions), rows, columns)
-    plan = ProbePlan.of(objectives, [Similarity(), *(Cocos(eps=one) for one in eps)])
+    plan = ProbePlan.of(objectives, [Similarity(), *(Cocos(eps=threshold) for threshold in eps)])
     mask = SparseMask.of(batch, embedded.caption_image, "keep")
     return fold(blocks, mask, large_batches.batch_shapes(batch), lambda _, positives: folds_of(plan, positives))
 
@@ -72,7 +72,7 @@ def test_general_floats_differ_only_beside_a_threshold(kind: Kind) -> None:
 
 
 def test_a_positive_does_not_outrank_itself_whatever_the_tile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A product computed apart differs in its last bits: such queries are ranked again from one product."""
+    """A separate product differs in its last bits: the sweep ranks such queries again from one product."""
     embedded = captions("collapsed", 30, 1)
     batch = whole_batch(embedded, "pairs")
     shifted = lambda matrix, mask: (matrix.images * matrix.captions).double().sum(1).float() - 1e-7  # noqa: E731
@@ -137,7 +137,7 @@ def test_slices_cover_everything_evenly(n: int, size: int) -> None:
 
 
 def test_no_process_of_many_changes_its_tiles_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others would wait for ever for the sums of its tiles."""
+    """The other processes would wait for ever for the sums of its tiles."""
     embedded, tried = captions("random", 20, 2), []
 
     def scarce(blocks: MatrixBlocks, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""The mask of a sample is rows of the mask of the whole batch, of every kind of batch."""
+"""Is the mask of a sample a set of rows of the whole batch's mask, for each kind of batch?"""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def test_rows_of_the_whole_mask(relations: Relations, mode: Any, same_image: Sam
     whole = whole if direction == "i2t" else whole.t()
     for size in (1, whole.queries // 2, whole.queries):
         sample = np.sort(RANDOM.permutation(whole.queries)[:size])
-        own = SparseMask.of(batch, relations, same_image, sample, direction)
-        expected, actual = whole.mask(torch.from_numpy(sample)), own.mask(torch.arange(size))
+        sampled = SparseMask.of(batch, relations, same_image, sample, direction)
+        expected, actual = whole.mask(torch.from_numpy(sample)), sampled.mask(torch.arange(size))
         assert torch.equal(actual.match, expected.match) and torch.equal(actual.valid, expected.valid)
-        assert torch.equal(own.number_of_negatives, whole.number_of_negatives[sample])
-        assert own.direction == direction and (own.queries, own.candidates) == (size, whole.candidates)
+        assert torch.equal(sampled.number_of_negatives, whole.number_of_negatives[sample])
+        assert sampled.direction == direction and (sampled.queries, sampled.candidates) == (size, whole.candidates)

@@ -1,4 +1,4 @@
-"""Differences of two sides by many processes: those of one, with their intervals."""
+"""Do many processes give the differences of two sides, and the intervals, that one process gives?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def write_sides(folder: Path) -> list[Path]:
 
 
 def run_sweeps(folder: Path) -> None:
-    """Write the differences of every sweep."""
+    """Write the differences of each sweep."""
     here = process_group()
     a, b = (load(folder / f"{side}.npz", cache=False) for side in "ab")
     for name in NAMES:
@@ -44,7 +44,7 @@ def run_sweeps(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """Return the folder of all differences, named by sweep and number of processes, with those of a number."""
+    """Return the function that gives the folder of all differences of a number of processes."""
     folder = tmp_path_factory.mktemp("differences")
     write_sides(folder)
 
@@ -60,13 +60,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
 @pytest.mark.parametrize("size", [2, 3])
 @pytest.mark.parametrize("name", NAMES)
 def test_many_processes_give_the_differences_of_one(name: str, size: int, folder: Callable[[int], Path]) -> None:
-    one, many = (pd.read_pickle(folder(n) / f"{name} {n}.pkl") for n in (1, size))
-    pd.testing.assert_frame_equal(many[TEXTS], one[TEXTS])
-    numbers = one.select_dtypes(float).columns
-    scale = one[["mean", "b_mean"]].abs().max(axis=1).to_numpy()[:, None]
-    gap = (many[numbers] - one[numbers]).abs().to_numpy()
+    single, many = (pd.read_pickle(folder(n) / f"{name} {n}.pkl") for n in (1, size))
+    pd.testing.assert_frame_equal(many[TEXTS], single[TEXTS])
+    numbers = single.select_dtypes(float).columns
+    scale = single[["mean", "b_mean"]].abs().max(axis=1).to_numpy()[:, None]
+    gap = (many[numbers] - single[numbers]).abs().to_numpy()
     assert (np.isnan(gap) | (gap <= 1e-5 * scale + 1e-9)).all()
-    assert one["low"].notna().mean() > 0.25
+    assert single["low"].notna().mean() > 0.25
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -1,4 +1,4 @@
-"""Two sides on the same batches: differences that are those of the sweeps, and intervals that an oracle has, too."""
+"""Are differences of two sides on the same batches those of their sweeps, with the intervals of an oracle?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def split(images: int = 40, captions: int = 2, seed: int = 0, name: str = "A", d
 
 
 def moved(a: SplitEmbeddings, size: float = 0.1, seed: int = 9) -> SplitEmbeddings:
-    """The same items under a model whose captions lie elsewhere."""
+    """Return the same items under a model that moves captions."""
     assert a.captions is not None
     noise = torch.randn(a.captions.shape, generator=torch.Generator().manual_seed(seed))
     return replace(a, name="B", captions=torch.nn.functional.normalize(a.captions + size * noise))
@@ -55,20 +55,20 @@ SWEEPS = {
 }
 
 
-@pytest.mark.parametrize("one", SWEEPS.values(), ids=SWEEPS)
-def test_a_sweep_against_itself_is_equal_everywhere(one: Sweep) -> None:
-    rows = PairedSweep(one, one).run(split(), split()).rows
+@pytest.mark.parametrize("setup", SWEEPS.values(), ids=SWEEPS)
+def test_a_sweep_against_itself_is_equal_everywhere(setup: Sweep) -> None:
+    rows = PairedSweep(setup, setup).run(split(), split()).rows
     assert len(rows)
     assert (rows["method"] == EQUAL).all()
     assert rows["low"].isna().all()
     assert (rows["difference"].dropna() == 0).all()
 
 
-@pytest.mark.parametrize("one", SWEEPS.values(), ids=SWEEPS)
-def test_a_difference_is_that_of_the_sweeps_bit_for_bit(one: Sweep) -> None:
+@pytest.mark.parametrize("setup", SWEEPS.values(), ids=SWEEPS)
+def test_a_difference_is_that_of_the_sweeps_bit_for_bit(setup: Sweep) -> None:
     a, b = split(), moved(split())
-    rows = PairedSweep(one, one).run(a, b).rows
-    alone = [one.run(side).summary for side in (a, b)]
+    rows = PairedSweep(setup, setup).run(a, b).rows
+    alone = [setup.run(side).summary for side in (a, b)]
     assert len(rows) == len(alone[0])
     for row, first, second in zip(rows.to_dict("records"), *(x.to_dict("records") for x in alone), strict=True):
         assert [row[key] for key in KEYS[1:]] == [first[key] for key in KEYS[1:]]
@@ -76,10 +76,10 @@ def test_a_difference_is_that_of_the_sweeps_bit_for_bit(one: Sweep) -> None:
         np.testing.assert_array_equal(row["difference"], second["mean"] - first["mean"])
 
 
-@pytest.mark.parametrize("one", SWEEPS.values(), ids=SWEEPS)
-def test_exchanging_the_sides_mirrors_the_intervals(one: Sweep) -> None:
+@pytest.mark.parametrize("setup", SWEEPS.values(), ids=SWEEPS)
+def test_exchanging_the_sides_mirrors_the_intervals(setup: Sweep) -> None:
     a, b = split(), moved(split())
-    there, back = PairedSweep(one, one).run(a, b).rows, PairedSweep(one, one).run(b, a).rows
+    there, back = PairedSweep(setup, setup).run(a, b).rows, PairedSweep(setup, setup).run(b, a).rows
     np.testing.assert_array_equal(there["difference"], -back["difference"])
     np.testing.assert_allclose(there["low"], -back["high"], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(there["high"], -back["low"], rtol=1e-9, atol=1e-12)
@@ -88,10 +88,10 @@ def test_exchanging_the_sides_mirrors_the_intervals(one: Sweep) -> None:
 def test_the_interval_is_that_of_the_oracle() -> None:
     a = split(images=24, captions=2)
     b = moved(a, 0.2)
-    one = sweep("ntxent:tau=0.2", probes=("cocos",), batch_size=6)
-    rows = PairedSweep(one, one).run(a, b).rows
+    setup = sweep("ntxent:tau=0.2", probes=("cocos",), batch_size=6)
+    rows = PairedSweep(setup, setup).run(a, b).rows
     units = SamplingUnits.of(a.relations)
-    batches = list(one.plan.batchings[0].sampling.batches(a.relations))
+    batches = list(setup.plan.batchings[0].sampling.batches(a.relations))
     S = [(x.images @ x.captions.T).double().numpy() for x in (a, b)]  # type: ignore[union-attr]
     sides = {
         "i2t": ([(x.images.tolist(), x.captions.tolist()) for x in batches], S, (units.first, units.second)),
@@ -110,9 +110,9 @@ def test_the_interval_is_that_of_the_oracle() -> None:
 def test_what_both_sides_have_in_common_is_not_in_the_interval() -> None:
     a = split(images=200)
     b = moved(a, 0.02)
-    one = sweep("ntxent", probes=("cocos",))
-    paired = PairedSweep(one, one).run(a, b).rows.set_index(["direction", "statistic"])
-    alone = one.run(a).summary.set_index(["direction", "statistic"])
+    setup = sweep("ntxent", probes=("cocos",))
+    paired = PairedSweep(setup, setup).run(a, b).rows.set_index(["direction", "statistic"])
+    alone = setup.run(a).summary.set_index(["direction", "statistic"])
     for key in (("i2t", "W_pos"), ("t2i", "C_neg")):
         width = paired.loc[key, "high"] - paired.loc[key, "low"]
         assert 0 < width < 0.5 * (alone.loc[key, "high"] - alone.loc[key, "low"])
@@ -121,8 +121,8 @@ def test_what_both_sides_have_in_common_is_not_in_the_interval() -> None:
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), size=st.floats(0.01, 1.0))
 def test_an_interval_holds_its_difference(seed: int, size: float) -> None:
-    one = sweep(seed=seed)
-    rows = PairedSweep(one, one).run(split(seed=seed), moved(split(seed=seed), size)).rows
+    setup = sweep(seed=seed)
+    rows = PairedSweep(setup, setup).run(split(seed=seed), moved(split(seed=seed), size)).rows
     known = rows[rows["low"].notna()]
     assert len(known)
     assert (known["low"] <= known["difference"]).all()
@@ -140,23 +140,25 @@ def test_objectives_that_differ_have_the_statistics_of_both() -> None:
 
 def test_the_interval_of_a_difference_does_not_depend_on_what_else_is_computed() -> None:
     a, b = split(), moved(split())
-    one = sweep("ntxent", probes=("cocos",))
-    alone = PairedSweep(replace(one, probes=("cocos", "contributors")), replace(one, probes=("cocos", "contributors")))
-    expected = PairedSweep(one, one).run(a, b).rows
+    setup = sweep("ntxent", probes=("cocos",))
+    alone = PairedSweep(
+        replace(setup, probes=("cocos", "contributors")), replace(setup, probes=("cocos", "contributors"))
+    )
+    expected = PairedSweep(setup, setup).run(a, b).rows
     got = alone.run(a, b).rows
     got = got[got["probe"] == "cocos"]
     np.testing.assert_allclose(got["low"].astype(float), expected["low"].astype(float), rtol=1e-6)
 
 
 def test_other_items_are_an_error_that_says_what_differs() -> None:
-    one, a = sweep(), split()
+    setup, a = sweep(), split()
     with pytest.raises(InputError, match="40 and 41"):
-        PairedSweep(one, one).run(a, split(images=41))
+        PairedSweep(setup, setup).run(a, split(images=41))
     other = replace(a, caption_ids=[*a.caption_ids[:3], "x", *a.caption_ids[4:]])
     with pytest.raises(InputError, match="number 3 is 'c3' and 'x'"):
-        PairedSweep(one, one).run(a, other)
+        PairedSweep(setup, setup).run(a, other)
     with pytest.raises(InputError, match="same order"):
-        PairedSweep(one, one).run(a, replace(a, image_ids=a.image_ids[::-1]))
+        PairedSweep(setup, setup).run(a, replace(a, image_ids=a.image_ids[::-1]))
 
 
 def test_objectives_that_take_other_batches_are_an_error() -> None:
@@ -171,8 +173,8 @@ def test_the_query_that_was_moved_changed_most() -> None:
     assert a.captions is not None
     captions = a.captions.clone()
     captions[7] = -captions[7]
-    one = sweep("triplet", per_query=True)
-    result = PairedSweep(one, one).run(a, replace(a, captions=captions))
+    setup = sweep("triplet", per_query=True)
+    result = PairedSweep(setup, setup).run(a, replace(a, captions=captions))
     assert "count" in per_query_columns(result)
     rows = changed_queries(result, a, "count", 5)
     t2i = rows[rows["direction"] == "t2i"].iloc[0]
@@ -194,12 +196,12 @@ def test_differences_without_an_interval_say_why() -> None:
 
 
 def test_queries_that_changed_are_of_one_probe() -> None:
-    """Numbers of two probes of one query were averaged."""
+    """One query had the mean of the numbers of two probes."""
     probes = ("cocos", "cocos:unit=cosine")
-    one = sweep("ntxent", probes=probes, per_query=True)
+    setup = sweep("ntxent", probes=probes, per_query=True)
     other = sweep("ntxent:tau=0.05", probes=probes, per_query=True)
     a = split()
-    rows = changed_queries(PairedSweep(one, other).run(a, a), a, "count", 10_000)
+    rows = changed_queries(PairedSweep(setup, other).run(a, a), a, "count", 10_000)
     assert rows["weight_unit"].nunique() == 2
     assert (rows["b"] - rows["a"] == rows["difference"]).all()
 
@@ -209,6 +211,6 @@ def test_two_objectives_are_counted_in_one_unit() -> None:
     rows = PairedSweep(sweep("ntxent:tau=0.05"), sweep("supcon:tau=0.05", sampling="pairs")).run(a, a).rows
     counted = rows[rows["probe"] == "cocos"]
     assert set(counted["weight_unit"]) == {"relative"}
-    np.testing.assert_allclose(counted["difference"], 0, atol=1e-6)  # one function, in two papers' units
-    one = PairedSweep(sweep("ntxent:tau=0.05"), sweep("ntxent:tau=0.1")).run(a, a).rows
-    assert set(one["weight_unit"].dropna()) == {"paper"}
+    np.testing.assert_allclose(counted["difference"], 0, atol=1e-6)  # one function, in the units of two papers
+    differences = PairedSweep(sweep("ntxent:tau=0.05"), sweep("ntxent:tau=0.1")).run(a, a).rows
+    assert set(differences["weight_unit"].dropna()) == {"paper"}

@@ -104,9 +104,9 @@ def test_a_sample_of_all_queries(name: str, source: Source, strip: int) -> None:
 @pytest.mark.parametrize("name", ["pairs", "images", "rows", "views"])
 @pytest.mark.parametrize(("kind", "number", "strip"), [("tied", 3, 7), ("random", 1, 50), ("random", 7, 9)])
 def test_shards(name: str, kind: Kind, number: int, strip: int, tmp_path: Path) -> None:
-    """Vectors are made unit length as they are read: only tied ones are so already, and have exact products.
+    """lossscope normalises vectors as it reads them: only tied ones are normalised already, and have exact products.
 
-    The others have one caption an image, as the last bits decide whether an image is before its own copy.
+    The others have one caption an image, because the last bits decide whether an image ranks before its copy.
     """
     scenario, made = SCENARIOS[name], captions(kind, 12, 2 if kind == "tied" else 1)
     assert made.images is not None and made.captions is not None
@@ -150,7 +150,7 @@ WAYS = [
 
 
 def sweeps_of_ranks() -> list[Numbers]:
-    """Run every sweep, in every process; only the first has all numbers."""
+    """Run each sweep in each process; only the first has all numbers."""
     here, done = process_group(), list[Numbers]()
     with pieces({"tile rows": 7, "tile columns": 9, "panel": 60, "strip": 8, "stack": 100}):
         for name, path in WAYS:
@@ -219,7 +219,9 @@ def test_a_batch_of_a_loop(objectives: tuple[str, ...], probes: tuple[str, ...],
 def test_a_ring_of_blocks_in_any_order(objective: str, loop: Loop, tile: int, data: Any) -> None:
     (start, stop), n = drawn_range(data, loop[1]), loop[1]
     S, S_second, mask = rows_of(loop, start, stop)
-    blocks = [one for one in shares(data.draw(st.lists(st.integers(1, n - 1), max_size=5)), n) if one.stop > one.start]
+    blocks = [
+        block for block in shares(data.draw(st.lists(st.integers(1, n - 1), max_size=5)), n) if block.stop > block.start
+    ]
     scope = LossScope(objective, HUBS)
     with pieces({"tile rows": tile, "tile columns": tile}), scope.ring(columns=n, offset=start) as ring:
         for block in data.draw(st.permutations(blocks)):
@@ -246,33 +248,33 @@ Shared = tuple[str, tuple[str, ...], Loop, list[int], Way]
 
 
 def shared_batches(size: int, number: int) -> list[Shared]:
-    """Return batches that `size` processes share, in shares that may be empty."""
+    """Return batches that `size` processes share; a share may be empty."""
     dice, batches = random.Random(size), list[Shared]()
-    for place in range(number):
+    for index in range(number):
         way = dice.choice(get_args(Way))
         objectives, probes = ((*OF_PAIRS, *WHOLE), (*TILES[:4], "contributors")) if way == "whole" else (OF_PAIRS, HUBS)
-        loop = dice.choice(KINDS), dice.randint(4, 20), place
+        loop = dice.choice(KINDS), dice.randint(4, 20), index
         edges = [dice.randint(0, loop[1]) for _ in range(size - 1)]
         batches.append((dice.choice(objectives), probes, loop, edges, way))
     return batches
 
 
 def loops_of_ranks(batches: list[Shared]) -> list[Numbers]:
-    """Watch the batches, of each of which this process has a share."""
+    """Watch this process's share of each batch."""
     here, rows = process_group(), []
     for objective, probes, loop, edges, way in batches:
-        own = shares(edges, loop[1])[here.rank]
-        S, S_second, _ = rows_of(loop, own.start, own.stop)
+        share = shares(edges, loop[1])[here.rank]
+        S, S_second, _ = rows_of(loop, share.start, share.stop)
         scope = LossScope(objective, probes, across_processes=True)
         if way == "blocks":
-            with scope.ring(columns=loop[1], offset=own.start) as ring:
+            with scope.ring(columns=loop[1], offset=share.start) as ring:
                 for block in shares(edges, loop[1])[here.rank :] + shares(edges, loop[1])[: here.rank]:
                     if block.stop > block.start:
                         ring.add(S[:, block], block.start, S_second[:, block])
             rows.append(numbers(ring.row))
         else:
             with pieces({"large in a loop": 1 if way == "tiles" else 1 << 22, "tile rows": 5, "tile columns": 7}):
-                rows.append(numbers(scope.watch(S, offset=own.start, S_second=S_second)))
+                rows.append(numbers(scope.watch(S, offset=share.start, S_second=S_second)))
     return rows
 
 

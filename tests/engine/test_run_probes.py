@@ -1,4 +1,4 @@
-"""Statistics of many results reduced together equal those of each result alone."""
+"""Does a reduction of many results together equal the reduction of each result alone?"""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ PROBES = (
 
 
 def results_of_stack(batches: int, size: int, skipping: bool) -> list[ProbeResult]:
-    """Return the results of all probes on a stack of pairs, some of which have no positive if `skipping`."""
+    """Return the results of all probes on a stack of pairs; with `skipping`, some pairs have no positive."""
     S = torch.rand(batches * size, size, generator=torch.Generator().manual_seed(batches))
-    one = pair_mask(torch.arange(size))
-    match, valid = one.match.repeat(batches, 1), one.valid.repeat(batches, 1)
+    mask = pair_mask(torch.arange(size))
+    match, valid = mask.match.repeat(batches, 1), mask.valid.repeat(batches, 1)
     if skipping:
         match = match.clone()
         match[::3] = False
@@ -50,10 +50,10 @@ def results_of_stack(batches: int, size: int, skipping: bool) -> list[ProbeResul
 @pytest.mark.parametrize("skipping", [False, True])
 def test_results_reduced_together_equal_each_alone(skipping: bool) -> None:
     results = [*results_of_stack(3, 5, skipping), *results_of_stack(2, 8, not skipping), *results_of_stack(4, 5, False)]
-    for one, together in zip(results, batch_statistics(results), strict=True):
-        columns, k = one.columns, one.shape.batches
-        assert list(together) == [s.name for s in one.statistics()]
-        for statistic in one.statistics():
+    for result, together in zip(results, batch_statistics(results), strict=True):
+        columns, k = result.columns, result.shape.batches
+        assert list(together) == [s.name for s in result.statistics()]
+        for statistic in result.statistics():
             expected = reduce_column(statistic, columns, k).numpy()
             np.testing.assert_allclose(together[statistic.name], expected, rtol=1e-12, err_msg=statistic.name)
     assert batch_statistics([]) == []
@@ -67,7 +67,7 @@ VALUES = st.one_of(
 @pytest.mark.parametrize("reducer", REDUCERS)
 @given(data=st.data())
 def test_columns_without_skipped_queries_give_the_same_in_fewer_passes(reducer: ReducerName, data: Any) -> None:
-    """With and without a column `skipped` that is all False; NaN in some batches only."""
+    """With and without an all-False column `skipped`; NaN in some batches only."""
     batches, size = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 25))
     x = torch.tensor(data.draw(st.lists(VALUES, min_size=batches * size, max_size=batches * size)))
     statistic = Statistic("x", "x", reducer, "1")

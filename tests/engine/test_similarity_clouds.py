@@ -50,8 +50,8 @@ def test_rows_are_the_extremes_of_every_batch(embedded: SplitEmbeddings) -> None
 
 def test_rows_record_where_they_are_from(embedded: SplitEmbeddings) -> None:
     cloud = similarity_cloud(embedded, batch_size=8, seed=3, epoch=2)
-    one = cloud.iloc[0]
-    assert (one["source"], one["split"], one["epoch"], one["batch_size"], one["seed"], one["sampling"]) == (
+    row = cloud.iloc[0]
+    assert (row["source"], row["split"], row["epoch"], row["batch_size"], row["seed"], row["sampling"]) == (
         "a.pt", "test", 2, 8, 3, "pairs"
     )  # fmt: skip
     assert math.isnan(similarity_cloud(embedded).iloc[0]["epoch"])
@@ -72,7 +72,7 @@ def test_one_direction_and_images_with_all_their_captions(embedded: SplitEmbeddi
 
 
 def test_a_query_without_a_negative_is_left_out(embedded: SplitEmbeddings) -> None:
-    """A last batch of one pair has no negative: 60 pairs by 59 leave one."""
+    """A last batch of one pair has no negative: 60 pairs in batches of 59 leave one."""
     assert len(similarity_cloud(embedded, batch_size=59)) == 2 * 59
 
 
@@ -86,7 +86,7 @@ def test_counts_of_the_hardest_are_those_of_the_probe(embedded: SplitEmbeddings,
     cloud = hardest_negative_counts(embedded, batch_size=None, direction=direction)
     assert cloud["count"].sum() == N * K
     assert set(cloud["label"]) == {f"a.pt {direction}"}
-    if direction == "i2t":  # every caption is in the batch once, as the probe has its columns
+    if direction == "i2t":  # the batch has each caption once, as the probe's columns do
         summary = Sweep(("triplet",), ("hubness",), batch_size=None).run(embedded).summary
         statistics = summary[summary["direction"] == direction].set_index("statistic")["mean"]
         assert statistics["hub_max_count"] == cloud["count"].max()
@@ -116,8 +116,8 @@ def test_a_run_without_epochs_is_refused(tmp_path: Path) -> None:
 
 
 def test_sources_of_one_name_are_distinguished(embedded: SplitEmbeddings) -> None:
-    one = similarity_cloud(embedded, 8)
+    cloud = similarity_cloud(embedded, 8)
     other = similarity_cloud(replace(embedded, name="b.pt"), 8)
-    joined = join_clouds([one, one, other, one.assign(epoch=1.0), one.assign(epoch=2.0)])
+    joined = join_clouds([cloud, cloud, other, cloud.assign(epoch=1.0), cloud.assign(epoch=2.0)])
     assert list(joined["source"].unique()) == ["a.pt", "a.pt (2)", "b.pt"]
-    assert len(joined) == 5 * len(one)
+    assert len(joined) == 5 * len(cloud)

@@ -1,4 +1,4 @@
-"""Are sums over units, read from a file of a frame, those that were written, and are others refused?"""
+"""Does a frame's file give back its sums over units, and does lossscope refuse others?"""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _without_items(table: pd.DataFrame) -> pd.DataFrame:
     ],
 )  # fmt: skip
 def test_changed_sums_are_refused(damage: Callable[[pd.DataFrame], pd.DataFrame], message: str) -> None:
-    """Right digests do not make right numbers: a column without numbers ended in a TypeError."""
+    """Correct digests do not make correct numbers: a column without numbers ended in a TypeError."""
     with pytest.raises(InputError, match=message) as raised:
         sums_of_table(damage(sums_table(SUMS)), UNITS, "items-00000.parquet")
     assert "items-00000.parquet" in str(raised.value) and "Remove the folder" in str(raised.value)

@@ -1,4 +1,4 @@
-"""Sweeps: every batch once, resumed after a stop, per-query rows that add up to the batch's numbers."""
+"""Does a sweep visit each batch once, resume after a stop, and write per-query rows that add up to the batch?"""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_stopped_sweep_resumes_without_doing_anything_twice(
             raise KeyboardInterrupt
         seen.append(done)
 
-    if after < 5:  # of eight batches in four parts; the last one is of two shapes
+    if after < 5:  # eight batches in four parts; the last part has two shapes
         with pytest.raises(KeyboardInterrupt):
             plan.run(embedded, Frame.open(tmp_path / "frame", {}), stop)
     frame = Frame.open(tmp_path / "frame", {})
@@ -93,7 +93,7 @@ def test_a_stopped_sweep_resumes_without_doing_anything_twice(
 
 
 def test_a_frame_with_other_parts_is_not_resumed(embedded: SplitEmbeddings, tmp_path: Path) -> None:
-    """Its parts were named by their first batch alone, so those of another size were taken for finished."""
+    """Only its first batch named a part: a sweep with another part size took old parts for finished."""
     sweep("triplet").run(embedded, Frame.open(tmp_path / "frame", {}))
     with pytest.raises(InputError, match=r"parts of this sweep, such as pairs-0-5; it has pairs-0-2, which another"):
         sweep("triplet", part=5).run(embedded, Frame.open(tmp_path / "frame", {}))
@@ -227,8 +227,8 @@ def test_rows_of_queries_add_up_to_the_batches(embedded: SplitEmbeddings, tmp_pa
         else:
             assert batch["C_neg"] == pytest.approx(group["count"].mean())
             assert batch["W_neg"] == pytest.approx(group["mass_high"].mean(), rel=1e-5)
-    one = queries[(queries["direction"] == "t2i") & (queries["eps"] == 0.1)]
-    assert sorted(one[one["objective"] == "triplet:margin=0.2"]["query"]) == list(range(N * K))
+    chosen = queries[(queries["direction"] == "t2i") & (queries["eps"] == 0.1)]
+    assert sorted(chosen[chosen["objective"] == "triplet:margin=0.2"]["query"]) == list(range(N * K))
 
 
 def test_two_thresholds_are_two_rows(embedded: SplitEmbeddings) -> None:
@@ -251,7 +251,7 @@ def test_units_come_from_the_probe() -> None:
 def test_W_is_computed_once_per_direction_of_a_batch_whatever_the_number_of_thresholds(
     embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """W was once computed for every view and again for every eps."""
+    """The sweep computed W for each view, and again for each eps."""
     calls = []
     once = Circle.__call__
     monkeypatch.setattr(Circle, "__call__", lambda self, S, mask: calls.append(S.shape) or once(self, S, mask))
@@ -267,7 +267,7 @@ def test_a_part_is_written_before_a_stack_of_the_next_can_fail(
     engine: str, jobs: int, embedded: SplitEmbeddings, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """The last stack of a part was known to be the last by the first of the next, which a Ctrl-C had to wait for."""
+    """The sweep knew the last stack of a part only from the next part's first, and a Ctrl-C waited for that."""
     method = "_run_stack" if engine == "dense" else "_results_of_large"
     compute = getattr(BatchRunner, method)
 
@@ -277,7 +277,7 @@ def test_a_part_is_written_before_a_stack_of_the_next_can_fail(
         return compute(runner, stack, *further)
 
     monkeypatch.setattr(BatchRunner, method, interrupted)
-    monkeypatch.setattr(small_batches, "STACK_ENTRIES", 1)  # a batch a stack, two stacks a part
+    monkeypatch.setattr(small_batches, "STACK_ENTRIES", 1)  # one batch a stack, two stacks a part
     frame = Frame.open(tmp_path / "frame", {})
     with pytest.raises(KeyboardInterrupt):
         sweep("ntxent", part=2, engine=engine).run(embedded, frame, jobs=jobs)
@@ -324,7 +324,7 @@ def test_a_sweep_plans_a_source_once_and_lets_it_go_with_the_next(embedded: Spli
     assert options.plan_for(first) is options.plan_for(first)
     known = weakref.ref(first)
     del first
-    assert known() is not None  # the plan is of a source that is still there
+    assert known() is not None  # the plan belongs to a source that still exists
     options.plan_for(embedded)
     gc.collect()
     assert known() is None
@@ -333,7 +333,7 @@ def test_a_sweep_plans_a_source_once_and_lets_it_go_with_the_next(embedded: Spli
 def test_a_plan_names_what_it_sweeps_after_the_sides_of_each_source() -> None:
     plan = Sweep(("ntxent",), ("false-negatives", "recall"), batch_size=8).plan
     pairs = Relations(N, N, np.stack([np.arange(N)] * 2, 1), QUERY_DOCUMENT)
-    for name in ("units", "within_one", "totals"):  # known of no source yet
+    for name in ("units", "within_one", "totals"):  # without a source these are still unknown
         getattr(plan, name)
     bound, fresh = plan.for_relations(pairs), Sweep(("ntxent",), ("false-negatives", "recall"), batch_size=8).plan
     fresh = fresh.for_relations(pairs)
@@ -344,11 +344,11 @@ def test_a_plan_names_what_it_sweeps_after_the_sides_of_each_source() -> None:
 
 UNITS = (
     (("ntxent", "triplet"), "cocos", "relative"),  # each paper has its own unit
-    (("ntxent:tau=0.05", "ntxent:tau=0.2"), "cocos", "paper"),  # one paper, as of a range
+    (("ntxent:tau=0.05", "ntxent:tau=0.2"), "cocos", "paper"),  # one paper, as in a range
     (("supcon",), "weight_mass", "paper"),
     (("ntxent", "triplet"), "cocos:unit=paper", "paper"),
     (("ntxent", "triplet"), "cocos:unit=cosine", "cosine"),
-    (("ntxent", "triplet"), "cocos:convention=released", "paper"),  # published counters have no other
+    (("ntxent", "triplet"), "cocos:convention=released", "paper"),  # published counters have no other unit
 )
 
 
@@ -356,17 +356,17 @@ UNITS = (
 def test_objectives_of_several_names_are_counted_in_one_unit(
     objectives: tuple[str, ...], probe: str, unit: str, embedded: SplitEmbeddings
 ) -> None:
-    one = sweep(*objectives, sampling="pairs", probes=(probe,))
-    rows = one.run(embedded).summary
+    setup = sweep(*objectives, sampling="pairs", probes=(probe,))
+    rows = setup.run(embedded).summary
     assert set(rows["weight_unit"]) == {unit}
     assert set(rows["probe"]) == {probe.partition(":")[0]}
-    [stated] = one.record()["probes"]
+    [stated] = setup.record()["probes"]
     assert stated.endswith(f"unit={unit}") or stated == probe == "cocos:convention=released"
     same(sweep(*objectives, sampling="pairs", probes=(stated,)).run(embedded).summary, rows)
 
 
 def test_one_function_has_one_count_whatever_its_papers_unit(embedded: SplitEmbeddings) -> None:
-    """Of one positive, supcon and npair at the scale of ntxent have its gradient, up to a factor."""
+    """With one positive, supcon and npair at the scale of ntxent have its gradient, up to a factor."""
     specs = ("ntxent:tau=0.05", "supcon:tau=0.05", "npair:scale=20")
     counts = {unit: counts_of(sweep(*specs, sampling="pairs", probes=(f"cocos{unit}",)), embedded) for unit in UNIT}
     assert len(set(counts[""])) == 1
@@ -376,8 +376,8 @@ def test_one_function_has_one_count_whatever_its_papers_unit(embedded: SplitEmbe
 UNIT = ("", ":unit=paper")
 
 
-def counts_of(one: Sweep, embedded: SplitEmbeddings) -> list[float]:
-    rows = one.run(embedded).summary
+def counts_of(setup: Sweep, embedded: SplitEmbeddings) -> list[float]:
+    rows = setup.run(embedded).summary
     return rows.loc[(rows["statistic"] == "C_neg") & (rows["direction"] == "i2t"), "mean"].tolist()
 
 
@@ -392,10 +392,10 @@ def test_losses_beside_one_without_a_saturated_weight_are_counted_as_slopes_and_
 
 
 def test_a_sweep_beside_others_has_their_unit() -> None:
-    one = sweep("ntxent", probes=("cocos:eps=0.1", "similarity"))
-    assert one.beside(()) is one
-    assert one.beside(sweep("ntxent:tau=0.2").plan.objectives) is one
-    other = one.beside(sweep("triplet").plan.objectives)
+    setup = sweep("ntxent", probes=("cocos:eps=0.1", "similarity"))
+    assert setup.beside(()) is setup
+    assert setup.beside(sweep("ntxent:tau=0.2").plan.objectives) is setup
+    other = setup.beside(sweep("triplet").plan.objectives)
     assert other.probes == ("cocos:eps=0.1,convention=corrected,curve=false,unit=relative", "similarity")
     stated = sweep("ntxent", probes=("cocos:unit=paper",))
     assert stated.beside(sweep("triplet").plan.objectives).plan.probes == stated.plan.probes

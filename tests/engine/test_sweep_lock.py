@@ -29,7 +29,7 @@ def embedded() -> SplitEmbeddings:
 def test_a_second_sweep_into_a_frame_is_refused_and_the_first_is_whole(
     tmp_path: Path, embedded: SplitEmbeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two at once left a frame with twice the batches, and nobody was told."""
+    """Two sweeps at once left a frame with twice the batches, without an error."""
     monkeypatch.setattr(folder_lock, "_PATIENCE", 0.05)
     sweep, frame = Sweep(("triplet",), batch_size=8), Frame.open(tmp_path / "frame", {"name": "test"})
     refused: list[str] = []

@@ -1,4 +1,4 @@
-"""Sweeps by many processes: the frame of one; an end for all when one is killed; frames that are resumed."""
+"""Do many processes write the frame of one, end together when one is killed, and resume frames?"""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ def environment() -> dict[str, str]:
 
 
 def output_of(*words: str, ranks: int = 1) -> str:
-    """Return what a command prints; it must succeed."""
+    """Return the output of a command; it must succeed."""
     done = run_command(*words, ranks=ranks)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 
 
 def run_sweeps(folder: Path) -> None:
-    """Run every sweep, each into a frame of its own, in this process and those beside it."""
+    """Run each sweep into a frame of its own, in this process and those beside it."""
     here, embedded = process_group(), load(folder / "dump.npz", cache=False)
     for name, sweep in SWEEPS.items():
-        large_batches.PANEL = 1 << 16 if name == "panels" else 1 << 21  # several for every process
+        large_batches.PANEL = 1 << 16 if name == "panels" else 1 << 21  # several panels for each process
         sweep.run(embedded, Frame.open(folder / f"{name} {here.size}", {}) if here.main else None, processes=here)
 
 
@@ -91,7 +91,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
 
 
 def assert_same(actual: pd.DataFrame, expected: pd.DataFrame) -> None:
-    """Counts equal, other numbers to 1e-6."""
+    """Assert equal counts, and other numbers to 1e-6."""
     assert list(actual) == list(expected) and len(actual) == len(expected) > 0
     for column in actual:
         if column in COUNTS or not pd.api.types.is_float_dtype(expected[column]):
@@ -101,7 +101,7 @@ def assert_same(actual: pd.DataFrame, expected: pd.DataFrame) -> None:
 
 
 def without_numbers(frame: Frame) -> dict[str, Any]:
-    """Return a manifest without what depends on the last bits of numbers: SHA-256 of the parts, and the summary."""
+    """Return a manifest without entries that depend on last bits: SHA-256 of the parts, and the summary."""
     manifest = frame.manifest()
     parts = [{"key": part["key"], "rows": part["rows"]} for part in manifest["parts"]]
     return {**manifest, "parts": parts, "summary": len(manifest["summary"])}
@@ -114,18 +114,20 @@ def summary_of(frame: Frame) -> pd.DataFrame:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", SWEEPS)
 def test_many_processes_give_the_numbers_of_one(name: str, size: int, frames: Callable[[int], Path]) -> None:
-    one, many = (Frame(frames(n) / f"{name} {n}") for n in (1, size))
-    assert without_numbers(many) == without_numbers(one) and one.manifest()["done"]
-    assert_same(many.read(), one.read())
-    assert_same(summary_of(many), summary_of(one))
-    assert summary_of(one)["low"].notna().mean() > 0.25 or "panels" in name  # whose statistics are not of queries
+    single, many = (Frame(frames(n) / f"{name} {n}") for n in (1, size))
+    assert without_numbers(many) == without_numbers(single) and single.manifest()["done"]
+    assert_same(many.read(), single.read())
+    assert_same(summary_of(many), summary_of(single))
+    assert summary_of(single)["low"].notna().mean() > 0.25 or "panels" in name  # panels: not of queries
 
 
 def test_the_last_stack_is_of_a_shorter_batch(frames: Callable[[int], Path]) -> None:
-    """So that no stack has all batches, and the processes have different amounts of work."""
+    """No stack has all batches, so that processes have different amounts of work."""
     rows = Frame(frames(3) / "stacks 3").read()
-    some = rows[(rows["direction"] == "i2t") & (rows["probe"] == "cocos") & (rows["objective"] == "triplet:margin=0.2")]
-    assert some["queries"].tolist() == [66] * 7 + [38]
+    chosen = rows[
+        (rows["direction"] == "i2t") & (rows["probe"] == "cocos") & (rows["objective"] == "triplet:margin=0.2")
+    ]
+    assert chosen["queries"].tolist() == [66] * 7 + [38]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -148,7 +150,7 @@ def assert_same_frame(actual: Path, expected: Path) -> None:
 
 
 def test_a_finished_frame_is_read_again_by_several_processes(tmp_path: Path) -> None:
-    """Processes without rows of their own failed, or waited for a jackknife that the first alone ran."""
+    """Processes without rows of their own failed, or waited for a jackknife that only the first process ran."""
     words = ["cocos", str(dump(tmp_path / "dump.npz", 60)), "--batch-size", "50", "--device", "cpu"]
     words += ["--format", "json", "--objective", "goal:triplet=cir,pair=sig-ms", "--objective", "triplet"]
     words += ["--interval-groups", "10", "--out", str(tmp_path / "frame")]
@@ -159,7 +161,7 @@ def test_a_finished_frame_is_read_again_by_several_processes(tmp_path: Path) -> 
 
 @contextmanager
 def start(*command: str) -> Iterator[subprocess.Popen[str]]:
-    """Start a job that does not outlive the test, nor do its children."""
+    """Start a job that ends with the test, as its children do."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     try:
         yield process

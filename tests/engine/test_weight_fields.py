@@ -1,4 +1,4 @@
-"""Fields and curves come from the objective itself, and equal the printed formulas."""
+"""Do fields and curves come from the objective itself, and equal the printed formulas?"""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_an_empty_range_raises(low: float, high: float, points: int) -> None:
 
 @pytest.mark.parametrize("pair", ["lin-ms", "sig-ms"])
 def test_a_full_field_of_given_relative_terms_needs_no_queries_by_queries_matrix(pair: str) -> None:
-    """201 x 201 points are 40,401 queries; a matrix of all against all would be 13 GB, and once was made."""
+    """201 x 201 points are 40,401 queries; a matrix of all against all would need 13 GB, and the code once built it."""
     frame = weight_field(f"goal:triplet=cir,pair={pair},m_plus=0.1,m_minus=0.1")
     assert len(frame) == 201 * 201
     assert np.isfinite(frame["w_neg"]).all()
@@ -190,7 +190,7 @@ def test_weights_at_the_points_of_a_field_are_the_field(name: str) -> None:
 
 @pytest.mark.usefixtures("typed")
 def test_weights_of_a_loss_that_is_called_once_a_point_are_of_a_sample(tmp_path: Path) -> None:
-    """All rows would be a call each; those taken are evenly spaced, first and last among them."""
+    """All rows would need one call each; the sample is evenly spaced, with the first and the last row."""
     loss = tmp_path / "mine.py"
     loss.write_text(
         "import torch\n\n\ndef loss(similarity: torch.Tensor) -> torch.Tensor:\n"

@@ -1,4 +1,4 @@
-"""Threads: the same bits with any number of them, errors that surface, and who has one thread alone."""
+"""Do threads give the same bits in any number, raise their errors, and stay one where a caller has one alone?"""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ SWEEPS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", SWEEPS)
 def test_numbers_are_the_same_bits_with_any_number_of_threads(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small_batches, "STACK_ENTRIES", 1200)
-    for place, size in (("ROWS", 7), ("COLUMNS", 31)):
-        monkeypatch.setattr(f"lossscope.engine.blocks.matrix.{place}", size)
+    for constant, size in (("ROWS", 7), ("COLUMNS", 31)):
+        monkeypatch.setattr(f"lossscope.engine.blocks.matrix.{constant}", size)
     monkeypatch.setattr("lossscope.engine.blocks.strips.STRIP", 20)
-    monkeypatch.setattr("lossscope.objectives.counting.kept_entries.PER_QUERY", 4)  # some need a second pass
+    monkeypatch.setattr("lossscope.objectives.counting.kept_entries.PER_QUERY", 4)  # some entries need a second pass
     sweep, embedded = Sweep(**SWEEPS[name]), split()
-    one, *others = (sweep.run(embedded, jobs=jobs) for jobs in (1, 2, 3))
+    single, *others = (sweep.run(embedded, jobs=jobs) for jobs in (1, 2, 3))
     for other in others:
-        pd.testing.assert_frame_equal(other.summary, one.summary, check_exact=True)
-        pd.testing.assert_frame_equal(other.batches, one.batches, check_exact=True)
-        pd.testing.assert_frame_equal(other.queries, one.queries, check_exact=True)
+        pd.testing.assert_frame_equal(other.summary, single.summary, check_exact=True)
+        pd.testing.assert_frame_equal(other.batches, single.batches, check_exact=True)
+        pd.testing.assert_frame_equal(other.queries, single.queries, check_exact=True)
 
 
 def test_results_come_in_order_from_threads_with_one_thread_of_torch_each() -> None:
@@ -73,7 +73,7 @@ def test_results_come_in_order_from_threads_with_one_thread_of_torch_each() -> N
     before = torch.get_num_threads()
     with Workers(3) as workers:
         results = list(workers.run(work, range(20)))
-        assert list(workers.run(work, range(3), ahead=2)) == results[:3]  # the same threads, for other work
+        assert list(workers.run(work, range(3), ahead=2)) == results[:3]  # the same threads, with other work
     assert results == [(piece, 1, False) for piece in range(20)]
     assert threading.get_ident() not in seen and torch.get_num_threads() == before
     assert list(Workers(1).run(work, [7])) == [(7, before, torch.is_grad_enabled())]
@@ -99,7 +99,7 @@ def test_an_error_of_a_thread_ends_the_work(jobs: int) -> None:
         run(results)
     assert results == [] or results == list(range(len(results)))
     assert len(done) < 20
-    assert not [one for one in threading.enumerate() if one.name.startswith("lossscope")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("lossscope")]
 
 
 @pytest.mark.parametrize("jobs", [1, 3])

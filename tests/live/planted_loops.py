@@ -1,4 +1,4 @@
-"""Small training loops with a fault, and without: two towers of a signal that both sides share."""
+"""Run small training loops with and without a fault: two towers of a signal that both sides share."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HEALTHY = 0.003  # learning rate
 
 @dataclass
 class Loop:
-    """A loop that is watched: `run` trains it."""
+    """A watched loop: `run` trains it."""
 
     objective: str = "ntxent:tau=0.1"
     lr: float = HEALTHY  # of Adam
-    begins: int = 0  # step on which the fault begins
-    ends: int = 1 << 30  # step on which it ends
-    axis: int = 1  # that is normalised over
-    divides: bool = False  # whether S is watched divided by the temperature
+    begins: int = 0  # first step of the fault
+    ends: int = 1 << 30  # first step without it
+    axis: int = 1  # normalised over
+    divides: bool = False  # whether the scope gets S divided by the temperature
     zero_at: int | None = None  # step with a vector of zeros, divided by its length
     detached: bool = False  # whether the second tower is a constant
     takes_similarities: bool = False
@@ -36,9 +36,9 @@ class Loop:
         """Train and watch.
 
         Args:
-            scope: that watches.
-            steps: number of them.
-            on_step: called with the number of each step before it.
+            scope: watches each step.
+            steps: number of steps.
+            on_step: called with its number before each step.
         """
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)

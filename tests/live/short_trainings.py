@@ -1,4 +1,4 @@
-"""Short fine-tunings of a small encoder that already tells items apart, with a fault and without."""
+"""Fine-tune a small encoder that already tells items apart, with and without a fault."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ITEMS, WIDTH = 2048, 24
 
 
 class Encoder(nn.Module):
-    """One encoder of both sides, with dropout, whose noise is all that is left of a collapsed model."""
+    """One encoder of both sides; its dropout is the only noise that a collapsed model still has."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,11 +58,11 @@ def both_sides() -> tuple[Tensor, Tensor]:
 
 @dataclass
 class Training:
-    """A fine-tuning by Adam: `run` trains and watches."""
+    """A fine-tuning with Adam: `run` trains and watches."""
 
     tau: float = 0.05
-    collapses_at: int | None = None  # step from which its weights are those of a huge learning rate
-    shift: int = 0  # rows by which documents are off their queries
+    collapses_at: int | None = None  # from this step on the learning rate is huge
+    shift: int = 0  # rows between a query and its document
     batch: int = 32
     warm_up: int = 0  # steps
     is_trained_before: bool = True

@@ -1,4 +1,4 @@
-"""A batch that processes share: samples, embeddings, masks and errors; tests/engine/test_paths.py has other rows."""
+"""Do processes that share a batch agree on samples, embeddings, masks and errors? engine/test_paths.py has more."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ B = 31
 
 
 def vectors(seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Unit vectors of both sides; pairs 3 and 4 have the same second one, so that there are ties."""
+    """Return unit vectors of both sides; pairs 3 and 4 share their second vector, which makes ties."""
     generator = torch.Generator().manual_seed(seed)
     first = normalise(torch.randn(B, 8, generator=generator))
     second = normalise(first + 0.9 * torch.randn(B, 8, generator=generator))
@@ -60,11 +60,11 @@ def same(row: dict[str, float], whole: dict[str, float], tolerance: float = 1e-6
         assert row[name] == pytest.approx(value, rel=rel, abs=absolute, nan_ok=True), name
 
 
-# all cases run in one group of processes, whose start is what takes time
+# all cases run in one group of processes, because starting a group takes seconds
 
 
 def attempt(call: Callable[[], Any]) -> Any:
-    """What a call returns, or the message of its InputError."""
+    """Return the result of a call, or the message of its InputError."""
     try:
         return call()
     except InputError as error:
@@ -72,19 +72,19 @@ def attempt(call: Callable[[], Any]) -> Any:
 
 
 def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
-    """Rows and messages of process `rank` by the name of the case."""
+    """Return the rows and messages of process `rank`, by the name of the case."""
     first, second = vectors()
     done: dict[str, Any] = {}
     for shares in SHARES[size]:
         start = sum(shares[:rank])
-        own = slice(start, start + shares[rank])
-        S, S_second = first[own] @ second.T, second[own] @ first.T
+        share = slice(start, start + shares[rank])
+        S, S_second = first[share] @ second.T, second[share] @ first.T
         scope = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity"), across_processes=True)
-        done[f"embeddings {shares}"] = scope.watch(queries=2 * first[own], documents=second, offset=start)
+        done[f"embeddings {shares}"] = scope.watch(queries=2 * first[share], documents=second, offset=start)
         for queries in (12, 2 * B):
             scope = LossScope(NTXENT, OF_SAMPLES, across_processes=True, queries=queries)
             done[f"{queries} queries {shares}"] = scope.watch(S, offset=start, S_second=S_second, step=3)
-        match = (torch.arange(B)[:, None] // 2 == torch.arange(B) // 2)[own]
+        match = (torch.arange(B)[:, None] // 2 == torch.arange(B) // 2)[share]
         valid = (torch.arange(B) != B - 1).expand(len(match), B)
         scope = LossScope("supcon", ("cocos", "similarity"), across_processes=True)
         done[f"mask {shares}"] = scope.watch(S, Mask(match, valid))
@@ -100,18 +100,18 @@ def cases(rank: int, size: int, folder: Path) -> dict[str, Any]:
 
 
 def wrapped(rank: int, size: int) -> Any:
-    """Row of a local loss that is wrapped, at the scale of the step."""
+    """Return the row of a wrapped local loss at the scale of the step."""
     b = B // size
     first, second = (x[: b * size] for x in vectors())
-    own, loss = slice(rank * b, rank * b + b), ClipLoss(True, rank, size)
+    share, loss = slice(rank * b, rank * b + b), ClipLoss(True, rank, size)
     loss.others = first, second
     scope = LossScope(across_processes=True)
-    scope.wrap(loss)(first[own].clone().requires_grad_(), second[own], SCALE)
+    scope.wrap(loss)(first[share].clone().requires_grad_(), second[share], SCALE)
     return scope.history[-1]
 
 
 def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]:
-    """Calls that every process makes, each with something wrong in the last one."""
+    """Return calls for all processes; in most of them the last process makes a mistake."""
     first, second = vectors()
     last, b = rank == size - 1, B // size
     S, offset = first[rank * b : (rank + 1) * b] @ second.T, rank * b
@@ -144,18 +144,18 @@ def mistakes(rank: int, size: int, folder: Path) -> dict[str, Callable[[], Any]]
 
 
 def beside_a_shared_batch(rank: int, size: int, folder: Path) -> dict[str, Any]:
-    """The doctor, the recorder and a part of the processes."""
+    """Return what the doctor, the recorder and a group of two processes find."""
     first, second = vectors()
     b, done = B // size, dict[str, Any]()
-    own = slice(rank * b, rank * b + b)
+    share = slice(rank * b, rank * b + b)
     scope = LossScope(
         NTXENT, ("cocos",), across_processes=True, recorder=2, recorder_folder=folder / "recorder",
         doctor=DoctorOptions(every=1, first=1, learning_by=2, settled=2),
     )  # fmt: skip
     rows = []
     for step in range(4):
-        S = first[own] @ second.T * (math.nan if step == 3 and rank == size - 1 else 1)
-        rows.append(scope.watch(S, offset=own.start))
+        S = first[share] @ second.T * (math.nan if step == 3 and rank == size - 1 else 1)
+        rows.append(scope.watch(S, offset=share.start))
     done["doctor"] = [row["finite"] for row in rows if row], [path.name for path in scope.recordings]
     done["doctor with an empty share"] = attempt(
         lambda: LossScope(NTXENT, across_processes=True, doctor=True, recorder=1).watch(
@@ -180,7 +180,7 @@ def beside_a_shared_batch(rank: int, size: int, folder: Path) -> dict[str, Any]:
 
 
 def worker(rank: int, size: int, group: Path) -> list[dict[str, Any]]:
-    """One process; returns what every process has."""
+    """Return the results of each process, by the name of the case."""
     with join_file_group(group, rank, size):
         return process_group().gather(cases(rank, size, group.parent))
 
@@ -192,7 +192,7 @@ def results_of_processes(request: pytest.FixtureRequest) -> list[dict[str, Any]]
 
 
 def of_all(results: list[dict[str, Any]], name: str) -> Any:
-    """The one result that all processes have."""
+    """Return the result on which all processes agree."""
     mine = results[0][name]
     for other in results[1:]:
         assert repr(other[name]) == repr(mine), name
@@ -211,8 +211,8 @@ def test_samples_embeddings_and_masks_are_those_of_one_process(
             same(of_all(results, f"{queries} queries {shares}"), whole, 2e-6)
         whole = LossScope(NTXENT, (*OF_EMBEDDINGS, "similarity")).watch(queries=2 * first, documents=second)
         assert whole is not None
-        own = {name: value for name, value in whole.items() if not name.startswith("d2q/")}
-        same(of_all(results, f"embeddings {shares}"), own, 1e-4)
+        expected = {name: value for name, value in whole.items() if not name.startswith("d2q/")}
+        same(of_all(results, f"embeddings {shares}"), expected, 1e-4)
         match = torch.arange(B)[:, None] // 2 == torch.arange(B) // 2
         valid = (torch.arange(B) != B - 1).expand(B, B)
         whole = LossScope("supcon", ("cocos", "similarity")).watch(first @ second.T, Mask(match, valid))
@@ -271,19 +271,19 @@ def test_doctor_and_recorder_look_at_the_rows_of_their_process(results: list[dic
     size = len(results)
     if size == 1:
         return
-    for rank, one in enumerate(results):
-        finite, recordings = one["doctor"]
+    for rank, result in enumerate(results):
+        finite, recordings = result["doctor"]
         assert finite == [1, 1, 1, 0]
         assert f"step-000003-non-finite-rank{rank}" in recordings
-    rows = [one["doctor with an empty share"] for one in results]
+    rows = [result["doctor with an empty share"] for result in results]
     assert all(row == rows[0] and row["finite"] == 1 for row in rows)
     first, second = vectors()
     whole = LossScope(NTXENT, ("cocos",)).watch(first @ second.T)
     assert whole is not None
     same(of_all(results[:2], "two of all"), {k: v for k, v in whole.items() if not k.startswith("t2i/")})
     assert of_all(results, "exchange")
-    for one in results[2:]:
-        assert "must be a group that has this process" in one["not of the pair"]
+    for result in results[2:]:
+        assert "must be a group that has this process" in result["not of the pair"]
 
 
 REDUCERS: list[ReducerName] = [name for name in TABLE if name != "curve"]
@@ -298,7 +298,7 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
     values = [torch.tensor(part, dtype=torch.float32).view(-1, 1) for part in parts]
     skipped = [torch.tensor(data.draw(st.lists(st.booleans(), min_size=len(p), max_size=len(p)))).bool() for p in parts]
     for reducer in REDUCERS:
-        if reducer == "true":  # counts elements, none of which is NaN
+        if reducer == "true":  # counts elements; none is NaN
             values = [part.nan_to_num(0) for part in values]
         table = TABLE[reducer]
         sums = [part_of(table, part.view(1, -1), skip.view(1, -1)) for part, skip in zip(values, skipped, strict=True)]
@@ -312,7 +312,7 @@ def test_parts_of_any_size_have_the_statistic_of_all(parts: list[list[float]], d
 
 
 class Sent(ProcessGroup):
-    """Two processes, the other of which sends what this one does."""
+    """Two processes; the other one sends what this one sends."""
 
     messages: ClassVar[list[Tensor]] = []
 
@@ -322,7 +322,7 @@ class Sent(ProcessGroup):
 
 
 class BrokenShare:
-    """A share whose numbers cannot be computed."""
+    """A share whose numbers raise an error."""
 
     names, rows, queries = ("i2t/C_neg",), 3, 3
 

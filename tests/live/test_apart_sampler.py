@@ -1,4 +1,4 @@
-"""Suspects in different batches: by the samplers alone, and in a real SentenceTransformerTrainer."""
+"""Do suspects land in different batches: with the samplers alone, and in a real SentenceTransformerTrainer?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ N, BATCH = 96, 8
 
 
 def audit_file(folder: Path, pairs: Sequence[tuple[int, int]], n: int = N) -> Path:
-    """The mask.npz of questions 0..n-1 and answers 0..n-1, of which some pairs are suspects."""
+    """Write the mask.npz of questions 0..n-1 and answers 0..n-1; some of their pairs are suspects."""
     ids = tuple(f"q{row}" for row in range(n)), tuple(f"d{row}" for row in range(n))
     left, right = np.array(pairs, np.int64).reshape(-1, 2).T
     texts = PairTexts(
@@ -128,7 +128,7 @@ class Groups:
 
 
 def test_rows_left_over_are_exchanged_with_those_of_earlier_batches() -> None:
-    """The last rows are of one group: put one behind the other they would be batches of one row."""
+    """The last rows are of one group: in their drawn order they would be batches of one row."""
     groups = Groups([*range(10, 19), 1, 1, 1])
     batches = apart_batches(range(12), groups.keys, groups.excluded, 4, 3)
     assert len(batches) == 3
@@ -194,7 +194,7 @@ def test_it_is_pickled_without_the_texts(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_trainer_gets_batches_without_suspects(tmp_path: Path) -> None:
-    """Two epochs, with checkpoints of its arguments, and evaluation on texts that were not audited."""
+    """Two epochs, with checkpoints of the arguments; it evaluates on texts that no audit saw."""
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
     from tests.live.tiny_sentences import sentence_model
@@ -220,9 +220,9 @@ def test_a_trainer_gets_batches_without_suspects(tmp_path: Path) -> None:
     collate = trainer.data_collator
 
     def with_rows(features: list[dict[str, Any]]) -> Any:
-        """The batch, with the rows that it is of."""
+        """Return the batch and its row numbers."""
         batch = collate(features)
-        return {**batch, "row": torch.tensor([int(one["anchor"].split()[1]) for one in features])}
+        return {**batch, "row": torch.tensor([int(feature["anchor"].split()[1]) for feature in features])}
 
     trainer.data_collator = with_rows
     with_rows.valid_label_columns = collate.valid_label_columns  # type: ignore[attr-defined]

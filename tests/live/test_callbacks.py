@@ -1,4 +1,4 @@
-"""The callbacks of Lightning and Hugging Face: their protocols, and the real trainers where they are installed."""
+"""Do the callbacks keep the protocols of Lightning and Hugging Face, with the real trainers where installed?"""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class Towers(nn.Module):
 
 @pytest.fixture(name="handler")
 def callback_handler() -> Any:
-    """The Trainer's own dispatcher around a callback, without the Trainer."""
+    """Return the Trainer's dispatcher around a callback, without the Trainer."""
     trainer_callback = pytest.importorskip("transformers.trainer_callback")
     callback = callbacks.hugging_face(scope())
     model = Towers()
@@ -131,7 +131,7 @@ def callback_handler() -> Any:
 
 
 def log(it: Any, logs: dict[str, float]) -> dict[str, float]:
-    """As Trainer.log does it."""
+    """Log as Trainer.log does."""
     it.state.log_history.append({**logs, "step": it.state.global_step})
     it.handler.on_log(it.args, it.state, it.control, logs)
     return logs
@@ -190,12 +190,12 @@ def test_a_model_that_returns_no_similarities_is_an_error() -> None:
 
 
 def test_a_step_without_a_call_of_the_watched_loss_is_an_error() -> None:
-    """A trainer that was given another loss than the callback logged nothing, without a word."""
+    """A trainer with another loss than the callback's logged nothing and gave no warning."""
     hooks = SentenceTransformersHooks(LossScope(every=2), nn.Identity())
     for step in range(2):
         hooks.on_step_begin(None, SimpleNamespace(global_step=step), None)
         if step == 0:
-            hooks.on_step_end(None, SimpleNamespace(global_step=step + 1), None)  # which is not watched
+            hooks.on_step_end(None, SimpleNamespace(global_step=step + 1), None)  # the callback skips this step
     with pytest.raises(InputError, match=r"must be called in a step that is watched; .* use attach\(trainer, scope\)"):
         hooks.on_step_end(None, SimpleNamespace(global_step=2), None)
 
@@ -209,7 +209,7 @@ def test_no_graph_is_kept_between_forward_and_step() -> None:
 
 
 def test_a_training_that_ends_within_a_step_leaves_nothing_of_its_batch() -> None:
-    """As Ctrl-C and an error do: its tensors would stay in memory, and the next training begin with them."""
+    """After Ctrl-C or an error its tensors stayed in memory, and the next training began with them."""
     hooks, model, state = TrainerHooks(scope()), Towers(), SimpleNamespace(global_step=0)
     hooks.on_train_begin(None, state, None, model=model)
     model.train()(units(0))

@@ -1,4 +1,4 @@
-"""When findings begin and end: twice in a row, at most one of an id open, whatever the examinations say."""
+"""When do findings begin and end? After two examinations in a row; each id has at most one open event."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_findings_that_are_taken_over_end_where_they_are_not_found() -> None:
     after.take_over(before)
     assert not before.ids and after.ids == ("non-finite",)
     events = [after.update(step, {}, {"non-finite"}, AT_ONCE) for step in (1, 2)]
-    assert [[event.kind for event in one] for one in events] == [[], ["ends"]]
+    assert [[event.kind for event in update] for update in events] == [[], ["ends"]]
 
 
 @given(st.lists(st.tuples(st.sets(st.sampled_from(IDS)), st.sets(st.sampled_from(IDS)))))

@@ -1,4 +1,4 @@
-"""The flight recorder: bounded memory, dumps of the last steps when something is wrong, which every command opens."""
+"""Does the flight recorder keep the last steps in bounded memory and write dumps that each command opens?"""
 
 from __future__ import annotations
 
@@ -49,26 +49,26 @@ def scope(folder: Path, keep: int = 3, objective: str = NTXENT, **options: Any) 
 
 
 def dumps(folder: Path) -> list[Path]:
-    return [folder / one["file"] for one in read_manifest(folder / "manifest.json")["dumps"]]
+    return [folder / entry["file"] for entry in read_manifest(folder / "manifest.json")["dumps"]]
 
 
-def died(one: LossScope, error: BaseException | None = None) -> Path:
-    with pytest.raises(type(error or ValueError())), one:
+def died(monitor: LossScope, error: BaseException | None = None) -> Path:
+    with pytest.raises(type(error or ValueError())), monitor:
         raise error or ValueError("the loop is broken")
-    (folder,) = one.recordings
+    (folder,) = monitor.recordings
     return folder
 
 
 def lossscope_says(*arguments: str | Path) -> str:
-    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return result.stdout
 
 
 def test_an_exception_leaves_the_last_batches(tmp_path: Path) -> None:
-    one = Loop().run(scope(tmp_path), 6)
-    one.log(lr=0.1)
-    folder = died(one)
+    monitor = Loop().run(scope(tmp_path), 6)
+    monitor.log(lr=0.1)
+    folder = died(monitor)
     assert folder.name == "step-000005-exception"
     manifest = read_manifest(folder / "manifest.json")
     assert manifest["details"]["error"] == "ValueError: the loop is broken"
@@ -80,11 +80,11 @@ def test_an_exception_leaves_the_last_batches(tmp_path: Path) -> None:
 
 def test_what_is_written_is_what_was_watched(tmp_path: Path) -> None:
     Q, D = torch.randn(2, 12, 8, generator=torch.Generator().manual_seed(0))
-    one = scope(tmp_path)
-    one.watch(queries=Q, documents=D, ids=[f"q{i}" for i in range(12)], second_ids=torch.arange(12))
+    monitor = scope(tmp_path)
+    monitor.watch(queries=Q, documents=D, ids=[f"q{i}" for i in range(12)], second_ids=torch.arange(12))
     kept = Q.clone()
-    Q.zero_()  # what the loop does later does not matter
-    (file,) = dumps(died(one))
+    Q.zero_()  # a later change by the loop does not matter
+    (file,) = dumps(died(monitor))
     with np.load(file) as opened_file:
         arrays = dict(opened_file)
     assert np.array_equal(arrays["queries"], kept.numpy()) and np.array_equal(arrays["documents"], D.numpy())
@@ -101,23 +101,23 @@ def test_what_is_written_is_what_was_watched(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by_S", [False, True])
 def test_commands_open_a_recorded_batch(tmp_path: Path, by_S: bool) -> None:
-    one = Loop("triplet-sh", lr=1e4, takes_similarities=by_S).run(
+    monitor = Loop("triplet-sh", lr=1e4, takes_similarities=by_S).run(
         scope(tmp_path, doctor=SOON, objective="triplet-sh"), 160
     )
-    folder = one.recordings[0]
+    folder = monitor.recordings[0]
     file = dumps(folder)[-1]
     assert '"C_0"' in lossscope_says("cocos", file, "--objective", "triplet-sh", "--format", "json")
     assert "s_pos" in lossscope_says("probe", file, "--probes", "similarity", "--format", "json")
     assert "R@1" in lossscope_says("eval", file, "--format", "json")
     document = json.loads(lossscope_says("doctor", file, "--objective", "triplet-sh", "--format", "json"))
-    begun, found = {event.id for event in one.events}, {finding["id"] for finding in document["findings"]}
+    begun, found = {event.id for event in monitor.events}, {finding["id"] for finding in document["findings"]}
     assert begun & found
 
 
 @pytest.mark.parametrize("by_S", [False, True])
 def test_the_doctor_opens_a_batch_with_nan(tmp_path: Path, by_S: bool) -> None:
-    one = Loop(zero_at=4, takes_similarities=by_S).run(scope(tmp_path), 7)
-    (folder,) = one.recordings
+    monitor = Loop(zero_at=4, takes_similarities=by_S).run(scope(tmp_path), 7)
+    (folder,) = monitor.recordings
     assert folder.name == "step-000004-non-finite"
     files = dumps(folder)
     assert [file.name for file in files] == ["step-000002.npz", "step-000003.npz", "step-000004.npz"]
@@ -149,11 +149,11 @@ def test_items_of_one_set_images_and_captions_and_mined_negatives_are_opened(tmp
     }
     for name, (options, arguments) in calls.items():
         has_many = name in ("items", "items-of-S", "captions", "many")
-        one = scope(tmp_path / name, objective="supcon" if has_many else NTXENT, **options)
-        one.watch(**arguments)
-        opened = lossscope.load(dumps(died(one))[0])
+        monitor = scope(tmp_path / name, objective="supcon" if has_many else NTXENT, **options)
+        monitor.watch(**arguments)
+        opened = lossscope.load(dumps(died(monitor))[0])
         relations = opened.relations
-        arrays = np.load(dumps(one.recordings[0])[0])
+        arrays = np.load(dumps(monitor.recordings[0])[0])
         assert arrays["W"].shape == arrays["similarity"].shape, name
         assert ("W_second" in arrays) == (not relations.one_set)
         if name.startswith("items"):
@@ -173,10 +173,10 @@ def test_items_of_one_set_images_and_captions_and_mined_negatives_are_opened(tmp
 
 
 def test_a_finding_is_written_once(tmp_path: Path) -> None:
-    one = Loop(divides=True, takes_similarities=True, ends=30).run(scope(tmp_path, doctor=SOON), 160)
-    assert [event.kind for event in one.events] == ["begins", "ends"]
-    assert [folder.name for folder in one.recordings] == ["step-000000-temperature-twice"]
-    manifest = read_manifest(one.recordings[0] / "manifest.json")
+    monitor = Loop(divides=True, takes_similarities=True, ends=30).run(scope(tmp_path, doctor=SOON), 160)
+    assert [event.kind for event in monitor.events] == ["begins", "ends"]
+    assert [folder.name for folder in monitor.recordings] == ["step-000000-temperature-twice"]
+    manifest = read_manifest(monitor.recordings[0] / "manifest.json")
     assert manifest["details"]["id"] == "temperature-twice" and manifest["details"]["advice"]
     examined = manifest["details"]["examined"]
     assert examined["steps"][0] == 0 and {"temperature-too-high", "no-learning"} <= {*examined["not_yet"]}
@@ -184,20 +184,20 @@ def test_a_finding_is_written_once(tmp_path: Path) -> None:
 
 def test_an_earlier_recording_of_the_same_step_is_kept(tmp_path: Path) -> None:
     for expected in ("step-000000-exception", "step-000000-exception-2", "step-000000-exception-3"):
-        one = scope(tmp_path)
-        one.watch(torch.eye(4))
-        assert died(one).name == expected
+        monitor = scope(tmp_path)
+        monitor.watch(torch.eye(4))
+        assert died(monitor).name == expected
 
 
 def test_nothing_is_written_where_nothing_is_wrong(tmp_path: Path) -> None:
     with Loop().run(scope(tmp_path, doctor=SOON), 90):
         pass
     for wanted in (KeyboardInterrupt(), SystemExit(0)):
-        one = scope(tmp_path)
-        one.watch(torch.eye(4))
-        with pytest.raises(type(wanted)), one:
+        monitor = scope(tmp_path)
+        monitor.watch(torch.eye(4))
+        with pytest.raises(type(wanted)), monitor:
             raise wanted
-        assert not one.recordings
+        assert not monitor.recordings
     assert not (tmp_path / "recorder").exists()
     assert LossScope(NTXENT).write_recorder("exception") is None
 
@@ -213,23 +213,23 @@ def test_memory_is_bounded(sizes: list[int], keep: int, limit: int, with_ids: bo
     for step, n in enumerate(sizes):
         observed = Observed(DirectionRows(torch.rand(n, n), masks[n]))
         recorder.add(WatchedStep(step, observed, None, True, ids=(None, range(n) if with_ids else None)))
-        batches = [one for one in recorder._kept if one.copy is not None]
-        kept = {id(one.mask): one.mask for one in batches}.values()
-        held = sum(one.batch.rows.S.nbytes for one in batches if one.batch.rows is not None) + sum(
-            2 * one.match.nbytes for one in kept
+        entries = [entry for entry in recorder._kept if entry.copy is not None]
+        kept = {id(entry.mask): entry.mask for entry in entries}.values()
+        held = sum(entry.batch.rows.S.nbytes for entry in entries if entry.batch.rows is not None) + sum(
+            2 * mask.match.nbytes for mask in kept
         )
-        names = [one.ids[1] for one in batches if one.ids[1] is not None]
-        held += sum(sys.getsizeof(one) + sum(map(sys.getsizeof, one)) for one in names)
+        names = [entry.ids[1] for entry in entries if entry.ids[1] is not None]
+        held += sum(sys.getsizeof(ids) + sum(map(sys.getsizeof, ids)) for ids in names)
         assert held == recorder.bytes <= limit
-        steps = [one.step for one in batches]
+        steps = [entry.step for entry in entries]
         assert steps == sorted(set(steps) & set(range(step + 1 - keep, step + 1)))
 
 
 def test_fewer_steps_of_large_batches_are_kept_and_the_manifest_says_so(tmp_path: Path) -> None:
-    one = scope(tmp_path, keep=10, recorder_bytes=50_000)
+    monitor = scope(tmp_path, keep=10, recorder_bytes=50_000)
     for _ in range(10):
-        one.watch(torch.eye(60))
-    manifest = read_manifest(died(one) / "manifest.json")
+        monitor.watch(torch.eye(60))
+    manifest = read_manifest(died(monitor) / "manifest.json")
     assert manifest["asked"] == 10 and manifest["kept"] == len(manifest["dumps"]) == 2
     assert manifest["bytes"] <= manifest["limit"] == 50_000
     too_large = scope(tmp_path, keep=2, recorder_bytes=1_000)
@@ -240,16 +240,16 @@ def test_fewer_steps_of_large_batches_are_kept_and_the_manifest_says_so(tmp_path
 def test_a_step_without_room_is_missing_in_the_manifest_and_the_log_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    one = scope(tmp_path, recorder_bytes=10_000)
+    monitor = scope(tmp_path, recorder_bytes=10_000)
     for n in (20, 20, 60):
-        one.watch(torch.eye(n))
-    manifest = read_manifest(died(one) / "manifest.json")
+        monitor.watch(torch.eye(n))
+    manifest = read_manifest(died(monitor) / "manifest.json")
     assert [entry["step"] for entry in manifest["dumps"]] == [0, 1] and manifest["missing"] == [2]
     assert "without the newest batch" in caplog.text
     for n in (60, 60):
-        one.watch(torch.eye(n))
-    folder = one.write_recorder("later")
-    assert folder is not None and not dumps(folder)  # the dumps of earlier steps are none of the newest
+        monitor.watch(torch.eye(n))
+    folder = monitor.write_recorder("later")
+    assert folder is not None and not dumps(folder)  # the folder has no dump of an earlier step
 
 
 def test_a_step_without_room_is_not_copied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -272,10 +272,10 @@ def test_ids_must_be_one_an_item(tmp_path: Path) -> None:
 
 def test_a_disk_that_cannot_be_written_never_stops_the_loop(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "recorder").write_text("a file")
-    one = scope(tmp_path)
+    monitor = scope(tmp_path)
     with caplog.at_level(logging.ERROR, "lossscope"):
-        one.watch(torch.full((4, 4), torch.nan))
-    assert not one.recordings and "could not write" in caplog.text
+        monitor.watch(torch.full((4, 4), torch.nan))
+    assert not monitor.recordings and "could not write" in caplog.text
 
 
 def test_a_disk_that_fills_leaves_no_half_folder_and_is_tried_once(
@@ -287,10 +287,10 @@ def test_a_disk_that_fills_leaves_no_half_folder_and_is_tried_once(
 
     tried: list[Path] = []
     monkeypatch.setattr(flight_recorder, "write_manifest", fail)
-    one = scope(tmp_path)
+    monitor = scope(tmp_path)
     for _ in range(3):
-        one.watch(torch.full((4, 4), torch.nan))
-    assert len(tried) == 1 and not list((tmp_path / "recorder").iterdir()) and not one.recordings
+        monitor.watch(torch.full((4, 4), torch.nan))
+    assert len(tried) == 1 and not list((tmp_path / "recorder").iterdir()) and not monitor.recordings
     assert caplog.text.count("No space left on device") == 1
 
 
@@ -303,9 +303,9 @@ def test_no_failure_of_the_recorder_stops_the_loop(
 
     owner = (np, "savez") if name == "savez" else (flight_recorder, "on_host")
     monkeypatch.setattr(*owner, fail)
-    one = scope(tmp_path)
+    monitor = scope(tmp_path)
     for _ in range(3):
-        assert one.watch(torch.full((4, 4), torch.nan)) is not None
+        assert monitor.watch(torch.full((4, 4), torch.nan)) is not None
     assert caplog.text.count("MemoryError") and caplog.text.count("could not") == 1
 
 
@@ -331,14 +331,14 @@ def test_the_exception_of_the_loop_is_never_replaced(
         raise RuntimeError("of the recorder")
 
     monkeypatch.setattr(FlightRecorder, "write", fail)
-    one, seen = scope(tmp_path), []
-    with pytest.raises(ValueError, match="of the loop"), one:
+    monitor, seen = scope(tmp_path), []
+    with pytest.raises(ValueError, match="of the loop"), monitor:
         raise ValueError("of the loop")
-    LightningHooks(one).on_exception(None, None, ValueError("of the loop"))
+    LightningHooks(monitor).on_exception(None, None, ValueError("of the loop"))
     monkeypatch.setattr(sys, "excepthook", lambda *exception: seen.append(exception))
-    one.watch(torch.eye(4))
+    monitor.watch(torch.eye(4))
     sys.excepthook(ValueError, ValueError("of the loop"), None)
-    one.close()
+    monitor.close()
     assert [str(value) for _, value, _ in seen] == ["of the loop"]
     assert caplog.text.count("could not be written after ValueError") == 3
 
@@ -380,7 +380,7 @@ def test_a_script_that_dies_leaves_its_last_batches(
     code = SCRIPT.format(before=before, fault=fault, after=after)
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     folder = tmp_path / "recorder"
-    assert sorted(one.name for one in folder.glob("step-*")) == written if written else not folder.exists()
+    assert sorted(path.name for path in folder.glob("step-*")) == written if written else not folder.exists()
     assert ("mine" in done.stdout) == bool(before)
     if "RuntimeError" in fault + after and not before:
         assert "RuntimeError" in done.stderr and done.returncode == 1
@@ -388,36 +388,36 @@ def test_a_script_that_dies_leaves_its_last_batches(
 
 def test_the_hook_of_the_interpreter_is_given_back(tmp_path: Path) -> None:
     before = sys.excepthook
-    one, two = scope(tmp_path), scope(tmp_path)
-    assert sys.excepthook is before  # nothing was watched yet
-    one.watch(torch.eye(4))
-    two.watch(torch.eye(4))
-    two.close()
-    one.close()
+    first, second = scope(tmp_path), scope(tmp_path)
+    assert sys.excepthook is before  # no step was watched yet
+    first.watch(torch.eye(4))
+    second.watch(torch.eye(4))
+    second.close()
+    first.close()
     assert sys.excepthook is before
-    three = scope(tmp_path)
-    three.watch(torch.eye(4))
-    del three
+    third = scope(tmp_path)
+    third.watch(torch.eye(4))
+    del third
     assert sys.excepthook is before
 
 
 def test_trainers_write_it_where_training_dies(tmp_path: Path) -> None:
-    one = scope(tmp_path)
-    hooks, module = LightningHooks(one), SimpleNamespace(log_dict=lambda row: None)
+    monitor = scope(tmp_path)
+    hooks, module = LightningHooks(monitor), SimpleNamespace(log_dict=lambda row: None)
     trainer = SimpleNamespace(global_step=1, optimizers=[torch.optim.SGD([torch.zeros(1)], 0.25)])
     hooks.on_train_batch_end(trainer, module, {"S": torch.eye(5)}, None, 0)
     hooks.on_exception(trainer, module, KeyboardInterrupt())
-    assert not one.recordings
+    assert not monitor.recordings
     hooks.on_exception(trainer, module, ValueError("broken"))
-    assert pd.read_csv(one.recordings[0] / "log.csv")["lr"].tolist() == [0.25]
+    assert pd.read_csv(monitor.recordings[0] / "log.csv")["lr"].tolist() == [0.25]
     before = sys.excepthook
     hooks.on_train_end(trainer, module)
     assert sys.excepthook is not before
 
 
 def test_trainers_tell_the_doctor_what_they_log(tmp_path: Path) -> None:
-    one = scope(tmp_path, doctor=SOON)
-    hooks, model, state = TrainerHooks(one), nn.Identity(), SimpleNamespace(global_step=0, log_history=[{}])
+    monitor = scope(tmp_path, doctor=SOON)
+    hooks, model, state = TrainerHooks(monitor), nn.Identity(), SimpleNamespace(global_step=0, log_history=[{}])
     model.forward = lambda S: {"S": S}  # type: ignore[method-assign]
     hooks.on_train_begin(None, state, None, model=model)
     for step in range(90):
@@ -426,7 +426,7 @@ def test_trainers_tell_the_doctor_what_they_log(tmp_path: Path) -> None:
         hooks.on_step_end(None, state, None)
         logs = {"loss": 1.0, "grad_norm": 0.0, "learning_rate": 1e-4}
         hooks.on_log(None, state, None, logs=logs)
-    assert [event.id for event in one.events] == ["frozen"]
+    assert [event.id for event in monitor.events] == ["frozen"]
     assert state.log_history[-1]["lossscope/doctor/frozen"] == 1.0
     before = sys.excepthook
     hooks.on_train_end(None, state, None)
@@ -436,6 +436,6 @@ def test_trainers_tell_the_doctor_what_they_log(tmp_path: Path) -> None:
 def test_processes_of_a_job_write_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("is_initialized", True), ("get_world_size", 2), ("get_rank", 1)):
         monkeypatch.setattr(torch.distributed, name, lambda *_, value=value: value)
-    one = scope(tmp_path)
-    one.watch(torch.eye(4))
-    assert died(one).name == "step-000000-exception-rank1"
+    monitor = scope(tmp_path)
+    monitor.watch(torch.eye(4))
+    assert died(monitor).name == "step-000000-exception-rank1"

@@ -1,4 +1,4 @@
-"""`scope.heaviest`: the newest batch's queries and negatives, as a sweep over the same items lists them."""
+"""Does `scope.heaviest` list the newest batch as a sweep over the same items does?"""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def test_a_batch_has_the_lists_of_a_sweep_over_it(spec: str, unit: str) -> None:
     names = split()
     scope.watch(queries=queries, documents=documents, ids=names.image_ids, second_ids=names.caption_ids, step=7)
     found = scope.heaviest(3)
-    one = Sweep((spec,), (f"cocos:unit={unit}",), "pairs", None, shuffle=False)
-    expected = HeaviestNegatives(one).most_and_least(names, 3)
+    sweep = Sweep((spec,), (f"cocos:unit={unit}",), "pairs", None, shuffle=False)
+    expected = HeaviestNegatives(sweep).most_and_least(names, 3)
     assert set(found["step"]) == {7}
     for name in ("direction", "list", "query", "query_id", "rank", "candidate", "candidate_id", "as_heavy"):
         pd.testing.assert_series_equal(found[name], expected[name], check_dtype=False)
@@ -72,14 +72,14 @@ def test_the_batch_is_a_copy_and_the_newest() -> None:
     scope.watch(S)
     expected = scope.heaviest(2)
     S.mul_(-1)
-    scope.watch(S)  # a step that is skipped
+    scope.watch(S)  # the scope skips this step
     pd.testing.assert_frame_equal(scope.heaviest(2), expected)
     scope.watch(S)
     assert scope.heaviest(1)["step"].tolist() != expected["step"].tolist()
 
 
 def test_a_wrapped_loss_is_listed_by_its_own_weights() -> None:
-    """W by autograd of a softmax loss in the graph of the step is that of the objective."""
+    """Autograd of a softmax loss in the graph of the step gives the W of the objective."""
     queries, documents = batch()
 
     def loss(S: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A large batch of pairs is read tile by tile: the row is that of the whole matrix, and its memory is not needed."""
+"""Does a large batch of pairs, read tile by tile, give the row of the whole matrix without the memory of one?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ B = 40
 
 
 class LargestStorage(TorchDispatchMode):
-    """The most numbers in the memory of any tensor that an operation returns, but for those of S."""
+    """Track the largest number of elements in one tensor's storage among all results of operations, S excepted."""
 
     def __init__(self, S: Tensor) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ def two_sides() -> tuple[Tensor, Tensor]:
 
 @pytest.fixture(name="tiled")
 def seen_tiles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """One number for each batch that is read tile by tile."""
+    """Return a list that gains a number for each batch that is read tile by tile."""
     seen: list[int] = []
     in_tiles = batch_statistics._in_tiles
 
@@ -59,7 +59,7 @@ def seen_tiles(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def layouts(first: Tensor, second: Tensor) -> list[dict[str, Any]]:
-    """What `watch` can be given of pairs."""
+    """Return each form in which `watch` accepts pairs."""
     S = first @ second.T
     mined = normalise(torch.randn(B, 2, 8, generator=torch.Generator().manual_seed(5)))
     return [
@@ -78,11 +78,11 @@ def test_tiles_have_the_row_of_the_matrix(
     objective: str, vectors: tuple[Tensor, Tensor], tiled: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = layouts(*vectors)
-    whole = [LossScope(objective, PROBES).watch(**one) for one in given]
+    whole = [LossScope(objective, PROBES).watch(**arguments) for arguments in given]
     assert not tiled
     monkeypatch.setattr(batch_statistics, "LARGE_ENTRIES", 1)
-    for one, expected in zip(given, whole, strict=True):
-        same(LossScope(objective, PROBES).watch(**one), expected)
+    for arguments, expected in zip(given, whole, strict=True):
+        same(LossScope(objective, PROBES).watch(**arguments), expected)
     assert len(tiled) == len(given)
 
 
@@ -143,7 +143,7 @@ def test_no_tensor_as_large_as_the_matrix_is_made() -> None:
     inputs = BatchInputs(S=S).rows(None).observed()
     assert inputs.pairs_at == 0
     scope = LossScope(NTXENT)
-    scope.watch(S)  # the mask of pairs is made once
+    scope.watch(S)  # the mask of pairs is built once
     with LargestStorage(S) as largest:
         row = scope.watch(S)
     assert row is not None and row["finite"] == 1

@@ -1,4 +1,4 @@
-"""LossScope(doctor=True): findings of planted faults begin and end, and healthy loops have none."""
+"""With LossScope(doctor=True), do findings of planted faults begin and end, and do healthy loops have none?"""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def scope(objective: str = "ntxent:tau=0.1", **options: Any) -> LossScope:
     return LossScope(objective, ("similarity",), **{"doctor": SOON, **options})
 
 
-def changes(one: LossScope) -> list[tuple[int, str, str]]:
-    return [(event.step, event.id, event.kind) for event in one.events]
+def changes(monitor: LossScope) -> list[tuple[int, str, str]]:
+    return [(event.step, event.id, event.kind) for event in monitor.events]
 
 
 OBJECTIVES = ("ntxent:tau=0.1", "triplet", "triplet-sh", "siglip:bias=-3.4")
@@ -57,16 +57,16 @@ OBJECTIVES = ("ntxent:tau=0.1", "triplet", "triplet-sh", "siglip:bias=-3.4")
     [(OBJECTIVES[0], True), *((name, False) for name in OBJECTIVES), *thorough(*((x, True) for x in OBJECTIVES[1:]))],
 )
 def test_a_healthy_loop_has_no_finding(objective: str, takes_similarities: bool) -> None:
-    one = Loop(objective, takes_similarities=takes_similarities).run(scope(objective), 200)
-    assert not one.events and not one.findings
+    monitor = Loop(objective, takes_similarities=takes_similarities).run(scope(objective), 200)
+    assert not monitor.events and not monitor.findings
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("lr", [0.0003, 0.003, 0.02])
 def test_a_healthy_loop_has_no_finding_for_long(lr: float, seed: int) -> None:
-    one = Loop(lr=lr, seed=seed).run(scope(doctor=True), 1300)
-    assert not one.events
+    monitor = Loop(lr=lr, seed=seed).run(scope(doctor=True), 1300)
+    assert not monitor.events
 
 
 @pytest.mark.parametrize(
@@ -82,24 +82,24 @@ def test_a_healthy_loop_has_no_finding_for_long(lr: float, seed: int) -> None:
     ids=lambda x: x if isinstance(x, str) else "",
 )
 def test_a_planted_fault_begins_once_at_a_sensible_step(loop: Loop, id: str, by: int) -> None:
-    one = loop.run(scope(loop.objective), 110 if by != 99 else 160)
-    begun = [(event.step, event.id) for event in one.events if event.kind == "begins"]
+    monitor = loop.run(scope(loop.objective), 110 if by != 99 else 160)
+    begun = [(event.step, event.id) for event in monitor.events if event.kind == "begins"]
     assert begun == [(by, id)]
-    assert one.history[by][f"doctor/{id}"] == 1.0
+    assert monitor.history[by][f"doctor/{id}"] == 1.0
 
 
 def test_a_loop_that_collapses_by_a_huge_learning_rate() -> None:
-    one = Loop("triplet-sh", lr=1e4).run(scope("triplet-sh"), 200)
-    assert {event.id for event in one.events} & GUESSES
-    assert min(event.step for event in one.events) <= 140
+    monitor = Loop("triplet-sh", lr=1e4).run(scope("triplet-sh"), 200)
+    assert {event.id for event in monitor.events} & GUESSES
+    assert min(event.step for event in monitor.events) <= 140
 
 
 def test_a_constant_tower_is_a_collapse_until_it_learns_again() -> None:
-    one = Loop(detached=True, ends=160).run(scope(), 340)
-    begun, ended = changes(one)[0], next(change for change in changes(one) if change[2] == "ends")
+    monitor = Loop(detached=True, ends=160).run(scope(), 340)
+    begun, ended = changes(monitor)[0], next(change for change in changes(monitor) if change[2] == "ends")
     assert begun[1:] in {("complete-collapse", "begins"), ("dead-tower", "begins")}
     assert ended[1] == begun[1] and 160 <= ended[0] <= 300
-    assert begun[1] not in {finding.id for finding in one.findings}
+    assert begun[1] not in {finding.id for finding in monitor.findings}
 
 
 @pytest.mark.parametrize(
@@ -109,50 +109,50 @@ def test_a_constant_tower_is_a_collapse_until_it_learns_again() -> None:
     ids=["temperature", "axis", "zero"],
 )  # fmt: skip
 def test_a_finding_ends_when_its_cause_is_gone(fault: Loop, id: str) -> None:
-    one = fault.run(scope(), 160)
-    assert [(name, kind) for _, name, kind in changes(one)] == [(id, "begins"), (id, "ends")]
-    step = changes(one)[1][0]
-    assert one.history[step][f"doctor/{id}"] == 0.0
-    assert not one.findings
+    monitor = fault.run(scope(), 160)
+    assert [(name, kind) for _, name, kind in changes(monitor)] == [(id, "begins"), (id, "ends")]
+    step = changes(monitor)[1][0]
+    assert monitor.history[step][f"doctor/{id}"] == 0.0
+    assert not monitor.findings
 
 
 def test_at_most_one_event_of_a_kind_is_open() -> None:
-    one = Loop(zero_at=10, lr=1e4, objective="triplet-sh", ends=120).run(scope("triplet-sh"), 400)
+    monitor = Loop(zero_at=10, lr=1e4, objective="triplet-sh", ends=120).run(scope("triplet-sh"), 400)
     balance: Counter[str] = Counter()
-    for _, id, kind in changes(one):
+    for _, id, kind in changes(monitor):
         balance[id] += 1 if kind == "begins" else -1
         assert balance[id] in (0, 1)
 
 
 def test_batches_that_alternate_between_kinds_are_examined() -> None:
-    one, random = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.Generator().manual_seed(0)
-    for step in range(400):  # the documents of one data set are noise, the images of the other are learnt
+    monitor, random = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.Generator().manual_seed(0)
+    for step in range(400):  # the documents of one data set are noise; the loop learns the images of the other
         first = torch.randn(32, 16, generator=random)
         if step % 2:
-            one.watch(queries=first, documents=torch.randn(32, 16, generator=random))
+            monitor.watch(queries=first, documents=torch.randn(32, 16, generator=random))
         else:
-            one.watch(images=first, captions=first + 0.1 * torch.randn(32, 16, generator=random))
-    assert [(id, kind) for _, id, kind in changes(one)] == [("no-learning", "begins")]
-    assert changes(one)[0][0] % 2 and [finding.id for finding in one.findings] == ["no-learning"]
+            monitor.watch(images=first, captions=first + 0.1 * torch.randn(32, 16, generator=random))
+    assert [(id, kind) for _, id, kind in changes(monitor)] == [("no-learning", "begins")]
+    assert changes(monitor)[0][0] % 2 and [finding.id for finding in monitor.findings] == ["no-learning"]
 
 
 def test_a_finding_of_two_kinds_of_batches_is_open_once_and_ends_with_the_last() -> None:
-    one, E = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.eye(32)
+    monitor, E = LossScope("ntxent:tau=0.1", ("similarity",), doctor=SOON), torch.eye(32)
     nan = torch.full((32, 32), torch.nan)
     for step in range(400):
-        one.watch(queries=nan if step == 4 else E, documents=E)
-        one.watch(images=nan if step in (5, 150) else E, captions=E)
-    assert [(id, kind) for _, id, kind in changes(one)] == [("non-finite", kind) for kind in ("begins", "ends")] * 2
-    assert one.events[0].finding is one.events[1].finding and not one.findings
+        monitor.watch(queries=nan if step == 4 else E, documents=E)
+        monitor.watch(images=nan if step in (5, 150) else E, captions=E)
+    assert [(id, kind) for _, id, kind in changes(monitor)] == [("non-finite", kind) for kind in ("begins", "ends")] * 2
+    assert monitor.events[0].finding is monitor.events[1].finding and not monitor.findings
 
 
 def test_findings_of_a_warm_up_end_in_the_batches_after_it() -> None:
-    one, E = LossScope("triplet", ("similarity",), doctor=SOON), torch.eye(32)
+    monitor, E = LossScope("triplet", ("similarity",), doctor=SOON), torch.eye(32)
     for _ in range(5):
-        one.watch(images=torch.full((32, 32), torch.nan), captions=E)
+        monitor.watch(images=torch.full((32, 32), torch.nan), captions=E)
     for _ in range(100):
-        one.watch(queries=E, documents=E)
-    assert [(id, kind) for _, id, kind in changes(one)] == [("non-finite", "begins"), ("non-finite", "ends")]
+        monitor.watch(queries=E, documents=E)
+    assert [(id, kind) for _, id, kind in changes(monitor)] == [("non-finite", "begins"), ("non-finite", "ends")]
 
 
 def test_a_listener_that_fails_loses_no_event(caplog: pytest.LogCaptureFixture) -> None:
@@ -177,22 +177,22 @@ def test_statistics_and_weights_are_the_same_with_and_without() -> None:
 
 
 def test_random_numbers_are_not_drawn() -> None:
-    one = scope()
+    monitor = scope()
     torch.manual_seed(0)
     state = torch.get_rng_state()
     S = torch.eye(32)
     for _ in range(81):
-        one.watch(S)
+        monitor.watch(S)
     assert torch.equal(state, torch.get_rng_state())
 
 
 def test_events_reach_the_function_the_sink_and_the_log(caplog: pytest.LogCaptureFixture) -> None:
     seen: list[Any] = []
     rows: dict[int, dict[str, float]] = {}
-    one = Loop(divides=True, takes_similarities=True).run(scope(on_event=seen.append, sink=rows.__setitem__), 3)
-    assert [event.id for event in seen] == ["temperature-twice"] and tuple(seen) == one.events
+    monitor = Loop(divides=True, takes_similarities=True).run(scope(on_event=seen.append, sink=rows.__setitem__), 3)
+    assert [event.id for event in seen] == ["temperature-twice"] and tuple(seen) == monitor.events
     assert rows[0]["doctor/temperature-twice"] == 1.0 and "doctor/temperature-twice" not in rows[1]
-    assert "doctor/temperature-twice" in one.frame()
+    assert "doctor/temperature-twice" in monitor.frame()
     assert not caplog.records
     with caplog.at_level(logging.INFO, "lossscope"):
         Loop(divides=True, takes_similarities=True, ends=1).run(scope(), 100)
@@ -241,7 +241,7 @@ def test_labelled_items_and_mined_negatives_are_examined() -> None:
 
 def test_lengths_matter_where_the_loss_takes_products() -> None:
     class ClipLoss(nn.Module):
-        """As open_clip's."""
+        """open_clip's loss."""
 
         def get_logits(self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor) -> Any:
             logits = logit_scale * image_features @ text_features.T
@@ -264,56 +264,56 @@ def test_lengths_matter_where_the_loss_takes_products() -> None:
 
 
 def test_a_zero_gradient_that_the_loop_says_is_frozen() -> None:
-    one = scope()
+    monitor = scope()
     random = torch.Generator().manual_seed(0)
     for step in range(100):
         Q = torch.randn(32, 16, generator=random)
-        one.watch(queries=Q, documents=Q + torch.randn(32, 16, generator=random), log={"grad_norm": 0.0, "lr": 0.1})
-        one.log(val_recall=0.1 * step)
-    assert [event.id for event in one.events] == ["frozen"]
+        monitor.watch(queries=Q, documents=Q + torch.randn(32, 16, generator=random), log={"grad_norm": 0.0, "lr": 0.1})
+        monitor.log(val_recall=0.1 * step)
+    assert [event.id for event in monitor.events] == ["frozen"]
 
 
 def test_a_loss_that_the_loop_says_is_not_finite() -> None:
-    one = scope()
-    one.watch(torch.eye(32), log={"loss": 1.0})
-    one.watch(torch.eye(32), log={"loss": float("nan")})
-    assert changes(one) == [(1, "non-finite", "begins")]
+    monitor = scope()
+    monitor.watch(torch.eye(32), log={"loss": 1.0})
+    monitor.watch(torch.eye(32), log={"loss": float("nan")})
+    assert changes(monitor) == [(1, "non-finite", "begins")]
 
 
 def test_an_infinite_gradient_norm_as_of_a_loss_scaler_is_no_broken_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, examined = scope(), []
+    monitor, examined = scope(), []
     monkeypatch.setattr(LiveDoctor, "_examine", lambda *given: examined.append(given[4]) or [])
     for _ in range(5):
-        one.watch(torch.eye(32), log={"grad_norm": float("inf")})
+        monitor.watch(torch.eye(32), log={"grad_norm": float("inf")})
     assert examined == [0]
 
 
 @pytest.mark.parametrize(("first", "found"), [(0, True), (1, True), (5000, False)])
 def test_the_start_is_not_looked_for_where_a_training_is_resumed(first: int, found: bool) -> None:
-    one = Loop("siglip:bias=-12", takes_similarities=True)
-    watched = scope(one.objective)
+    loop = Loop("siglip:bias=-12", takes_similarities=True)
+    watched = scope(loop.objective)
     for step in range(first, first + 3):
         watched.watch(torch.eye(32), step=step)
     assert [event.id for event in watched.events] == ["siglip-start"] * found
 
 
 def test_of_several_losses_the_one_that_is_not_finite_is_examined() -> None:
-    one, E = scope(), torch.eye(8)
+    monitor, E = scope(), torch.eye(8)
     mask = pair_mask(torch.arange(8))
     both = [Observed(DirectionRows(S, mask), name=name) for name, S in (("a", E), ("b", E * torch.nan), ("c", E))]
-    one.record(both, 0)
-    (event,) = one.events
+    monitor.record(both, 0)
+    (event,) = monitor.events
     assert event.id == "non-finite" and "64 similarities are not finite" in event.finding.title
 
 
 def test_a_warm_up_of_the_learning_rate_is_waited_for() -> None:
     def ids(rates: list[float]) -> set[str]:
-        one = scope()
+        monitor = scope()
         for step, lr in enumerate(rates):
             random = torch.Generator().manual_seed(step)
             Q, D = torch.randn(2, 32, 16, generator=random)
-            one.watch(queries=Q, documents=D, log={"lr": lr})
-        return {event.id for event in one.events}
+            monitor.watch(queries=Q, documents=D, log={"lr": lr})
+        return {event.id for event in monitor.events}
 
     assert not ids([step * 1e-6 for step in range(130)])
     assert ids([1e-4] * 130) == {"no-learning"}
@@ -342,22 +342,22 @@ def test_a_fault_of_the_examination_never_stops_the_loop(
         raise RuntimeError("broken")
 
     monkeypatch.setattr(LiveDoctor, "_examine", fail)
-    one = scope()
+    monitor = scope()
     for _ in range(70):
-        assert one.watch(torch.eye(8)) is not None
+        assert monitor.watch(torch.eye(8)) is not None
     assert caplog.text.count("could not examine step 0") == 1 and "step 59" not in caplog.text
 
 
 @pytest.mark.parametrize("objective", ["ntxent", "smoothap", "triplet"])
 def test_inference_mode_and_autocast_have_no_effect(objective: str, caplog: pytest.LogCaptureFixture) -> None:
     def watched(mode: Any) -> list[tuple[int, str, str]]:
-        one = scope(objective)
+        monitor = scope(objective)
         for step in range(105):
             random = torch.Generator().manual_seed(step)
             with mode():
-                one.watch(torch.nn.functional.normalize(torch.randn(32, 32, generator=random)))
-        one.close()
-        return changes(one)
+                monitor.watch(torch.nn.functional.normalize(torch.randn(32, 32, generator=random)))
+        monitor.close()
+        return changes(monitor)
 
     plain = watched(torch.no_grad)
     assert [id for _, id, _ in plain] == ["no-learning"]
@@ -373,7 +373,7 @@ def test_findings_that_are_looked_for_are_files_of_the_doctor() -> None:
     assert OF_NEWEST <= OF_LOG and OF_COLLAPSE <= OF_LEARNING
     checks = [build("findings", id) for id in set().union(*chosen)]
     notes = {check.id() for check in checks if check.severity == "note"}
-    assert notes == {"not-normalised"}, "which is a warning where a loss takes products of the rows"
+    assert notes == {"not-normalised"}, "it is a warning where a loss takes products of the rows"
 
 
 def test_a_finding_says_what_to_do() -> None:
@@ -384,7 +384,7 @@ def test_a_finding_says_what_to_do() -> None:
 
 def test_similarities_of_several_captions_and_of_many_rows() -> None:
     match = torch.arange(40)[:, None] == torch.arange(200)[None, :] // 5
-    one, random = scope("smoothap"), torch.Generator().manual_seed(0)
+    monitor, random = scope("smoothap"), torch.Generator().manual_seed(0)
     for _ in range(81):
-        one.watch((0.3 * match + 0.2 * torch.rand(40, 200, generator=random)), Mask(match, torch.ones_like(match)))
-    assert not one.events
+        monitor.watch((0.3 * match + 0.2 * torch.rand(40, 200, generator=random)), Mask(match, torch.ones_like(match)))
+    assert not monitor.events

@@ -1,4 +1,4 @@
-"""Which statistics go to the logs of a trainer, and the lines at the end of a training."""
+"""Which statistics does a trainer log, and which lines end a training?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def statistics(row: dict[str, float]) -> set[str]:
 
 @each("objective", names("objectives"))
 def test_each_statistic_of_the_usual_probes_is_logged_by_default_or_on_request(objective: str) -> None:
-    """At most six of a direction by default; a new statistic must be put into one of the lists."""
+    """At most six statistics of a direction by default; each new statistic must join one of the lists."""
     row = LossScope(objective).watch(MATRIX)
     assert row is not None
     assert statistics(row) <= {*MAIN} | DETAILS and not {*MAIN} & DETAILS

@@ -1,4 +1,4 @@
-"""LossScope: the same numbers as a sweep, whatever the type of S, and no effect on the training loop."""
+"""Does LossScope give the numbers of a sweep for each type of S, without any effect on the training loop?"""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_package_exports_it() -> None:
 
 
 def test_a_loop_that_is_watched_imports_no_library_of_frames_and_tables() -> None:
-    """What a training imports is its own: only `frame` and `save` need pandas."""
+    """A training chooses its own imports: only `frame` and `save` need pandas."""
     code = (
         "import sys, torch, lossscope; lossscope.LossScope('ntxent').watch(torch.eye(8)); "
         "print([name for name in ('pandas', 'pyarrow', 'scipy', 'matplotlib', 'typer', 'rich') if name in sys.modules])"
@@ -248,7 +248,7 @@ def test_cosines_and_what_no_query_is_compared_with_are_no_logits(S: Tensor, cap
     masked = replace(mask, valid=mask.match | (torch.arange(len(S)) % 3 > 0))
     for given, of in ((S, None), (S.half(), None), (S.masked_fill(~masked.valid, -1e4), masked)):
         LossScope("ntxent:tau=0.05").watch(given, of)
-    LossScope("ntxent:tau=0.05").watch(images=9 * S, captions=9 * S)  # whose cosines are taken
+    LossScope("ntxent:tau=0.05").watch(images=9 * S, captions=9 * S)  # lossscope takes their cosines
     assert not caplog.records
 
 
@@ -348,7 +348,7 @@ def test_every_probe_can_watch(name: str) -> None:
 
 
 class Waits(TorchDispatchMode):
-    """Operations after which a program has to wait for a GPU."""
+    """Track operations after which a program waits for a GPU."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -416,7 +416,7 @@ def rows_loss(images: Tensor, captions: Tensor) -> Tensor:
 
 
 class LearntClip(torch.nn.Module):
-    """A symmetric cross-entropy at a temperature that is learnt."""
+    """A symmetric cross-entropy with a learnt temperature."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Calls inside somebody's object are seen, and the object is afterwards what it was."""
+"""Does recording see the calls inside an object, and leave the object as it was?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lossscope.live.recording import Call, gradients_of, record_calls, replace_f
 
 
 class Loss(nn.Module):
-    """Has a similarity that is a method, one that is an attribute, and one that is a module."""
+    """A loss whose similarities are a method, an attribute and a module."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Blocks of S that come one after another: the row of `watch` of whole rows, in the memory of a block."""
+"""Do blocks of S, one after another, give the row of `watch` on whole rows in the memory of one block?"""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ B, b, OFFSET = 60, 20, 15
 
 
 def similarities(seed: int = 0, tied: bool = False) -> tuple[Tensor, Tensor]:
-    """(b, B) rows of both directions; with ties of many entries."""
+    """Return (b, B) rows of both directions, with ties of many entries."""
     generator = torch.Generator().manual_seed(seed)
     first = normalise(torch.randn(B, 8, generator=generator))
     second = normalise(first + 0.8 * torch.randn(B, 8, generator=generator))
     S = first @ second.T
     S = (10 * S).round() / 10 if tied else S
-    own = slice(OFFSET, OFFSET + b)
-    return S[own], S.T.contiguous()[own]
+    share = slice(OFFSET, OFFSET + b)
+    return S[share], S.T.contiguous()[share]
 
 
 def row_of_blocks(scope: LossScope, blocks: list[tuple[int, int]], S: Tensor, S_second: Tensor | None = None) -> Any:
@@ -92,7 +92,7 @@ def test_blocks_of_any_type_that_are_overwritten_afterwards(dtype: torch.dtype) 
     whole = LossScope(NTXENT, PROBES).watch(S, offset=OFFSET)
     scope, buffer = LossScope(NTXENT, PROBES), torch.empty(b, 30, dtype=dtype, requires_grad=True)
     with scope.ring(columns=B, offset=OFFSET) as ring:
-        for start in (30, 0):  # of the first the positives are not all known
+        for start in (30, 0):  # of the first block some positives are still unknown
             buffer.data.copy_(S[:, start : start + 30])
             ring.add(buffer, start)
     same(ring.row, whole)
@@ -100,10 +100,10 @@ def test_blocks_of_any_type_that_are_overwritten_afterwards(dtype: torch.dtype) 
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("place", [(3, OFFSET + 3), (3, 0)])
-def test_a_block_that_is_not_finite_is_recorded(bad: float, place: tuple[int, int]) -> None:
+@pytest.mark.parametrize("entry", [(3, OFFSET + 3), (3, 0)])
+def test_a_block_that_is_not_finite_is_recorded(bad: float, entry: tuple[int, int]) -> None:
     S = similarities()[0].clone()
-    S[place] = bad
+    S[entry] = bad
     scope = LossScope(NTXENT, PROBES)
     row = row_of_blocks(scope, [(0, 30), (30, B)], S)
     assert row["finite"] == 0 and all(math.isnan(value) for name, value in row.items() if name != "finite")
@@ -180,7 +180,7 @@ def test_what_needs_whole_rows_is_refused() -> None:
 
 
 class LargestTensor(TorchDispatchMode):
-    """The most numbers of any tensor that an operation returns."""
+    """Track the largest number of elements of a tensor that an operation returns."""
 
     most = 0
 

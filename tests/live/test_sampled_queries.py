@@ -1,4 +1,4 @@
-"""A sample of the queries of a batch: the numbers that these have in the whole batch, and intervals that hold."""
+"""Does a sample of a batch's queries have the numbers of these queries in the whole batch, and intervals that hold?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def vectors(seed: int = 0, number: int = B) -> tuple[Tensor, Tensor]:
 
 
 def statistics(row: Any) -> dict[str, float]:
-    """The estimates of a row, without the ends of intervals."""
+    """Return the estimates of a row, without interval bounds."""
     return {k: v for k, v in row.items() if not k.endswith(("_low", "_high", "/rows")) or k.endswith("W_low")}
 
 
@@ -43,14 +43,14 @@ def same(row: Any, other: Any, tolerance: float = 1e-5) -> None:
         assert row[name] == pytest.approx(value, rel=tolerance, abs=tolerance, nan_ok=True), name
 
 
-def drawn(row: Any, places: Tensor, masked: Mask, S: Tensor, label: str, queries: int = B) -> None:
-    """A row has, in one direction, what `watch` says of the rows of the sampled queries alone; sums are scaled."""
-    alone = LossScope(NTXENT, PROBES).watch(S[places], replace(masked.rows(places), direction="i2t"))
-    assert alone is not None and row[f"{label}/rows"] == len(places)
+def drawn(row: Any, query_index: Tensor, masked: Mask, S: Tensor, label: str, queries: int = B) -> None:
+    """Assert that a row has, in one direction, what `watch` gives for the sampled queries alone, sums scaled."""
+    alone = LossScope(NTXENT, PROBES).watch(S[query_index], replace(masked.rows(query_index), direction="i2t"))
+    assert alone is not None and row[f"{label}/rows"] == len(query_index)
     for name, value in alone.items():
         way, _, statistic = name.partition("/")
         if way == "i2t":
-            scaled = value * (queries / len(places) if statistic in ("C_0", "skipped", "ties", "C_B") else 1)
+            scaled = value * (queries / len(query_index) if statistic in ("C_0", "skipped", "ties", "C_B") else 1)
             assert row[f"{label}/{statistic}"] == pytest.approx(scaled, rel=1e-5, abs=1e-6), statistic
 
 
@@ -93,9 +93,9 @@ def test_the_interval_is_that_of_a_sweep_with_as_many_queries() -> None:
     split = embedded_of(first, second, torch.arange(300).numpy())
     sweep = Sweep((NTXENT,), ("cocos",), batch_size=None, queries=100, seed=5).run(split).summary
     assert row is not None
-    for one in sweep.to_dict("records"):
-        name = f"{'q2d' if one['direction'] == 'i2t' else 'd2q'}/{one['statistic']}"
-        expected = one["mean"], one["low"], one["high"]
+    for record in sweep.to_dict("records"):
+        name = f"{'q2d' if record['direction'] == 'i2t' else 'd2q'}/{record['statistic']}"
+        expected = record["mean"], record["low"], record["high"]
         assert (row[name], row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(expected, rel=1e-4, nan_ok=True)
 
 
@@ -134,9 +134,9 @@ def test_mined_negatives_labels_and_masks_are_sampled_too(monkeypatch: pytest.Mo
         row = LossScope(objective, PROBES, queries=B).watch(**given)
         assert row is not None and whole is not None
         same(statistics(row), whole)
-        some = LossScope(objective, PROBES, queries=15).watch(**given)
-        assert some is not None and list(some) == list(row)
-        assert all(value == 15 for name, value in some.items() if name.endswith("/rows"))
+        sample = LossScope(objective, PROBES, queries=15).watch(**given)
+        assert sample is not None and list(sample) == list(row)
+        assert all(value == 15 for name, value in sample.items() if name.endswith("/rows"))
 
 
 class LargestTensor(TorchDispatchMode):
@@ -154,7 +154,7 @@ def test_similarities_of_embeddings_are_never_whole(monkeypatch: pytest.MonkeyPa
     first, second = vectors(number=500)
     with LargestTensor() as largest:
         row = LossScope(NTXENT, PROBES, queries=100).watch(queries=first, documents=second)
-    assert row is not None and largest.most <= 20 * 500  # of chunks, and columns
+    assert row is not None and largest.most <= 20 * 500  # chunks of rows, and columns
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -230,8 +230,8 @@ def test_of_a_very_large_batch_of_a_loss_random_rows_are_looked_at(monkeypatch: 
     monkeypatch.setattr(observed, "MOST_ENTRIES", N * B)
     part = whole.limited()
     assert part.drawn_from == (B, B) and part.rows is not None
-    places = torch.from_numpy(draw_queries(B, 0, N, 0, "i2t"))
-    assert torch.equal(part.rows.S, (first @ second.T)[places]) and not torch.equal(places, torch.arange(N))
+    query_index = torch.from_numpy(draw_queries(B, 0, N, 0, "i2t"))
+    assert torch.equal(part.rows.S, (first @ second.T)[query_index]) and not torch.equal(query_index, torch.arange(N))
     row = batch.record([part], 0)
     sample = LossScope(NTXENT, queries=N).watch(first @ second.T, step=0)
     same(row, sample)
@@ -242,7 +242,7 @@ def test_of_a_very_large_batch_of_a_loss_random_rows_are_looked_at(monkeypatch: 
 
 
 def batch_rows(first: Tensor, second: Tensor) -> Any:
-    """Rows of a batch of pairs, as a loss has seen them."""
+    """Return rows of a batch of pairs, as a loss receives them."""
     from lossscope.core.similarity import pair_mask
     from lossscope.engine.direction_rows import DirectionRows
 

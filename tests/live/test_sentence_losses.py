@@ -1,4 +1,4 @@
-"""Losses of sentence-transformers: values and gradients that follow from our S and W are those of their own modules."""
+"""Do our S and W give the values and gradients of the loss modules of sentence-transformers?"""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 
 
 class Given(nn.Module):
-    """Stands for a model: returns the embeddings that it is given."""
+    """Stands for a model: returns its input as the embeddings."""
 
     def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         return features
@@ -84,7 +84,7 @@ def observe(loss: nn.Module, columns: list[Tensor], labels: Tensor | None = None
 
 
 def rebuild(loss: Any, columns: list[Tensor], joint: bool) -> list[Tensor]:
-    """Return S of each direction, computed here from the embeddings with their graph: the blocks that a loss names."""
+    """Return S of each direction from the embeddings with their graph: the blocks that a loss names."""
     fct, (Q, P, *rest) = loss.similarity_fct, columns
     D = torch.cat([P, *rest])
     blocks = {
@@ -94,11 +94,15 @@ def rebuild(loss: Any, columns: list[Tensor], joint: bool) -> list[Tensor]:
     return [torch.cat(chosen, 1)] if joint else chosen
 
 
-def value_and_weights(one: Observed) -> list[tuple[Tensor, Tensor]]:
+def value_and_weights(observation: Observed) -> list[tuple[Tensor, Tensor]]:
     """Return the mean loss and dL/dS of each direction, by our objective; NaN where it has no value."""
-    assert one.objective is not None and one.rows is not None
-    rows = [one.rows] if len(one.directions) == 1 else [one.rows, one.second or one.rows.t()]
-    return [_of_rows(one.objective, direction, len(rows)) for direction in rows]
+    assert observation.objective is not None and observation.rows is not None
+    rows = (
+        [observation.rows]
+        if len(observation.directions) == 1
+        else [observation.rows, observation.second or observation.rows.t()]
+    )
+    return [_of_rows(observation.objective, direction, len(rows)) for direction in rows]
 
 
 def _of_rows(objective: Objective, rows: DirectionRows, directions: int) -> tuple[Tensor, Tensor]:
@@ -119,26 +123,26 @@ def require_same_gradients(value: Tensor, columns: list[Tensor], S: list[Tensor]
 @pytest.mark.parametrize("case", OPTIONS)
 def test_a_ranking_loss_has_the_value_and_gradients_of_our_objective(case: str, negatives: int) -> None:
     loss, columns = losses.MultipleNegativesRankingLoss(Given(), **OPTIONS[case]), columns_of(2 + negatives)
-    value, (one,) = observe(loss, columns)
-    assert one.value is not None and torch.equal(one.value, value.detach())
-    (parts) = value_and_weights(one)
+    value, (observation,) = observe(loss, columns)
+    assert observation.value is not None and torch.equal(observation.value, value.detach())
+    (parts) = value_and_weights(observation)
     joint = loss.partition_mode == "joint"
     if loss.hardness_mode is None:
         mean = torch.stack([part for part, _ in parts]).mean()
         torch.testing.assert_close(mean, value.detach(), rtol=1e-6, atol=1e-6)
     require_same_gradients(value, columns, rebuild(loss, columns, joint), [W for _, W in parts])
-    assert one.sides.labels[: len(parts)] == ("q2d", "d2q")[: len(parts)]
+    assert observation.sides.labels[: len(parts)] == ("q2d", "d2q")[: len(parts)]
     assert len(parts) == (1 if joint or "doc_to_query" not in loss.directions else 2)
-    (value * 2).backward()  # the graph of the step is as it was
+    (value * 2).backward()  # the graph of the step is intact
 
 
 def test_a_ranking_loss_is_ntxent_and_its_rows_are_what_it_compares() -> None:
     loss = losses.MultipleNegativesRankingLoss(Given(), scale=20.0)
-    _, (one,) = observe(loss, columns_of(4))
-    assert type(one.objective).__name__ == "NTXent" and one.objective.tau == 0.05  # type: ignore[union-attr]
-    assert one.rows is not None and one.rows.S.shape == (B, 3 * B)
-    assert torch.equal(one.rows.mask.match, torch.eye(B, 3 * B, dtype=torch.bool))
-    assert not one.rows.S.requires_grad
+    _, (observation,) = observe(loss, columns_of(4))
+    assert type(observation.objective).__name__ == "NTXent" and observation.objective.tau == 0.05  # type: ignore[union-attr]
+    assert observation.rows is not None and observation.rows.S.shape == (B, 3 * B)
+    assert torch.equal(observation.rows.mask.match, torch.eye(B, 3 * B, dtype=torch.bool))
+    assert not observation.rows.S.requires_grad
 
 
 @pytest.mark.parametrize("terms", [("query_to_doc",), ALL_TERMS])
@@ -154,8 +158,8 @@ def test_the_cached_loss_has_the_same_value_and_gradients(
     value.backward()
     theirs = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     model.zero_grad()
-    (one,) = observed
-    ((mean, W),) = value_and_weights(one)
+    (observation,) = observed
+    ((mean, W),) = value_and_weights(observation)
     if hardness is None:
         torch.testing.assert_close(mean, value.detach(), rtol=1e-6, atol=1e-6)
     columns = [model(dict(x))["sentence_embedding"] for x in batch]
@@ -168,7 +172,7 @@ def test_the_cached_loss_has_the_same_value_and_gradients(
 
 
 class Guided(nn.Module):
-    """Stands for a model with a tokeniser and returns what it is given under its own name."""
+    """Stands for a model with a tokeniser: returns the entry of its input that has its name."""
 
     def __init__(self, name: str, tokenizer: Any) -> None:
         super().__init__()
@@ -179,11 +183,11 @@ class Guided(nn.Module):
 
 
 def guided_mask(guides: list[Tensor], strategy: str, margin: float, anchors: bool, positives: bool) -> Tensor:
-    """Return which candidates stay, recomputed here: those whose guided similarity is at most that of the positive."""
+    """Return which candidates stay: those whose guided similarity is at most that of the positive."""
     unit = [normalise(guide) for guide in guides]
     Q, P, *rest = unit
-    own = (Q * P).sum(1, keepdim=True)
-    limit = own - (margin if strategy == "absolute" else margin * own.abs())
+    positive = (Q * P).sum(1, keepdim=True)
+    limit = positive - (margin if strategy == "absolute" else margin * positive.abs())
     first = ~(limit < Q @ P.T) | torch.eye(B, dtype=torch.bool)
     blocks = [first]
     blocks += [~(limit < Q @ Q.T)] if anchors else []
@@ -210,14 +214,14 @@ def test_gist_has_the_mask_value_and_gradients_of_its_definition(
     columns, guides = columns_of(2 + negatives), columns_of(2 + negatives, seed=1)
     batch = [{"own": a, "guide": b.detach()} for a, b in zip(columns, guides, strict=True)]
     value, observed = SentenceLoss(loss).call(loss, (batch, None), {})
-    (one,) = observed
-    assert one.rows is not None
+    (observation,) = observed
+    assert observation.rows is not None
     strategy, margin = options.get("margin_strategy", "absolute"), options.get("margin", 0.0)
     valid = guided_mask(guides, strategy, margin, loss.contrast_anchors, loss.contrast_positives)
-    assert torch.equal(one.rows.mask.valid, valid)
-    assert float(one.numbers["q2d/masked"]) == pytest.approx(float((~valid).double().mean()))
-    assert 0 < float(one.numbers["q2d/masked"]) < 0.9
-    ((mean, W),) = value_and_weights(one)
+    assert torch.equal(observation.rows.mask.valid, valid)
+    assert float(observation.numbers["q2d/masked"]) == pytest.approx(float((~valid).double().mean()))
+    assert 0 < float(observation.numbers["q2d/masked"]) < 0.9
+    ((mean, W),) = value_and_weights(observation)
     torch.testing.assert_close(mean, value.detach(), rtol=1e-5, atol=1e-5)
     Q, P, *rest = columns
     cos = library.util.cos_sim
@@ -235,10 +239,10 @@ def test_the_cached_gist_loss_sees_what_the_plain_one_sees(tmp_path: Path) -> No
         losses.CachedGISTEmbedLoss(model, guide, temperature=0.05, mini_batch_size=4),
     ):
         value, observed = SentenceLoss(loss).call(loss, ([dict(x) for x in batch], None), {})
-        (one,) = observed
-        assert one.rows is not None
-        torch.testing.assert_close(one.value, value.detach())
-        seen.append(one.rows)
+        (observation,) = observed
+        assert observation.rows is not None
+        torch.testing.assert_close(observation.value, value.detach())
+        seen.append(observation.rows)
     assert torch.equal(seen[0].mask.valid, seen[1].mask.valid)
     torch.testing.assert_close(seen[0].S, seen[1].S, rtol=1e-4, atol=1e-5)
 
@@ -256,8 +260,8 @@ PAIRS: Mapping[str, Any] = {
 def test_a_loss_of_pairs_has_similarities_and_weights_of_its_own_gradient(name: str) -> None:
     loss, columns = getattr(losses, name)(Given()), columns_of(2)
     labels = torch.tensor([1, 0, 1, 0, 0, 1])
-    value, (one,) = observe(loss, columns, labels.double() if loss_is_graded(loss) else labels)
-    numbers = {key: float(x) for key, x in one.numbers.items()}
+    value, (observation,) = observe(loss, columns, labels.double() if loss_is_graded(loss) else labels)
+    numbers = {key: float(x) for key, x in observation.numbers.items()}
     assert numbers["finite"] == 1 and numbers["pairs/n_pos"] == numbers["pairs/n_neg"] == 3
     if name != "AnglELoss":
         s = cosines(columns)
@@ -270,7 +274,7 @@ def test_a_loss_of_pairs_has_similarities_and_weights_of_its_own_gradient(name: 
 
 
 def weights_by_differences(loss: Any, columns: list[Tensor], labels: Tensor) -> Tensor:
-    """Σ |dL/ds| of positives and negatives by central differences: a partner is turned until s has changed."""
+    """Return Σ |dL/ds| of positives and negatives by central differences: a partner turns until s changes."""
     u, v = (normalise(column.detach().double()) for column in columns)
     W = torch.zeros(B, dtype=torch.float64)
     step = 1e-4
@@ -293,24 +297,26 @@ def loss_is_graded(loss: Any) -> bool:
 def test_contrastive_loss_counts_the_pairs_inside_the_margin() -> None:
     loss, columns = losses.ContrastiveLoss(Given(), margin=0.5), columns_of(2)
     labels = torch.zeros(B, dtype=torch.long)
-    _, (one,) = observe(loss, columns, labels)
+    _, (observation,) = observe(loss, columns, labels)
     s = cosines(columns)
-    assert float(one.numbers["pairs/active_neg"]) == pytest.approx(float((s > 0.5).float().mean()))
-    assert torch.isnan(one.numbers["pairs/s_pos"])
+    assert float(observation.numbers["pairs/active_neg"]) == pytest.approx(float((s > 0.5).float().mean()))
+    assert torch.isnan(observation.numbers["pairs/s_pos"])
 
 
 def test_pairs_in_order_is_the_share_of_pairs_that_cosent_wants() -> None:
     columns = columns_of(2)
     labels = torch.tensor([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    _, (one,) = observe(losses.CoSENTLoss(Given()), columns, labels)
+    _, (observation,) = observe(losses.CoSENTLoss(Given()), columns, labels)
     s = cosines(columns).tolist()
     pairs = [(i, j) for i in range(B) for j in range(i)]
-    assert float(one.numbers["pairs/in_order"]) == pytest.approx(sum(s[i] > s[j] for i, j in pairs) / len(pairs))
+    assert float(observation.numbers["pairs/in_order"]) == pytest.approx(
+        sum(s[i] > s[j] for i, j in pairs) / len(pairs)
+    )
 
 
 def test_angle_loss_with_negatives_has_a_label_for_each_similarity() -> None:
-    _, (one,) = observe(losses.AnglELoss(Given()), columns_of(4))
-    assert float(one.numbers["pairs/n_pos"]) == B and float(one.numbers["pairs/n_neg"]) == 2 * B
+    _, (observation,) = observe(losses.AnglELoss(Given()), columns_of(4))
+    assert float(observation.numbers["pairs/n_pos"]) == B and float(observation.numbers["pairs/n_neg"]) == 2 * B
 
 
 @pytest.mark.parametrize("cached", [False, True])
@@ -321,16 +327,16 @@ def test_matryoshka_has_each_dimension_under_its_name(cached: bool, tmp_path: Pa
     loss = losses.MatryoshkaLoss(model, inner, [32, 16, 8], [1.0, 0.5, 0.25])
     batch = [model.preprocess(texts(B, seed)) for seed in range(2)]
     value, observed = SentenceLoss(loss).call(loss, ([dict(x) for x in batch], None), {})
-    assert [one.name for one in observed] == ["dim32", "dim16", "dim8"]
-    total = sum(weight * one.value for one, weight in zip(observed, (1.0, 0.5, 0.25), strict=True))  # type: ignore[operator, misc]
+    assert [observation.name for observation in observed] == ["dim32", "dim16", "dim8"]
+    total = sum(weight * observation.value for observation, weight in zip(observed, (1.0, 0.5, 0.25), strict=True))  # type: ignore[operator, misc]
     torch.testing.assert_close(total, value.detach())
     full = [normalise(model(dict(x))["sentence_embedding"]) for x in batch]
-    for one, width in zip(observed, (32, 16, 8), strict=True):
-        assert one.rows is not None
+    for observation, width in zip(observed, (32, 16, 8), strict=True):
+        assert observation.rows is not None
         short = [normalise(x[:, :width]) for x in full]
-        torch.testing.assert_close(one.rows.S, (short[0] @ short[1].T).detach(), rtol=1e-4, atol=1e-5)
-        ((mean, _),) = value_and_weights(one)
-        torch.testing.assert_close(mean, one.value, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(observation.rows.S, (short[0] @ short[1].T).detach(), rtol=1e-4, atol=1e-5)
+        ((mean, _),) = value_and_weights(observation)
+        torch.testing.assert_close(mean, observation.value, rtol=1e-5, atol=1e-5)
 
 
 def test_a_matryoshka_loss_of_pairs_and_of_a_guide_is_read_in_each_dimension(tmp_path: Path) -> None:
@@ -343,7 +349,7 @@ def test_a_matryoshka_loss_of_pairs_and_of_a_guide_is_read_in_each_dimension(tmp
     ):
         loss = losses.MatryoshkaLoss(model, inner, [32, 8])
         _, observed = SentenceLoss(loss).call(loss, ([dict(x) for x in batch], labels), {})
-        assert [one.name for one in observed] == ["dim32", "dim8"]
+        assert [observation.name for observation in observed] == ["dim32", "dim8"]
 
 
 def test_rows_of_a_scope_have_the_loss_and_how_far_ours_is_from_it() -> None:
@@ -391,8 +397,8 @@ def test_a_loss_is_called_by_the_names_of_its_parameters_too() -> None:
     for loss in (losses.ContrastiveLoss(Given()), losses.CoSENTLoss(Given())):
         _, (expected,) = SentenceLoss(loss).call(loss, (features(columns), labels.double()), {})
         named = {"labels": labels.double(), "sentence_features": features(columns)}
-        _, (one,) = SentenceLoss(loss).call(loss, (), named)
-        assert {key: float(x) for key, x in one.numbers.items()} == {
+        _, (observation,) = SentenceLoss(loss).call(loss, (), named)
+        assert {key: float(x) for key, x in observation.numbers.items()} == {
             key: float(x) for key, x in expected.numbers.items()
         }
 
@@ -437,24 +443,24 @@ def test_of_a_very_large_batch_a_sample_of_the_rows_is_looked_at(
     for most in (10**6, 2 * (2 * B if case != "symmetric" else 3 * B)):
         monkeypatch.setattr(observed_module, "MOST_ENTRIES", most)
         monkeypatch.setattr(record_module, "MOST_ENTRIES", most)
-        value, (one,) = SentenceLoss(loss).call(loss, ([dict(x) for x in batch], None), {})
-        rows.append(one)
+        value, (observation,) = SentenceLoss(loss).call(loss, ([dict(x) for x in batch], None), {})
+        rows.append(observation)
         value.backward()
     whole, part = rows
     assert whole.rows is not None and part.rows is not None
     number, directions = len(part.rows.S), len(whole.directions)
     assert number < B and part.value is None and not whole.numbers
     of_each = [number, number if part.second is None else len(part.second.S)]
-    every = [torch.from_numpy(draw_queries(B, 0, n, 0, way)) for n, way in zip(of_each, DIRECTIONS, strict=True)]
-    if cached:  # chunks that have no room are not kept
-        every = [torch.arange(n) for n in of_each]
+    query_index = [torch.from_numpy(draw_queries(B, 0, n, 0, way)) for n, way in zip(of_each, DIRECTIONS, strict=True)]
+    if cached:  # lossscope does not keep chunks without room
+        query_index = [torch.arange(n) for n in of_each]
         assert part.numbers["q2d/rows"] == number and part.drawn_from is None
     else:
         assert part.drawn_from == (B,) * directions
-    assert torch.equal(part.rows.S, whole.rows.S[every[0]])
-    assert torch.equal(part.rows.mask.match, whole.rows.mask.match[every[0]])
-    for first, second, places in zip(value_and_weights(part), value_and_weights(whole), every, strict=False):
-        torch.testing.assert_close(first[1] * len(first[1]), second[1][places] * B, rtol=1e-4, atol=1e-6)
+    assert torch.equal(part.rows.S, whole.rows.S[query_index[0]])
+    assert torch.equal(part.rows.mask.match, whole.rows.mask.match[query_index[0]])
+    for first, second, index in zip(value_and_weights(part), value_and_weights(whole), query_index, strict=False):
+        torch.testing.assert_close(first[1] * len(first[1]), second[1][index] * B, rtol=1e-4, atol=1e-6)
     row = LossScope().record([part], 1)
     assert row["q2d/rows"] == number and "loss_gap" not in row
     if part.drawn_from is not None:

@@ -1,4 +1,4 @@
-"""A real SentenceTransformerTrainer: the same weights bit for bit with the callback and without, and logged rows."""
+"""Does a real SentenceTransformerTrainer have the same weights, bit for bit, with the callback, and logged rows?"""
 
 from __future__ import annotations
 
@@ -107,16 +107,16 @@ def train(
 
 
 def logged(trainer: Any) -> list[dict[str, float]]:
-    """The rows of lossscope in the history of a trainer, without the prefix."""
+    """Return the rows of lossscope in a trainer's history, without the prefix."""
     rows = [log for log in trainer.state.log_history if "loss" in log]
     return [{name[10:]: x for name, x in log.items() if name.startswith("lossscope/")} for log in rows]
 
 
 def require_same_bits(watched: Any, plain: Any) -> None:
-    """The weights, and what the random generator says next."""
+    """Assert equal weights and equal losses in the logs."""
     theirs = plain.model.state_dict()
     assert all(torch.equal(tensor, theirs[name]) for name, tensor in watched.model.state_dict().items())
-    mine, other = ([log["loss"] for log in one.state.log_history if "loss" in log] for one in (watched, plain))
+    mine, other = ([log["loss"] for log in trainer.state.log_history if "loss" in log] for trainer in (watched, plain))
     assert mine == other and len(mine) == 2
 
 
@@ -131,7 +131,7 @@ def test_training_is_the_same_bit_for_bit_and_rows_are_logged(case: str, tmp_pat
     require_same_bits(watched, plain)
     assert scope.frame()["step"].tolist() == [1, 2, 3, 4]
     assert scope.frame()["finite"].tolist() == [1, 1, 1, 1]
-    columns = [column] if column in {"finite", "pairs/active_neg"} else []  # which are logged on request
+    columns = [column] if column in {"finite", "pairs/active_neg"} else []  # logged on request
     assert not any(name in log for name in columns for log in logged(watched))
     assert columns or all(math.isfinite(log[column]) for log in logged(watched))
     assert all(math.isfinite(x) for x in scope.frame()[column])

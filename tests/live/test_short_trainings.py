@@ -1,4 +1,4 @@
-"""The doctor beside a training of 40 steps: faults are named in time, healthy twins are silent, the rest is said."""
+"""Does the doctor name faults within a training of 40 steps, and stay silent beside healthy twins?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS = 40
 FAULTS = {
     "collapse": (Training(collapses_at=5), "complete-collapse", 12),
     "scale of 1": (Training(tau=1.0), "temperature-too-high", 36),
-    "pairs shifted by one": (Training(shift=1), "no-learning", 26),  # no batch holds the right partners
+    "pairs shifted by one": (Training(shift=1), "no-learning", 26),  # no batch has the right partners
 }
 
 
@@ -51,7 +51,7 @@ def test_a_fault_of_a_short_training_is_the_first_finding_and_stays(fault: str, 
         Training(batch=512),
         Training(warm_up=30),
         Training(is_trained_before=False, lr=1e-3),
-        Training(is_trained_before=False),  # which learns nothing in so few steps: it has 200 to begin
+        Training(is_trained_before=False),  # learns nothing in 40 steps: a loss has 200 steps to begin
     ],
     ids=["fine-tuning", "batches of 4", "batches of 512", "warm-up", "from scratch", "slow from scratch"],
 )
@@ -110,8 +110,8 @@ def test_a_schedule_follows_from_the_length_and_never_exceeds_that_of_a_long_one
 
 
 def test_steps_of_a_training_are_watched_ones_and_those_that_are_left() -> None:
-    for every, max_steps, done, expected in ((1, 40, 0, 40), (10, 400, 0, 40), (2, 100, 20, 40), (1, None, 0, None)):
-        doctor = LiveDoctor(every=every)
+    for interval, max_steps, done, expected in ((1, 40, 0, 40), (10, 400, 0, 40), (2, 100, 20, 40), (1, None, 0, None)):
+        doctor = LiveDoctor(every=interval)
         doctor.begin(max_steps, done)
         assert doctor._expected == expected
     doctor = LiveDoctor(DoctorOptions(max_steps=80))
@@ -141,7 +141,7 @@ def test_a_second_training_is_examined_from_its_start() -> None:
 def test_another_objective_than_the_trained_one_diverges_only_where_recall_falls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As of a triplet loss that is watched as supcon: all items move together, which supcon is against, in order."""
+    """As with a triplet loss watched as supcon: all items move together, which raises supcon, but keep their order."""
 
     def ids(noises: list[float], says_loss: bool = False) -> set[str]:
         random, labels = torch.Generator().manual_seed(0), torch.arange(16).repeat_interleave(4)
@@ -161,11 +161,11 @@ def test_another_objective_than_the_trained_one_diverges_only_where_recall_falls
         return WatchedStep(*given, **{**options, "is_trained": True})
 
     monkeypatch.setattr("lossscope.live.monitor.WatchedStep", trained)
-    assert "diverged" in ids(ordered)  # a loss that is trained, and rises as much
+    assert "diverged" in ids(ordered)  # the trained loss itself rises as much
 
 
 def test_batches_without_any_positive_cost_exactly_nothing() -> None:
-    """Of a labelled set whose batches have one item a class: the log has a loss of exactly 0, and no hole."""
+    """A labelled set with batches of one item a class: the log has a loss of exactly 0, and no gap."""
     watched = LossScope("supcon:tau=0.1", ("similarity",), doctor=True)
     random = torch.Generator().manual_seed(0)
     for step in range(60):

@@ -1,4 +1,4 @@
-"""`watch` of other than images and captions: queries and documents, mined negatives, one set, rows of one process."""
+"""Does `watch` take sides other than images and captions: documents, mined negatives, one set, rows of one process?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def watch(
 
 
 def renamed(row: dict[str, float], *names: tuple[str, str]) -> dict[str, float]:
-    """Return a row with other names of directions."""
+    """Return a row with other names for its directions."""
     for old, new in names:
         row = {key.replace(f"{old}/", f"{new}/"): value for key, value in row.items()}
     return row
@@ -54,7 +54,7 @@ def test_queries_and_documents_have_the_numbers_of_images_and_captions() -> None
 
 
 def test_the_same_s_is_the_same_as_two_sides_and_as_a_set() -> None:
-    """Two views as one set have, of each item, the row of the two-sided S where all else is left out."""
+    """Two views as one set give each item the row of the two-sided S, once all other entries are left out."""
     first, second = vectors(0), vectors(1)
     E, labels = torch.cat([first, second]), torch.arange(B).repeat(2)
     whole = normalise(E) @ normalise(E).T
@@ -95,24 +95,24 @@ def test_mined_negatives_stand_behind_the_positives(k: int) -> None:
     of_pairs = watch(queries=Q, documents=P)
     assert {name: value for name, value in row.items() if name.startswith("d2q")} == pytest.approx(
         {name: value for name, value in of_pairs.items() if name.startswith("d2q")}, rel=1e-5, abs=1e-6
-    )  # products of other shapes may have other last bits
+    )  # products of other shapes may differ in their last bits
     assert row["q2d/s_neg"] >= of_pairs["q2d/s_neg"]
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2])
 def test_rows_of_one_process_have_their_positives_at_an_offset(rank: int) -> None:
     V, T = (normalise(vectors(seed, 3 * B)) for seed in (0, 1))
-    own = slice(rank * B, rank * B + B)
-    S = V[own] @ T.T
+    share = slice(rank * B, rank * B + B)
+    S = V[share] @ T.T
     match = torch.zeros(B, 3 * B, dtype=torch.bool)
     match[torch.arange(B), rank * B + torch.arange(B)] = True
     row = watch(("cocos", "similarity"), S=S, offset=rank * B)
     by_mask = watch(("cocos", "similarity"), S=S, mask=Mask(match, torch.ones_like(match)))
     assert row == {name: value for name, value in by_mask.items() if not name.startswith("t2i")}
-    of_vectors = watch(images=V[own], captions=T, offset=rank * B)
+    of_vectors = watch(images=V[share], captions=T, offset=rank * B)
     assert {name: of_vectors[name] for name in row} == pytest.approx(row, rel=1e-4, abs=1e-6)
-    both = watch(("cocos", "similarity"), S=S, offset=rank * B, S_second=T[own] @ V.T)
-    back = watch(("cocos", "similarity"), S=T[own] @ V.T, offset=rank * B)
+    both = watch(("cocos", "similarity"), S=S, offset=rank * B, S_second=T[share] @ V.T)
+    back = watch(("cocos", "similarity"), S=T[share] @ V.T, offset=rank * B)
     assert {name: value for name, value in both.items() if name.startswith("t2i")} == {
         name.replace("i2t", "t2i"): value for name, value in back.items() if name != "finite"
     }
@@ -122,8 +122,8 @@ def test_the_mean_over_processes_is_that_of_the_whole_batch() -> None:
     V, T = (normalise(vectors(seed, 3 * B)) for seed in (0, 1))
     whole = watch(("cocos", "similarity"), S=V @ T.T)
     parts = [
-        watch(("cocos", "similarity"), S=V[own] @ T.T, offset=own.start, S_second=T[own] @ V.T)
-        for own in (slice(k * B, k * B + B) for k in range(3))
+        watch(("cocos", "similarity"), S=V[share] @ T.T, offset=share.start, S_second=T[share] @ V.T)
+        for share in (slice(k * B, k * B + B) for k in range(3))
     ]
     for name in ("i2t/C_neg", "t2i/C_neg", "i2t/s_pos", "t2i/s_neg", "i2t/W_neg", "t2i/N_eff"):
         assert sum(part[name] for part in parts) / 3 == pytest.approx(whole[name], rel=1e-6), name
@@ -183,7 +183,7 @@ def test_what_does_not_go_together_is_one_clear_error(sides: Any, given: dict[st
 @pytest.mark.parametrize("name", ["images", "captions", "queries", "documents", "negatives", "embeddings"])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool])
 def test_whole_numbers_are_no_embeddings(name: str, dtype: torch.dtype) -> None:
-    """torch said `linalg.vector_norm: Expected a floating point`, or cast mined negatives without a word."""
+    """torch raised `linalg.vector_norm: Expected a floating point`, or cast mined negatives without a warning."""
     first, second = ("images", "captions") if name in ("images", "captions") else ("queries", "documents")
     given = {"embeddings": V, "labels": [1] * B} if name == "embeddings" else {first: V, second: V}
     given |= {name: torch.ones((B, 2, V.shape[1]) if name == "negatives" else V.shape, dtype=dtype)}

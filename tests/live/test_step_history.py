@@ -1,4 +1,4 @@
-"""The numbers of past steps: memory is bounded, both ends are whole, and the log is one of a training."""
+"""Does the history of steps keep both ends in bounded memory, and can the doctor read it as a training log?"""
 
 from __future__ import annotations
 
@@ -88,16 +88,16 @@ def test_a_step_is_broken_by_its_batch_or_by_the_loss_that_is_said() -> None:
 def test_numbers_of_a_batch_are_those_of_its_first_rows(objective: str) -> None:
     S = 0.3 * torch.randn(200, 200, generator=torch.Generator().manual_seed(0)) + 0.2 * torch.eye(200)
     rows = DirectionRows(S, pair_mask(torch.arange(200)))
-    one = build("objectives", objective)
-    loss, recall, positive, hardest, chance = BatchNumbers().of(Observed(rows), one).tolist()
+    criterion = build("objectives", objective)
+    loss, recall, positive, hardest, chance = BatchNumbers().of(Observed(rows), criterion).tolist()
     assert chance == pytest.approx(1 / 200)
     first = S[:128]
     assert recall == pytest.approx(float((first.argmax(1) == torch.arange(128)).double().mean()))
     assert positive == pytest.approx(float(first.diagonal().mean()))
     others = first.masked_fill(torch.eye(128, 200, dtype=torch.bool), -9)
     assert hardest == pytest.approx(float(others.amax(1).mean()))
-    values = one(S, pair_mask(torch.arange(200))).values
-    assert loss == pytest.approx(float((values if one.coupled else values[:128]).mean()), rel=1e-5)
+    values = criterion(S, pair_mask(torch.arange(200))).values
+    assert loss == pytest.approx(float((values if criterion.coupled else values[:128]).mean()), rel=1e-5)
 
 
 def test_equal_similarities_are_ranked_by_lot() -> None:
@@ -135,7 +135,7 @@ def test_labels_follow_from_what_matches(labels: list[int]) -> None:
 
 def test_a_loss_rises_where_it_is_above_what_it_had_been_by_more_than_its_noise() -> None:
     random = np.random.default_rng(0)
-    noise = random.standard_cauchy(400)  # outliers have no effect
+    noise = random.standard_cauchy(400)  # outliers change nothing
     assert not any(rises(noise[:n], 20) for n in range(20, 400))
     assert rises(np.concatenate([noise, 5 + noise[:40]]), 20)
     assert not rises(np.zeros(100), 20) and not rises(np.zeros(0), 20)

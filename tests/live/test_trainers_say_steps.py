@@ -1,4 +1,4 @@
-"""Trainers say how long their training is: a short one is examined in time, by each callback."""
+"""Do trainers tell each callback their number of steps, so that lossscope examines a short training in time?"""
 
 from __future__ import annotations
 

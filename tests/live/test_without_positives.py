@@ -1,4 +1,4 @@
-"""Queries without a positive in a running loop: the cause of a loss that is NaN, and no fault of one that copes."""
+"""Are queries without a positive the cause of a NaN loss, and no fault of a loss that copes with them?"""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ SPEC = "supcon:tau=0.1"
 
 
 def per_query(z: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """SupCon of each query by its sum over positives, and their number."""
-    own = torch.eye(len(z), dtype=torch.bool)
-    positives = (labels[:, None] == labels).masked_fill(own, False)
-    log_p = (z @ z.T / 0.1).masked_fill(own, -1e9).log_softmax(1)
+    """Return SupCon of each query as a sum over its positives, and their number."""
+    diagonal = torch.eye(len(z), dtype=torch.bool)
+    positives = (labels[:, None] == labels).masked_fill(diagonal, False)
+    log_p = (z @ z.T / 0.1).masked_fill(diagonal, -1e9).log_softmax(1)
     return -(log_p * positives).sum(1), positives.sum(1)
 
 
 def divided(z: Tensor, labels: Tensor) -> Tensor:
-    """The mean over positives, 0 / 0 where there are none."""
+    """Return the mean over positives; without positives it is 0 / 0."""
     total, number = per_query(z, labels)
     return (total / number).mean()
 
 
 def left_out(z: Tensor, labels: Tensor) -> Tensor:
-    """The same without the queries that have none."""
+    """Return the same mean without the queries that have no positive."""
     total, number = per_query(z, labels)
     return (total[number > 0] / number[number > 0]).mean()
 
 
 def train(loss: Any, classes: int, steps: int = 6, watched: Watched = "labels", breaks: int | None = None) -> LossScope:
-    """Train and watch; from step `breaks` on the weights are NaN for another reason."""
+    """Train and watch; from step `breaks` on, another fault makes the weights NaN."""
     scope = LossScope(SPEC, ("similarity",), sides="item", doctor=True)
     with torch.random.fork_rng():
         torch.manual_seed(0)
@@ -72,7 +72,7 @@ def test_queries_without_a_positive_are_named_as_the_cause(classes: int, without
     assert finding is not None
     assert f"{without} of 32 queries had no positive" in finding.title
     assert "0 / 0" in finding.why
-    (share,) = (one.value for one in finding.evidence if "without a positive" in one.statistic)
+    (share,) = (entry.value for entry in finding.evidence if "without a positive" in entry.statistic)
     assert share == without / 32
     assert "loss[n > 0].mean()" in finding.advice[0].text
 

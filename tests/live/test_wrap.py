@@ -1,4 +1,4 @@
-"""`wrap` of functions and modules: the loss stays what it is; open_clip's layout of several processes."""
+"""Does `wrap` leave functions and modules as they are, and read open_clip's layout of several processes?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def of_embeddings(a: Tensor, b: Tensor) -> Tensor:
 
 
 class ClipLoss(nn.Module):
-    """The parts of open_clip's class that are read, written anew: logits of this process against all, and its rank."""
+    """The parts of open_clip's class that lossscope reads, rewritten: logits of this process against all."""
 
     def __init__(self, local_loss: bool = False, rank: int = 0, world_size: int = 1) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class ClipLoss(nn.Module):
 
 
 class SigLipLoss(nn.Module):
-    """The parts of open_clip's class that are read, written anew."""
+    """The parts of open_clip's class that lossscope reads, rewritten."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,11 +122,11 @@ def test_training_is_the_same_bit_for_bit() -> None:
 @pytest.mark.parametrize("rank", [0, 2])
 def test_clip_loss_is_ntxent_at_the_scale_of_the_step(local: bool, rank: int) -> None:
     images, texts = units(0, 3 * B), units(1, 3 * B)
-    own = slice(rank * B, rank * B + B)
+    share = slice(rank * B, rank * B + B)
     loss = ClipLoss(local, rank, 3)
     loss.others = images, texts
     scope = LossScope(probes=("cocos", "similarity"))
-    value = scope.wrap(loss)(images[own], texts[own], SCALE, output_dict=True)["contrastive_loss"]
+    value = scope.wrap(loss)(images[share], texts[share], SCALE, output_dict=True)["contrastive_loss"]
     row = scope.history[-1]
     assert row["loss"] == float(value.detach()) and row["loss_gap"] < 1e-6
     whole = LossScope(f"ntxent:tau={1 / 14}", ("cocos", "similarity")).watch(images @ texts.T)
@@ -142,9 +142,9 @@ def test_clip_loss_is_ntxent_at_the_scale_of_the_step(local: bool, rank: int) ->
 
 
 def rows_of(images: Tensor, texts: Tensor, rank: int) -> dict[str, float]:
-    own = slice(rank * B, rank * B + B)
+    share = slice(rank * B, rank * B + B)
     scope = LossScope(f"ntxent:tau={1 / 14}", ("cocos", "similarity"))
-    row = scope.watch(images[own] @ texts.T, offset=rank * B, S_second=texts[own] @ images.T)
+    row = scope.watch(images[share] @ texts.T, offset=rank * B, S_second=texts[share] @ images.T)
     assert row is not None
     return row
 
@@ -172,7 +172,7 @@ def test_a_bias_is_taken_off_and_siglip_is_siglip() -> None:
 
 
 class Features(nn.Module):
-    """A loss of features and their scale that computes its logits out of sight."""
+    """A loss of features and their scale; it hides its logits."""
 
     def forward(self, image_features: Tensor, text_features: Tensor, logit_scale: Tensor) -> Tensor:
         S = logit_scale * image_features @ text_features.T
@@ -209,7 +209,7 @@ class Biased(nn.Module):
 
 
 class BiasedByNumber(nn.Module):
-    """The same with the number 0."""
+    """The same loss with the bias 0."""
 
     def forward(self, image_features: Tensor, text_features: Tensor, logit_scale: Any, logit_bias: Any = 0.0) -> Tensor:
         return sigmoid_loss(image_features, text_features, logit_scale, logit_bias)
@@ -220,7 +220,7 @@ def biased_function(image_features: Tensor, text_features: Tensor, logit_scale: 
 
 
 class BiasFirst(nn.Module):
-    """Its bias is not where ours would be."""
+    """A loss with its bias at another position than ours."""
 
     def forward(
         self, image_features: Tensor, text_features: Tensor, logit_bias: Any = None, logit_scale: Any = 1.0
@@ -338,21 +338,21 @@ def test_what_cannot_be_watched_is_refused_when_it_is_wrapped() -> None:
 
 
 def row_of_rank() -> dict[str, float]:
-    """Watch open_clip's local loss in one of two processes, with features gathered by torch.distributed."""
+    """Watch open_clip's local loss in one of two processes; torch.distributed gathers the features."""
     import torch.distributed as distributed
 
     rank = distributed.get_rank()
     images, texts = units(0, 2 * B), units(1, 2 * B)
-    own = slice(rank * B, rank * B + B)
+    share = slice(rank * B, rank * B + B)
     gathered = []
     for side in (images, texts):
         parts = [torch.zeros(B, WIDTH) for _ in range(2)]
-        distributed.all_gather(parts, side[own].detach().contiguous())
+        distributed.all_gather(parts, side[share].detach().contiguous())
         gathered.append(torch.cat(parts))
     loss = ClipLoss(local_loss=True, rank=rank, world_size=2)
     loss.others = gathered[0], gathered[1]
     scope = LossScope()
-    scope.wrap(loss)(images[own], texts[own], SCALE)
+    scope.wrap(loss)(images[share], texts[share], SCALE)
     return dict(scope.history[-1])
 
 

@@ -1,4 +1,4 @@
-"""Losses of pytorch-metric-learning under `wrap`: the same training bit for bit, and W that is their gradient."""
+"""Do losses of pytorch-metric-learning train the same, bit for bit, under `wrap`, and is W their gradient?"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def embeddings(seed: int = 0, rows: int = N) -> Tensor:
 
 
 class Kept(LossScope):
-    """Keeps what was observed too."""
+    """A scope that also keeps the observations."""
 
     def record(self, observed: Any, step: int) -> Any:
         self.observed: list[Observed] = list(observed)
@@ -46,13 +46,13 @@ class Kept(LossScope):
 def observe(loss: Any, *arguments: Any, **options: Any) -> tuple[Tensor, Observed, dict[str, float]]:
     scope = Kept(probes=("similarity", "cocos"))
     value = scope.wrap(loss)(*arguments, **options)
-    (one,) = scope.observed
-    return value, one, dict(scope.history[-1])
+    (observation,) = scope.observed
+    return value, observation, dict(scope.history[-1])
 
 
-def weights(one: Observed) -> Tensor:
-    assert one.objective is not None and one.rows is not None
-    return one.objective(one.rows.S, one.rows.mask).W
+def weights(observation: Observed) -> Tensor:
+    assert observation.objective is not None and observation.rows is not None
+    return observation.objective(observation.rows.S, observation.rows.mask).W
 
 
 def of_labels(labels: Tensor) -> Mask:
@@ -72,17 +72,17 @@ CASES: Mapping[str, tuple[Callable[[], Any], str, Tensor]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_w_is_that_of_our_objective_with_the_same_mask(case: str) -> None:
     make, spec, labels = CASES[case]
-    value, one, row = observe(make(), embeddings(), labels)
-    assert one.rows is not None
+    value, observation, row = observe(make(), embeddings(), labels)
+    assert observation.rows is not None
     mask = of_labels(labels)
-    assert torch.equal(one.rows.mask.match, mask.match) and torch.equal(one.rows.mask.valid, mask.valid)
+    assert torch.equal(observation.rows.mask.match, mask.match) and torch.equal(observation.rows.mask.valid, mask.valid)
     unit = normalise(embeddings().detach())
-    torch.testing.assert_close(one.rows.S, (unit @ unit.T).float(), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(observation.rows.S, (unit @ unit.T).float(), rtol=1e-5, atol=1e-6)
     ours = build("objectives", spec)((unit @ unit.T), mask)
-    torch.testing.assert_close(weights(one), ours.W.float(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights(observation), ours.W.float(), rtol=1e-4, atol=1e-5)
     assert float(ours.values.mean()) == pytest.approx(float(value.detach()), rel=1e-6)
     assert row["finite"] == 1 and "all/C_neg" in row
-    assert one.sides.labels == ("all",)
+    assert observation.sides.labels == ("all",)
 
 
 EVERY: Mapping[str, Callable[[], Any]] = {
@@ -109,16 +109,16 @@ EVERY: Mapping[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", EVERY)
 def test_w_carries_the_whole_gradient_of_a_loss(name: str) -> None:
-    """dL/dE is dS/dE' W, divided by the rows or the triplets that the loss averages over."""
+    """dL/dE is dS/dE' W, divided by the number of rows or triplets over which the loss averages."""
     x, loss = embeddings(), EVERY[name]()
     torch.manual_seed(0)
-    value, one, _ = observe(loss, x, LABELS)
+    value, observation, _ = observe(loss, x, LABELS)
     (theirs,) = torch.autograd.grad(value, x, retain_graph=True)
-    assert one.rows is not None
-    of_triplets = name.startswith("Triplet")  # whose number the test below is about
-    W = one.rows.mask.info["W"].double() / (1 if name == "NTXent sum" else N)
+    assert observation.rows is not None
+    of_triplets = name.startswith("Triplet")  # the test below counts its triplets
+    W = observation.rows.mask.info["W"].double() / (1 if name == "NTXent sum" else N)
     S = similarity_of(loss.distance, x)
-    torch.testing.assert_close(S.detach().float(), one.rows.S, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(S.detach().float(), observation.rows.S, rtol=1e-4, atol=1e-4)
     other = ~torch.eye(N, dtype=torch.bool)
     (ours,) = torch.autograd.grad((S * W)[other].sum(), x)
     ours = ours * (theirs.norm() / ours.norm()) if of_triplets else ours
@@ -126,7 +126,7 @@ def test_w_carries_the_whole_gradient_of_a_loss(name: str) -> None:
 
 
 def similarity_of(distance: Any, x: Tensor) -> Tensor:
-    """S of each distance: the cosine of unit vectors, the product, or minus the distance."""
+    """Return S of each distance: the cosine of unit vectors, the product, or minus the distance."""
     if distance.is_inverted or type(distance).__name__ == "LpDistance":
         unit = normalise(x) if distance.normalize_embeddings else x
         return unit @ unit.T
@@ -145,40 +145,40 @@ def similarity_of(distance: Any, x: Tensor) -> Tensor:
 def test_a_miner_says_which_pairs_count(loss: Any, miner: Any) -> None:
     x = embeddings()
     mined = miner()(x, LABELS)
-    _, one, row = observe(loss(), x, LABELS, mined)
-    assert one.rows is not None
+    _, observation, row = observe(loss(), x, LABELS, mined)
+    assert observation.rows is not None
     a1, p, a2, n = mined if len(mined) == 4 else (mined[0], mined[1], mined[0], mined[2])
     pairs = {tuple(pair) for pair in torch.stack([a1, p], 1).tolist()}
     others = {tuple(pair) for pair in torch.stack([a2, n], 1).tolist()}
-    assert {tuple(pair) for pair in one.rows.mask.positives.nonzero().tolist()} == pairs
-    assert {tuple(pair) for pair in one.rows.mask.negatives.nonzero().tolist()} == others
+    assert {tuple(pair) for pair in observation.rows.mask.positives.nonzero().tolist()} == pairs
+    assert {tuple(pair) for pair in observation.rows.mask.negatives.nonzero().tolist()} == others
     assert row["all/mined_pos"] == len(pairs) and row["all/mined_neg"] == len(others)
     assert 0 <= row["all/W_skipped"] <= 1
     assert len(others) < int(of_labels(LABELS).negatives.sum())
-    outside = one.rows.mask.info["W"][~one.rows.mask.valid]
+    outside = observation.rows.mask.info["W"][~observation.rows.mask.valid]
     assert not outside.any()
 
 
 def test_references_are_a_side_of_their_own() -> None:
     x, references = embeddings(), embeddings(1, 20)
     others = torch.arange(20) % 4
-    value, one, row = observe(losses.SupConLoss(0.1), x, LABELS, ref_emb=references, ref_labels=others)
-    assert one.rows is not None and one.rows.S.shape == (N, 20)
-    assert torch.equal(one.rows.mask.match, LABELS[:, None] == others[None, :])
-    assert "a2r/C_neg" in row and one.sides.text == "anchor/reference"
+    value, observation, row = observe(losses.SupConLoss(0.1), x, LABELS, ref_emb=references, ref_labels=others)
+    assert observation.rows is not None and observation.rows.S.shape == (N, 20)
+    assert torch.equal(observation.rows.mask.match, LABELS[:, None] == others[None, :])
+    assert "a2r/C_neg" in row and observation.sides.text == "anchor/reference"
     mask = Mask(LABELS[:, None] == others[None, :], torch.ones(N, 20, dtype=torch.bool))
     unit, unit_references = (normalise(y.detach()) for y in (x, references))
     ours = build("objectives", "supcon:tau=0.1")(unit @ unit_references.T, mask)
-    torch.testing.assert_close(weights(one), ours.W.float(), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(weights(observation), ours.W.float(), rtol=1e-4, atol=1e-5)
     assert float(ours.values.mean()) == pytest.approx(float(value.detach()), rel=1e-6)
 
 
 def test_losses_around_a_loss_are_looked_through() -> None:
-    """SelfSupervisedLoss makes SimCLR's 2B x 2B of two views; CrossBatchMemory has references of earlier batches."""
+    """SelfSupervisedLoss makes SimCLR's 2B x 2B of two views; CrossBatchMemory keeps references of earlier batches."""
     first, second = embeddings(0, 6), embeddings(1, 6)
-    _, one, _ = observe(losses.SelfSupervisedLoss(losses.NTXentLoss(0.1)), first, second)
-    assert one.rows is not None and one.rows.S.shape == (12, 12)
-    assert torch.equal(one.rows.mask.match, of_labels(torch.arange(6).repeat(2)).match)
+    _, observation, _ = observe(losses.SelfSupervisedLoss(losses.NTXentLoss(0.1)), first, second)
+    assert observation.rows is not None and observation.rows.S.shape == (12, 12)
+    assert torch.equal(observation.rows.mask.match, of_labels(torch.arange(6).repeat(2)).match)
     memory = losses.CrossBatchMemory(losses.NTXentLoss(0.1), WIDTH, 32)
     scope = Kept()
     loss = scope.wrap(memory)
@@ -234,13 +234,13 @@ def test_what_is_written_to_the_wrapper_is_written_to_the_loss() -> None:
     direct, anew = LossScope().wrap(losses.NTXentLoss(temperature=0.5)), LossScope().wrap(losses.NTXentLoss(0.05))
     for watched in (written, direct):
         watched(embeddings(), LABELS)
-    written.temperature = 0.05  # as a schedule does
+    written.temperature = 0.05  # a schedule does this
     direct.loss.temperature = 0.05
     for watched in (written, direct, anew):
         watched(embeddings(), LABELS)
     assert written.loss.temperature == 0.05
     expected = anew.scope.history[-1]
-    for watched in (written, direct):  # the loss, and the saturated weight that its weights are shares of
+    for watched in (written, direct):  # the loss, and the saturated weight of which its weights are shares
         numbers = watched.scope.history[-1]
         assert {name: numbers[name] for name in expected if name != "step"} == pytest.approx(
             {name: value for name, value in expected.items() if name != "step"}, rel=1e-6
@@ -315,13 +315,13 @@ def test_a_batch_without_pairs_is_watched() -> None:
     _, _, row = observe(losses.NTXentLoss(), embeddings(), torch.zeros(N, dtype=torch.long))
     assert row["finite"] == 1 and row["all/skipped"] == N
     empty = tuple(torch.zeros(0, dtype=torch.long) for _ in range(3))
-    _, one, row = observe(losses.TripletMarginLoss(), embeddings(), LABELS, empty)
+    _, observation, row = observe(losses.TripletMarginLoss(), embeddings(), LABELS, empty)
     assert row["all/mined_pos"] == 0 and math.isnan(row["all/W_skipped"])
-    assert one.rows is not None and not one.rows.mask.info["W"].any()
+    assert observation.rows is not None and not observation.rows.mask.info["W"].any()
 
 
 def test_triplets_are_counted_one_by_one_though_the_loss_is_their_mean() -> None:
-    """The mean over hundreds of triplets would leave every weight below eps: W is that of their sum."""
+    """The mean over hundreds of triplets would put every weight below eps: W is the gradient of their sum."""
     torch.manual_seed(0)
     X = torch.nn.functional.normalize(torch.randn(32, 16), dim=1)
     labels = torch.arange(32) // 4

@@ -1,4 +1,4 @@
-"""A sentence-transformers model of two small layers with words of its own, and texts for it; nothing is downloaded."""
+"""Build a sentence-transformers model of two small layers with its vocabulary, and texts for it, without a download."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ WIDTH = 32
 
 
 def sentence_model(folder: Path, seed: int = 0, width: int = WIDTH, dropout: float = 0.1) -> Any:
-    """Return a SentenceTransformer: a BERT of two layers from a config, mean pooling.
+    """Return a SentenceTransformer: a BERT of two layers from a config, with mean pooling.
 
     Args:
-        folder: where its files are written.
+        folder: receives its files.
         seed: of its weights.
         width: of the embeddings.
         dropout: of BERT, which draws random numbers in training.
@@ -40,7 +40,7 @@ def sentence_model(folder: Path, seed: int = 0, width: int = WIDTH, dropout: flo
 
 
 def texts(n: int, seed: int = 0) -> list[str]:
-    """Return n short texts of the model's words."""
+    """Return n short texts in the model's words."""
     import random
 
     draw = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Dumps of any two sides, of one labelled set, and of token vectors; and prefixes of embeddings."""
+"""Does lossscope read dumps of any two sides, of one labelled set and of token vectors, and truncate embeddings?"""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_any_two_names_may_be_declared(tmp_path: Path, names: tuple[str, str]) -
 
 
 def test_arrays_of_images_and_captions_do_not_hide_declared_sides_or_positives(tmp_path: Path) -> None:
-    """A dump with `images` and `captions` was read row by row, whatever its sides and positives said."""
+    """The reader took a dump with `images` and `captions` row by row, whatever sides and positives it declared."""
     vectors = {"images": PAIRS["queries"], "captions": PAIRS["documents"]}
     split = load(dumped(tmp_path, **vectors, positives=POSITIVES))
     assert split.sides.is_image_text and split.relations.positives.tolist() == POSITIVES.tolist()
@@ -72,7 +72,7 @@ def test_arrays_of_images_and_captions_do_not_hide_declared_sides_or_positives(t
 
 
 def test_image_rows_of_captions_are_refused_for_other_sides(tmp_path: Path) -> None:
-    """They were ignored, in the file and as --caption-image."""
+    """The reader ignored them, in the file and as --caption-image."""
     says = r"must have positives \(n, 2\) for query/document; it has caption_image, which is of images and captions"
     with pytest.raises(InputError, match=says):
         load(dumped(tmp_path, **PAIRS, caption_image=np.zeros(5, int)))
@@ -85,7 +85,7 @@ def test_image_rows_of_captions_are_refused_for_other_sides(tmp_path: Path) -> N
 
 
 def test_arrays_in_memory_may_be_of_types_that_numpy_lacks() -> None:
-    """bfloat16 was a traceback."""
+    """bfloat16 ended in a traceback."""
     arrays = {name: torch.from_numpy(array) for name, array in PAIRS.items()}
     arrays |= {name: arrays[name].bfloat16().requires_grad_() for name in ("queries", "documents")}
     split = from_arrays(arrays)
@@ -112,7 +112,7 @@ def test_sides_can_be_typed_for_a_file_that_holds_no_texts(tmp_path: Path) -> No
 
 
 def test_names_that_are_bytes_are_texts(tmp_path: Path) -> None:
-    """Sides were called b'query' and b'document', and directions by the b of both: a2b and b2a."""
+    """Sides were called b'query' and b'document', and directions a2b and b2a, because both names begin with b."""
     split = load(dumped(tmp_path, sides=np.array([b"query", b"document"]), **PAIRS))
     assert split.sides.labels == ("q2d", "d2q")
 
@@ -160,7 +160,7 @@ def test_texts_and_ids_are_the_keys_of_inputs(tmp_path: Path) -> None:
 
 
 def maxsim(arrays: dict[str, Any], query: int, document: int) -> float:
-    """Σ over query tokens of the largest product with a document token, in loops."""
+    """Return Σ over query tokens of the largest product with a document token, in loops."""
     rows = [range(*arrays[f"{side}_offsets"][i : i + 2]) for side, i in (("query", query), ("document", document))]
     Q, D = arrays["query_tokens"], arrays["document_tokens"]
     return sum(max(float(Q[i].astype(float) @ D[j].astype(float)) for j in rows[1]) for i in rows[0])
@@ -251,7 +251,7 @@ def test_a_prefix_must_be_there(tmp_path: Path) -> None:
 def test_an_id_that_two_rows_have_is_a_notice_and_the_mask_that_it_names_leaves_them_out(
     name: str, tmp_path: Path
 ) -> None:
-    """A document that is there twice was a negative of its own query, without a word."""
+    """A document that appears twice was a negative of its own query, without a notice."""
     sides = ("images", "captions") if name == "image_id" else ("queries", "documents")
     rows = unit(6)
     rows[1] = rows[0]

@@ -1,4 +1,4 @@
-"""Does every format of a dump give the same numbers, with notices on odd input and errors on invalid input?"""
+"""Does each format of a dump give the same numbers, with notices on odd input and errors on invalid input?"""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def folder(tmp_path: Path, contents: Arrays) -> Path:
     home = tmp_path / "dump"
     home.mkdir()
     for name in {"images", "captions", "similarity"} & contents.keys():
-        for place, part in enumerate(np.array_split(contents[name], 2)):
-            np.save(home / f"{name}-{place:03d}.npy", part)
+        for index, part in enumerate(np.array_split(contents[name], 2)):
+            np.save(home / f"{name}-{index:03d}.npy", part)
     table = {name: contents[name] for name in ("caption_image", "image_id", "caption_id") if name in contents}
     if table:
         pd.DataFrame(table).to_parquet(home / "metadata.parquet")
@@ -224,8 +224,8 @@ def test_damaged_archives_are_input_errors(write: Write, tmp_path: Path) -> None
         path.write_bytes(content)
         with pytest.raises(InputError, match=r"bad\.npz must be a whole \.npz file"):
             load(path)
-    for place in range(0, len(whole), 19):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x15]) + whole[place + 1 :])
+    for position in range(0, len(whole), 19):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x15]) + whole[position + 1 :])
         with contextlib.suppress(InputError):
             load(path)
 
@@ -319,7 +319,7 @@ def test_a_table_of_captions_with_missing_values_is_refused(tmp_path: Path) -> N
 
 
 def test_matrices_without_numbers_are_refused(tmp_path: Path) -> None:
-    """A shape of 2^60 rows of nothing fits into any file: ValueError, array is too big."""
+    """A shape of 2^60 empty rows fits into any file: ValueError, array is too big."""
     header = {"dtype": "F32", "shape": [2**60, 0], "data_offsets": [0, 0]}
     text = json.dumps({"images": header, "captions": header}).encode()
     (tmp_path / "a.safetensors").write_bytes(len(text).to_bytes(8, "little") + text)

@@ -1,4 +1,4 @@
-"""The texts of a dump, by the ids of its items."""
+"""Does a dump find the texts of its items by their ids?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_both_sides_have_theirs_and_an_id_of_two_texts_has_none(tmp_path: Path) 
     read = load(path, cache=False).read_texts
     assert read is not None
     assert read().i2t == {"0": "one", "1": "two", "2": "two", "3": "three"}
-    assert read().t2i == {"b": "two"}  # which of its texts an item of the id a has is not known
+    assert read().t2i == {"b": "two"}  # the file does not say which text belongs to the item with the id a
 
 
 def test_a_dump_without_texts_reads_none(tmp_path: Path) -> None:

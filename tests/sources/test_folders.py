@@ -1,4 +1,4 @@
-"""Are folders of other programs read by their path alone: Hugging Face, sentence-transformers, FAISS?"""
+"""Does a path alone open folders of other programs: Hugging Face, sentence-transformers, FAISS?"""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def siglip(path: Path) -> Path:
 
 
 def texts(path: Path) -> Path:
-    """Write a sentence-transformers folder by hand, in the form that the library saves."""
+    """Write a sentence-transformers folder by hand, as the library saves it."""
     pytest.importorskip("sentence_transformers")
     transformers = pytest.importorskip("transformers")
     config = transformers.BertConfig(**TOWER, vocab_size=len(words()), max_position_embeddings=48)

@@ -1,4 +1,4 @@
-"""A file that is no source: the message has the lines that make one of it, and they do."""
+"""When a file is no source, does the message have lines that convert it, and do these lines work?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
 def test_the_lines_of_the_message_make_a_dump_that_is_read(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of these were answered with one list of formats, or with `must be a lossscope checkpoint`."""
+    """A list of formats, or `must be a lossscope checkpoint`, was the answer to each of these files."""
     monkeypatch.chdir(tmp_path)
     if name.endswith(".parquet"):
         pytest.importorskip("pyarrow")

@@ -1,4 +1,4 @@
-"""Does every message on what a checkpoint holds name the file, and stay that of a spec where the user typed it?"""
+"""Does each message on a checkpoint's content name the file, and does a typed spec keep its own message?"""
 
 from __future__ import annotations
 

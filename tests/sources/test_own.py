@@ -1,4 +1,4 @@
-"""Do lossscope checkpoints name their data, and are their embeddings cached under the right key?"""
+"""Do lossscope checkpoints name their data, and does the cache store their embeddings under the right key?"""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_damaged_entry_is_computed_again(content: bytes, tiny_checkpoint: Path
 
 
 def test_an_entry_with_other_numbers_is_computed_again(tiny_checkpoint: Path) -> None:
-    """One bit in the cache changed the counts of every later command."""
+    """One bit in the cache changed the counts of all later commands."""
     first = load(tiny_checkpoint, split="val")
     entry = entries()[0]
     whole = entry.read_bytes()

@@ -1,4 +1,4 @@
-"""What is said of a released model's words and pictures, and what its cached vectors depend on."""
+"""What does lossscope say of a released model's words and pictures, and on what do its cached vectors depend?"""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ def test_cached_vectors_depend_on_words_and_on_punkt(monkeypatch: pytest.MonkeyP
 def test_of_many_captions_some_are_counted(split: Split, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lossscope.sources._released._COUNTED", 4)
     (notice,) = notices_of_released(checkpoint(), split)
-    every = -(-len(split.captions) // 4)
-    assert every > 1
-    assert notice.startswith(f"0.00% of {2 * len(split.captions[::every])} tokens")
+    step = -(-len(split.captions) // 4)
+    assert step > 1
+    assert notice.startswith(f"0.00% of {2 * len(split.captions[::step])} tokens")

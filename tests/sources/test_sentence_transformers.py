@@ -1,4 +1,4 @@
-"""sentence-transformers folders: vectors are those of the library's own encode; other chains are refused."""
+"""Do sentence-transformers folders give the vectors of the library's encode, and are other chains refused?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.sources.test_folders import texts
 
 
 def library() -> Any:
-    """Return sentence_transformers, whose import takes seconds."""
+    """Return sentence_transformers; its import takes seconds."""
     return pytest.importorskip("sentence_transformers")
 
 
@@ -96,7 +96,7 @@ def test_vectors_of_a_chain_are_those_of_the_library(case: str, tmp_path: Path) 
 
 
 def write_clip(folder: Path) -> Path:
-    """Write a folder with a CLIP as its one module."""
+    """Write a folder with CLIP as its only module."""
     transformers = pytest.importorskip("transformers")
     tokeniser = write_tokeniser(folder)
     ends = {"eos_token_id": tokeniser.eos_token_id, "bos_token_id": tokeniser.bos_token_id, "pad_token_id": 1}

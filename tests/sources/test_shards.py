@@ -1,4 +1,4 @@
-"""Samples of queries of a folder of shards: the numbers of the same arrays in memory, from disk and from a URL."""
+"""Do samples of queries from a folder of shards have the numbers of the arrays in memory, from disk and from a URL?"""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def copy_to_memory(folder: Path) -> str:
 
 
 def assert_near(actual: pd.DataFrame, expected: pd.DataFrame) -> None:
-    """Counts equal, other numbers to 1e-5."""
+    """Assert equal counts, and other numbers to 1e-5."""
     exact = expected["statistic"].isin(COUNTS)
     for column in ("mean", "low", "high"):
         assert actual.loc[exact, column].equals(expected.loc[exact, column])
@@ -85,7 +85,7 @@ def test_probes_of_whole_rows_read_shards_into_memory(tmp_path: Path) -> None:
 def test_each_block_is_read_once_beside_the_rows_of_the_sample(
     jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By several threads in any order, as each has its strip."""
+    """Several threads read in any order, each a strip of its own."""
     folder, read = write_shards(tmp_path / "shards", arrays()), []
     monkeypatch.setattr(row_shards, "BLOCK_BYTES", 600)
     blocks = row_shards.RowShards.blocks
@@ -99,14 +99,14 @@ def test_each_block_is_read_once_beside_the_rows_of_the_sample(
     monkeypatch.setattr(strips, "STRIP", 40)
     Sweep(("ntxent:tau=0.05",), ("cocos",), batch_size=None, queries=20).run(load(folder, sharded=True), jobs=jobs)
     for size in (IMAGES, IMAGES * CAPTIONS):
-        own = [(start, stop) for n, start, stop in read if n == size]
-        own = own if jobs == 1 else sorted(own)
-        assert [start for start, _ in own] == [0, *(stop for _, stop in own[:-1])] and own[-1][1] == size
-        assert max(stop - start for start, stop in own) <= 600 // (4 * WIDTH)
+        of_size = [(start, stop) for n, start, stop in read if n == size]
+        of_size = of_size if jobs == 1 else sorted(of_size)
+        assert [start for start, _ in of_size] == [0, *(stop for _, stop in of_size[:-1])] and of_size[-1][1] == size
+        assert max(stop - start for start, stop in of_size) <= 600 // (4 * WIDTH)
 
 
 def test_memory_is_that_of_the_sample_and_a_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """20 MB of each side, of which numpy never holds 4 MB; a whole side was 40 MB in the ordinary reader."""
+    """Each side has 20 MB, and numpy never holds 4 MB of it; the ordinary reader held a whole side of 40 MB."""
     n, folder = 80_000, tmp_path / "shards"
     folder.mkdir()
     values = np.random.default_rng(0).normal(size=(n, 128)).astype(np.float16)
@@ -178,7 +178,7 @@ def test_other_sides_are_refused_and_columns_that_are_not_read_are_noticed(tmp_p
 
 @each("value, message", [(np.nan, "must be finite; row 59 is not"), (0, "zero; row 59 is")])
 def test_a_wrong_row_is_named_by_its_row_in_the_set(value: float, message: str, tmp_path: Path) -> None:
-    """Not by its place in the sample, nor in its block."""
+    """Not by its position in the sample, nor in its block."""
     values = arrays()
     values["images"][59] = value
     shards = load(write_shards(tmp_path / "shards", values), sharded=True).shards

@@ -1,4 +1,4 @@
-"""Models of texts: their vectors are those of the libraries, their folders run no code, and what is lost is said."""
+"""Do text models give the vectors of their libraries, run no code of their folders, and report cut texts?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.sources import test_folders
 from tests.sources.text_folders import DATA, change_config, text_encoder, texts_of, words
 
 transformers = pytest.importorskip("transformers")
-CLOSE = 2e-6  # of one text alone and the same in a padded batch
+CLOSE = 2e-6  # between a text alone and the same text in a padded batch
 
 
 def read(folder: Path, *options: str, **request: Any) -> SplitEmbeddings:
@@ -40,7 +40,7 @@ def read(folder: Path, *options: str, **request: Any) -> SplitEmbeddings:
 
 
 def states_of(folder: Path, text: str, length: int = 128) -> Tensor:
-    """The last states of one text alone, (tokens, d), by transformers."""
+    """Return the last states of one text alone, (tokens, d), by transformers."""
     tokeniser, model = opened(folder)
     given = {"input_ids": tokeniser(text, truncation=True, max_length=length, return_tensors="pt")["input_ids"]}
     with torch.no_grad():
@@ -115,14 +115,14 @@ def test_texts_are_cut_to_max_length_and_it_is_said(tmp_path: Path) -> None:
 
 
 class Echo(torch.nn.Module):
-    """A network whose states are the numbers of its tokens."""
+    """A network that returns the numbers of its tokens as states."""
 
     def forward(self, input_ids: Tensor) -> Any:
         return SimpleNamespace(last_hidden_state=input_ids[:, :, None].float())
 
 
 def test_texts_that_a_slow_tokeniser_cuts_are_counted_too() -> None:
-    """Tokenisers in Python do not say what they cut, so that nothing was said."""
+    """Tokenisers in Python do not report what they cut, and lossscope gave no notice."""
     tokeniser = transformers.CanineTokenizer()
     assert not tokeniser.is_fast
     network = TextNetwork(tokeniser, Echo(), 99, torch.device("cpu"))
@@ -138,7 +138,7 @@ def test_what_is_known_of_a_split_of_images_is_said_of_its_captions_too() -> Non
 
 
 class Pictures:
-    """Two pictures, which nobody looks at."""
+    """Two pictures that no test opens."""
 
     shape = (3, 4, 4)
 
@@ -150,7 +150,7 @@ class Pictures:
 
 
 def test_a_network_of_few_positions_takes_as_many_tokens(tmp_path: Path) -> None:
-    """max_length was 512 whatever the network takes, which ended in an index out of range."""
+    """max_length was 512 for each network, and a smaller one ended in an index out of range."""
     folder = text_encoder(tmp_path / "model", positions=12)
     embedded = read(folder)
     assert far(embedded.captions, unit([states_of(folder, text, 12).mean(0) for text in texts_of()[1]])) <= CLOSE
@@ -328,7 +328,7 @@ CLASSES = {"AutoConfig": "evil.EvilConfig", "AutoModel": "evil.EvilModel"}
 
 @each("model_type", ["evil", "bert"])
 def test_code_in_a_folder_is_never_run(tmp_path: Path, model_type: str) -> None:
-    """A type that transformers knows is built from its own class; any other is refused."""
+    """lossscope builds a type that transformers knows from its own class, and refuses any other."""
     folder, ran = text_encoder(tmp_path / "model"), tmp_path / "ran"
     (folder / "evil.py").write_text(EVIL.format(file=str(ran)))
     change_config(folder, auto_map=CLASSES, model_type=model_type)
@@ -337,7 +337,7 @@ def test_code_in_a_folder_is_never_run(tmp_path: Path, model_type: str) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     if model_type == "evil":
         with pytest.raises(InputError, match="must be a whole folder of a text encoder"):
-            read(folder, trust_code=True)  # which is of Python files of lossscope's own kinds
+            read(folder, trust_code=True)  # trust_code covers Python files of lossscope's own kinds
     else:
         assert read(folder).images is not None
     assert not ran.exists()
@@ -384,7 +384,7 @@ def test_folders_of_pictures_and_texts_are_not_text_encoders(tmp_path: Path) -> 
     assert not TextEncoderFolder.accepts(sentences)
 
 
-PROMPTS = {"query": "what is asked: ", "document": "it is said: "}
+PROMPTS = {"query": "what is asked: ", "document": "it is known: "}
 
 
 def sentence_folder(folder: Path, prompts: dict[str, str] | None = None) -> Path:
@@ -420,7 +420,7 @@ def test_a_sentence_model_says_what_of_the_options_is_not_used(tmp_path: Path) -
 
 
 def test_a_sentence_model_that_lacks_weights_is_one_message(tmp_path: Path) -> None:
-    """Random ones stood in their place, others in every command."""
+    """Random weights replaced the missing ones, different in each command."""
     folder = sentence_folder(tmp_path)
     drop_weights(folder, "layer.0.output.dense")
     with pytest.raises(InputError, match=r"every weight of its model; 2 are missing, such as encoder\.layer\.0"):

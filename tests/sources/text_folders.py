@@ -1,4 +1,4 @@
-"""Hugging Face folders of small text encoders with the words of the built-in passages; nothing is downloaded."""
+"""Write Hugging Face folders of small text encoders with the words of the built-in passages, without a download."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def text_encoder(folder: Path, kind: str = "bert", positions: int = 128) -> Path
 
     Args:
         folder: new or empty.
-        kind: bert, distilbert (which has no token types), gpt2 (a decoder without padding) or t5 (of which the encoder
-            is used).
+        kind: bert, distilbert (without token types), gpt2 (a decoder without padding) or t5 (its encoder alone).
         positions: of the network.
     """
     made = _made(kind, positions)

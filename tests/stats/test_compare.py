@@ -1,4 +1,4 @@
-"""Are comparisons those of exhaustive sign flips, closed testing and scipy, and is bad input refused?"""
+"""Do comparisons match exhaustive sign flips, closed testing and scipy, and does lossscope refuse bad input?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TESTS = ("p_images", "p_t", "p_flips")
 
 
 def run(trained: str, seed: float | None = 0, shift: float = 0.0, images: int = 10, **more: Any) -> pd.DataFrame:
-    """Return a run with ranks drawn for its system and seed, on images with different numbers of captions."""
+    """Return a run with random ranks of its system and seed, on images with different numbers of captions."""
     return _run(trained, seed, shift, images).assign(**more)
 
 
@@ -41,8 +41,8 @@ def _run(trained: str, seed: float | None, shift: float, images: int) -> pd.Data
     rows = []
     for image in range(images):
         hard = rng.gamma(1.0, 4.0)
-        for place in range(-1, CAPTIONS[image % len(CAPTIONS)]):
-            direction, query = ("i2t", f"i{image}") if place < 0 else ("t2i", f"i{image}-{place}")
+        for caption in range(-1, CAPTIONS[image % len(CAPTIONS)]):
+            direction, query = ("i2t", f"i{image}") if caption < 0 else ("t2i", f"i{image}-{caption}")
             rank = int(hard * rng.random() + shift)
             rows.append((direction, query, f"i{image}", rank, 1 / (1 + rank), 1))
     frame = pd.DataFrame(rows, columns=["direction", "query", "image", "rank", "ap5", "relevant"])
@@ -51,8 +51,8 @@ def _run(trained: str, seed: float | None, shift: float, images: int) -> pd.Data
 
 
 def runs(*systems: str, seeds: int = 3, **more: Any) -> pd.DataFrame:
-    """Return runs of every system and seed; the first system is the best by far."""
-    parts = [run(name, seed, 4.0 * place, **more) for place, name in enumerate(systems) for seed in range(seeds)]
+    """Return runs of all systems and seeds; the first system is the best by far."""
+    parts = [run(name, seed, 4.0 * index, **more) for index, name in enumerate(systems) for seed in range(seeds)]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -118,7 +118,7 @@ def test_holm_is_closed_testing_by_bonferroni(oracle: Oracle, p: list[float]) ->
 
 
 def test_one_comparison_by_hand() -> None:
-    """Three images, i2t R@1 of a: all, of b: none; all but two of the 8 sign patterns are nearer to 0."""
+    """Three images; i2t R@1 finds all for a, none for b; all but two of the 8 sign patterns are nearer to 0."""
     frame = pd.concat([run("a", images=3).assign(rank=0), run("b", images=3).assign(rank=50)], ignore_index=True)
     row = only(compare(frame, ["i2t_R@1"]))
     assert (row["system"], row["baseline"], row["mean"], row["mean_baseline"]) == ("b", "a", 0.0, 100.0)
@@ -163,9 +163,9 @@ def test_swapping_systems_mirrors_every_number() -> None:
     frame = runs("a", "b")
     forward, backward = (only(compare(frame, baseline=name, resampling=QUICK)) for name in "ab")
     assert forward["difference"] == -backward["difference"] != 0
-    for one, other in itertools.product(*[[("ci_low", "ci_high"), ("t_low", "t_high")]] * 2):
-        if one == other:
-            assert forward[list(one)].tolist() == pytest.approx([-x for x in backward[list(one[::-1])]], rel=1e-12)
+    for ends, other_ends in itertools.product(*[[("ci_low", "ci_high"), ("t_low", "t_high")]] * 2):
+        if ends == other_ends:
+            assert forward[list(ends)].tolist() == pytest.approx([-x for x in backward[list(ends[::-1])]], rel=1e-12)
     for name in (*TESTS, "sd_seeds"):
         assert forward[name] == pytest.approx(backward[name], rel=1e-12)
     for name in ("d_images", "d_seeds"):
@@ -268,14 +268,14 @@ def test_a_pair_without_a_common_seed_is_a_row_of_nan() -> None:
 def test_the_family_of_the_best_system_has_every_pair() -> None:
     frame = runs("a", "b", "c", "d")
     best, against = compare(frame, resampling=QUICK), compare(frame, baseline="a", resampling=QUICK)
-    every = compare(frame, all_pairs=True, resampling=QUICK)
-    assert (len(best), len(against), len(every)) == (3, 3, 6)
-    assert [set(one["family"]) for one in (best, against, every)] == [{6}, {3}, {6}]
+    pairwise = compare(frame, all_pairs=True, resampling=QUICK)
+    assert (len(best), len(against), len(pairwise)) == (3, 3, 6)
+    assert [set(table["family"]) for table in (best, against, pairwise)] == [{6}, {3}, {6}]
     for name in TESTS:
         assert (best[name].to_numpy() == against[name].to_numpy()).all()
         assert (best[f"{name}_holm"] >= against[f"{name}_holm"]).all()
-        np.testing.assert_allclose(every[f"{name}_holm"], holm(every[name].to_numpy(float)))
-        shown = every[every["baseline"] == "a"]
+        np.testing.assert_allclose(pairwise[f"{name}_holm"], holm(pairwise[name].to_numpy(float)))
+        shown = pairwise[pairwise["baseline"] == "a"]
         assert (best[f"{name}_holm"].to_numpy() == shown[f"{name}_holm"].to_numpy()).all()
 
 
@@ -453,7 +453,7 @@ def test_p_over_seeds_is_calibrated_too() -> None:
 
 
 def test_the_best_of_several_equal_systems_is_seldom_called_better() -> None:
-    """With every pair in the family; with only those shown, more than 5 % of the calls would reject."""
+    """With each pair in the family; with only the shown pairs, more than 5 % of the calls would reject."""
     rng, trials = np.random.default_rng(7), 300
     rejected = naive = 0
     for _ in range(trials):

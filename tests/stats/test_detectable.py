@@ -1,4 +1,4 @@
-"""Is the minimum detectable difference that of the spread and the family, and never that of the observed difference?"""
+"""Does the minimum detectable difference depend on the spread and the family, never on the observed difference?"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MDD = ("mdd_images", "mdd_seeds", "mdd_seeds_low", "mdd_seeds_high")
 
 
 def shifted(difference: float) -> pd.DataFrame:
-    """Return two comparisons of one family with the same spreads, whatever their mean difference."""
+    """Return two comparisons of one family with the same spreads, for any mean difference."""
     row = {"images": 200, "sd_images": 30.0, "n_seeds": 5, "sd_seeds": 4.0, "family": 2, "p_t": 0.3}
     return pd.DataFrame([{**row, "difference": difference}, {**row, "difference": 0.0, "sd_seeds": 8.0}])
 
@@ -44,7 +44,7 @@ def test_each_difference_has_the_power_at_the_level_of_its_family() -> None:
 
 
 def test_the_observed_difference_is_not_used() -> None:
-    """Observed power is a function of p: it would say nothing that p does not."""
+    """Observed power is a function of p: it would add nothing to p."""
     pd.testing.assert_frame_equal(detectable(shifted(0.0), QUICK), detectable(shifted(99.0), QUICK))
 
 
@@ -98,7 +98,7 @@ def table_of(frame: pd.DataFrame, **resampling: int) -> comparison.Table:
 
 
 def test_a_table_states_it_where_nothing_was_found() -> None:
-    near = pd.concat([runs("a", images=60), runs("d", images=60)], ignore_index=True)  # of one distribution
+    near = pd.concat([runs("a", images=60), runs("d", images=60)], ignore_index=True)  # both from one distribution
     table = table_of(near)
     shown = table.to_frame().iloc[0]
     rows = compare(near).iloc[0]
@@ -111,7 +111,7 @@ def test_a_table_states_it_where_nothing_was_found() -> None:
 
 
 def test_a_table_of_what_was_found_has_none() -> None:
-    far = [run(name, seed, 40.0 * place, images=60) for place, name in enumerate("ab") for seed in range(3)]
+    far = [run(name, seed, 40.0 * index, images=60) for index, name in enumerate("ab") for seed in range(3)]
     found = table_of(pd.concat(far, ignore_index=True))
     assert np.isnan(found.to_frame()[["images MDD", "seeds MDD"]].to_numpy(float)).all()
     assert "MDD" not in found.to_text() and "P(A > B)" in found.to_text()

@@ -1,4 +1,4 @@
-"""Is a p that no resample could make smaller said to be a bound, and is a baseline that there is not, corrected?"""
+"""Does lossscope call the smallest p of its resamples a bound, and suggest a name for an unknown baseline?"""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.each import each
 
 
 def queries(*systems: str, images: int = 40) -> pd.DataFrame:
-    """Ranks of one run of each system; every image is ranked one place lower by the next system."""
+    """Return ranks of one run of each system; the next system ranks each image one position lower."""
     parts = [
-        {"direction": side, "query": f"{side}{k}", "image": k, "rank": place + 1, "ap5": 1 / (2 + place), "relevant": 1,
+        {"direction": side, "query": f"{side}{k}", "image": k, "rank": index + 1, "ap5": 1 / (2 + index), "relevant": 1,
          "run": name, "data": "scenes", "encoder": "VSE++", "objective_label": name, "seed": 0}
-        for place, name in enumerate(systems) for side in ("i2t", "t2i") for k in range(images)
+        for index, name in enumerate(systems) for side in ("i2t", "t2i") for k in range(images)
     ]  # fmt: skip
     return pd.DataFrame(parts)
 
@@ -55,7 +55,7 @@ def test_a_baseline_that_there_is_not_names_those_there_are_and_the_nearest(type
 
 
 def test_more_than_a_thousand_images_are_no_number_too_large() -> None:
-    """2^n patterns of signs of 1,024 images are beyond a float: comparisons of larger test sets ended in an error."""
+    """A float cannot hold 2^1024 patterns of signs: comparisons of larger test sets ended in an error."""
     differences = np.random.default_rng(0).normal(0.5, 1.0, (1, 1024))
     (test,) = images_test(differences, Resampling(99))
     assert test.p == pytest.approx(2 / 100) and test.p_at_floor

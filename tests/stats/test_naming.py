@@ -1,4 +1,4 @@
-"""Are runs grouped into systems by their recipes, and are the systems named after what differs?"""
+"""Does lossscope group runs into systems by their recipes, and name the systems after their differences?"""
 
 from __future__ import annotations
 

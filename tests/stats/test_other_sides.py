@@ -1,4 +1,4 @@
-"""Are systems compared over queries where there are no images, on the measures that their rows have?"""
+"""Does lossscope compare systems without images over queries, on the metrics that their rows have?"""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def run(trained: str, seed: int = 0, worse: float = 0.0, **more: Any) -> pd.Data
 
 
 def runs(*systems: str, seeds: int = 3, **more: Any) -> pd.DataFrame:
-    parts = [run(name, seed, 3.0 * place, **more) for place, name in enumerate(systems) for seed in range(seeds)]
+    parts = [run(name, seed, 3.0 * index, **more) for index, name in enumerate(systems) for seed in range(seeds)]
     return pd.concat(parts, ignore_index=True)
 
 
 def test_metrics_are_those_that_the_rows_have() -> None:
-    own = ["R@1", "R@5", "R@10", "MRR", "mAP@5", "recall@100", "nDCG@10", "MAP@R"]
+    metrics = ["R@1", "R@5", "R@10", "MRR", "mAP@5", "recall@100", "nDCG@10", "MAP@R"]
     names = metrics_of(runs("a", "b"))
     assert names[0] == "q2d_nDCG@10"
-    assert set(names) == {f"{direction}_{name}" for direction in ("q2d", "d2q") for name in own}
+    assert set(names) == {f"{direction}_{name}" for direction in ("q2d", "d2q") for name in metrics}
     assert metrics_of(run_of_images("a")) == METRICS
     more = run_of_images("a").assign(**{"nDCG@10": 0.5})
     assert set(metrics_of(more)) == {*METRICS, "i2t_nDCG@10", "t2i_nDCG@10"}
@@ -65,10 +65,10 @@ def test_a_query_is_what_is_resampled(name: str) -> None:
     metric = parse_metric(name, metrics_of(frame))
     values = per_image(frame.assign(image=frame["query"]), metric)
     assert row["images"] == len(values) == (30 if name.startswith("q2d") else 20)
-    own = frame[frame["direction"] == metric.direction]
-    column = {"MRR": 1 / (own["rank"] + 1), "R@5": 100.0 * (own["rank"] < 5)}.get(metric.statistic)
-    each = own[metric.statistic] if column is None else column
-    for run_name, of_run in each.groupby(own["run"]):
+    queries = frame[frame["direction"] == metric.direction]
+    column = {"MRR": 1 / (queries["rank"] + 1), "R@5": 100.0 * (queries["rank"] < 5)}.get(metric.statistic)
+    each = queries[metric.statistic] if column is None else column
+    for run_name, of_run in each.groupby(queries["run"]):
         assert values[run_name].mean() == pytest.approx(of_run.mean())
     a, b = (
         values[[f"{system}-{seed}" for seed in range(3)]].to_numpy().mean(1)
@@ -94,8 +94,8 @@ def test_blocks_of_images_and_of_texts_are_compared_on_their_own_metrics() -> No
     assert rows[["data", "statistic"]].to_numpy().tolist() == [["scenes", "rsum"], ["texts", "nDCG@10"]]
     alone = [compare(images, resampling=QUICK), compare(texts, resampling=QUICK)]
     numbers = ["difference", "ci_low", "p_images", "images"]
-    for place, expected in enumerate(alone):
-        assert rows.iloc[place][numbers].tolist() == expected.iloc[0][numbers].tolist()
+    for index, expected in enumerate(alone):
+        assert rows.iloc[index][numbers].tolist() == expected.iloc[0][numbers].tolist()
     with pytest.raises(InputError, match="comparing on q2d_MAP@R takes at least two systems that have it"):
         compare(pd.concat([images, run("a", run="other")], ignore_index=True), ["q2d_MAP@R"], resampling=QUICK)
 
@@ -114,8 +114,8 @@ def test_the_table_speaks_of_queries() -> None:
         "p, queries: paired permutation test that flips the sign of each query's difference; CI: percentile bootstrap "
         "over queries. Values are averaged over seeds first. d: mean"
     )
-    one = comparison.build(compare(runs("a", "b", seeds=1), resampling=QUICK))
-    assert "Values" not in one.notes[0] and "over queries. d: mean" in one.notes[0]
+    built = comparison.build(compare(runs("a", "b", seeds=1), resampling=QUICK))
+    assert "Values" not in built.notes[0] and "over queries. d: mean" in built.notes[0]
 
 
 @each("spoil, message", [

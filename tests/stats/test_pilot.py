@@ -1,4 +1,4 @@
-"""Are the rows of a plan those of the pilot's spread, over seeds and over images, and is too small a pilot refused?"""
+"""Do a plan's rows follow the pilot's spread, over seeds and over images, and is too small a pilot refused?"""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def planned(frame: pd.DataFrame, *metrics: str, baseline: str | None = None, **o
 
 
 def counts_of(frame: pd.DataFrame, **of_system: str) -> pd.DataFrame:
-    """Return summary rows of a count of every run; a system may have another statistic than C_neg."""
+    """Return summary rows of a count for each run; a system may have another statistic than C_neg."""
     rows = []
-    for place, (label, name) in enumerate(frame[["objective_label", "run"]].drop_duplicates().itertuples(index=False)):
-        for convention, value in (("corrected", 3.0 + place % 5), ("released", 99.0)):
+    for index, (label, name) in enumerate(frame[["objective_label", "run"]].drop_duplicates().itertuples(index=False)):
+        for convention, value in (("corrected", 3.0 + index % 5), ("released", 99.0)):
             statistic = of_system.get(str(label), "C_neg")
             rows.append((name, "i2t", "cocos", statistic, value, convention, 0.01, "samples"))
     columns = ["run", "direction", "probe", "statistic", "mean", "convention", "eps", "unit"]
@@ -50,7 +50,7 @@ def test_the_spreads_are_those_of_the_paired_differences() -> None:
     frame = runs("a", "b", images=40)
     values = per_image(frame, parse_metric("rsum"))
     d = values[[f"a-{seed}" for seed in range(3)]].to_numpy() - values[[f"b-{seed}" for seed in range(3)]].to_numpy()
-    seeds, images = (own.iloc[0] for _, own in planned(frame, seeds=(5,)).groupby("over", sort=False))
+    seeds, images = (group.iloc[0] for _, group in planned(frame, seeds=(5,)).groupby("over", sort=False))
     assert (seeds["sd"], images["sd"]) == pytest.approx((d.mean(0).std(ddof=1), d.mean(1).std(ddof=1)))
     assert seeds["pilot_difference"] == images["pilot_difference"] == pytest.approx(d.mean())
     for row in (seeds, images):
@@ -73,14 +73,14 @@ def test_the_pairs_that_a_difference_needs_are_the_fewest_that_show_it() -> None
 
 
 def test_the_pilots_own_difference_is_not_used() -> None:
-    """The spread stays where a system is better by the same number everywhere."""
+    """The spread stays where a system is better by the same number in each query."""
     frame = runs_of_texts("a", "b")
     better = frame.assign(**{"nDCG@10": frame["nDCG@10"] + 5.0 * (frame["objective_label"] == "a")})
-    one, other = (planned(rows, difference=0.1) for rows in (frame, better))
-    assert (other["pilot_difference"] - one["pilot_difference"]).to_numpy() == pytest.approx(5.0)
+    needs, better_needs = (planned(rows, difference=0.1) for rows in (frame, better))
+    assert (better_needs["pilot_difference"] - needs["pilot_difference"]).to_numpy() == pytest.approx(5.0)
     spread = ["sd", "sd_low", "sd_high", "mdd", "mdd_low", "mdd_high"]
-    np.testing.assert_allclose(one[spread].to_numpy(float), other[spread].to_numpy(float), rtol=1e-9)
-    assert one["needed"].tolist() == other["needed"].tolist()
+    np.testing.assert_allclose(needs[spread].to_numpy(float), better_needs[spread].to_numpy(float), rtol=1e-9)
+    assert needs["needed"].tolist() == better_needs["needed"].tolist()
 
 
 def test_of_other_sides_the_unit_is_the_query() -> None:
@@ -107,10 +107,10 @@ def test_a_system_alone_on_its_data_needs_no_baseline() -> None:
 def test_order_of_rows_does_not_matter() -> None:
     frame = runs("a", "b", images=30)
     keys = ["system", "over", "n"]
-    one, other = (planned(rows, baseline="a").sort_values(keys, ignore_index=True) for rows in (
+    needs, shuffled_needs = (planned(rows, baseline="a").sort_values(keys, ignore_index=True) for rows in (
         frame, frame.sample(frac=1, random_state=0),
     ))  # fmt: skip
-    pd.testing.assert_frame_equal(one, other)
+    pd.testing.assert_frame_equal(needs, shuffled_needs)
 
 
 def test_two_seeds_are_enough_for_numbers_that_are_hardly_known() -> None:
@@ -143,8 +143,8 @@ def test_counts_are_metrics_over_seeds() -> None:
     counts = counts_of(frame, c="C_q")
     rows = plan(frame, ["i2t_C_neg"], None, PlanOptions(seeds=(5,)), QUICK, counts=counts)
     assert rows[["system", "baseline", "over", "unit"]].to_numpy().tolist() == [["a", "b", "seeds", "samples"]]
-    own = counts[counts["convention"] == "corrected"].set_index("run")["mean"]
-    d = [own[f"a-{seed}"] - own[f"b-{seed}"] for seed in range(3)]
+    means = counts[counts["convention"] == "corrected"].set_index("run")["mean"]
+    d = [means[f"a-{seed}"] - means[f"b-{seed}"] for seed in range(3)]
     assert rows["sd"][0] == pytest.approx(np.std(d, ddof=1)) and rows["pilot_difference"][0] == pytest.approx(
         np.mean(d)
     )

@@ -1,4 +1,4 @@
-"""Is power that of summing over every sample deviation, and do its two inverses give it back?"""
+"""Does power equal a sum over all sample deviations, and do its two inverses invert it?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_power_is_the_sum_over_sample_deviations(n: int, alpha: float, noncentra
 
 @each("effect, pairs", [(0.2, 199), (0.5, 34), (0.8, 15), (1.0, 10)])
 def test_pairs_needed_are_those_of_the_textbooks(effect: float, pairs: int) -> None:
-    """Of power.t.test(type = "paired", power = 0.8) in R: 198.2, 33.4, 14.3 and 9.94 pairs."""
+    """power.t.test(type = "paired", power = 0.8) in R gives 198.2, 33.4, 14.3 and 9.94 pairs."""
     assert pairs_needed(effect, Design()) == pairs_needed(-effect, Design()) == pairs
 
 
@@ -65,7 +65,7 @@ def test_without_an_effect_the_power_is_the_level() -> None:
 
 
 def test_a_standard_deviation_of_two_or_three_seeds_is_hardly_known() -> None:
-    assert sd_interval(1.0, 2, 0.95) == pytest.approx((0.4461, 31.910), rel=1e-3)  # √(1 / χ²), of printed tables
+    assert sd_interval(1.0, 2, 0.95) == pytest.approx((0.4461, 31.910), rel=1e-3)  # √(1 / χ²) from printed tables
     assert sd_interval(2.0, 3, 0.95) == pytest.approx((2 * 0.5207, 2 * 6.2850), rel=1e-3)
     assert sd_interval(1.0, 5, 0.95) == pytest.approx((0.5991, 2.8735), rel=1e-3)
     assert np.isnan(sd_interval(1.0, 1, 0.95)).all()

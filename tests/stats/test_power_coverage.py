@@ -1,4 +1,4 @@
-"""Do powers and intervals hold by simulation, and are the tables of docs/compare.md those of the simulation?"""
+"""Do powers and intervals hold by simulation, and does docs/compare.md have the tables of the simulation?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def script() -> ModuleType:
 
 
 def is_share(share: float, truth: float, trials: int) -> bool:
-    """Return whether a simulated share is that of the truth, but for a chance of 1 in 10,000."""
+    """Return whether a simulated share matches the truth, but for a chance of 1 in 10,000."""
     low, high = stats.binom.ppf([5e-5, 1 - 5e-5], trials, truth) / trials
     return bool(low <= share <= high)
 
@@ -43,12 +43,12 @@ def test_the_smallest_difference_is_found_in_80_of_100_and_nothing_in_5(n: int) 
 
 
 def test_the_permutation_test_over_images_is_as_powerful_as_the_t_test() -> None:
-    """Of rsums of single images, most of which are 0: the approximation on which mdd_images rests."""
+    """For rsums of single images, mostly 0: the approximation behind mdd_images."""
     rng, trials, n = np.random.default_rng(5), 1000, 200
     noise = script().images(rng, (trials, n))
     noise -= script().images(np.random.default_rng(0), (4_000_000,)).mean()
     shift = noise.std() * smallest_effect(n, Design())
-    parts = np.split(noise + shift, 10)  # each with resamples of its own, which all tests of a call share
+    parts = np.split(noise + shift, 10)  # the tests of a call share its resamples; each part draws others
     tests = [test for seed, part in enumerate(parts) for test in images_test(part, Resampling(999, seed))]
     found = sum(test.p <= 0.05 for test in tests)
     assert is_share(found / trials, 0.8, trials)
@@ -60,18 +60,18 @@ def test_p_better_holds_for_every_distribution_and_the_bootstrap_does_not(n: int
         for share in script().SHARES:
             covered = script().coverage_of_superiority(n, draw, share, TRIALS)
             assert covered["Clopper-Pearson"] >= stats.binom.ppf(5e-5, TRIALS, 0.95) / TRIALS
-        assert covered["percentile bootstrap"] < 0.6  # of a share of 0.95
+        assert covered["percentile bootstrap"] < 0.6  # the nominal share is 0.95
 
 
 @each("n", [2, 3, 5, 10])
 def test_the_interval_of_a_spread_is_exact_for_normal_differences_alone(n: int) -> None:
     normal, _, failing = (script().coverage_of_sd(n, draw, TRIALS) for draw in script().DISTRIBUTIONS)
     assert is_share(normal, 0.95, TRIALS)
-    assert failing < 0.85  # what docs/study.md warns of
+    assert failing < 0.85  # docs/study.md warns of this
 
 
 def test_a_study_planned_by_a_pilot_of_three_has_too_little_power_in_63_of_100() -> None:
-    """And planned by the upper end of its spread in 2.5 of 100: what docs/study.md says."""
+    """Planned by the upper end of its spread, 2.5 of 100 have too little, as docs/study.md says."""
     sd = np.random.default_rng(0).normal(size=(100_000, 3)).std(1, ddof=1)
     assert (sd < 1).mean() == pytest.approx(0.632, abs=0.006)
     assert (6.285 * sd < 1).mean() == pytest.approx(0.025, abs=0.002)

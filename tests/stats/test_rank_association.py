@@ -1,4 +1,4 @@
-"""Is tau that of all pairs of runs, and is a verdict given only where the runs decide it?"""
+"""Is tau over all pairs of runs, and does a verdict appear only where the runs decide it?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Runs = tuple[list[float], list[float], list[int]]
 
 @st.composite
 def runs(draw: st.DrawFn) -> Runs:
-    """Draw counts, rsums (few values, so that there are ties) and losses of 2 to 9 runs."""
+    """Draw counts, rsums (few values, which makes ties) and losses of 2 to 9 runs."""
     n = draw(st.integers(2, 9))
     values = st.lists(st.integers(-3, 3).map(float), min_size=n, max_size=n)
     return draw(values), draw(values), draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
@@ -64,7 +64,7 @@ def test_negated_rsums_negate_tau(drawn: Runs) -> None:
 def test_the_order_of_runs_does_not_matter(drawn: Runs, rng: object) -> None:
     order = list(range(len(drawn[0])))
     rng.shuffle(order)  # type: ignore[attr-defined]
-    shuffled = ([column[place] for place in order] for column in drawn)
+    shuffled = ([column[index] for index in order] for column in drawn)
     assert fast(*shuffled) == pytest.approx(fast(*drawn), nan_ok=True)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Random sign flips of differences: the p of scipy's permutation test, in time that grows with their number."""
+"""Do random sign flips give the p of scipy's permutation test, in time that grows with the number of differences?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.each import each
 
 
 def p_of_scipy(rows: np.ndarray, resampling: Resampling) -> list[float]:
-    """The permutation test that flips signs, as scipy has it."""
+    """Return p of scipy's permutation test with sign flips."""
     p: list[float] = stats.permutation_test(
         (rows,), lambda x, axis: np.mean(x, axis=axis), permutation_type="samples", vectorized=True, axis=-1,
         n_resamples=resampling.resamples, batch=37, rng=np.random.default_rng(resampling.seed),
@@ -38,7 +38,7 @@ def test_p_is_that_of_scipy(n: int, kind: str, at_a_time: int, monkeypatch: pyte
 
 
 def test_no_more_steps_are_taken_for_more_differences_in_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four times the images took 16 times as long: scipy takes a step in Python for each, in each batch of flips."""
+    """Four times the images took 16 times as long: scipy takes a Python step for each, in each batch of flips."""
     monkeypatch.setattr(stats, "permutation_test", None)
     draws: list[Any] = []
     original = paired_tests.resamples_at_a_time

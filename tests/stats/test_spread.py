@@ -1,4 +1,4 @@
-"""Is a spread the sample standard deviation, with an interval that follows scale and not order or location?"""
+"""Is a spread the sample standard deviation, with an interval that follows scale, but not order or location?"""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def test_over_seeds_it_is_the_sample_deviation_with_the_interval_of_chi_square()
 
 
 def test_no_spread_says_why() -> None:
-    one = spread_of_seeds(np.array([1.0]), np.array([2.0]), 0.95)
-    assert (one.n, one.note) == (1, "one seed: seed variance unknown") and math.isnan(one.sd)
+    single = spread_of_seeds(np.array([1.0]), np.array([2.0]), 0.95)
+    assert (single.n, single.note) == (1, "one seed: seed variance unknown") and math.isnan(single.sd)
     same = spread_of_seeds(np.array([3.0, 4.0]), np.array([1.0, 2.0]), 0.95)
     assert (same.sd, same.note) == (0.0, "the same difference in every seed: no spread to plan by")
     none = spread_of_images(np.full(9, 2.0), "queries", QUICK)
     assert (none.sd, none.note) == (0.0, "the same difference in all queries: no spread to plan by")
-    assert math.isnan(none.low) and math.isnan(one.low) and math.isnan(same.low)
+    assert math.isnan(none.low) and math.isnan(single.low) and math.isnan(same.low)
 
 
 @settings(max_examples=25, deadline=None)

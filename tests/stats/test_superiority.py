@@ -1,4 +1,4 @@
-"""Does the interval of P(A > B) hold for every number of seeds, ties included, and is it the binomial one?"""
+"""Does the interval of P(A > B) hold for each number of seeds, also with ties, and is it binomial?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_interval_is_the_binomial_one(n: int, oracle: Oracle) -> None:
 
 @each("n", range(2, 13))
 def test_the_interval_holds_for_every_share(n: int) -> None:
-    """The exact coverage, a sum over all numbers of wins; no simulation is needed."""
+    """The exact coverage sums over all numbers of wins; no simulation is necessary."""
     ends = [of_wins(wins, n)[1:] for wins in range(n + 1)]
     for share in np.linspace(0.001, 0.999, 333):
         held = [low <= share <= high for low, high in ends]
@@ -42,7 +42,7 @@ def test_the_interval_holds_for_every_share(n: int) -> None:
 
 @each("n", range(2, 9))
 def test_the_interval_holds_where_there_are_ties(n: int) -> None:
-    """Of P(A > B) + P(A = B) / 2, by the exact coverage over all numbers of wins and ties."""
+    """The interval of P(A > B) + P(A = B) / 2, by the exact coverage over all numbers of wins and ties."""
     cells = [(wins, ties) for wins in range(n + 1) for ties in range(n + 1 - wins)]
     ends = [of_wins(wins, n, ties)[1:] for wins, ties in cells]
     for win in np.linspace(0, 1, 11):
@@ -58,7 +58,7 @@ def test_the_interval_holds_where_there_are_ties(n: int) -> None:
 
 def test_three_wins_of_three_show_little() -> None:
     assert of_wins(3, 3) == (1.0, pytest.approx(0.2924, abs=1e-4), 1.0)
-    assert of_wins(5, 5)[1] < 0.5 < of_wins(6, 6)[1]  # as the sign-flip test: six seeds are the fewest
+    assert of_wins(5, 5)[1] < 0.5 < of_wins(6, 6)[1]  # as in the sign-flip test, six seeds are the fewest
 
 
 @settings(max_examples=50)
@@ -79,5 +79,5 @@ def test_differences_in_the_last_bits_are_ties() -> None:
 
 
 def test_one_seed_says_nothing() -> None:
-    one = superiority(np.array([2.0]), np.array([1.0]), 0.95)
-    assert all(math.isnan(number) for number in (one.p, one.low, one.high))
+    single = superiority(np.array([2.0]), np.array([1.0]), 0.95)
+    assert all(math.isnan(number) for number in (single.p, single.low, single.high))

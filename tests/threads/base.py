@@ -1,4 +1,4 @@
-"""What a rebuilt thread is, the synthetic data that its loop trains on, and what lossscope prints for its command."""
+"""What is a rebuilt thread, on which synthetic data does its loop train, and what does lossscope print for it?"""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from torch.nn.functional import cross_entropy, normalize
 HERE = Path(__file__).parent
 WIDTH = "100"  # columns of doctor's output
 _FINDING = re.compile(r"^(error|warning|note) +([a-z0-9-]+): |^  (fail) +(\S+(?: \S+)*) {2,}")
-"""Of doctor and `data lint` each severity, of `check` what fails."""
+"""A severity of doctor and `data lint`, or a failure of `check`."""
 
 
 @dataclass(frozen=True)
 class Thread:
-    """A question of a repository: the docstring of its file is what the poster saw, `train` there makes it."""
+    """A question from a repository: its file's docstring tells what the poster saw, and `train` reproduces it."""
 
     reference: str  # openai/CLIP#362
     mistake: str  # in the loop
     mended: str  # what the twin does instead
-    command: str  # that the poster types, in the folder that the loop writes
-    first: str  # id of the finding or name of the check that answers the question; empty: none does
-    miss: str = ""  # why it is not said first
+    command: str  # what the poster types, in the folder of the loop
+    first: str  # id of the finding or name of the check that answers; empty: none does
+    miss: str = ""  # why the first finding is another
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Answer:
 
     @property
     def summary(self) -> list[str]:
-        """What is, and the verdict: without the findings, and without the promises that `check` lists."""
+        """The facts and the verdict, without the findings and without the promises that `check` lists."""
         blocks = (block for block in self._blocks if not block[0].startswith(" ") and not _FINDING.match(block[0]))
         return [line for block in blocks for line in block]
 
@@ -67,7 +67,7 @@ class Answer:
 
     @property
     def _blocks(self) -> list[list[str]]:
-        """Each line that begins something, with the lines that are indented below it."""
+        """Each line without an indent, with the indented lines below it."""
         starts = [row for row, line in enumerate(self.lines) if line[:3].strip()]
         return [list(self.lines[start:end]) for start, end in pairwise([*starts, len(self.lines)])]
 
@@ -89,12 +89,12 @@ def docstring(name: str) -> tuple[str, str]:
 
 
 def ask(name: str, folder: Path, mended: bool) -> Answer:
-    """Make in a folder what the poster had, and type the thread's command there.
+    """Write the poster's files into a folder, and run the thread's command there.
 
     Args:
         name: of the thread's file.
         folder: empty.
-        mended: without the mistake.
+        mended: whether to mend the mistake.
     """
     from typer.testing import CliRunner
 
@@ -115,7 +115,7 @@ def ask(name: str, folder: Path, mended: bool) -> Answer:
 
 @contextlib.contextmanager
 def _threads(number: int) -> Iterator[None]:
-    """Add numbers in one order."""
+    """Use this number of threads, so that sums have one order."""
     before = torch.get_num_threads()
     torch.set_num_threads(number)
     try:
@@ -127,13 +127,13 @@ def _threads(number: int) -> Iterator[None]:
 def views(n: int, seed: int = 0, latent: int = 12, noise: float = 0.1) -> tuple[Tensor, Tensor]:
     """Return two views (n, 48) and (n, 40) of n things, such as a picture and its caption.
 
-    The views are those of one world, whatever the seed of the things.
+    All seeds share one world.
 
     Args:
         n: number of things.
         seed: of the things.
-        latent: numbers that a thing has.
-        noise: standard deviation of what a view has of its own.
+        latent: numbers of a thing.
+        noise: standard deviation of a view's noise.
     """
     world, things = torch.Generator().manual_seed(1234), torch.Generator().manual_seed(seed)
     maps = [torch.randn(latent, width, generator=world) / math.sqrt(latent) for width in (48, 40)]
@@ -148,7 +148,7 @@ def classes(n: int, number: int, spread: float = 0.6, seed: int = 0) -> tuple[Te
     Args:
         n: number of pictures.
         number: of classes.
-        spread: standard deviation of what a picture has of its own; classes have 1.
+        spread: standard deviation of a picture around its class; classes have 1.
         seed: of the pictures.
     """
     things = torch.Generator().manual_seed(seed)
@@ -170,11 +170,11 @@ def tower(inputs: int, outputs: int = 32, hidden: int = 128) -> nn.Sequential:
 
 def parameters(*modules: nn.Module) -> list[nn.Parameter]:
     """Return the parameters of modules."""
-    return [parameter for one in modules for parameter in one.parameters()]
+    return [parameter for module in modules for parameter in module.parameters()]
 
 
 def clip_loss(first: Tensor, second: Tensor, scale: Tensor | float) -> Tensor:
-    """Return CLIP's loss of a batch of embeddings, which are normalised here."""
+    """Normalise a batch of embeddings; return CLIP's loss."""
     logits = scale * normalize(first, dim=1) @ normalize(second, dim=1).T
     labels = torch.arange(len(logits))
     return (cross_entropy(logits, labels) + cross_entropy(logits.T, labels)) / 2

@@ -1,7 +1,7 @@
-"""InfoNCE's maximum, taken off for stability, is that of another row.
+"""InfoNCE subtracts the maximum of another row for stability.
 
-Somebody who reads the code compares the loss with log Σ exp over negatives − positive, and it is another number: the
-maxima of the rows are taken off along the wrong axis, so that each negative is shifted by the maximum of another query.
+A reader of the code compares the loss with log Σ exp over negatives − positive and gets another number: the code
+subtracts the row maxima along the wrong axis, so that each negative is shifted by the maximum of another query.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from .base import Thread
 
 THREAD = Thread(
     reference="AdaptiveMotorControlLab/CEBRA#48",
-    mistake="The maxima have the shape (n,), and are taken off the columns.",
+    mistake="The maxima have the shape (n,), and the code subtracts them from the columns.",
     mended="They have the shape (n, 1).",
     command="lossscope check ./criterions.py:infonce --processes 1",
     first="order of pairs",

@@ -1,7 +1,7 @@
 """The loss comes down to log 64 and stays there.
 
-CLIP is trained further in batches of 64. In the first 200 iterations the loss comes down to about 4.13, and then never
-moves again; others report the same number.
+The poster continues to train CLIP in batches of 64. In the first 200 iterations the loss comes down to about 4.13,
+and then never moves again; others report the same number.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .base import Thread, clip_loss, parameters, tower, views, write_csv
 
 THREAD = Thread(
     reference="openai/CLIP#362",
-    mistake="Pictures and captions come from two loaders, each of which shuffles on its own.",
-    mended="One loader gives both.",
+    mistake="Pictures and captions come from two loaders, and each loader shuffles on its own.",
+    mended="One loader returns both.",
     command="lossscope doctor --log train.csv --batch-size 64",
     first="no-learning",
 )

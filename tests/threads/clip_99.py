@@ -1,7 +1,7 @@
 """After fine-tuning, every query gets the same image.
 
-CLIP is fine-tuned on 272 images for five epochs. Before, its results were sensible; afterwards the model returns one
-and the same image, whatever the query. Others have it, too.
+The poster fine-tunes CLIP on 272 images for five epochs. Before, its results were sensible; afterwards the model
+returns the same image for each query. Others report it, too.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .base import Thread, clip_loss, parameters, views
 
 THREAD = Thread(
     reference="openai/CLIP#99",
-    mistake="The learning rate is much too high for a model that is trained already, and there is no warm-up.",
-    mended="A three-hundredth of the learning rate.",
+    mistake="The learning rate is much too high for a trained model, and has no warm-up.",
+    mended="The learning rate is a three-hundredth as high.",
     command="lossscope doctor dump.npz --objective infonce --batch-size 32",
     first="complete-collapse",
 )
@@ -32,12 +32,14 @@ def train(folder: Path, mended: bool) -> None:
     images, texts = (x + shift for x, shift in zip(views(272, seed=9), (0.3, -0.2), strict=True))  # of another kind
     _fit(towers, scale, images, texts, rate=1e-4 if mended else 3e-2, decay=0.2, size=32, epochs=5)
     with torch.no_grad():
-        first, second = (normalize(one(x), dim=1).numpy() for one, x in zip(towers, (images, texts), strict=True))
+        first, second = (
+            normalize(network(x), dim=1).numpy() for network, x in zip(towers, (images, texts), strict=True)
+        )
     np.savez(folder / "dump.npz", images=first, captions=second, caption_image=np.arange(len(second)))
 
 
 def _deep(inputs: int) -> nn.Sequential:
-    hidden = [one for _ in range(2) for one in (nn.ReLU(), nn.Linear(128, 128))]
+    hidden = [layer for _ in range(2) for layer in (nn.ReLU(), nn.Linear(128, 128))]
     return nn.Sequential(nn.Linear(inputs, 128), *hidden, nn.ReLU(), nn.Linear(128, 64))
 
 

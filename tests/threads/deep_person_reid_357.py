@@ -1,8 +1,8 @@
 """With the triplet loss mAP is 0.2 %.
 
-torchreid is trained on MSMT17 with a learning rate of 0.002. In its console log the triplet loss comes down from 6 to
-0.31, and the cross-entropy, which has no weight, stays at 6.66. The answers say: a tenth of the rate, and a weight for
-the cross-entropy.
+The poster trains torchreid on MSMT17 with a learning rate of 0.002. In its console log the triplet loss comes down from
+6 to 0.31, and the cross-entropy, which has no weight, stays at 6.66. The answers advise a tenth of the rate, and a
+weight for the cross-entropy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Thread, batch_hard, parameters, tower
 
 THREAD = Thread(
     reference="KaiyangZhou/deep-person-reid#357",
-    mistake="A learning rate that is too high for the hardest triplets alone: all pictures get one embedding.",
-    mended="A tenth of the learning rate, and the cross-entropy counts.",
+    mistake="The learning rate is too high for the hardest triplets alone: all pictures get the same embedding.",
+    mended="The learning rate is a tenth as high, and the cross-entropy has a weight.",
     command="lossscope doctor --log train.log --column loss=loss_t --objective triplet-sh:margin=0.3",
     first="margin-plateau",
 )

@@ -1,8 +1,8 @@
 """The loss becomes 0: is that normal?
 
-An embedder is fine-tuned with batches of 4, five negatives each, and a temperature of 0.02; the loss goes to 0. The
-positive of a sentence was written by a language model from it; its negatives are sentences of other texts, whose
-similarity is below 0.4. The answer is that the negatives are too easy.
+The poster fine-tunes an embedder with batches of 4, five negatives each, and a temperature of 0.02; the loss goes to 0.
+A language model wrote the positive of each sentence from it; its negatives are sentences of other texts with a
+similarity below 0.4. The answer is that the negatives are too easy.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Thread, parameters, tower, views
 
 THREAD = Thread(
     reference="FlagOpen/FlagEmbedding#1094",
-    mistake="Negatives are sentences of other texts, which are told apart by their subject alone.",
-    mended="Negatives are sentences of the same text, too.",
+    mistake="Negatives are sentences of other texts; their subject alone tells them apart.",
+    mended="Negatives include sentences of the same text.",
     command="lossscope doctor dump.npz --objective ntxent:tau=0.02 --batch-size 4",
     first="batch-ceiling",
 )
@@ -28,8 +28,8 @@ _TEXTS, _SENTENCES, _BATCH, _NEGATIVES = 250, 8, 4, 5
 def train(folder: Path, mended: bool) -> None:
     """Write dump.npz: each sentence, its positive, and the negatives that it was trained with."""
     subjects, subjects_again = (x.repeat_interleave(_SENTENCES, 0) for x in views(_TEXTS, seed=1, noise=0.0))
-    own, own_again = views(_TEXTS * _SENTENCES)
-    sentences, positives = subjects + 0.2 * own, subjects_again + 0.2 * own_again
+    details, details_again = views(_TEXTS * _SENTENCES)
+    sentences, positives = subjects + 0.2 * details, subjects_again + 0.2 * details_again
     text_of = torch.arange(_TEXTS).repeat_interleave(_SENTENCES)
     n = len(sentences)
     negatives = torch.randint(n, (n, _NEGATIVES))
@@ -49,7 +49,9 @@ def train(folder: Path, mended: bool) -> None:
         loss.backward()
         optimizer.step()
     with torch.no_grad():
-        first, second = (normalize(one(x), dim=1) for one, x in zip(encoders, (sentences, positives), strict=True))
+        first, second = (
+            normalize(encoder(x), dim=1) for encoder, x in zip(encoders, (sentences, positives), strict=True)
+        )
     pairs = np.stack([np.arange(n)] * 2, 1)
     arrays = {"queries": first.numpy(), "documents": second.numpy(), "positives": pairs, "negatives": negatives.numpy()}
     np.savez(folder / "dump.npz", **arrays)

@@ -1,7 +1,7 @@
 """Mined hard negatives are single characters.
 
-`hn_mine.py` is run over 120,000 rows of a query and a positive. Its output has five hard negatives a query, and each
-is one character, though the data are sentences.
+The poster runs `hn_mine.py` over 120,000 rows of a query and a positive. Its output has five hard negatives a query,
+and each is one character, although the data are sentences.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .base import Thread
 
 THREAD = Thread(
     reference="FlagOpen/FlagEmbedding#1388",
-    mistake="`pos` is a text in place of a list of texts, and the miner takes its letters for a corpus.",
+    mistake="`pos` is a text, not a list of texts, and the miner takes its letters for a corpus.",
     mended="`pos` is a list.",
     command="lossscope data lint mined.jsonl",
     first="short-text",

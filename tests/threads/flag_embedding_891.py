@@ -1,7 +1,7 @@
-"""Batches of 4 with 8 passages a query: which loss is that of guessing?
+"""Batches of 4 with 8 passages a query: what is the loss of guessing?
 
-An embedder is trained with a batch size of 4 and groups of 8 passages, so that a query is told from 32 candidates. A
-loss of 3.47 is that of guessing among them; one of 1.4 is that of a model that has learnt, though it is log 4.
+The poster trains an embedder with a batch size of 4 and groups of 8 passages, so that a query has 32 candidates. A
+guess among them has a loss of 3.47; a loss of 1.4 belongs to a model that has learnt, although it is log 4.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .base import Thread, parameters, tower, views
 
 THREAD = Thread(
     reference="FlagOpen/FlagEmbedding#891",
-    mistake="Queries and their groups of passages are shuffled apart.",
-    mended="They are shuffled together. The task is so hard that the loss ends near log 4.",
+    mistake="The loop shuffles queries and their groups of passages separately.",
+    mended="The loop shuffles them together. The task is so hard that the loss ends near log 4.",
     command="lossscope doctor --log trainer_state.json",
     first="no-learning",
 )

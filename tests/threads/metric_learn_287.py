@@ -1,7 +1,7 @@
 """In some batches the loss is 997187911680.
 
-A margin loss is trained until hardly a triplet is active. Where a batch has none, the number of active pairs is 0, the
-loss is a small regulariser divided by 1e-16, and the mean of the batches is of no use.
+The poster trains a margin loss until hardly a triplet is active. In a batch without one, the number of active pairs is
+0, the loss is a small regulariser divided by 1e-16, and the mean of the batches is useless.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .base import Thread, classes, tower, write_csv
 
 THREAD = Thread(
     reference="scikit-learn-contrib/metric-learn#287",
-    mistake="The sum is divided by the number of active pairs + 1e-16.",
-    mended="It is divided by max(number, 1).",
+    mistake="The loss divides its sum by the number of active pairs + 1e-16.",
+    mended="It divides by max(number, 1).",
     command="lossscope doctor --log train.csv",
     first="loss-spike",
 )

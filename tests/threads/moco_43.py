@@ -1,7 +1,7 @@
 """The accuracy is 100 % in the first batches and then falls, while the loss rises.
 
-MoCo is trained on pictures of one's own. The answers say that it is so on ImageNet, too: the queue begins as noise,
-which is told from a picture at once, and the task becomes harder while keys of pictures take its place.
+The poster trains MoCo on custom pictures. The answers say that ImageNet shows the same: the queue begins as noise, the
+model tells noise from a picture at once, and the task becomes harder while keys of pictures replace the noise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .base import Thread, tower
 THREAD = Thread(
     reference="facebookresearch/moco#43",
     mistake="None: the queue of 4,096 keys begins as noise.",
-    mended="The queue is filled with keys of pictures before the first step, so that the loss only falls.",
+    mended="The loop fills the queue with keys of pictures before the first step, so that the loss only falls.",
     command="lossscope doctor --log train.log",
     first="",
 )

@@ -1,8 +1,8 @@
-"""A positive becomes a negative of its own query, and nobody is told.
+"""A positive becomes a negative of its own query, without a message.
 
-An embedder is trained with three hard negatives a query, on rows that have one. The trainer draws the missing ones
-from the row, and counts one place wrong: with one negative the group becomes query, positive, negative, positive,
-positive. Training goes on.
+The poster trains an embedder with three hard negatives a query, on rows with one. The trainer draws the missing ones
+from the row, and its index is off by one: with one negative the group becomes query, positive, negative, positive,
+positive. Training continues.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .base import Thread
 
 THREAD = Thread(
     reference="modelscope/ms-swift#10068",
-    mistake="Missing negatives are drawn from `group[1:]`, where the positive is, in place of `group[2:]`.",
-    mended="They are drawn from the negatives.",
+    mistake="The trainer draws missing negatives from `group[1:]`, which includes the positive, not from `group[2:]`.",
+    mended="It draws them from the negatives.",
     command="lossscope doctor train.jsonl",
     first="positive-as-negative",
 )

@@ -1,8 +1,7 @@
-"""Should SigLIP's bias begin at log(p / (1 − p)) in place of −10?
+"""Should SigLIP's bias begin at log(p / (1 − p)) instead of −10?
 
-The bias of the sigmoid loss begins at −10, which would be the prior of batches of 22,027 pairs. The poster trains
-with 128 or 256 and begins at the prior of these, p = 1 / B, so that random embeddings have the lowest loss that they
-can have.
+The bias of the sigmoid loss begins at −10, the prior of batches of 22,027 pairs. The poster trains with 128 or 256 and
+begins at the prior of these, p = 1 / B, which gives random embeddings their lowest possible loss.
 """
 
 from __future__ import annotations

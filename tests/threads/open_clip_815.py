@@ -1,8 +1,8 @@
 """The logit scale falls from 14 to 1, and the loss is constant.
 
-A CLIP of a ViT and a BERT is trained from the start on pairs of one's own, with AdamW and a weight decay of 0.1. The
-logit scale begins at 14.28 = 1 / 0.07, falls, and is 1 at the end; the loss becomes constant meanwhile. With a lower
-learning rate it does not fall as far. Is that good?
+The poster trains a CLIP of a ViT and a BERT from scratch on custom pairs, with AdamW and a weight decay of 0.1. The
+logit scale begins at 14.28 = 1 / 0.07, falls, and is 1 at the end; meanwhile the loss becomes constant. With a lower
+learning rate the scale does not fall as far. Is that good?
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Thread, clip_loss, parameters, views
 
 THREAD = Thread(
     reference="mlfoundations/open_clip#815",
-    mistake="The learning rate is so high that the towers cannot rank; the scale is all that can still lower the loss.",
-    mended="A hundredth of the learning rate.",
+    mistake="The learning rate is so high that the towers cannot rank; only the scale can still lower the loss.",
+    mended="The learning rate is a hundredth as high.",
     command="lossscope doctor --log out.log",
     first="scale-falling",
 )
@@ -48,5 +48,5 @@ def train(folder: Path, mended: bool) -> None:
 
 
 def _deep(inputs: int) -> nn.Sequential:
-    hidden = [one for _ in range(4) for one in (nn.ReLU(), nn.Linear(64, 64))]
+    hidden = [layer for _ in range(4) for layer in (nn.ReLU(), nn.Linear(64, 64))]
     return nn.Sequential(nn.Linear(inputs, 64), *hidden, nn.ReLU(), nn.Linear(64, 32))

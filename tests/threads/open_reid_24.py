@@ -1,8 +1,8 @@
 """The distance of the hardest negative comes down to that of the hardest positive: is it the options, or the code?
 
-A ResNet is trained on Market-1501 with the hardest triplets of 16 persons with 4 pictures each, and rank 1 is 2.6 %.
-The negatives of a row are taken by `dist[i][1 - mask[i]]`, which by the release of torch are rows 0 and 1 by number. A
-loop with this loss has a curve like any other: most rows get the distance to somebody else.
+The poster trains a ResNet on Market-1501 with the hardest triplets of 16 persons with 4 pictures each, and rank 1 is
+2.6 %. `dist[i][1 - mask[i]]` shall select a row's negatives; in that release of torch it selects rows 0 and 1 by
+number. A loop with this loss has an ordinary curve: most rows get the distance to another person.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .base import Thread
 
 THREAD = Thread(
     reference="Cysu/open-reid#24",
-    mistake="The nearest negative is the nearer of the pictures 0 and 1 of the batch, whoever they show.",
+    mistake="The nearest negative is the nearer of pictures 0 and 1 of the batch, for any person that they show.",
     mended="It is the nearest picture of another person: `dist[i][mask[i] == 0]`.",
     command="lossscope check ./triplet.py:TripletLoss --processes 1",
     first="order of pairs",

@@ -1,8 +1,8 @@
-"""How is ContrastiveLoss used with cosines? Whatever the rate and the margins, similarities go the wrong way.
+"""How do I use ContrastiveLoss with cosines? With any rate and margins, similarities go the wrong way.
 
-Pairs of texts are trained with a contrastive loss on cosines; in another thread (#504) the same loss is very low from
-the beginning. The default margins, 0 for positives and 1 for negatives, are those of distances: a positive of a cosine
-above 0 and a negative of one below 1 cost nothing.
+The poster trains pairs of texts with a contrastive loss on cosines; in another thread (#504) the same loss is very low
+from the beginning. The default margins, 0 for positives and 1 for negatives, suit distances: a positive with a cosine
+above 0 and a negative with a cosine below 1 cost nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Of 14,292 rows 7.5 % have a mined negative that is the positive again, and no error tells.
+"""In 7.5 % of 14,292 rows a mined negative is the positive again, without an error.
 
-The miner leaves out the chunk that answers a query by its id, but the same text is in the corpus under another id.
-Here the second chunk has a full stop more, so that not even a comparison of the texts finds it.
+The miner leaves out the chunk that answers a query by its id, but the corpus has the same text under another id. Here
+the second chunk has one more full stop, so that a comparison of the texts does not find it either.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .base import Thread
 
 THREAD = Thread(
     reference="Dayallenr/RAG#10",
-    mistake="The positive is left out by its id, and 150 of 2,000 chunks are in the corpus twice.",
+    mistake="The miner leaves out the positive by its id, and the corpus has 150 of 2,000 chunks twice.",
     mended="The corpus has each chunk once.",
     command="lossscope data lint train.jsonl",
     first="near-copies",

@@ -1,7 +1,7 @@
 """The loss does not decrease, and after some epochs all embeddings are identical.
 
-The retrieval model of the tutorial is trained on another data set, with the ids of users and items alone. The answers
-say that it is the data or a hyperparameter.
+The poster trains the tutorial's retrieval model on another data set, with the ids of users and items alone. The answers
+suspect the data or a hyperparameter.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Thread, write_csv
 
 THREAD = Thread(
     reference="tensorflow/recommenders#231",
-    mistake="A weight decay so strong that nothing is left of the ids but the bias that they share.",
-    mended="No weight decay.",
+    mistake="The weight decay is so strong that the ids keep only the bias that they share.",
+    mended="The loop has no weight decay.",
     command="lossscope doctor dump.npz --log train.csv",
     first="complete-collapse",
 )

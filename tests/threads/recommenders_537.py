@@ -1,8 +1,8 @@
 """The loss falls and the top-k within the batch rises, but the top-k among all candidates falls.
 
-A retrieval model of users and items: its metrics do not go together. The answer asks for batches of 1,024 or more and
-for embeddings of two axes, and says that with few candidates accidental hits matter: the item of a query is in the
-batch again, as its negative. In this loop masking them changes little.
+The metrics of a retrieval model of users and items disagree. The answer advises batches of 1,024 or more and embeddings
+of two axes, and says that accidental hits matter with few candidates: the batch has a query's item again, as its
+negative. In this loop a mask for them changes little.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Thread, write_csv
 
 THREAD = Thread(
     reference="tensorflow/recommenders#537",
-    mistake="Ids have embeddings without weight decay, and who took what is learnt by heart.",
-    mended="A weight decay of 1.",
+    mistake="Ids have embeddings without weight decay, and the model memorises who took what.",
+    mended="The loop has a weight decay of 1.",
     command="lossscope doctor --log train.csv",
     first="overfitting",
 )

@@ -1,7 +1,7 @@
 """The embedding of a premise depends on the other premises of its batch.
 
-The example of the README is run with several batch sizes, and every size gives another ranking: texts are padded to the
-longest of their batch, and the padding is encoded with them. An answer says that the attention mask is not passed on.
+The poster runs the README's example with several batch sizes, and each size gives another ranking: the code pads texts
+to the longest of their batch, and the model encodes the padding. An answer says that the code drops the attention mask.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from .base import Thread
 
 THREAD = Thread(
     reference="lean-dojo/ReProver#34",
-    mistake="The model was trained with a mask, and encodes without: the mean of a text has its padding, too.",
-    mended="The mask is passed on.",
+    mistake="The model trained with a mask and encodes without: the mean of a text includes its padding.",
+    mended="The code passes the mask on.",
     command="lossscope doctor batches.npz alone.npz --same-items --objective ntxent:tau=0.05",
     first="batch-dependent",
 )

@@ -1,7 +1,7 @@
-"""70,000 documents, 200,000 questions, batches of 32,000: what of documents that are in a batch several times?
+"""70,000 documents, 200,000 questions, batches of 32,000: what if a batch has a document several times?
 
-The loss takes every other document of a batch as a negative. Several questions were made of each document, so that a
-large batch holds a question's own document again and again. Does each copy count?
+The loss takes each other document of a batch as a negative. Each document has several questions, so that a large batch
+has a question's own document again and again. Does each copy count?
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .base import Thread, parameters, tower, views
 
 THREAD = Thread(
     reference="huggingface/sentence-transformers#3189",
-    mistake="Batches are drawn from 2,000 pairs of 700 documents by lot: each holds the document of a question again.",
-    mended="Each document is one candidate, with all its questions, and stands in a batch once.",
+    mistake="Batches are random among 2,000 pairs of 700 documents: each has the document of a question again.",
+    mended="Each document is one candidate for all its questions, and a batch has it once.",
     command="lossscope doctor dump.npz --objective ntxent:tau=0.05 --batch-size 320",
     first="duplicates",
 )

@@ -1,6 +1,6 @@
 """The resumed training begins at a much higher loss than the first run had at its end.
 
-An embedder is trained to a loss of 0.91 with a learning rate that falls to 0; then it is resumed from the last
+The poster trains an embedder to a loss of 0.91 with a learning rate that falls to 0, and resumes it from the last
 checkpoint. The loss of the resumed run is far above 0.91 and falls slowly.
 """
 
@@ -17,7 +17,7 @@ from .base import Thread, clip_loss, parameters, tower, views
 THREAD = Thread(
     reference="huggingface/sentence-transformers#3756",
     mistake="The trainer loads the checkpoint into a model that the loss does not use, and begins a new schedule.",
-    mended="The weights, the optimizer and the schedule are those of the checkpoint.",
+    mended="The trainer loads the weights, the optimizer and the schedule of the checkpoint.",
     command="lossscope doctor --log printed.log",
     first="seam",
 )

@@ -1,7 +1,7 @@
 """The loss is NaN for an anchor without a positive.
 
-SupCon's loss of four items with the labels 0, 1, 1, 3 is NaN, 37, 37, NaN: an item whose class stands in the batch
-once has no positive, and the mean over its positives divides by 0.
+SupCon's loss of four items with the labels 0, 1, 1, 3 is NaN, 37, 37, NaN: an item alone in its class has no positive,
+and the mean over its positives divides by 0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .base import Thread
 THREAD = Thread(
     reference="HobbitLong/SupContrast#141",
     mistake="The mean over the positives of an anchor divides by their number, which may be 0.",
-    mended="Anchors without a positive are left out of the mean.",
+    mended="The mean leaves out anchors without a positive.",
     command="lossscope check ./losses.py:SupConLoss --processes 1",
     first="queries without a positive",
 )

@@ -1,7 +1,7 @@
 """The supervised contrastive loss stands at 6.920 from the beginning.
 
-SupCon is trained on 17,000 pictures of six classes, in batches of 64 with two views each. The loss is 6.920 after 30
-epochs as it was at the start. Others have the same, and `--warm` helps.
+The poster trains SupCon on 17,000 pictures of six classes, in batches of 64 with two views each. The loss is 6.920 at
+the start and after 30 epochs. Others report the same, and `--warm` helps.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .base import Thread, classes
 
 THREAD = Thread(
     reference="HobbitLong/SupContrast#42",
-    mistake="The full learning rate from the first step: all pictures get the same embedding, and there it stays.",
-    mended="The learning rate warms up, to a twentieth of it.",
+    mistake="The learning rate is full from the first step: all pictures get the same embedding, and keep it.",
+    mended="The learning rate warms up, to a twentieth of its old value.",
     command="lossscope doctor --log train.log --batch-size 64 --objective supcon:tau=0.1",
     first="no-learning",
 )

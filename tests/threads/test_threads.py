@@ -12,7 +12,7 @@ from tests.threads.base import Answer, ask, module, names
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "doctor-threads.md").read_text(encoding="utf-8")
-LONGEST = {  # those of a few seconds whose like is another of the page
+LONGEST = {  # take seconds each, and resemble another thread
     "deep_person_reid_357", "flag_embedding_1094", "flag_embedding_891", "moco_43", "open_clip_815",
     "open_reid_24", "recommenders_219", "recommenders_231", "recommenders_537", "sentence_transformers_3756",
     "tf_similarity_233",
@@ -26,7 +26,7 @@ Both = tuple[str, Answer, Answer]
     params=[*(name for name in names() if name not in LONGEST), *thorough(*sorted(LONGEST))],
 )
 def ask_twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Both:
-    """The name of a thread, and what lossscope says with its mistake and without."""
+    """Return the name of a thread, and what lossscope prints with its mistake and without."""
     name = request.param
     if name == "triplet_reid_30":
         pytest.importorskip("tensorboard")
@@ -37,7 +37,7 @@ def ask_twice(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 def test_the_first_finding_answers_the_thread(both: Both, request: pytest.FixtureRequest) -> None:
     name, sick, _ = both
     thread = module(name).THREAD
-    if not thread.first:  # nothing is wrong, or no finding answers it: none shall look like an answer
+    if not thread.first:  # no mistake, or no answer: no finding may look like an answer
         assert {severity for severity, _ in sick.findings} <= {"note"}
         return
     if thread.miss:
@@ -85,5 +85,5 @@ def test_the_page_names_no_folder_of_a_machine() -> None:
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text, numbers as #: other processors add up in another order."""
+    """Return the words of a text, numbers as #: processors differ in the order of sums."""
     return re.sub(r"[+-]?\d+(?:\.\d+)?(?:e-?\d+)?", "#", text).split()

@@ -1,7 +1,7 @@
 """The loss of SimCLR does not fall for many epochs.
 
-SimCLR of a notebook is trained on CIFAR-10, and even on one batch of it: the loss stays at a level that is too high.
-The loss normalises both views with `l2_normalize(z)`, whose default axis is None.
+The poster trains a notebook's SimCLR on CIFAR-10, and even on one batch of it: the loss stays too high. The loss
+normalises both views with `l2_normalize(z)`, and the default axis is None.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Thread, parameters, tower, views
 
 THREAD = Thread(
     reference="tensorflow/similarity#233",
-    mistake="The views are normalised over the whole batch in place of each row.",
-    mended="They are normalised over the last axis.",
+    mistake="The loss normalises the views over the whole batch, not over each row.",
+    mended="It normalises them over the last axis.",
     command="lossscope doctor views.npz --objective ntxent:tau=0.1 --batch-size 512 --sides view1/view2",
     first="normalised-over-wrong-axis",
 )

@@ -1,8 +1,8 @@
-"""The loss does not get below 0.7, whatever the learning rate.
+"""The loss does not fall below 0.7 with any learning rate.
 
-A ResNet is trained with the hardest triplets of a batch and the soft margin, in batches of 18 persons with 4 pictures
-each. The loss goes to 0.69 with every learning rate that was tried, and stays. The answer is that all embeddings
-became the same point, whose loss is ln(1 + e⁰), and that the pre-trained weights had not been loaded.
+The poster trains a ResNet with the hardest triplets of a batch and the soft margin, in batches of 18 persons with 4
+pictures each. The loss goes to 0.69 with each learning rate, and stays. The answer is that all embeddings became the
+same point, with a loss of ln(1 + e⁰), and that the code did not load the pre-trained weights.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .base import Thread, batch_hard, parameters, tower
 
 THREAD = Thread(
     reference="VisualComputingInstitute/triplet-reid#30",
-    mistake="A high learning rate on an untrained network: the hardest negatives pull everything into one point.",
-    mended="A hundredth of the learning rate.",
+    mistake="The learning rate is high for an untrained network: the hardest negatives pull all into one point.",
+    mended="The learning rate is a hundredth as high.",
     command="lossscope doctor --log experiment --batch-size 72",
     first="no-learning",
 )
@@ -32,7 +32,7 @@ def train(folder: Path, mended: bool) -> None:
     world = torch.Generator().manual_seed(1)
     persons = torch.randn(400, 24, generator=world)
     look = torch.randn(24, 64, generator=world) / 24**0.5
-    layers = [one for _ in range(2) for one in (nn.Linear(128, 128), nn.ReLU())]
+    layers = [layer for _ in range(2) for layer in (nn.Linear(128, 128), nn.ReLU())]
     network = nn.Sequential(tower(64, 128), nn.ReLU(), *layers, nn.Linear(128, 32))
     labels = torch.arange(_PERSONS).repeat_interleave(_PICTURES)
     optimizer = torch.optim.Adam(parameters(network), lr=3e-4 if mended else 3e-2)

@@ -1,4 +1,4 @@
-"""The rules for false negatives, against their definitions entry by entry."""
+"""Do the rules for false negatives match their definitions, entry by entry?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ IDS = [f"q{row}" for row in range(20)], [f"d{row}" for row in range(120)]
 
 @pytest.fixture(scope="module", autouse=True)
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The mask.npz of an audit, in the current folder of these tests."""
+    """Write the mask.npz of an audit, in the current folder of these tests."""
     file = tmp_path_factory.mktemp("audit") / "mask.npz"
     left, right = (np.array(column) for column in zip(*KNOWN, strict=True))
     KnownPairs(left, right, np.array(list(KNOWN.values()), np.float32), *map(tuple, IDS)).write(file)
@@ -39,7 +39,7 @@ def _beside_it(audited: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def batch(seed: int = 0, q: int = 6, c: int = 9) -> MaskInputs:
-    """Random cosines; query 0 has two positives, query 1 none, and one candidate of query 2 is not valid."""
+    """Return random cosines; query 0 has two positives, query 1 none, and one candidate of query 2 is not valid."""
     random = torch.Generator().manual_seed(seed)
     match = torch.eye(q, c, dtype=torch.bool)
     match[0, 3], match[1, 1] = True, False
@@ -126,7 +126,7 @@ def test_positives_stay_and_a_row_without_one_stays_whole(name: str) -> None:
 
 
 def test_a_negative_positive_moves_the_threshold_down() -> None:
-    """share · s₊ would be above s₊ = −0.5, and would hide nothing that is as similar as the positive."""
+    """share · s₊ would be above s₊ = −0.5, and would hide no negative as similar as the positive."""
     mask = Mask(torch.tensor([[True, False, False]]), torch.ones(1, 3, dtype=torch.bool))
     rows = MaskInputs(torch.tensor([[-0.5, -0.51, -0.6]]), mask)
     assert hide_negatives(rows, [build("masks", "percent")]).valid.tolist() == [[True, False, True]]
@@ -222,7 +222,7 @@ def test_a_damaged_file_of_pairs_is_refused(tmp_path: Path, changes: dict[str, A
 
 @each("least, threshold", [(0.05, 0.04), (0.3, 0.1), (0.01, 0.005)])
 def test_a_threshold_below_what_the_file_lists_is_refused(tmp_path: Path, least: float, threshold: float) -> None:
-    """It would leave out less than it says."""
+    """Such a threshold would leave out less than it claims."""
     file = tmp_path / "mask.npz"
     pairs = np.array([0]), np.array([1]), np.array([0.9], np.float32)
     KnownPairs(*pairs, ("a", "b"), ("c", "d"), least=least).write(file)

@@ -1,4 +1,4 @@
-"""Names of columns that trainers really write, and the user's own choice."""
+"""Does lossscope know the column names that trainers write, and take the user's choice?"""
 
 from __future__ import annotations
 

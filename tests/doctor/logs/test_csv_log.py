@@ -1,4 +1,4 @@
-"""Tables of steps: our own, Lightning's, exports of W&B, and damaged ones."""
+"""Does the doctor read tables of steps: ours, Lightning's, exports of W&B, and damaged ones?"""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SYNONYMS = {
 
 
 def read(folder: Path, text: str, name: str = "log.csv", columns: dict[str, str] | None = None) -> TrainingLog:
-    """The log of a file with this text."""
+    """Return the log of a file with this text."""
     (folder / name).write_text(text, encoding="utf-8")
     return read_log(folder / name, columns)
 
@@ -218,13 +218,13 @@ def test_a_damaged_parquet_file_is_named(tmp_path: Path) -> None:
 def test_names_do_not_matter(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     folder = tmp_path_factory.mktemp("log")
     fields = data.draw(
-        st.lists(st.sampled_from(sorted(SYNONYMS)), unique=True).map(lambda some: {*some, "loss", "step"})
+        st.lists(st.sampled_from(sorted(SYNONYMS)), unique=True).map(lambda names: {*names, "loss", "step"})
     )
     order = data.draw(st.permutations(sorted(fields)))
     number = st.one_of(st.floats(-100, 100), st.sampled_from([math.nan, math.inf]))
     rows = data.draw(st.lists(st.tuples(*(number for _ in order)), min_size=1, max_size=5))
-    lines = [",".join(str(place * 10) if one == "step" else str(cell) for one, cell in zip(order, row, strict=True))
-             for place, row in enumerate(rows)]  # fmt: skip
+    lines = [",".join(str(index * 10) if name == "step" else str(cell) for name, cell in zip(order, row, strict=True))
+             for index, row in enumerate(rows)]  # fmt: skip
     names = [data.draw(st.sampled_from(SYNONYMS[field])) for field in order]
     plain = read(folder, "\n".join([",".join(order), *lines, ""]))
     renamed = read(folder, "\n".join([",".join(names), *lines, ""]))

@@ -1,4 +1,4 @@
-"""Files of evaluators, which have no loss: each form that sentence-transformers writes."""
+"""Does the doctor read an evaluator's file without a loss, in each form that sentence-transformers writes?"""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ FORMS = {
 
 
 @pytest.mark.parametrize(("header", "chosen"), FORMS.items())
-@pytest.mark.parametrize("places", [[(1, 100), (2, 200)], [(0, -1), (1, -1)], [(0, 50), (0, -1)], [(-1, -1), (-1, -1)]])
+@pytest.mark.parametrize(
+    "positions", [[(1, 100), (2, 200)], [(0, -1), (1, -1)], [(0, 50), (0, -1)], [(-1, -1), (-1, -1)]]
+)
 def test_every_form_and_every_way_to_count_is_read(
-    header: str, chosen: str, places: list[tuple[int, int]], tmp_path: Path
+    header: str, chosen: str, positions: list[tuple[int, int]], tmp_path: Path
 ) -> None:
-    """A step of -1 is the end of an epoch, an epoch of -1 outside of a training."""
+    """A step of -1 means the end of an epoch, an epoch of -1 an evaluation outside of training."""
     names = header.split(",")[2:]
-    rows = [[*place, *(round(0.5 + row / 10, 2) for _ in names)] for row, place in enumerate(places)]
+    rows = [[*position, *(round(0.5 + row / 10, 2) for _ in names)] for row, position in enumerate(positions)]
     path = tmp_path / "evaluation_results.csv"
     path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows), ""]))
     log = read_log(path)

@@ -1,4 +1,4 @@
-"""Lines of out.log, as two versions of open_clip write them."""
+"""Does the doctor read lines of out.log as two versions of open_clip write them?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLD = "Train Epoch: 0 [512/2834 (18%)]\tLoss: 6.2 (6.3)\tBatch (t): 0.5\tLR: 0.0
 
 
 def write(folder: Path, text: str) -> Path:
-    """A file out.log with the head of a logger in front of each line."""
+    """Write a file out.log with a logger's prefix on each line."""
     path = folder / "out.log"
     path.write_text("".join(HEAD + line + "\n" for line in text.splitlines()), encoding="utf-8")
     return path

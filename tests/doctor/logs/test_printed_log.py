@@ -1,4 +1,4 @@
-"""Lines that trainers print: meters, dictionaries, progress bars, and what stands between them."""
+"""Does the doctor read what trainers print: meters, dictionaries, progress bars, and the lines between them?"""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_losses_stand_at_their_steps_through_all_epochs(
 ) -> None:
     text = "=> creating model 'resnet50'\nNamespace(lr=0.03, batch_size=256)\n"
     log = read(tmp_path, text + "".join(form(epoch, batch) for epoch in range(EPOCHS) for batch in BATCHES), name)
-    places = [(epoch, batch) for epoch in range(EPOCHS) for batch in BATCHES]
-    assert log.steps["loss"].tolist() == pytest.approx([loss_at(*place) for place in places])
-    assert log.steps["step"].tolist() == [200 * epoch + batch for epoch, batch in places]
+    positions = [(epoch, batch) for epoch in range(EPOCHS) for batch in BATCHES]
+    assert log.steps["loss"].tolist() == pytest.approx([loss_at(*position) for position in positions])
+    assert log.steps["step"].tolist() == [200 * epoch + batch for epoch, batch in positions]
 
 
 @pytest.mark.parametrize("quote", ["'", ""])
@@ -69,7 +69,7 @@ def test_losses_stand_at_their_steps_through_all_epochs(
     "between", ["\n", "\n  17%|█         | 100/4000 [00:10<05:00]\n", "\n/a/b.py:3: UserWarning: 2\n"]
 )
 def test_dictionaries_of_a_trainer_with_numbers_or_texts(quote: str, between: str, tmp_path: Path) -> None:
-    """transformers 5 prints numbers as texts; epochs are rounded, so that many steps have one."""
+    """transformers 5 prints numbers as texts and rounds epochs, so that many steps share one."""
     rows = [f"{{'loss': {quote}{4 - k / 10:.2f}{quote}, 'epoch': {quote}{k // 4 / 100}{quote}}}" for k in range(12)]
     evaluated = f"{between}{{'eval_loss': {quote}2.5{quote}, 'eval_runtime': {quote}1.0{quote}}}"
     log = read(tmp_path, between.join(rows) + 2 * evaluated)

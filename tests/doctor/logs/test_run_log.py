@@ -1,4 +1,4 @@
-"""A run folder of ours, of images and captions and of other sides."""
+"""Does the doctor read a run folder of ours, of images and captions and of other sides?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lossscope.io.run_folder import Run
 
 @pytest.fixture
 def run(tiny_run: Path, tmp_path: Path) -> Path:
-    """The tables of a run, which may be changed."""
+    """Return the tables of a run, for a test to change."""
     for name in ("trajectory.csv", "metrics.csv", "config.toml"):
         shutil.copy(tiny_run / name, tmp_path / name)
     return tmp_path

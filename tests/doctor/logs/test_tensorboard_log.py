@@ -1,4 +1,4 @@
-"""Event files as torch writes them, whole, cut off and damaged."""
+"""Does the doctor read event files of torch: whole, truncated and damaged?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TRAINED: Curves = {
 
 
 def write(folder: Path, curves: Curves = TRAINED, **options: Any) -> Path:
-    """An event file of these curves."""
+    """Write an event file of these curves."""
     from torch.utils.tensorboard import SummaryWriter
 
     with SummaryWriter(str(folder), **options) as writer:

@@ -1,4 +1,4 @@
-"""trainer_state.json as transformers writes it, and JSON lines."""
+"""Does the doctor read transformers' trainer_state.json, and JSON lines?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STATE = {"best_metric": None, "global_step": 20, "log_history": HISTORY, "train_
 
 
 def read(folder: Path, value: object, name: str = "trainer_state.json") -> Any:
-    """The log of a file with this content."""
+    """Return the log of a file with this content."""
     (folder / name).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
     return read_log(folder / name)
 
@@ -45,7 +45,7 @@ def test_a_real_trainer_writes_what_is_read(tmp_path: Path) -> None:
 
 
 def test_rows_of_a_batch_are_not_the_candidates_of_a_query(tmp_path: Path) -> None:
-    """Four rows of eight passages are 32 candidates, and several devices gather theirs: the file says neither."""
+    """Four rows of eight passages are 32 candidates, and several devices gather theirs: the file states neither."""
     log = read(tmp_path, STATE)
     assert log.batch_size == 64 and not log.pairs_are_candidates and log.candidates is None
 

@@ -1,4 +1,4 @@
-"""Does the interval of a sample hold the number of the population? Against every sample there is, and the textbook."""
+"""Does a sample's interval hold the population's number? Against each possible sample, and the textbook."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def interval(
 
 
 def value_of(values: np.ndarray[Any, Any], usable: np.ndarray[Any, Any], reducer: ReducerName) -> float:
-    """The statistic of a whole batch, as a sweep reports it."""
+    """Return the statistic of a whole batch, as a sweep reports it."""
     import torch
 
     columns = {"x": torch.from_numpy(values), "skipped": torch.from_numpy(~usable)}
@@ -49,14 +49,14 @@ def value_of(values: np.ndarray[Any, Any], usable: np.ndarray[Any, Any], reducer
 @pytest.mark.parametrize("reducer", EXACT)
 @pytest.mark.parametrize(("N", "n"), [(10, 4), (9, 7)])
 def test_exact_intervals_hold_in_nineteen_of_twenty_of_all_samples(reducer: ReducerName, N: int, n: int) -> None:
-    """Not on average over sets, but of any set: here distinct values, ties, and zeros."""
+    """For each set, not on average over sets; the sets have distinct values, ties and zeros."""
     random = np.random.default_rng(N)
-    every = np.ones(n, bool)
+    usable = np.ones(n, bool)
     tied, shares = random.integers(0, 3, N).astype(float), (np.arange(N) < N // 3).astype(float)
     for population in (shares,) if reducer == "true" else (np.arange(N) + 0.5, tied, shares):
         truth, held = value_of(population, np.ones(N, bool), reducer), 0
         for sample in combinations(population, n):
-            low, high = interval(0.0, np.array(sample), every, reducer, N, 0)
+            low, high = interval(0.0, np.array(sample), usable, reducer, N, 0)
             held += np.isnan(low) or low <= truth <= high
         assert held >= 0.95 * comb(N, n)
 
@@ -71,12 +71,12 @@ def test_a_share_holds_in_nineteen_of_twenty_of_all_samples() -> None:
 
 
 def test_the_sum_of_a_share_holds_where_queries_are_left_out() -> None:
-    """The number of queries that are left out is random, too: of all samples of a set half of which is."""
+    """The number of skipped queries is random, too: over all samples of a set with half of its queries skipped."""
     population, usable = np.repeat([1.0, 0, np.nan], [5, 1, 6]), np.repeat([True, False], 6)
     held = 0
     for drawn in combinations(range(12), 6):
-        places = np.array(drawn)
-        low, high = interval(0.0, population[places], usable[places], "sum", 12, 1.0)
+        query_index = np.array(drawn)
+        low, high = interval(0.0, population[query_index], usable[query_index], "sum", 12, 1.0)
         held += low <= 5 <= high
     assert held >= 0.95 * comb(12, 6)
 
@@ -122,25 +122,25 @@ def test_all_queries_have_an_interval_of_width_0(data: st.DataObject, reducer: R
 def test_the_order_of_queries_does_not_matter_and_more_of_the_set_are_no_wider(
     drawn: list[int], rest: int, reducer: ReducerName, random: Any
 ) -> None:
-    values, every = np.array(drawn, float), np.ones(len(drawn), bool)
+    values, usable = np.array(drawn, float), np.ones(len(drawn), bool)
     N = len(drawn) + rest
-    value = value_of(values, every, reducer)
+    value = value_of(values, usable, reducer)
     shuffled = values[random.sample(range(len(drawn)), len(drawn))]
-    first, second = (interval(value, one, every, reducer, N, 0) for one in (values, shuffled))
+    first, second = (interval(value, sample, usable, reducer, N, 0) for sample in (values, shuffled))
     assert first == pytest.approx(second, nan_ok=True)
     if reducer in ("mean", "mean_nonzero"):
-        other = interval(value, values, every, reducer, 2 * N, 0)
+        other = interval(value, values, usable, reducer, 2 * N, 0)
         assert np.isnan(first[0]) or other[1] - other[0] >= first[1] - first[0]
 
 
 def test_equal_values_have_no_interval_unless_they_are_shares() -> None:
-    """A deviation of 0 in a sample would say that nothing else is in the set."""
-    values, every = np.zeros(20), np.ones(20, bool)
-    assert np.isnan(interval(0.0, values, every, "mean", 100, 0)[0])
-    low, high = interval(0.0, values, every, "mean", 100, 1.0)
+    """A deviation of 0 in a sample would claim that the set has no other value."""
+    values, usable = np.zeros(20), np.ones(20, bool)
+    assert np.isnan(interval(0.0, values, usable, "mean", 100, 0)[0])
+    low, high = interval(0.0, values, usable, "mean", 100, 1.0)
     assert low == 0 and 0.02 < high < 0.2
     assert comb(84, 20) / comb(100, 20) < 0.025 < comb(85, 20) / comb(100, 20)  # P(20 zeros of 20) if 84, 85 are 0
-    assert interval(100.0, values, every, "zeros", 100, 0) == (85.0, 100.0)
+    assert interval(100.0, values, usable, "zeros", 100, 0) == (85.0, 100.0)
 
 
 def test_rare_counts_have_no_t_interval() -> None:

@@ -1,4 +1,4 @@
-"""Samples of queries by many processes: they share the shards, and give the numbers of one to the last bit."""
+"""Do many processes share the shards of a sample and give the numbers of one process, bit for bit?"""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_shards(folder: Path) -> None:
 
 
 def run_sweeps(folder: Path) -> None:
-    """Run every sweep, each into a frame of its own."""
+    """Run each sweep into a frame of its own."""
     here, embedded = process_group(), load(folder / "shards", sharded=True)
     strips.STRIP = 120  # candidates: several strips a shard
     for name, sweep in SWEEPS.items():
@@ -59,6 +59,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("size", SIZES[1:])
 @pytest.mark.parametrize("name", SWEEPS)
 def test_any_number_of_processes_gives_the_same_bits(name: str, size: int, folder: Path) -> None:
-    one, several = (pd.read_parquet(folder / f"{name} {number}.parquet") for number in (1, size))
-    assert len(one) and one["low"].notna().any()
-    pd.testing.assert_frame_equal(several, one, check_exact=True)
+    single, several = (pd.read_parquet(folder / f"{name} {number}.parquet") for number in (1, size))
+    assert len(single) and single["low"].notna().any()
+    pd.testing.assert_frame_equal(several, single, check_exact=True)

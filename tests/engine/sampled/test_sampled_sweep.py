@@ -1,4 +1,4 @@
-"""Sweeps over a sample of queries: each query as in the full sweep, all of them exactly that sweep."""
+"""Does a sweep over a sample give each query its numbers of the full sweep, and over all queries that sweep?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NUMBERS = ("objective", "direction", "probe", "statistic", "eps", "mean")
 
 
 def split(images: int = 120, captions: int = 3, d: int = 12, seed: int = 0, grid: bool = False) -> SplitEmbeddings:
-    """Captions near their images; on a grid products are exact, whatever the order of their sums, and ties common."""
+    """Return captions near their images; on a grid products are exact in any order of their sums, and ties common."""
     generator = torch.Generator().manual_seed(seed)
     owner = np.repeat(np.arange(images), captions)
     v = normalise(torch.randn(images, d, generator=generator))
@@ -51,7 +51,7 @@ def split(images: int = 120, captions: int = 3, d: int = 12, seed: int = 0, grid
 
 
 def documents() -> SplitEmbeddings:
-    """Queries with shared and with no positives, and mined negatives."""
+    """Return queries with shared positives or with none, and mined negatives."""
     random, generator = np.random.default_rng(0), torch.Generator().manual_seed(1)
     pairs = np.unique(np.stack([random.integers(0, 50, 80), random.integers(0, 70, 80)], 1), axis=0)
     relations = Relations(50, 70, pairs, QUERY_DOCUMENT, negatives=random.integers(-1, 70, (50, 2)))
@@ -61,7 +61,7 @@ def documents() -> SplitEmbeddings:
 
 
 def classes() -> SplitEmbeddings:
-    """One labelled set."""
+    """Return one labelled set."""
     vectors = normalise(torch.randn(60, 8, generator=torch.Generator().manual_seed(2)))
     ids = [str(i) for i in range(60)]
     relations = Relations.of_labels(np.arange(60) % 9)
@@ -92,15 +92,15 @@ SWEEPS: dict[str, tuple[SplitEmbeddings, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_all_queries_are_the_full_sweep_exactly(name: str) -> None:
-    """Counts are the same bits; of a small tau sums of weights differ in their last ones, as bands are others."""
+    """Counts are the same bits; at a small tau sums of weights differ in their last bits, because bands differ."""
     embedded, options = SWEEPS[name]
     full = Sweep(**options, **ALL, interval=None).run(embedded).summary
-    every = Sweep(**options, batch_size=None, queries=10_000).run(embedded).summary
+    sampled = Sweep(**options, batch_size=None, queries=10_000).run(embedded).summary
     is_sum = full["unit"].isin(["weight", "1"]) | (full["statistic"] == "N_eff")
     for chosen, tolerance in ((is_sum, 1e-8), (~is_sum, 0)):
-        ours, others = (rows.loc[chosen, list(NUMBERS)] for rows in (every, full))
+        ours, others = (rows.loc[chosen, list(NUMBERS)] for rows in (sampled, full))
         pd.testing.assert_frame_equal(ours, others, rtol=tolerance, atol=tolerance)
-    assert (every["low"].equals(every["mean"])) and every["high"].equals(every["mean"])
+    assert (sampled["low"].equals(sampled["mean"])) and sampled["high"].equals(sampled["mean"])
     assert full[list(INTERVAL)].isna().all(axis=None)
 
 
@@ -109,16 +109,19 @@ def test_each_sampled_query_is_that_of_the_full_sweep(name: str) -> None:
     embedded, options = SWEEPS[name]
     keys = ["objective", "direction", "probe", "eps"]
     full = Sweep(**options, **ALL, per_query=True).run(embedded).queries
-    some = Sweep(**options, batch_size=None, queries=17, seed=3, per_query=True).run(embedded).queries
+    sampled = Sweep(**options, batch_size=None, queries=17, seed=3, per_query=True).run(embedded).queries
     columns = [name for name in full if name not in ("sampling", "seed", "batch")]
-    whole, drawn_rows = ([str(key) for key in rows[keys].itertuples(index=False)] for rows in (full, some))
-    for key, own in some.groupby(np.array(drawn_rows)):
-        every = full[np.array(whole) == key].reset_index(drop=True)
-        direction: Direction = "i2t" if every["direction"].iloc[0] in ("i2t", "q2d", "all", "both") else "t2i"
-        drawn = draw_queries(len(every), 0, 17, 3, direction)
-        assert len(own) == 17
+    whole, drawn_rows = ([str(key) for key in rows[keys].itertuples(index=False)] for rows in (full, sampled))
+    for key, group in sampled.groupby(np.array(drawn_rows)):
+        expected = full[np.array(whole) == key].reset_index(drop=True)
+        direction: Direction = "i2t" if expected["direction"].iloc[0] in ("i2t", "q2d", "all", "both") else "t2i"
+        drawn = draw_queries(len(expected), 0, 17, 3, direction)
+        assert len(group) == 17
         pd.testing.assert_frame_equal(
-            own[columns].reset_index(drop=True), every.loc[drawn, columns].reset_index(drop=True), rtol=2e-5, atol=1e-5
+            group[columns].reset_index(drop=True),
+            expected.loc[drawn, columns].reset_index(drop=True),
+            rtol=2e-5,
+            atol=1e-5,
         )
 
 
@@ -127,16 +130,18 @@ def test_more_entries_than_are_kept_are_counted_in_a_second_pass(monkeypatch: py
     embedded, probes = split(400, 1), ("cocos:eps=0,unit=paper",)
     full = Sweep(("ntxent", "smoothap"), probes, sampling="pairs", **ALL).run(embedded).summary
     monkeypatch.setattr(strips, "STRIP", 150)
-    every = Sweep(("ntxent", "smoothap"), probes, sampling="pairs", batch_size=None, queries=400).run(embedded).summary
-    assert every["mean"].to_numpy() == pytest.approx(full["mean"].to_numpy(), rel=1e-6)
-    assert (every.loc[every["statistic"] == "C_neg", "mean"] == 399).all()
+    sampled = (
+        Sweep(("ntxent", "smoothap"), probes, sampling="pairs", batch_size=None, queries=400).run(embedded).summary
+    )
+    assert sampled["mean"].to_numpy() == pytest.approx(full["mean"].to_numpy(), rel=1e-6)
+    assert (sampled.loc[sampled["statistic"] == "C_neg", "mean"] == 399).all()
 
 
 @pytest.mark.parametrize(("seconds", "jobs"), [(0.0, 1), (1e9, 1), (0.0, 3)])
 def test_a_killed_pass_resumes_after_its_last_strip_to_the_bit(
     seconds: float, jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However often the state is written: Ctrl-C writes it too."""
+    """Whether the sweep writes its state often or never: Ctrl-C writes it."""
     monkeypatch.setattr(strips, "STRIP", 40)
     monkeypatch.setattr("lossscope.engine.sampled.checkpoint.EVERY", seconds)
     embedded = split()
@@ -216,11 +221,13 @@ def test_rows_say_what_was_sampled() -> None:
 def test_a_total_of_the_sample_stands_for_all_queries() -> None:
     embedded = split()
     full = Sweep(("triplet",), **ALL).run(embedded).summary.set_index(["direction", "statistic"])["mean"]
-    some = Sweep(("triplet",), batch_size=None, queries=200).run(embedded).summary.set_index(["direction", "statistic"])
+    sampled = (
+        Sweep(("triplet",), batch_size=None, queries=200).run(embedded).summary.set_index(["direction", "statistic"])
+    )
     for statistic in ("C_B", "C_0", "skipped"):
         for direction in ("i2t", "t2i"):
-            own = some.loc[direction, statistic]
-            assert own["low"] <= full[direction, statistic] <= own["high"]
+            row = sampled.loc[direction, statistic]
+            assert row["low"] <= full[direction, statistic] <= row["high"]
 
 
 @pytest.mark.parametrize(
@@ -230,7 +237,7 @@ def test_a_total_of_the_sample_stands_for_all_queries() -> None:
 def test_the_interval_holds_and_errors_fall_with_the_square_root(
     samples: int, least: float, most: float, close: float
 ) -> None:
-    """Samples of each size; studies/intervals/sampled_queries.py has more sizes and statistics."""
+    """For samples of each size; studies/intervals/sampled_queries.py has more sizes and statistics."""
     embedded = split(150, 2, seed=4)
     full = Sweep(("ntxent:tau=0.05",), **ALL).run(embedded).summary
     errors = {}
@@ -239,33 +246,33 @@ def test_the_interval_holds_and_errors_fall_with_the_square_root(
             Sweep(("ntxent:tau=0.05",), batch_size=None, queries=n, seed=seed).run(embedded).summary
             for seed in range(samples)
         ]
-        for place in full.index[full["statistic"].isin(["C_neg", "W_neg"])]:
-            truth, own = full.loc[place, "mean"], [run.loc[place] for run in runs]
-            held = np.mean([row["low"] <= truth <= row["high"] for row in own])
+        for index in full.index[full["statistic"].isin(["C_neg", "W_neg"])]:
+            truth, estimates = full.loc[index, "mean"], [run.loc[index] for run in runs]
+            held = np.mean([row["low"] <= truth <= row["high"] for row in estimates])
             assert least <= held <= most  # 95 % ± three standard errors
-            errors[n, place] = np.sqrt(np.mean([(row["mean"] - truth) ** 2 for row in own]) / (1 / n - 1 / 300))
-    for n, place in errors:
-        assert errors[n, place] == pytest.approx(errors[60, place], rel=close)
+            errors[n, index] = np.sqrt(np.mean([(row["mean"] - truth) ** 2 for row in estimates]) / (1 / n - 1 / 300))
+    for n, index in errors:
+        assert errors[n, index] == pytest.approx(errors[60, index], rel=close)
 
 
 def test_a_precision_takes_as_many_queries_as_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner, "PILOT", 40)
     embedded, options = split(), {"probes": ("cocos",), "batch_size": None}
     rows = Sweep(("ntxent:tau=0.05",), precision_of="C_neg=4%", **options).run(embedded).summary
-    own = rows[rows["statistic"] == "C_neg"]
-    assert (((own["high"] - own["low"]) / 2) <= 0.04 * own["mean"]).all()
-    n = int(own["sampling"].iloc[0].split()[1])
+    counts = rows[rows["statistic"] == "C_neg"]
+    assert (((counts["high"] - counts["low"]) / 2) <= 0.04 * counts["mean"]).all()
+    n = int(counts["sampling"].iloc[0].split()[1])
     assert 40 < n < 360
     same = Sweep(("ntxent:tau=0.05",), queries=n, **options).run(embedded).summary
     assert same["mean"].to_numpy() == pytest.approx(rows["mean"].to_numpy(), rel=1e-6)  # the pilot's queries count
-    every = Sweep(("ntxent:tau=0.05",), precision_of="C_neg=0.01%", **options).run(embedded).summary
-    assert set(every["sampling"]) == {"pairs, 360 of 360 queries, all candidates"}
+    whole = Sweep(("ntxent:tau=0.05",), precision_of="C_neg=0.01%", **options).run(embedded).summary
+    assert set(whole["sampling"]) == {"pairs, 360 of 360 queries, all candidates"}
     pilot = Sweep(("ntxent:tau=0.05",), precision_of="C_neg=90%", **options).run(embedded).summary
     assert set(pilot["sampling"]) == {"pairs, 40 of 360 queries, all candidates"}
 
 
 def test_a_mean_without_an_interval_is_named() -> None:
-    """One caption in thirty is far from its image, so that few queries have a count."""
+    """One caption in thirty is far from its image: few queries have a count."""
     generator, ids = torch.Generator().manual_seed(0), [str(i) for i in range(300)]
     v = normalise(torch.randn(300, 32, generator=generator))
     far = torch.where(torch.arange(300) % 30 == 0, 1.5, 0.25)[:, None]
@@ -273,12 +280,12 @@ def test_a_mean_without_an_interval_is_named() -> None:
     embedded = SplitEmbeddings("rare", v, t, None, np.arange(300), ids, ids, "0")
     sweep = Sweep(("triplet",), ("cocos",), batch_size=None, queries=250)
     result = sweep.run(embedded)
-    own = result.summary[result.summary["statistic"] == "C_q_all"]
-    assert own["low"].isna().all() and (own["mean"] > 0).all()
+    counts = result.summary[result.summary["statistic"] == "C_q_all"]
+    assert counts["low"].isna().all() and (counts["mean"] > 0).all()
     text = result.without_interval
     assert text is not None and "C_q_all" in text and "fewer than 50 another" in text and "C_0" not in text
-    every = Sweep(("ntxent:tau=0.05",), ("similarity",), batch_size=None, queries=120)
-    assert every.run(split()).without_interval is None
+    similarities = Sweep(("ntxent:tau=0.05",), ("similarity",), batch_size=None, queries=120)
+    assert similarities.run(split()).without_interval is None
 
 
 def test_a_precision_is_that_of_the_level_of_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,9 +294,9 @@ def test_a_precision_is_that_of_the_level_of_the_interval(monkeypatch: pytest.Mo
     for level in (0.5, 0.95, 0.999):
         sweep = Sweep(("ntxent:tau=0.05",), ("cocos",), batch_size=None, precision_of="C_neg=8%", interval=level)
         rows = sweep.run(split()).summary
-        own = rows[rows["statistic"] == "C_neg"]
-        assert (((own["high"] - own["low"]) / 2) <= 0.08 * own["mean"]).all()
-        sampled[level] = int(own["sampling"].iloc[0].split()[1])
+        counts = rows[rows["statistic"] == "C_neg"]
+        assert (((counts["high"] - counts["low"]) / 2) <= 0.08 * counts["mean"]).all()
+        sampled[level] = int(counts["sampling"].iloc[0].split()[1])
     assert sampled[0.5] < sampled[0.95] < sampled[0.999]
 
 

@@ -1,4 +1,4 @@
-"""Are checkpoints plain and checked before use, and do they never run code?"""
+"""Are checkpoints plain, validated before use, and free of code?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are released files opened, probed and converted with the scores of their models, and refused unless all fits?"""
+"""Do released files open, pass probes and convert with their models' scores, and are misfits refused?"""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def model(family: Family) -> Encoder:
 
 
 def write(path: Path, family: Family, zipped: bool = True, **change: Any) -> Path:
-    """Write a file as the authors' training script does: five keys, a list of state dicts, a Namespace."""
+    """Write a file as the authors' training script: five keys, a list of state dicts, a Namespace."""
     state = model(family).state_dict()
     towers = [
         {family.prefix + k.removeprefix(tower): v for k, v in state.items() if k.startswith(tower)}
@@ -103,7 +103,7 @@ def folder(path: Path, family: Family) -> Path:
 
 
 def expected(family: Family, data: Path) -> Tensor:
-    """Return S of the model itself, one caption at a time."""
+    """Return S from the model itself, one caption at a time."""
     encoder, words = model(family), Vocabulary((*WORDS, *family.added))
     images = torch.from_numpy(np.load(data / "test_ims.npy"))
     columns = []
@@ -201,10 +201,10 @@ def test_a_file_of_no_family_is_refused_with_the_known_ones(tmp_path: Path) -> N
         open_released(tmp_path / "a.pth")
 
 
-@each("place", ["{}", "vocab"])
-def test_a_vocabulary_beside_the_file_is_read(tmp_path: Path, place: str) -> None:
+@each("subfolder", ["{}", "vocab"])
+def test_a_vocabulary_beside_the_file_is_read(tmp_path: Path, subfolder: str) -> None:
     file = write(tmp_path / "a.pth.tar", FAMILIES["vsrn"])
-    home = tmp_path / place.format("")
+    home = tmp_path / subfolder.format("")
     home.mkdir(exist_ok=True)
     vocabulary(home / "f30k_precomp_vocab.json")
     assert open_released(file)[0].vocabulary == list(WORDS)

@@ -37,7 +37,7 @@ def words() -> Subwords:
 
 
 def configured(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return an object of the authors' ConfigParser, a class that does not exist when the file is read."""
+    """Return an object of the authors' ConfigParser; its class no longer exists when the file is read."""
     module = types.ModuleType("parse_config")
     module.ConfigParser = type("ConfigParser", (), {"__module__": "parse_config"})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "parse_config", module)

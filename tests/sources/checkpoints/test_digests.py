@@ -1,4 +1,4 @@
-"""A checkpoint whose numbers changed since it was saved is refused, whatever changed and however it was written."""
+"""Does lossscope refuse a checkpoint with changed numbers, for any change and any way to write it?"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.each import each
 
 @pytest.fixture
 def content(tiny_checkpoint: Path) -> dict[str, Any]:
-    """What the file holds."""
+    """Return the content of the file."""
     return dict(torch.load(tiny_checkpoint, weights_only=True))
 
 
@@ -32,7 +32,7 @@ def _flip_a_bit(weights: dict[str, torch.Tensor]) -> None:
 
 def test_one_bit_of_the_weights_is_seen(content: dict[str, Any], tmp_path: Path) -> None:
     _flip_a_bit(content["weights"])
-    torch.save(content, tmp_path / "c.pt")  # a whole file, with right checksums of the zip
+    torch.save(content, tmp_path / "c.pt")  # a whole file with correct checksums of the zip
     with pytest.raises(InputError, match=r"weights of .*c\.pt must be what was saved"):
         Checkpoint.load(tmp_path / "c.pt")
 
@@ -113,7 +113,7 @@ def test_the_checkpoint_that_comes_with_the_package_states_its_digests(tmp_path:
     shipped = find_shipped("checkpoints", Path("tiny"))
     assert Checkpoint.load(shipped).digests
     content = shipped.read_bytes()
-    for place in range(40, len(content), 9973):  # whichever byte it is: the same numbers, or an error
-        (tmp_path / "c.pt").write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+    for position in range(40, len(content), 9973):  # for each changed byte: the same numbers, or an error
+        (tmp_path / "c.pt").write_bytes(content[:position] + bytes([content[position] ^ 4]) + content[position + 1 :])
         with contextlib.suppress(InputError):
             assert Checkpoint.load(tmp_path / "c.pt").digests == Checkpoint.load(shipped).digests

@@ -22,7 +22,7 @@ UNIT = np.eye(3, dtype=np.float32)
 
 
 class InMemory:
-    """Images in memory, which count how many were read."""
+    """Images in memory that count their reads."""
 
     def __init__(self, arrays: Any) -> None:
         self.arrays, self.n_read = arrays, 0

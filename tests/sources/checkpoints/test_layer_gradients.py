@@ -1,4 +1,4 @@
-"""Are gradients of layers those of a backward pass, and does the model stay unchanged?"""
+"""Do layer gradients match a backward pass, and does the model stay unchanged?"""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class InMemory:
 
 @pytest.fixture
 def pictures(tiny_checkpoint: Path) -> Models:
-    """Return a model of pictures with batch norm and a GRU, and captions."""
+    """Return a picture model with batch norm and a GRU, and captions."""
     checkpoint = Checkpoint.load(tiny_checkpoint)
     return checkpoint.model(), CaptionBatcher(build("datasets", checkpoint.data).split("val"), checkpoint.words())
 

@@ -1,4 +1,4 @@
-"""Do tiles, ranks, sweeps and training work for encoders whose S is no product of vectors, as for the others?"""
+"""Do tiles, ranks, sweeps and training work for encoders without vectors, as for the others?"""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DATA = "scenes:train=40,val=12,test=12,size=16"
 
 
 class Pairs(Encoder):
-    """S = the largest product of a word with the image; only the `best` candidates are scored where it is set."""
+    """S = the largest product of a word with the image; with `best`, the model scores only that many candidates."""
 
     pairwise = True
     pairs_per_chunk = 60
@@ -68,7 +68,9 @@ class Pairs(Encoder):
         assert isinstance(S, Tensor)
         if not self.best or self.training:
             return S
-        return Pair(*(one.masked_fill(one < one.topk(self.best).values[:, -1:], math.nan) for one in (S, S.T)))
+        return Pair(
+            *(scores.masked_fill(scores < scores.topk(self.best).values[:, -1:], math.nan) for scores in (S, S.T))
+        )
 
     def extra_loss(
         self, images: EncodedBatch, texts: EncodedBatch, S: Tensor, mask: Mask, ids: Tensor, lengths: Tensor
@@ -223,7 +225,7 @@ def test_an_extra_loss_is_trained_with_the_objective(tmp_path: Path) -> None:
 def test_a_re_ranking_model_can_be_trained(tmp_path: Path) -> None:
     spec = f"{SPEC}:best=2"
     run = train(Recipe(data=DATA, encoder=spec, objective="ntxent", epochs=1, batch_size=16), tmp_path / "run")
-    assert run.best.is_file()  # in training it scores all pairs; validation re-ranks
+    assert run.best.is_file()  # training scores all pairs; validation re-ranks
 
 
 class Vectors:

@@ -1,4 +1,4 @@
-"""How a released model reads pictures: what a data set leaves unsaid is filled in, what it says stays and is named."""
+"""How does lossscope read pictures for a released model: what does it fill in, and what does it name?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the sizes that a checkpoint states compared with its weights, before a model of them is built?"""
+"""Does lossscope compare a checkpoint's stated sizes with its weights before it builds a model of them?"""
 
 from __future__ import annotations
 
